@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,7 +82,7 @@ func TestEnvelopeSelectsTheWorkerContract(t *testing.T) {
 			t.Errorf("got %d callbacks, want 0, and a document, want the title one in it:\n%s", b.calls.count(), doc)
 		}
 		end := last(t, p, "completed")
-		want := map[string]any{"outputPath": key, "fileName": testPI(0) + "-collection.xml", "byteSize": float64(len(doc))}
+		want := map[string]any{"outputPath": key, "fileName": testPI(0) + "-collection.xml", "byteSize": float64(len(doc)), "digest": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(doc)))}
 		if diff := cmp.Diff(want, end["output"]); diff != "" || end["outcome"] != "SUCCEEDED" {
 			t.Error(end["outcome"], diff)
 		}

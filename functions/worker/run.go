@@ -163,6 +163,10 @@ func (w *work) upload(ctx context.Context, t *sdk.Task, file io.ReaderAt, size i
 		return output, t.UploadOutput(ctx, file, size, contentType)
 	}
 	output.OutputPath = c.Key()
+	var err error
+	if output.Digest, err = sdk.Digest(file, size); err != nil {
+		return nil, err
+	}
 	if err := w.ports.Outputs.Upload(ctx, c.Key(), file, size, contentType); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -118,7 +118,8 @@ func lives() map[string]life {
 	started := run.WorkerContacted{Attempt: 1, WorkerID: "w1", Started: true}
 	upload := run.Upload{Key: "exports/export_1/a1", FileName: "orders.xml", Size: 1204}
 	success := run.Reported{Attempt: 1, WorkerID: "w1", Report: run.Report{Digest: "d", Success: true, Outcome: run.OutcomeSucceeded, Upload: &upload}}
-	settled := run.Settled{Output: &run.Output{Upload: upload, Digest: "sha256:" + strings.Repeat("cd", 32), ExpiresAt: nine.Add(24 * time.Hour)}}
+	upload.Digest = "sha256:" + strings.Repeat("cd", 32)
+	settled := run.Settled{Output: &run.Output{Upload: upload, ExpiresAt: nine.Add(24 * time.Hour)}}
 	firing := sampleRun(run.KindJob)
 	firing.ID, firing.JobID, firing.JobVersion, firing.Trigger = "nightly:20261121T090000Z", "nightly", 3, run.TriggerSchedule
 	firing.CreatedBy, firing.PayloadDigest, firing.ScheduledAt, firing.FiredAt = run.Actor{}, "", nine, nine.Add(40*time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -123,8 +124,17 @@ func taskOutput(taskID string, sent *contract.TaskOutput) (*run.Upload, json.Raw
 		return nil, own, nil
 	}
 	object, err := upload(taskID, "output.outputPath", sent.OutputPath, sent.FileName, sent.ByteSize)
-	return object, own, err
+	if err != nil {
+		return nil, own, err
+	}
+	if sent.Digest != "" && !sha256Digest.MatchString(sent.Digest) {
+		return nil, own, fault.Invalid("output.digest", "malformed digest, want sha256: and 64 hexadecimal digits in lower case")
+	}
+	object.Digest = sent.Digest
+	return object, own, nil
 }
+
+var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // setError copies a worker's error into its report.
 func setError(report *run.Report, sent *contract.TaskError) error {

@@ -215,6 +215,9 @@ type TaskOutput struct {
 	// FileName is the name of the downloaded file; empty means the last part of
 	// OutputPath.
 	FileName string `json:"fileName,omitempty"`
+	// Digest is "sha256:" and the 64 hexadecimal digits of the SHA-256 of the object; empty
+	// if the worker did not compute it.
+	Digest string `json:"digest,omitempty" report:"strict"`
 }
 
 // The error categories of the worker contract (WC-6).

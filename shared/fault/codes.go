@@ -37,7 +37,7 @@ const (
 	WorkerStopped Code = "WORKER_STOPPED"
 	// OutputMissing: the worker reported an output that is not in the bucket.
 	OutputMissing Code = "OUTPUT_MISSING"
-	// OutputMismatch: the output's size differs from the reported size.
+	// OutputMismatch: the output's size or SHA-256 differs from the reported one.
 	OutputMismatch Code = "OUTPUT_MISMATCH"
 	// QueueTimeout: no slot of the pool became free in time.
 	QueueTimeout Code = "QUEUE_TIMEOUT"

@@ -18,6 +18,8 @@ type outputs struct {
 	buckets map[port.Bucket]map[string]string
 	// after runs once after the next Head of an upload.
 	after func()
+	// digest is what Accept reports.
+	digest string
 	// lost is the number of deletions to fail next.
 	lost int
 	// away makes Head fail.
@@ -61,6 +63,7 @@ func (o *outputs) Accept(_ context.Context, key, etag string) (port.Object, erro
 		return port.Object{}, port.ErrChanged
 	}
 	o.buckets[port.Accepted][key] = o.buckets[port.Uploads][key]
+	object.Digest = o.digest
 	return object, nil
 }
 

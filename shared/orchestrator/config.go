@@ -47,6 +47,9 @@ type Config struct {
 	// the bucket; 0 never redirects. PresignFor is the life of such a URL.
 	RedirectOver int64
 	PresignFor   time.Duration
+	// DigestRead is the size in bytes up to which an output is read to verify the digest
+	// that its worker reported, if the object store does not report one; 0 reads none.
+	DigestRead int64
 	// DownloadRetention is how long an output is kept after its last byte was
 	// sent.
 	DownloadRetention time.Duration

@@ -2,8 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -21,8 +23,9 @@ type Outputs struct {
 func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outputs{records, outputs} }
 
 // accept verifies the output of a worker that reported success, and copies it to
-// the bucket that no worker can write. wrong is why there is no output to accept.
-func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, wrong *fault.Fault, err error) {
+// the bucket that no worker can write. wrong is why there is no output to accept. An
+// output of at most readable bytes is read if the store does not report its digest.
+func (s *Outputs) accept(ctx context.Context, r run.Run, readable int64) (accepted *run.Output, wrong *fault.Fault, err error) {
 	reported := r.Upload()
 	if !r.Succeeded() || reported == nil {
 		return nil, nil, nil
@@ -48,7 +51,40 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 			upload.Key, object.Size, upload.Size), nil
 	}
 	upload.Size = object.Size
+	stored := ""
+	if upload.Digest != "" {
+		if stored, err = s.digest(ctx, object, readable); err != nil {
+			return nil, nil, err
+		}
+		if stored != "" && stored != upload.Digest {
+			return nil, fault.New(fault.OutputMismatch, "the output %s has the digest %s, want the reported %s",
+				upload.Key, stored, upload.Digest), nil
+		}
+	}
+	upload.Digest = stored
 	return &run.Output{Upload: upload, ETag: object.ETag}, nil, nil
+}
+
+// digest returns the digest of an accepted object: the store's, or one computed from the
+// bytes of an object of at most readable bytes; otherwise empty.
+func (s *Outputs) digest(ctx context.Context, object port.Object, readable int64) (string, error) {
+	if object.Digest != "" || object.Size > readable {
+		return object.Digest, nil
+	}
+	body, _, err := s.outputs.Open(ctx, port.Accepted, object.Key, port.Span{})
+	if err != nil {
+		return "", fmt.Errorf("cannot read the output: %w", err)
+	}
+	defer func() { _ = body.Close() }()
+	sum := sha256.New()
+	n, err := io.Copy(sum, body)
+	if err == nil && n != object.Size {
+		err = fmt.Errorf("read %d of %d bytes", n, object.Size)
+	}
+	if err != nil {
+		return "", fault.Wrap(err, fault.Unavailable, "cannot read the output")
+	}
+	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }
 
 // clear removes the uploads of an attempt, and what was accepted of it if there is

@@ -1,7 +1,9 @@
 package orchestrator_test
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -192,3 +194,55 @@ func TestExpiredRecordIsPurged(t *testing.T) {
 		t.Errorf("got %d events (%v) after the sweep, want 0", len(events), err)
 	}
 }
+
+// TestDigestIsVerified completes runs with digests of their outputs. The limit of a read
+// is 6 bytes.
+func TestDigestIsVerified(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body, digest string
+		// stored is the digest that the object store reports.
+		stored string
+		want   run.State
+		event  string
+		// shown is the digest of the accepted output.
+		shown string
+	}{
+		"correct":                      {"<out/>", digest("<out/>"), "", run.Completed, "completed", digest("<out/>")},
+		"wrong":                        {"<out/>", digest("<OUT/>"), "", run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"not reported":                 {"<out/>", "", "", run.Completed, "completed", ""},
+		"too large for a read":         {"<large/>", digest("<other/>"), "", run.Completed, "completed", ""},
+		"correct for the object store": {"<large/>", digest("<large/>"), digest("<large/>"), run.Completed, "completed", digest("<large/>")},
+		"another of the object store":  {"<large/>", digest("<other/>"), digest("<large/>"), run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"not reported but stored":      {"<large/>", "", digest("<large/>"), run.Completed, "completed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, func(c *orchestrator.Config) { c.Policy.Retry.InitialDelay, c.DigestRead = time.Minute, 6 })
+			task := h.post()
+			w := h.worker(h.runner.last())
+			h.ok(w.started(false))
+			h.outputs.digest = test.stored
+			size := int64(len(test.body))
+			named := h.upload(h.runner.last(), test.body, size)
+			_, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{
+				Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeSucceeded,
+				Output: &contract.TaskOutput{OutputPath: named.OutputKey, FileName: "out.xml", ByteSize: &size, Digest: test.digest},
+			})
+			h.ok(err)
+			h.step()
+			h.advance(5 * time.Second)
+			h.wantState(task, test.want)
+			h.wantEvents(task, test.event)
+			shown := ""
+			if output := h.record(task).Output; output != nil {
+				shown = output.Digest
+			}
+			if shown != test.shown || (test.want == run.Retrying) != (len(h.outputs.buckets[port.Accepted]) == 0) {
+				t.Errorf("got digest %q and accepted objects %v, want %q", shown, h.outputs.buckets[port.Accepted], test.shown)
+			}
+		})
+	}
+}
+
+func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }

@@ -114,7 +114,7 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-releaseTime))
 		defer cancel()
 	}
-	output, wrong, err := s.outputs.accept(ctx, r)
+	output, wrong, err := s.outputs.accept(ctx, r, s.config.DigestRead)
 	if err != nil {
 		return run.Settled{}, fmt.Errorf("cannot accept the output: %w", err)
 	}

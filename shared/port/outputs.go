@@ -28,6 +28,9 @@ type Object struct {
 	ETag        string // with its quotes, as in HTTP
 	ContentType string
 	ModifiedAt  time.Time
+	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes. Only Accept returns
+	// it, and only if the store reports one for the whole object.
+	Digest string
 }
 
 // Span is a part of an object: Length bytes from Offset. The zero Span is the

@@ -8,6 +8,9 @@ type Upload struct {
 	FileName string `json:"fileName"`
 	// Size is in bytes, or SizeUnknown.
 	Size int64 `json:"size"`
+	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes; empty if it is not
+	// known. That of an Output was verified.
+	Digest string `json:"digest,omitempty"`
 }
 
 // SizeUnknown is the size of an output whose worker did not report one.
@@ -19,9 +22,6 @@ func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == Si
 // Output is the accepted output.
 type Output struct {
 	Upload
-	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes; empty if it is not
-	// known.
-	Digest     string    `json:"digest,omitempty"`
 	ETag       string    `json:"etag"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.

@@ -148,11 +148,11 @@ func (t *Task) report(ctx context.Context, r Result, failure, cause error) contr
 // output merges the output of the Result with the uploaded object. It is called
 // with the mutex held.
 func (t *Task) output(given *contract.TaskOutput) *contract.TaskOutput {
-	if given == nil || t.uploaded == nil || given.OutputPath != "" {
+	if given == nil || t.uploaded == nil || given.OutputPath != "" && given.OutputPath != t.uploaded.OutputPath {
 		return cmp.Or(given, t.uploaded)
 	}
 	merged := *given
-	merged.OutputPath, merged.ByteSize = t.uploaded.OutputPath, t.uploaded.ByteSize
+	merged.OutputPath, merged.ByteSize, merged.Digest = t.uploaded.OutputPath, t.uploaded.ByteSize, t.uploaded.Digest
 	return &merged
 }
 

@@ -2,10 +2,13 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -23,17 +26,17 @@ const (
 )
 
 // UploadOutput stores size bytes of body at the envelope's output URL and makes
-// them the output of the task. It retries for at most 15 minutes and then returns
+// them, with their SHA-256, the output of the task. It retries for at most 15 minutes and then returns
 // a Failure with category INFRASTRUCTURE. It reads body again for each retry and
 // does not hold it in memory; an *os.File is suitable. The size is at most 5 GiB.
 // The error is ErrNoUpload if the envelope has no URL.
 func (t *Task) UploadOutput(ctx context.Context, body io.ReaderAt, size int64, contentType string) error {
-	key, err := t.put(ctx, "output", func(g contract.TokenRenewal) *contract.Upload { return g.Output }, body, size, contentType)
+	key, digest, err := t.put(ctx, "output", func(g contract.TokenRenewal) *contract.Upload { return g.Output }, body, size, contentType)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
-	t.uploaded = &contract.TaskOutput{OutputPath: key, ByteSize: &size}
+	t.uploaded = &contract.TaskOutput{OutputPath: key, ByteSize: &size, Digest: digest}
 	t.mu.Unlock()
 	return nil
 }
@@ -41,33 +44,34 @@ func (t *Task) UploadOutput(ctx context.Context, body io.ReaderAt, size int64, c
 // UploadLog stores size bytes of text at the envelope's log URL, like
 // UploadOutput. A repeated call replaces the log.
 func (t *Task) UploadLog(ctx context.Context, body io.ReaderAt, size int64) error {
-	_, err := t.put(ctx, "log", func(g contract.TokenRenewal) *contract.Upload { return g.Log }, body, size, "text/plain; charset=utf-8")
+	_, _, err := t.put(ctx, "log", func(g contract.TokenRenewal) *contract.Upload { return g.Log }, body, size, "text/plain; charset=utf-8")
 	t.mu.Lock()
 	t.logUploaded = t.logUploaded || err == nil
 	t.mu.Unlock()
 	return err
 }
 
-// put stores an object at the newest URL and returns its key.
+// put stores an object at the newest URL and returns its key, and the digest of the bytes
+// that were sent.
 func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenewal) *contract.Upload,
 	body io.ReaderAt, size int64, contentType string,
-) (string, error) {
+) (key, digest string, err error) {
 	if size > maxUpload {
-		return "", Fail(contract.CategoryUserCode, false, fmt.Errorf("the %s has %d bytes, want at most 5 GiB", what, size))
+		return "", "", Fail(contract.CategoryUserCode, false, fmt.Errorf("the %s has %d bytes, want at most 5 GiB", what, size))
 	}
-	key, forbidden := "", 0
-	err := t.retry(ctx, t.options.Clock.Now().Add(uploadTimeout), "upload of the "+what, func(ctx context.Context) error {
+	forbidden := 0
+	err = t.retry(ctx, t.options.Clock.Now().Add(uploadTimeout), "upload of the "+what, func(ctx context.Context) error {
 		t.mu.Lock()
 		to := of(t.grant)
 		t.mu.Unlock()
 		if to == nil {
 			return ErrNoUpload
 		}
-		a, err := t.putOnce(ctx, to, body, size, contentType)
+		a, sent, err := t.putOnce(ctx, to, body, size, contentType)
 		if err != nil {
 			return err
 		}
-		key = to.Key
+		key, digest = to.Key, sent
 		switch {
 		case a.ok():
 			return nil
@@ -80,23 +84,26 @@ func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenew
 		return a.err()
 	})
 	if err == nil || errors.Is(err, ErrNoUpload) || ctx.Err() != nil {
-		return key, err
+		return key, digest, err
 	}
-	return "", Fail(contract.CategoryInfrastructure, true, fmt.Errorf("cannot store the %s: %w", what, err))
+	return "", "", Fail(contract.CategoryInfrastructure, true, fmt.Errorf("cannot store the %s: %w", what, err))
 }
 
-func (t *Task) putOnce(ctx context.Context, to *contract.Upload, body io.ReaderAt, size int64, contentType string) (answer, error) {
+// putOnce makes one request. The digest is empty if the server answered before it had
+// the whole body.
+func (t *Task) putOnce(ctx context.Context, to *contract.Upload, body io.ReaderAt, size int64, contentType string) (a answer, digest string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(stallTimeout, func() { cancel(errors.New("the upload stalled")) })
 	defer stalled.Stop()
+	read := &hashedReader{from: io.NewSectionReader(body, 0, size), stalled: stalled, sum: sha256.New()}
 	var from io.Reader = http.NoBody
 	if size > 0 {
-		from = &stallReader{io.NewSectionReader(body, 0, size), stalled}
+		from = read
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, to.URL, from)
 	if err != nil {
-		return answer{}, errMalformedURL
+		return answer{}, "", errMalformedURL
 	}
 	req.ContentLength = size
 	if contentType != "" {
@@ -105,16 +112,47 @@ func (t *Task) putOnce(ctx context.Context, to *contract.Upload, body io.ReaderA
 	for name, value := range to.Headers {
 		req.Header.Set(name, value)
 	}
-	return t.send(req)
+	a, err = t.send(req)
+	return a, read.digest(size), err
 }
 
-// stallReader restarts the stall timer with each read.
-type stallReader struct {
+// hashedReader computes the SHA-256 of what is read, and restarts the stall timer with
+// each read. The transport may still read when its request is answered.
+type hashedReader struct {
 	from    io.Reader
 	stalled *time.Timer
+
+	mu  sync.Mutex
+	sum hash.Hash
+	n   int64
 }
 
-func (r *stallReader) Read(p []byte) (int, error) {
+func (r *hashedReader) Read(p []byte) (int, error) {
 	r.stalled.Reset(stallTimeout)
-	return r.from.Read(p)
+	n, err := r.from.Read(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum.Write(p[:n])
+	r.n += int64(n)
+	return n, err
+}
+
+// digest returns the digest of size bytes; empty if others were read.
+func (r *hashedReader) digest(size int64) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n != size {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", r.sum.Sum(nil))
+}
+
+// Digest returns the digest of size bytes of body for contract.TaskOutput, for workers
+// that store their output without UploadOutput.
+func Digest(body io.ReaderAt, size int64) (string, error) {
+	sum := sha256.New()
+	if _, err := io.CopyN(sum, io.NewSectionReader(body, 0, size), size); err != nil {
+		return "", fmt.Errorf("cannot read the output: %w", err)
+	}
+	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }

@@ -3,7 +3,9 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,8 @@ import (
 
 const renewal = `{"acknowledged":true,"taskToken":"` + secondToken + `","tokenExpiresAt":"2025-01-15T12:00:00Z",
 	"output":{"url":"http://bucket.test/new-output?secret","key":"exports/task-1/o.xml"},"log":{"url":"http://bucket.test/new-log?secret","key":"l"}}`
+
+func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
 
 func upload(text string) worker.Func {
 	return func(ctx context.Context, task *worker.Task) (worker.Result, error) {
@@ -40,8 +44,8 @@ func TestUploadIsTheOutput(t *testing.T) {
 			if len(puts) != 2 || string(last.body) != text || last.token != "" || last.header.Get("Content-Type") != "application/xml" || last.header.Get("X-Amz-Acl") != "private" {
 				t.Errorf("got %d uploads, the last %+v, want 2 of %q without a token", len(puts), last, text)
 			}
-			if o := s.completed().Output; o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != int64(len(text)) {
-				t.Errorf("got output %+v, want %d bytes at the envelope's key", o, len(text))
+			if o := s.completed().Output; o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != int64(len(text)) || o.Digest != digest(text) {
+				t.Errorf("got output %+v, want %d bytes at the envelope's key with digest %s", o, len(text), digest(text))
 			}
 		})
 	}

@@ -141,7 +141,7 @@ func (w *world) drawConfig() orchestrator.Config {
 	config := orchestrator.Config{
 		MaxEvents: max(300<<w.random.IntN(7), w.outageEvents()), SweepInterval: w.between(max(time.Second, w.longest/720), time.Minute),
 		Policy: w.drawPolicy(w.longest), Pool: "default", MaxMachines: w.random.IntN(5), Image: "worker", CPUs: 1, MemoryMB: 256,
-		TokenTTL: w.between(time.Minute, limit.TokenTTL), PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
+		TokenTTL: w.between(time.Minute, limit.TokenTTL), PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, DigestRead: 1 << 20,
 		LaunchWait: w.between(time.Second, 30*time.Second), ExitWait: w.between(time.Second, 10*time.Second), DestroyWait: w.between(time.Second, 30*time.Second),
 	}
 	if w.onAWS() {

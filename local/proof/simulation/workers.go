@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -217,7 +218,7 @@ func (p *worker) upload(key string) contract.TaskOutput {
 	if !good {
 		w.attempt(p.task(), p.attempt()).defectiveOutput = true
 	}
-	return contract.TaskOutput{OutputPath: key, FileName: "out.xml", ByteSize: &size}
+	return contract.TaskOutput{OutputPath: key, FileName: "out.xml", ByteSize: &size, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(body))}
 }
 
 // outputOf returns the output of an attempt.

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -88,8 +89,9 @@ func TestExportIsInTheStream(t *testing.T) {
 	if types[0] != "job.accepted" || types[len(types)-2] != "job.completed" {
 		t.Errorf("got events %v, want job.accepted first and job.completed before export.completed", types)
 	}
-	if body := g.Call("GET", last.Job.Artifacts[0].URI, "").Body; int64(len(body)) != last.Job.Artifacts[0].Size {
-		t.Errorf("got an artifact of %d bytes, want %d", len(body), last.Job.Artifacts[0].Size)
+	body, artifact := g.Call("GET", last.Job.Artifacts[0].URI, "").Body, last.Job.Artifacts[0]
+	if want := fmt.Sprintf("sha256:%x", sha256.Sum256(body)); int64(len(body)) != artifact.Size || artifact.Digest != want {
+		t.Errorf("got an artifact of %d bytes with digest %q, want %d bytes with %s", artifact.Size, artifact.Digest, len(body), want)
 	}
 }
 

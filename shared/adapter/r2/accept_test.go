@@ -3,6 +3,7 @@ package r2_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -59,5 +60,52 @@ func TestObjectChangedDuringCopyIsNotAccepted(t *testing.T) {
 				t.Errorf("got %v, want no accepted object", err)
 			}
 		})
+	}
+}
+
+// copied replaces the answers of copies.
+type copied struct {
+	http.RoundTripper
+	fields string
+}
+
+func (c copied) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && r.Header.Get("X-Amz-Copy-Source") != "" {
+		body := `<CopyObjectResult><ETag>"e"</ETag>` + c.fields + `</CopyObjectResult>`
+		answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}
+	return answer, err
+}
+
+func TestDigestOfTheStore(t *testing.T) {
+	t.Parallel()
+	ours, workers := setup(t)
+	uploader, err := r2.NewUploader(workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "exports/t1/a"
+	if err := uploader.Upload(t.Context(), key, strings.NewReader("abc"), 3, ""); err != nil {
+		t.Fatal(err)
+	}
+	verified, err := outputs(t, ours).Head(t.Context(), port.Uploads, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sum = "<ChecksumSHA256>ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=</ChecksumSHA256>"
+	for fields, want := range map[string]string{
+		"":  "",
+		sum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		sum + "<ChecksumType>FULL_OBJECT</ChecksumType>":          "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		sum + "<ChecksumType>COMPOSITE</ChecksumType>":            "",
+		"<ChecksumSHA256>ungWv48Bz+pBQUDeXa4i-2</ChecksumSHA256>": "",
+		"<ChecksumCRC64NVME>NAeoMAMZ25g=</ChecksumCRC64NVME>":     "",
+	} {
+		other := ours
+		other.HTTP = &http.Client{Transport: copied{ours.HTTP.Transport, fields}}
+		if accepted, err := outputs(t, other).Accept(t.Context(), key, verified.ETag); err != nil || accepted.Digest != want {
+			t.Errorf("%s: got digest %q (%v), want %q", fields, accepted.Digest, err, want)
+		}
 	}
 }

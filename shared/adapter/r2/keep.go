@@ -2,7 +2,10 @@ package r2
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -25,11 +28,13 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 	if source.ETag != etag {
 		return port.Object{}, port.ErrChanged
 	}
+	digest := ""
 	if source.Size <= o.copyLimit {
-		_, err = o.s3.CopyObject(ctx, &s3.CopyObjectInput{
+		var copied *s3.CopyObjectOutput
+		copied, err = o.s3.CopyObject(ctx, &s3.CopyObjectInput{
 			Bucket: &o.accepted, Key: &key, CopySource: o.source(key), CopySourceIfMatch: &etag,
 		})
-		err = named(err, "copy an output")
+		digest, err = digestOf(copied), named(err, "copy an output")
 	} else {
 		err = o.acceptInParts(ctx, source)
 	}
@@ -43,7 +48,21 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 	if accepted.Size != source.Size {
 		return port.Object{}, fault.New(fault.Unavailable, "the object store copied %d of %d bytes", accepted.Size, source.Size)
 	}
+	accepted.Digest = digest
 	return accepted, nil
+}
+
+// digestOf returns the SHA-256 of a copied object if the store reports it. That of an
+// object in parts is one of the parts' checksums.
+func digestOf(copied *s3.CopyObjectOutput) string {
+	if copied == nil || copied.CopyObjectResult == nil || copied.CopyObjectResult.ChecksumType == types.ChecksumTypeComposite {
+		return ""
+	}
+	sum, err := base64.StdEncoding.DecodeString(aws.ToString(copied.CopyObjectResult.ChecksumSHA256))
+	if err != nil || len(sum) != sha256.Size {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", sum)
 }
 
 // source is the header that names the object to copy, URL-encoded. A plus sign

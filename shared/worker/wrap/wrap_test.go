@@ -45,7 +45,10 @@ func TestProgramRunsAsTask(t *testing.T) {
 		t.Errorf("got log %q, want both streams", log)
 	}
 	end := s.completed()
-	if diff := cmp.Diff(map[string]any{"outputPath": "exports/task-1/output", "fileName": "out.xml", "byteSize": 7.0, "rowCount": 3.0}, end["output"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{
+		"outputPath": "exports/task-1/output", "fileName": "out.xml", "byteSize": 7.0, "rowCount": 3.0,
+		"digest": "sha256:d1db5150183cf57a14940e9bf8bd5096f9a8bba6d5c962c8533c668508a11493", // of <mods/>
+	}, end["output"]); diff != "" {
 		t.Error(diff)
 	}
 	metrics, _ := end["metrics"].(map[string]any)
