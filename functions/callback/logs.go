@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -54,6 +55,9 @@ func chunkOf(body contract.TaskLog) (livelog.Frame, error) {
 	}
 	if len(chunk.Data) > limit.LogChunk {
 		return chunk, fault.Invalid("data", "%d bytes of data, want at most %d", len(chunk.Data), limit.LogChunk)
+	}
+	if age := body.AgeMs; age != nil && *age > 0 && *age <= limit.TimeLimit.Milliseconds() {
+		chunk.Lag = time.Duration(*age) * time.Millisecond
 	}
 	return chunk, nil
 }

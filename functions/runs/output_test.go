@@ -28,9 +28,12 @@ func TestOutputIsAnEventOnce(t *testing.T) {
 	}
 	post("started", `{"attempt":1,"workerId":"w1","sendsOutput":true}`)
 	texts := []string{"first", "second", "third"}
+	// The age of the first call of a chunk is published: not that of its repetition, and
+	// none that cannot be one.
+	ages, lags := [][2]string{{"1499.6", "9000"}, {"null", "5"}, {"-3", `"x"`}}, []any{1.5, nil, nil}
 	for i, text := range texts {
-		for range 2 {
-			post("logs", fmt.Sprintf(`{"attempt":1,"stream":"stderr","sequence":%d,"data":%q}`, i+1, base64.StdEncoding.EncodeToString([]byte(text))))
+		for call := range 2 {
+			post("logs", fmt.Sprintf(`{"attempt":1,"stream":"stderr","sequence":%d,"ageMs":%s,"data":%q}`, i+1, ages[i][call], base64.StdEncoding.EncodeToString([]byte(text))))
 			stage.Clock.Advance(2 * time.Minute)
 		}
 	}
@@ -39,8 +42,8 @@ func TestOutputIsAnEventOnce(t *testing.T) {
 		ids[e.EventID]++
 		l := e.Log
 		if e.EventType != "pack_run.log" || l.Stream != "stderr" || string(l.Data) != texts[l.Sequence-1] || e.Actor.Subject != "worker:w1" ||
-			e.Job.ID != accepted.TaskID || e.Job.Attempt != 1 || e.IdempotencyKey != fmt.Sprintf("orch-pack_run.log-%s-1-%d", accepted.TaskID, l.Sequence) {
-			t.Errorf("got %+v with %+v and log %+v, want a chunk of the worker w1", e, e.Job, l)
+			e.Metrics["logStreamLagSeconds"] != lags[l.Sequence-1] || e.Job.ID != accepted.TaskID || e.Job.Attempt != 1 || e.IdempotencyKey != fmt.Sprintf("orch-pack_run.log-%s-1-%d", accepted.TaskID, l.Sequence) {
+			t.Errorf("got %+v with %+v and log %+v, want a chunk of the worker w1 with lag %v", e, e.Job, l, lags[l.Sequence-1])
 		}
 	}
 	if len(ids) != len(texts) {

@@ -166,6 +166,19 @@ func TestKeysAreServed(t *testing.T) {
 	if err := json.Unmarshal(set.Keys[0], &first); err != nil || len(set.Keys) != len(keys)+1 || first.KeyID != keys[0].ID {
 		t.Errorf("got keys %s (%v), want the %d published keys and one of events", set.Keys, err, len(keys))
 	}
+	for _, text := range set.Keys {
+		var k struct{ Kty, Crv, Kid string }
+		if err := json.Unmarshal(text, &k); err != nil {
+			t.Fatal(err)
+		}
+		want := [2]string{"EC", "P-256"}
+		if strings.HasPrefix(k.Kid, "event-") {
+			want = [2]string{"OKP", "Ed25519"}
+		}
+		if [2]string{k.Kty, k.Crv} != want {
+			t.Errorf("got key %s, want kty and crv %v", text, want)
+		}
+	}
 	document, err := json.Marshal(set)
 	if err != nil {
 		t.Fatal(err)

@@ -53,6 +53,9 @@ func LogEvent(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope {
 	own := header(r, e, eventtype.PackRunLog, id)
 	own.IdempotencyKey = events.RunKey(eventtype.PackRunLog, r.TaskID, a.Number, chunk.Sequence)
 	own.Job = eventJob(r, e)
+	if chunk.Lag > 0 {
+		own.Metrics = map[string]any{"logStreamLagSeconds": chunk.Lag.Seconds()}
+	}
 	own.Log = &events.Log{Stream: string(chunk.Stream), Sequence: int64(chunk.Sequence), Data: chunk.Data}
 	return own
 }

@@ -138,6 +138,9 @@ type TaskLog struct {
 	Sequence *int `json:"sequence"`
 	// Data is base64 of at most 32 KiB.
 	Data *string `json:"data"`
+	// AgeMs is how many milliseconds ago the oldest byte of Data was written; nil if that
+	// is unknown.
+	AgeMs *int64 `json:"ageMs,omitempty"`
 }
 
 // LogAnswer is the response to a chunk of output.

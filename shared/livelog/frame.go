@@ -36,6 +36,9 @@ type Frame struct {
 	Cut int64
 	// At is when the chunk was accepted, to the millisecond; zero if that is unknown.
 	At time.Time
+	// Lag is how long the oldest byte waited at the worker until it was sent, in whole
+	// milliseconds; zero if that is unknown.
+	Lag time.Duration
 }
 
 // Length is the number of bytes that the frame takes in its stream.
@@ -63,7 +66,7 @@ func cost(frames []Frame) (n int64) {
 }
 
 // EncodeFrames returns the content of a segment or of a stored log.
-func EncodeFrames(frames []Frame) []byte { return encode(accepted{timesOf(frames)}, frames) }
+func EncodeFrames(frames []Frame) []byte { return encode(acceptedOf(frames), frames) }
 
 // DecodeFrames reads the content of a segment or of a stored log.
 func DecodeFrames(content []byte) ([]Frame, error) {
@@ -76,33 +79,45 @@ func DecodeFrames(content []byte) ([]Frame, error) {
 // the header, which an earlier version ignores.
 type accepted struct {
 	At []int64 `json:"at,omitempty"`
+	// Lag is in milliseconds; 0 is unknown.
+	Lag []int64 `json:"lag,omitempty"`
 }
 
-// timesOf returns the times of frames; nil if none is known.
-func timesOf(frames []Frame) (times []int64) {
-	known := false
-	for _, f := range frames {
-		at := int64(0)
-		if !f.At.IsZero() {
-			at, known = f.At.UnixMilli(), true
-		}
-		times = append(times, at)
+// acceptedOf returns the times of frames. A list is nil if none is known.
+func acceptedOf(frames []Frame) accepted {
+	return accepted{
+		At: known(frames, func(f Frame) int64 {
+			if f.At.IsZero() {
+				return 0
+			}
+			return f.At.UnixMilli()
+		}),
+		Lag: known(frames, func(f Frame) int64 { return f.Lag.Milliseconds() }),
 	}
-	if !known {
+}
+
+// known returns a number of each frame; nil if all are 0.
+func known(frames []Frame, of func(Frame) int64) (list []int64) {
+	some := false
+	for _, f := range frames {
+		n := of(f)
+		list, some = append(list, n), some || n != 0
+	}
+	if !some {
 		return nil
 	}
-	return times
+	return list
 }
 
 // applied returns frames with their times. An earlier version that has added a frame
 // leaves no times.
 func (a accepted) applied(frames []Frame) []Frame {
-	if len(a.At) != len(frames) {
-		return frames
-	}
-	for i, at := range a.At {
-		if at != 0 {
-			frames[i].At = time.UnixMilli(at).UTC()
+	for i := range frames {
+		if len(a.At) == len(frames) && a.At[i] != 0 {
+			frames[i].At = time.UnixMilli(a.At[i]).UTC()
+		}
+		if len(a.Lag) == len(frames) {
+			frames[i].Lag = time.Duration(a.Lag[i]) * time.Millisecond
 		}
 	}
 	return frames

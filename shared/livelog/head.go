@@ -70,7 +70,7 @@ type Head struct {
 }
 
 // Encode returns the content of the object.
-func (h Head) Encode() []byte { return encode(storedHead{h, accepted{timesOf(h.Frames)}}, h.Frames) }
+func (h Head) Encode() []byte { return encode(storedHead{h, acceptedOf(h.Frames)}, h.Frames) }
 
 // storedHead is the header of the object.
 type storedHead struct {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -185,4 +187,29 @@ func FuzzDecodeHead(f *testing.F) {
 			t.Errorf("got %v after another round, %s", err, diff)
 		}
 	})
+}
+
+func TestTimesAreStored(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for name, want := range map[string][]livelog.Frame{
+		"none":     {{Stream: "stdout", Sequence: 1, Data: []byte("a")}},
+		"time":     {{Stream: "stdout", Sequence: 1, Data: []byte("a"), At: at}, {Stream: "stdout", Sequence: 2, Data: []byte("b")}},
+		"lag":      {{Stream: "stdout", Sequence: 1, Data: []byte("a")}, {Stream: "stderr", Sequence: 2, Data: []byte("b"), Lag: time.Second}},
+		"both":     {{Stream: "stdout", Sequence: 1, Data: []byte("a"), At: at, Lag: time.Millisecond}},
+		"of a cut": {{Stream: "stdout", Cut: 7}, {Stream: "stdout", Sequence: 2, Data: []byte("b"), At: at, Lag: time.Hour}},
+	} {
+		if got, err := livelog.DecodeFrames(livelog.EncodeFrames(want)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, want)
+		}
+		head, err := livelog.DecodeHead(livelog.Head{Frames: want}.Encode())
+		if err != nil || !reflect.DeepEqual(head.Frames, want) {
+			t.Errorf("%s: got %+v in a head (%v), want %+v", name, head.Frames, err, want)
+		}
+	}
+	// An earlier version has added the second frame.
+	got, err := livelog.DecodeFrames([]byte("{\"at\":[1000],\"lag\":[5]}\nstdout 1 1\na\nstdout 2 1\nb\n"))
+	if err != nil || len(got) != 2 || !got[0].At.IsZero() || got[0].Lag != 0 {
+		t.Errorf("got %+v (%v), want two frames without times", got, err)
+	}
 }

@@ -2,14 +2,19 @@ package token_test
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
@@ -190,5 +195,60 @@ func TestMatchedIsCached(t *testing.T) {
 	first.MarkMatched(about)
 	if again, err := verifier.Verify(text, token.AudienceWorker, "t", published(k)); err != nil || !again.Matched() || again.About() != about {
 		t.Errorf("got matched %t, about %+v and error %v, want true and %+v", again.Matched(), again.About(), err, about)
+	}
+}
+
+// TestOnlyES256IsAccepted signs the claims of a valid token with other methods, under
+// the id of a published key of workers' tokens and under that of an event key.
+func TestOnlyES256IsAccepted(t *testing.T) {
+	t.Parallel()
+	own := newKey(t, "own")
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := jwt.MapClaims{
+		"iss": limit.Issuer, "aud": []string{token.AudienceWorker}, "sub": "t", "iat": epoch.Unix(), "nbf": epoch.Unix(), "exp": epoch.Add(time.Hour).Unix(),
+		"tenantId": "a", "workspaceId": "w", "runId": "t", "taskId": "t", "attempt": 1,
+	}
+	public := own.private.PublicKey
+	uncompressed, err := public.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		method jwt.SigningMethod
+		key    any
+		id     string
+		valid  bool
+	}{
+		{jwt.SigningMethodES256, own.private, "own", true},
+		{jwt.SigningMethodES256, own.private, "event-1", false},
+		{jwt.SigningMethodEdDSA, edwards, "own", false},
+		{jwt.SigningMethodEdDSA, edwards, "event-1", false},
+		{jwt.SigningMethodES384, p384, "own", false},
+		{jwt.SigningMethodRS256, rsaKey, "own", false},
+		{jwt.SigningMethodPS256, rsaKey, "own", false},
+		{jwt.SigningMethodHS256, uncompressed, "own", false},
+		{jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "own", false},
+	} {
+		made := jwt.NewWithClaims(row.method, claims)
+		made.Header["kid"] = row.id
+		text, err := made.SignedString(row.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = token.NewVerifier(clock.NewVirtual(epoch)).Verify(text, token.AudienceWorker, "t", published(own))
+		if row.valid != (err == nil) || err != nil && fault.Of(err).Code != fault.Unauthenticated {
+			t.Errorf("%s with kid %s: got %v, want it accepted: %t", row.method.Alg(), row.id, err, row.valid)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The streams of a program's output.
@@ -29,6 +30,8 @@ const (
 type chunk struct {
 	stream string
 	data   []byte
+	// since is when its oldest byte was written; zero if it has none.
+	since time.Time
 }
 
 // outbox holds output until it is sent. Its memory is bounded: output that does not fit
@@ -42,11 +45,12 @@ type outbox struct {
 	missing map[string]int64 // dropped bytes before the next output of each stream
 	dropped int64            // all dropped bytes
 	closed  bool
+	now     func() time.Time
 	grown   chan struct{} // has at most one signal
 }
 
-func newOutbox() *outbox {
-	return &outbox{missing: map[string]int64{}, grown: make(chan struct{}, 1)}
+func newOutbox(now func() time.Time) *outbox {
+	return &outbox{missing: map[string]int64{}, now: now, grown: make(chan struct{}, 1)}
 }
 
 // stream is the writer to one stream of an outbox.
@@ -73,7 +77,7 @@ func (o *outbox) add(name string, p []byte) {
 	for rest := p; len(rest) > 0; {
 		last := len(o.pending) - 1
 		if last < 0 || o.pending[last].stream != name || len(o.pending[last].data) >= chunkSize {
-			o.pending = append(o.pending, chunk{stream: name})
+			o.pending = append(o.pending, chunk{stream: name, since: o.now()})
 			last++
 		}
 		n := min(len(rest), chunkSize-len(o.pending[last].data))

@@ -48,8 +48,8 @@ type sender struct {
 	off      bool      // output is no longer sent
 }
 
-func newSender(ctx context.Context) *sender {
-	s := &sender{box: newOutbox(), turn: make(chan struct{}, 1), sequence: 1}
+func newSender(ctx context.Context, now func() time.Time) *sender {
+	s := &sender{box: newOutbox(now), turn: make(chan struct{}, 1), sequence: 1}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	return s
 }
@@ -240,9 +240,12 @@ func (t *Task) sendAll(ctx context.Context, frugal bool) error {
 func (t *Task) sendChunk(ctx context.Context, c chunk) error {
 	s := t.sender
 	data := base64.StdEncoding.EncodeToString(c.data)
-	a, err := t.call(ctx, "logs", contract.TaskLog{
-		Attempt: t.assignment.Envelope.Attempt, Stream: c.stream, Sequence: &s.sequence, Data: &data,
-	})
+	body := contract.TaskLog{Attempt: t.assignment.Envelope.Attempt, Stream: c.stream, Sequence: &s.sequence, Data: &data}
+	if !c.since.IsZero() {
+		// Rounded up, because 0 is an unknown age.
+		body.AgeMs = new(1 + max(t.options.Clock.Now().Sub(c.since), 0).Milliseconds())
+	}
+	a, err := t.call(ctx, "logs", body)
 	if err != nil {
 		return err
 	}

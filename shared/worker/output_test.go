@@ -23,6 +23,7 @@ const followedAnswer = `{"acknowledged":true,"shouldCancel":false,"followed":tru
 type sent struct {
 	text  map[string]string
 	calls int
+	ages  []time.Duration // of the calls
 }
 
 // received checks the sequences and returns the output. Calls for which answered is
@@ -33,11 +34,18 @@ func (s *fixture) received(answered func(n int) bool) sent {
 	next, last := 1, ""
 	for n, c := range s.plane.of("logs") {
 		body := as[contract.TaskLog](s.t, c)
-		if *body.Sequence != next || body.Attempt != 2 || last != "" && last != string(c.body) {
+		aged := *body.AgeMs
+		body.AgeMs = nil
+		same, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if *body.Sequence != next || body.Attempt != 2 || last != "" && last != string(same) {
 			s.t.Fatalf("call %d: got sequence %d of attempt %d, want %d of 2 and the same again if it had no answer", n, *body.Sequence, body.Attempt, next)
 		}
 		got.calls++
-		if last = string(c.body); !answered(n) {
+		got.ages = append(got.ages, time.Duration(aged)*time.Millisecond)
+		if last = string(same); !answered(n) {
 			continue
 		}
 		data, err := base64.StdEncoding.DecodeString(*body.Data)
@@ -277,6 +285,38 @@ func TestOutputIsNotSentWithoutTheOption(t *testing.T) {
 		})
 		if err != nil || len(s.plane.of("logs")) != 0 || as[contract.TaskStarted](t, s.plane.one(t, "started")).SendsOutput {
 			t.Errorf("got %d calls, %v, want none", len(s.plane.of("logs")), err)
+		}
+	})
+}
+
+// TestOutputHasItsAge loses the answer of the second call.
+func TestOutputHasItsAge(t *testing.T) {
+	t.Parallel()
+	simulate(t, func(s *fixture) {
+		s.options.SendsOutput = true
+		answered := func(n int) bool { return n != 1 }
+		s.plane.on("logs", func(n int) *http.Response {
+			if answered(n) {
+				return reply(http.StatusOK, followedAnswer)
+			}
+			return reply(http.StatusServiceUnavailable, "")
+		})
+		err := s.run(func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			fmt.Fprintln(task.Stdout(), "one")
+			<-time.After(10 * time.Second)
+			for range 2 {
+				fmt.Fprintln(task.Stdout(), "more")
+				<-time.After(50 * time.Millisecond)
+			}
+			<-time.After(time.Minute)
+			return worker.Result{}, context.Cause(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ages := s.received(answered).ages
+		if len(ages) != 3 || ages[0] != 2001*time.Millisecond || ages[1] != 101*time.Millisecond || ages[2] <= ages[1] {
+			t.Errorf("got ages %v, want those of the first line after 2 s, of the second after 100 ms, and a longer one of the repeated call", ages)
 		}
 	})
 }

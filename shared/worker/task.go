@@ -68,7 +68,7 @@ func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
 	var end context.CancelFunc
 	t.background, end = context.WithCancel(context.WithoutCancel(ctx))
 	if a.Envelope != nil && o.SendsOutput {
-		t.sender = newSender(t.background)
+		t.sender = newSender(t.background, t.options.Clock.Now)
 	}
 	t.end = func() {
 		end()
