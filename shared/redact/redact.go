@@ -2,8 +2,10 @@
 //
 // A Redactor knows values that it is given, and it recognizes secrets by their
 // form: JSON Web Tokens of one issuer, the signature and the credential of a
-// presigned URL, and the bucket keys in a printed environment. It cannot
-// recognize a secret that the worker has transformed.
+// presigned URL, and the bucket keys in a printed environment. It finds a value of at
+// least 12 bytes also in Base64, alone or within encoded text such as "user:value",
+// where at most four characters at each end of it remain. It cannot recognize a secret
+// that the worker has transformed otherwise, or Base64 with line breaks within a value.
 package redact
 
 import (
@@ -47,7 +49,7 @@ type Redactor struct {
 }
 
 // New returns a Redactor for the tokens of an issuer and for the given values,
-// also as they appear in a URL and in JSON. It ignores values of fewer than 12
+// also as they appear in a URL, in JSON and in Base64. It ignores values of fewer than 12
 // bytes and those with white space.
 func New(issuer string, secrets ...string) *Redactor {
 	r := &Redactor{issuer: issuer}
@@ -74,17 +76,35 @@ func (r *Redactor) Naming(values ...string) *Redactor {
 	return named.compile()
 }
 
-// add adds the forms of a value: as it is, in a URL and in JSON.
+// add adds the forms of a value: as it is, in a URL, in JSON, and in Base64.
 func (r *Redactor) add(value string) {
 	quoted, err := json.Marshal(value)
 	if err != nil {
 		return // a string always encodes
 	}
-	for _, form := range []string{value, url.QueryEscape(value), string(quoted[1 : len(quoted)-1])} {
+	forms := []string{value, url.QueryEscape(value), string(quoted[1 : len(quoted)-1])}
+	if len(value) >= minSecret {
+		forms = append(forms, inBase64(value)...)
+	}
+	for _, form := range forms {
 		if !slices.Contains(r.values, form) {
 			r.values = append(r.values, form)
 		}
 	}
+}
+
+// inBase64 returns the characters of Base64 that depend on the value alone, for each of
+// the three places that its first byte can have in a group of three.
+func inBase64(value string) (forms []string) {
+	for before := range 3 {
+		text := append(make([]byte, before), value...)
+		first := (8*before + 5) / 6 // the characters with bits of what is before
+		last := 8 * len(text) / 6   // the characters without bits of what follows
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			forms = append(forms, alphabet.EncodeToString(text)[first:last])
+		}
+	}
+	return forms
 }
 
 // compile makes the expression of all forms.

@@ -181,3 +181,27 @@ func TestWriterMasksSplitPhrase(t *testing.T) {
 		}
 	}
 }
+
+// TestBase64IsMasked encodes a secret at each place within other text.
+func TestBase64IsMasked(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr?t~>va\xc3\xbcue" // its Base64 has + and /, in URLs - and _
+	named := redact.New("sortie").Naming(secret, "short")
+	for name, r := range map[string]*redact.Redactor{"value": redact.New("sortie", secret), "named": named} {
+		for _, before := range []string{"", "u", "us", "user:", "user::"} {
+			for _, after := range []string{"", "\n", "ab", "abc"} {
+				for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+					text := e.EncodeToString([]byte(before + secret + after))
+					got := string(r.Bytes([]byte("Basic " + text + " end")))
+					left := strings.TrimSuffix(strings.TrimPrefix(got, "Basic "), " end")
+					if !strings.Contains(left, redact.Mask) || len(left) > len(redact.Mask)+4*(len(before)+len(after))/3+8 {
+						t.Errorf("%s in %q and %q: got %q for %q, want it masked", name, before, after, got, text)
+					}
+				}
+			}
+		}
+		if text := base64.StdEncoding.EncodeToString([]byte("short is fine here")); string(r.Bytes([]byte(text))) != text {
+			t.Errorf("%s: got %q masked, want other text unchanged", name, text)
+		}
+	}
+}
