@@ -55,7 +55,7 @@ func TestRunOfADefinition(t *testing.T) {
 			run.CatchUpWindow:          {Type: run.ActionWait, Limit: 10 * time.Minute},
 			run.MaxExpectedRunTime:     {Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/slow", Timeout: 3 * time.Second}},
 		},
-		OnFailure: &run.Action{Type: run.ActionWebhook, Critical: true, Hook: &run.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
+		OnFailure: &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
 		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
 	}
 	if !reflect.DeepEqual(r.Actions, actions) {

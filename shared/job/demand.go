@@ -184,6 +184,9 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 	if given(action.Critical) && !slices.Contains(informing, action.Type) {
 		p.clash(field+".critical", "no meaning with %s, which cannot fail by itself; leave it out, or choose %s", action.Type, list(informing))
 	}
+	if given(action.Critical) && afterRun(field) && slices.Contains(informing, action.Type) {
+		p.clash(field+".critical", "no meaning after a run, whose end does not change; leave it out")
+	}
 	names := slices.Sorted(maps.Keys(known))
 	for name := range action.Parameters {
 		if _, ok := known[name]; !ok && len(names) == 0 {

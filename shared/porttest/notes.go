@@ -34,7 +34,8 @@ func Notes(t *testing.T, store port.Store, delivered func() []port.Note) {
 	changes := []change{
 		{"job created", func(n port.Note) error { return store.SaveJob(ctx, j, n) }, nil},
 		{"job conflicts", func(n port.Note) error { return store.SaveJob(ctx, j, n) }, port.ErrConflict},
-		{"job deleted", func(n port.Note) error { j.Revision = 1; return store.DeleteJob(ctx, j, n) }, nil},
+		{"job changed", func(n port.Note) error { j.Revision = 1; return store.SaveJob(ctx, j, n) }, nil},
+		{"job deleted", func(n port.Note) error { j.Revision = 2; return store.DeleteJob(ctx, j, n) }, nil},
 		{"job unknown", func(n port.Note) error { return store.DeleteJob(ctx, j, n) }, port.ErrConflict},
 		{"pool created", func(n port.Note) error { return store.SavePool(ctx, p, n) }, nil},
 		{"pool conflicts", func(n port.Note) error { return store.SavePool(ctx, p, n) }, port.ErrConflict},

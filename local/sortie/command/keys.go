@@ -15,27 +15,37 @@ import (
 )
 
 func (a *app) keys() *cobra.Command {
-	return group("keys", "Manage the keys that sign the tokens of workers", a.rotate())
+	return group("keys", "Manage the keys that sign the tokens of workers, and events", a.rotate())
 }
 
 func (a *app) rotate() *cobra.Command {
-	data := ""
+	data, ofEvents := "", false
 	c := &cobra.Command{
 		Use:   "rotate",
-		Short: "Sign tokens with a new key",
+		Short: "Sign tokens, or events, with a new key",
 		Long: `Add a new key to a data folder. It signs all further tokens, also those of a
 running "sortie dev". Tokens signed before stay valid until they expire. A key is
-removed once every token that it signed has expired (after 45 days at most).`,
-		Example: "  sortie keys rotate\n  sortie keys rotate --data /var/lib/sortie --json",
+removed once every token that it signed has expired (after 45 days at most).
+
+With --events the key signs events and checkpoints. Older keys stay published at
+/.well-known/jwks.json, because exported events are verified at any time. The key of
+a stage is replaced by "sortie secrets put events --stage STAGE".`,
+		Example: "  sortie keys rotate\n  sortie keys rotate --events\n  sortie keys rotate --data /var/lib/sortie --json",
 		Args:    exactly(),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
+	c.Flags().BoolVar(&ofEvents, "events", false, "rotate the key that signs events")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(context.Context, []string) error {
-		path := filepath.Join(data, stack.KeysFile)
-		done, err := keyfile.Rotate(path, a.Clock.Now(), limit.TokenLife)
+		path, now := filepath.Join(data, stack.KeysFile), a.Clock.Now()
+		rotate := func() (keyfile.Rotation, error) { return keyfile.Rotate(path, now, limit.TokenLife) }
+		if ofEvents {
+			path = filepath.Join(data, stack.EventKeysFile)
+			rotate = func() (keyfile.Rotation, error) { return keyfile.RotateEvents(path, now) }
+		}
+		done, err := rotate()
 		if errors.Is(err, fs.ErrNotExist) {
 			return missing(path, err)
 		}

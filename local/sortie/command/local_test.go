@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,5 +178,33 @@ func TestRotateAddsAKeyToTheDataFolder(t *testing.T) {
 	}
 	if now, err := signer.Current(context.Background()); err != nil || now != said.Made {
 		t.Errorf("got the current key %s (%v), want %s", now, err, said.Made)
+	}
+}
+
+func TestRotateAddsAKeyOfEvents(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := sortie(t, nil, "", "keys", "rotate", "--events", "--data", dir); got.code != 2 || !strings.Contains(got.stderr, "event-keys.pem") {
+		t.Errorf("folder without keys: got %+v", got)
+	}
+	keys, err := keyfile.OpenEvents(filepath.Join(dir, stack.EventKeysFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := keys.Signing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sortie(t, nil, "", "keys", "rotate", "--events", "--data", dir, "--json")
+	var said keyfile.Rotation
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 || len(said.Dropped) != 0 {
+		t.Errorf("got %+v (%v), want no key dropped", got, err)
+	}
+	now, err := keys.Signing(t.Context())
+	if err != nil || now.ID() != said.Made || now.ID() == before.ID() || !slices.Contains(said.Kept, before.ID()) {
+		t.Errorf("got the signing key %s (%v), want %s, and %s kept", now.ID(), err, said.Made, before.ID())
+	}
+	if all, err := keys.Published(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("got %d published keys (%v), want 2", len(all), err)
 	}
 }

@@ -59,6 +59,8 @@ checked before it is written:
             "workerAccessKeyId": "...", "workerSecretAccessKey": "..."}  uploads alone
   canary   {"token": "..."}            the client token of the canary, if the stage has one
   traces   {"headers": {"...": "..."}} of the requests that export traces, with traceHeaders
+  events   {"seed": "..."}             the key that signs events: at least 43 random letters and
+                                       digits. The public parts of older keys stay published
 
 Of their values only the fingerprint is printed: the first six digits of the
 SHA-256. Account, region and credentials are those of the AWS command line.`, limit.Secret),

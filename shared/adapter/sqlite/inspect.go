@@ -11,9 +11,11 @@ import (
 
 // Inspect returns what the file stores about a run, found by its id or its
 // task id: record, events, heartbeats and idempotency keys. It contains task
-// tokens. An id of no run is that of a job: record, earlier versions and last result.
-// Another process may have the file open. port.ErrNotFound if no tenant has such a run
-// or job.
+// tokens. An id of no run is that of a job: record, earlier versions and last result;
+// of a webhook: record, progress and the newest deliveries; of a stream of events, such
+// as events/default: head, cursors, the newest checkpoints and rows; or of an event: its
+// row. Times of streams are nanoseconds since 1970. Another process may have the file
+// open. port.ErrNotFound if no tenant has such a record.
 func Inspect(ctx context.Context, path, id string) (map[string]any, error) {
 	conn, err := connect(path, "PRAGMA query_only = ON")
 	if err != nil {
@@ -27,7 +29,7 @@ func Inspect(ctx context.Context, path, id string) (map[string]any, error) {
 		tx.end()
 	}
 	if err := errors.Join(err, conn.Close()); err != nil {
-		return nil, fmt.Errorf("cannot read run or job %s: %w", id, err)
+		return nil, fmt.Errorf("cannot read the record %s: %w", id, err)
 	}
 	return found, nil
 }
@@ -43,14 +45,47 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 	if !errors.Is(err, port.ErrNotFound) {
 		return found, err
 	}
-	var jobs bool // false in a file of an earlier version
-	if failed := tx.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'jobs'").Scan(&jobs); failed != nil || !jobs {
-		return nil, errors.Join(failed, err)
+	for _, other := range others {
+		var present bool // false in a file of an earlier version
+		if failed := tx.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = ?", other.table).Scan(&present); failed != nil {
+			return nil, failed
+		}
+		if !present {
+			continue
+		}
+		if found, err = inspectBy(tx, id, other.query, other.beside); !errors.Is(err, port.ErrNotFound) {
+			return found, err
+		}
 	}
-	return inspectBy(tx, id, "SELECT n, doc FROM jobs WHERE id = ?", map[string]string{
+	return nil, port.ErrNotFound
+}
+
+// others are the records besides runs, in the order in which an id is looked up. The
+// secrets of webhooks are not among them.
+var others = []struct {
+	table, query string
+	beside       map[string]string
+}{
+	{"jobs", "SELECT n, doc FROM jobs WHERE id = ?", map[string]string{
 		"versions":   "SELECT doc FROM job_versions WHERE job = ? ORDER BY version",
 		"lastResult": "SELECT doc FROM job_results WHERE job = ?",
-	})
+	}},
+	{"webhooks", "SELECT n, doc FROM webhooks WHERE id = ?", map[string]string{
+		"progress":   "SELECT progress FROM webhooks WHERE n = ?",
+		"deliveries": "SELECT doc FROM deliveries WHERE webhook = ? ORDER BY position DESC LIMIT 100",
+	}},
+	{"feed_streams", `SELECT n, json_object('stream', stream, 'epoch', epoch, 'newest', newest, 'appendedAt', appended_at, 'state', CAST(state AS TEXT))
+		FROM feed_streams WHERE stream = ?`, map[string]string{
+		"checkpoints": `SELECT json_object('position', position, 'appendedAt', appended_at, 'data', CAST(data AS TEXT))
+			FROM feed_marks WHERE stream = ? ORDER BY position DESC LIMIT 100`,
+		"cursors": `SELECT json_object('consumer', c.consumer, 'position', c.position)
+			FROM feed_cursors c JOIN feed_streams s ON s.stream = c.stream WHERE s.n = ? ORDER BY c.consumer`,
+		"newest": `SELECT json_object('position', position, 'id', id, 'at', at, 'bytes', length(data))
+			FROM feed_records WHERE stream = ? ORDER BY position DESC LIMIT 100`,
+	}},
+	{"feed_records", `SELECT r.rowid, json_object('stream', s.stream, 'epoch', s.epoch, 'position', r.position, 'id', r.id,
+			'at', r.at, 'appendedAt', r.appended_at, 'data', CAST(r.data AS TEXT))
+		FROM feed_streams s JOIN feed_records r ON r.stream = s.n AND r.id = ?`, nil},
 }
 
 // inspectBy returns the document of the row with the id, and beside it the lists of

@@ -25,7 +25,7 @@ func (a attribute) document() []byte {
 // Inspect returns an item of the table, in DynamoDB's JSON, as readable JSON:
 // record and events unpacked, attributes without their types. It takes the item
 // itself or one in the member "Item", as get-item and table exports have it.
-// Task tokens are replaced by "redacted".
+// Task tokens and the secrets of webhooks are replaced by "redacted".
 func Inspect(item []byte) (map[string]any, error) {
 	var wrapped struct{ Item json.RawMessage }
 	if err := json.Unmarshal(item, &wrapped); err == nil && wrapped.Item != nil {
@@ -54,6 +54,8 @@ func (a attribute) readable(name string) (value any, err error) {
 	switch {
 	case name == "doc":
 		err = Unpack(a.document(), &value)
+	case name == "secrets": // of a webhook
+		value = "redacted"
 	case name == "ev":
 		list := make([]any, len(a.L))
 		for i, each := range a.L {
