@@ -19,6 +19,20 @@ func (w *world) check() {
 	if w.process.crashed || w.broken != nil {
 		return
 	}
+	w.checkChanges()
+	// With many runs not all are compared with the time after every event.
+	if len(w.records.ordered) > 10 && w.time.now.Sub(w.checkedAt) < time.Second {
+		return
+	}
+	w.checkedAt = w.time.now
+	w.checkSlots()
+	w.checkMachines()
+	w.checkPrompt()
+	w.checkDueJobs()
+}
+
+// checkChanges checks what has been stored since the last check.
+func (w *world) checkChanges() {
 	w.events.refresh()
 	w.refreshJobs()
 	changed := w.refresh()
@@ -29,15 +43,6 @@ func (w *world) check() {
 	for _, r := range changed {
 		w.last[r.ID] = r
 	}
-	// With many runs not all are compared with the time after every event.
-	if len(w.records.ordered) > 10 && w.time.now.Sub(w.checkedAt) < time.Second {
-		return
-	}
-	w.checkedAt = w.time.now
-	w.checkSlots()
-	w.checkMachines()
-	w.checkPrompt()
-	w.checkDueJobs()
 }
 
 // use is how many slots of a pool runs hold and queue for.

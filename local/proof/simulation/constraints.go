@@ -46,13 +46,18 @@ func (w *world) checkJobRun(before, r *run.Run) {
 }
 
 // checkPrevious checks that a run which requires the success of the previous one does
-// not begin after a failure. One that ended during the evaluation does not count.
+// not begin after a failure. One that ended during the evaluation or after it does not
+// count: an action that waits does not evaluate the constraints again.
 func (w *world) checkPrevious(r *run.Run) {
 	results, m := w.results[r.JobID], w.jobs[r.JobID]
 	if r.Constraints == nil || !r.Constraints.RequirePreviousSuccess || violated(r, run.RequirePreviousSuccess) || !w.calm() || m == nil || m.deleted {
 		return
 	}
-	for len(results) > 0 && w.time.now.Sub(results[len(results)-1].at) <= hookTime {
+	evaluated := w.time.now
+	if r.Acting != nil {
+		evaluated = r.Acting.At.Add(-2 * w.plan.skew)
+	}
+	for len(results) > 0 && evaluated.Sub(results[len(results)-1].at) <= hookTime {
 		results = results[:len(results)-1]
 	}
 	if len(results) > 0 && !results[len(results)-1].success && len(results) == len(w.results[r.JobID]) {

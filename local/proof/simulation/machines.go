@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // machines is the simulated runner.
@@ -102,10 +103,8 @@ func (r *machines) create(spec port.LaunchSpec) *machine {
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
 		// A machine that is not visible before its start limit counts as gone.
-		if run := r.w.records.byID[spec.Owner.RunID]; run != nil {
-			visibleBy := run.Attempt.StartBy.Add(-2*r.w.plan.skew - 2*time.Second)
-			m.visibleAt = clamp(m.visibleAt, r.w.time.now, visibleBy)
-		}
+		visibleBy := r.startBy(spec.Owner).Add(-2*r.w.plan.skew - 2*time.Second)
+		m.visibleAt = clamp(m.visibleAt, r.w.time.now, visibleBy)
 	}
 	if r.w.chance(r.w.plan.stuck) {
 		m.stuckUntil = r.w.time.now.Add(r.w.upTo(3 * time.Minute))
@@ -120,6 +119,18 @@ func (r *machines) create(spec port.LaunchSpec) *machine {
 	r.w.note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	r.w.startWorkers(m)
 	return m
+}
+
+// startBy returns the start limit of the attempt that a machine is created for, as it is
+// stored. A run may be accepted, admitted and launched in one event. It is zero if a late
+// call creates a machine for a run that cannot be read.
+func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
+	r.w.observe(func() {
+		if stored, err := r.w.process.store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
+			by = stored.Attempt.StartBy
+		}
+	})
+	return by
 }
 
 // Inspect implements port.Runner.
