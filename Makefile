@@ -46,6 +46,10 @@ FUZZTIME ?= 20s
 sim: ## run SEEDS=10000 simulations of the whole system under a virtual clock
 	$(GO) test ./local/proof/simulation -count 1 -v -timeout 2h -seeds=$(SEEDS)
 
+.PHONY: test-months
+test-months: ## compare predicted starts with months of nine loads; "test" simulates a month of three
+	$(GO) test ./shared/explain -count 1 -v -timeout 20m -months
+
 .PHONY: chaos
 chaos: ## kill the stack and its workers KILLS=1000 times during exports
 	$(GO) test ./local/proof/chaos -count 1 -v -timeout 6h -kills=$(KILLS)
@@ -77,7 +81,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters test-containers chaos-localstack ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate race test-localstack test-adapters test-containers chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
 

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -45,6 +46,13 @@ type shape struct {
 }
 
 const month = 30 * 24 * time.Hour
+
+// months makes the test simulate every load, with more queued runs.
+var months = flag.Bool("months", false, "simulate all loads, each for months")
+
+// quick are the loads that are simulated without -months: a full pool, one that is empty
+// every night, and runs that arrive at once.
+var quick = []string{"steady", "office hours", "nightly batch"}
 
 func daily(at time.Duration) float64 { // from 0 at midnight to 1 at noon
 	return (1 - math.Cos(2*math.Pi*at.Hours()/24)) / 2
@@ -315,13 +323,21 @@ func (s shape) play(random *rand.Rand) (o outcome) {
 // TestNineTenthsOfTheStartsAreCovered simulates months of each load. Nine tenths of the
 // runs start by the p90 of their prediction, and about half by its p50. The ranges are
 // narrow: no answer that is equal for all runs comes near, even if it is the best one.
+// Without -months it simulates some loads, each for about a month.
 func TestNineTenthsOfTheStartsAreCovered(t *testing.T) {
 	t.Parallel()
+	least := 500
+	if *months {
+		least = 2000
+	}
 	for name, s := range shapes() {
+		if !*months && !slices.Contains(quick, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var o outcome
-			for seed := uint64(2); len(o.queued) < 2000; seed++ { // errors of one month are alike
+			for seed := uint64(2); len(o.queued) < least; seed++ { // errors of one month are alike
 				o.add(s.play(rand.New(rand.NewPCG(1, seed))))
 			}
 			t.Logf("%s: %s", name, o)
