@@ -125,7 +125,7 @@ func (s rows) purge(ctx context.Context, before int64, keep string) (count int64
 		var removed int64
 		err := s.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
 			removed, err = tx.Exec(`DELETE FROM executions WHERE id IN
-				(SELECT id FROM executions WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?)`, before, purgeSlice)
+				(SELECT id FROM executions WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT 0 + ?)`, before, purgeSlice)
 			return err
 		})
 		if err != nil {

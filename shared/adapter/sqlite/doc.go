@@ -17,6 +17,9 @@
 // Feed keeps streams of records in the same file. The commit of an append notifies the
 // waiting readers, because all writers are in this process.
 //
+// Limits of queries are written as "LIMIT 0 + ?". SQLite plans a query with "LIMIT ?" for
+// the bound value, and prepares it again at each execution.
+//
 // The package refuses a second process on the same file, a file of a newer
 // version, and hosts without flock.
 package sqlite

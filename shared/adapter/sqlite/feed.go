@@ -223,7 +223,7 @@ func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) 
 			return err
 		}
 		size := 0
-		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position LIMIT ?",
+		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position LIMIT 0 + ?",
 			s.n, max(after+1, oldest), limit)
 		for rows.Next() {
 			var r port.FeedRecord
@@ -246,7 +246,7 @@ func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) 
 func (f *Feed) Marks(ctx context.Context, stream string, after int64, limit int) (marks []port.Mark, err error) {
 	err = f.read(ctx, "read the marks of", stream, func(tx *Tx, s feedStream) error {
 		rows := tx.Query(`SELECT position, data FROM feed_marks WHERE stream = ? AND position > ? AND appended_at > ?
-			ORDER BY position LIMIT ?`, s.n, after, f.expired(), max(limit, 0))
+			ORDER BY position LIMIT 0 + ?`, s.n, after, f.expired(), max(limit, 0))
 		for rows.Next() {
 			var m port.Mark
 			if err := rows.Scan(&m.Position, &m.Data); err != nil {

@@ -55,7 +55,7 @@ func (f *Feed) Streams(ctx context.Context, prefix, after string, limit int) (st
 	err = f.db.Read(ctx, func(tx *Tx) error {
 		streams = nil
 		// No text in UTF-8 has the byte 0xff.
-		rows := tx.Query("SELECT stream FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream LIMIT ?",
+		rows := tx.Query("SELECT stream FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream LIMIT 0 + ?",
 			prefix, prefix+"\xff", after, limit+1)
 		for rows.Next() {
 			var stream string
@@ -88,12 +88,12 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 			return err
 		}
 		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
-			SELECT rowid FROM feed_records WHERE stream = ? AND position < ? ORDER BY position LIMIT ?)`, s.n, oldest, limit)
+			SELECT rowid FROM feed_records WHERE stream = ? AND position < ? ORDER BY position LIMIT 0 + ?)`, s.n, oldest, limit)
 		if err != nil {
 			return err
 		}
 		marks, err := tx.Exec(`DELETE FROM feed_marks WHERE stream = ?1 AND position IN (
-			SELECT position FROM feed_marks WHERE stream = ?1 AND appended_at <= ?2 ORDER BY position LIMIT ?3)`,
+			SELECT position FROM feed_marks WHERE stream = ?1 AND appended_at <= ?2 ORDER BY position LIMIT 0 + ?3)`,
 			s.n, f.expired(), int64(limit)-records)
 		deleted = int(records + marks)
 		return err

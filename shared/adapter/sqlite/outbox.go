@@ -92,7 +92,7 @@ func (s *Store) Stored(ctx context.Context, after string, limit int) (changes []
 	}
 	limit, last := max(limit, 1), int64(0)
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		rows := tx.Query("SELECT n, id, at, doc FROM outbox WHERE n > ? ORDER BY n LIMIT ?", from, limit+1)
+		rows := tx.Query("SELECT n, id, at, doc FROM outbox WHERE n > ? ORDER BY n LIMIT 0 + ?", from, limit+1)
 		for rows.Next() {
 			var n, at int64
 			var id *string

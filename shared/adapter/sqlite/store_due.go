@@ -45,7 +45,7 @@ func (s *Store) duePage(
 			return nil, "", fault.Wrap(err, fault.Internal, "malformed place of a page")
 		}
 	}
-	query := fmt.Sprintf("SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s <= ? AND (%[2]s, n) > (?, ?)%[3]s ORDER BY %[2]s, n LIMIT ?", table, column, and)
+	query := fmt.Sprintf("SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s <= ? AND (%[2]s, n) > (?, ?)%[3]s ORDER BY %[2]s, n LIMIT 0 + ?", table, column, and)
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		refs = nil
 		rows := tx.Query(query, slices.Concat([]any{nanos(now), at, n}, args, []any{max(limit, 0)})...)
@@ -69,7 +69,7 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (plac
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		placed = nil
 		rows := tx.Query(`SELECT tenant, id, state, attempt, machine FROM runs
-			WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?`,
+			WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT 0 + ?`,
 			after.Tenant, after.ID, max(limit, 0))
 		for rows.Next() {
 			var p port.Placement
@@ -113,7 +113,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 		var gone int64
 		err := s.db.Write(ctx, func(tx *Tx) (err error) {
 			gone, err = tx.Exec(`DELETE FROM runs WHERE n IN
-				(SELECT n FROM runs WHERE purge_at <= ? ORDER BY purge_at LIMIT ?)`, nanos(now), batch)
+				(SELECT n FROM runs WHERE purge_at <= ? ORDER BY purge_at LIMIT 0 + ?)`, nanos(now), batch)
 			return err
 		})
 		if err != nil {

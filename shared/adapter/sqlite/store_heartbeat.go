@@ -154,7 +154,7 @@ func (s *Store) HeartbeatsDue(ctx context.Context, now time.Time, after string, 
 		refs, next = nil, ""
 		rows := tx.Query(`SELECT tenant, id, b.at + b.timeout, n FROM beats b JOIN runs ON n = b.run
 			WHERE b.timeout > 0 AND b.at + b.timeout <= ? AND (b.at + b.timeout, n) > (?, ?)
-			ORDER BY b.at + b.timeout, n LIMIT ?`, nanos(now), due, row, max(limit, 0))
+			ORDER BY b.at + b.timeout, n LIMIT 0 + ?`, nanos(now), due, row, max(limit, 0))
 		for rows.Next() {
 			var ref run.Ref
 			if err := rows.Scan(&ref.Tenant, &ref.ID, &due, &row); err != nil {

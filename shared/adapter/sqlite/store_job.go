@@ -173,7 +173,7 @@ func documentPage[T any](
 	if err != nil {
 		return nil, "", err
 	}
-	docs, err := s.docs(ctx, "SELECT doc FROM "+table+" WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", tenant, string(from), page.Limit+1)
+	docs, err := s.docs(ctx, "SELECT doc FROM "+table+" WHERE tenant = ? AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
 	if err != nil {
 		return nil, "", err
 	}

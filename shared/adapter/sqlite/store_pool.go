@@ -14,7 +14,7 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 			SELECT tenant, id, place FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
 			UNION ALL
 			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
-			ORDER BY place, id LIMIT ?3)`,
+			ORDER BY place, id LIMIT 0 + ?3)`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the queue of pool", pool)
 }
@@ -23,7 +23,7 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NULL
 		UNION ALL
-		SELECT tenant, id FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NULL LIMIT ?3`,
+		SELECT tenant, id FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NULL LIMIT 0 + ?3`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the slots of pool", pool)
 }
@@ -46,7 +46,7 @@ func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, mo
 		return tx.QueryRow(`SELECT count(*) FROM (
 			SELECT 1 FROM runs WHERE tenant = ?1 AND pool = ?2 AND place < ?3
 			UNION ALL
-			SELECT 1 FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place < ?3 LIMIT ?4)`,
+			SELECT 1 FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place < ?3 LIMIT 0 + ?4)`,
 			tenant, slot.Pool, slot.Order(), most).Scan(&ahead)
 	})
 	return ahead, wrap(err, "count the queue of pool", slot.Pool)

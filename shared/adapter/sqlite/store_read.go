@@ -72,7 +72,7 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
 	docs, err := s.docs(ctx, `SELECT events.doc FROM runs JOIN events ON events.run = runs.n
 		WHERE runs.tenant = ? AND runs.id = ? AND `+alive+` AND events.seq > ?
-		ORDER BY events.seq LIMIT ?`, ref.Tenant, ref.ID, s.now(), after, max(limit, 0))
+		ORDER BY events.seq LIMIT 0 + ?`, ref.Tenant, ref.ID, s.now(), after, max(limit, 0))
 	if err != nil {
 		return nil, wrap(err, "read the events of run", ref.ID)
 	}
@@ -128,7 +128,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 		query += " AND state = ?"
 		args = append(args, page.State)
 	}
-	query += " AND (created_at, n) < (?, ?) AND " + alive + " ORDER BY created_at DESC, n DESC LIMIT ?"
+	query += " AND (created_at, n) < (?, ?) AND " + alive + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?"
 	args = append(args, from.created, from.n, s.now(), page.Limit+1)
 
 	var docs [][]byte

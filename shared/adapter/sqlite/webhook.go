@@ -113,7 +113,7 @@ func (s *Store) Webhooks(ctx context.Context, tenant string, page port.Page) ([]
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := s.webhooks(ctx, "WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", tenant, string(from), page.Limit+1)
+	found, err := s.webhooks(ctx, "WHERE tenant = ? AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
 	if err != nil || len(found) <= page.Limit {
 		return found, "", wrap(err, "list the webhooks of", tenant)
 	}
@@ -174,12 +174,12 @@ func (s *Store) Delivery(ctx context.Context, ref webhook.Ref, position int64) (
 
 // PendingDeliveries implements port.WebhookStore.
 func (s *Store) PendingDeliveries(ctx context.Context, ref webhook.Ref, limit int) ([]webhook.Delivery, error) {
-	return s.deliveries(ctx, ref, "expires_at IS NULL ORDER BY position LIMIT ?", ref.Tenant, ref.ID, s.now(), limit)
+	return s.deliveries(ctx, ref, "expires_at IS NULL ORDER BY position LIMIT 0 + ?", ref.Tenant, ref.ID, s.now(), limit)
 }
 
 // Deliveries implements port.WebhookStore.
 func (s *Store) Deliveries(ctx context.Context, ref webhook.Ref, state webhook.State, before int64, limit int) ([]webhook.Delivery, error) {
-	return s.deliveries(ctx, ref, "(?4 = '' OR state = ?4) AND position < ?5 ORDER BY position DESC LIMIT ?6",
+	return s.deliveries(ctx, ref, "(?4 = '' OR state = ?4) AND position < ?5 ORDER BY position DESC LIMIT 0 + ?6",
 		ref.Tenant, ref.ID, s.now(), string(state), before, limit)
 }
 
@@ -199,7 +199,7 @@ func (s *Store) deliveries(ctx context.Context, ref webhook.Ref, where string, a
 func (s *Store) PurgeDeliveries(ctx context.Context, now time.Time, limit int) (int, error) {
 	var purged int64
 	err := s.db.Write(ctx, func(tx *Tx) (err error) {
-		purged, err = tx.Exec("DELETE FROM deliveries WHERE rowid IN (SELECT rowid FROM deliveries WHERE expires_at <= ? LIMIT ?)", nanos(now), limit)
+		purged, err = tx.Exec("DELETE FROM deliveries WHERE rowid IN (SELECT rowid FROM deliveries WHERE expires_at <= ? LIMIT 0 + ?)", nanos(now), limit)
 		return err
 	})
 	return int(purged), wrap(err, "purge", "deliveries")
