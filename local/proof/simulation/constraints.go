@@ -308,11 +308,7 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 			accepted += w.hooks.accepted[messageID(r, string(v.Constraint))]
 			refused += w.hooks.refused[messageID(r, string(v.Constraint))]
 		}
-		for _, a := range actionsOf(r) {
-			if a.Type == kind {
-				action = a
-			}
-		}
+		action = violationAction(r)
 	} else {
 		action = endAction(r, reason)
 		accepted, refused = w.hooks.accepted[messageID(r, reason)], w.hooks.refused[messageID(r, reason)]
@@ -325,6 +321,23 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 	case kind == run.ActionTriggerJob && executed:
 		triggered[action.JobID]++
 	}
+}
+
+// violationAction returns the action on the constraints that a run violated before it
+// began: that of the first one with an action of its own, or else that for all.
+func violationAction(r *run.Run) (action run.Action) {
+	if r.Actions == nil {
+		return action
+	}
+	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
+		if own, has := r.Actions.Each[name]; has && violated(r, name) {
+			return own
+		}
+	}
+	if r.Actions.OnViolation != nil {
+		action = *r.Actions.OnViolation
+	}
+	return action
 }
 
 // endAction returns the action of a run for the reason; it has no type without one.
