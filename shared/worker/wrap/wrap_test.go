@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -95,20 +96,25 @@ func TestExitCodeSelectsTheCategory(t *testing.T) {
 	}
 }
 
-// cancelled answers every heartbeat with a cancel request.
-func cancelled(c *conformance.Call, _ int) *conformance.Answer {
-	if c.Endpoint != "heartbeat" {
-		return nil
+// cancelledOnce answers every heartbeat with a cancel request once the file exists: then
+// the program has set its trap. first is the time of the first one.
+func cancelledOnce(name string, first *atomic.Pointer[time.Time]) func(*conformance.Call, int) *conformance.Answer {
+	return func(c *conformance.Call, _ int) *conformance.Answer {
+		if _, err := os.Stat(name); err != nil || c.Endpoint != "heartbeat" {
+			return nil
+		}
+		first.CompareAndSwap(nil, new(time.Now()))
+		return &conformance.Answer{Status: http.StatusOK, Body: map[string]any{"acknowledged": true, "shouldCancel": true}}
 	}
-	return &conformance.Answer{Status: http.StatusOK, Body: map[string]any{"acknowledged": true, "shouldCancel": true}}
 }
 
 // The program gets SIGTERM, its progress is reported, and its exit code 0 is not a
 // success.
 func TestCancelledProgramCleansUp(t *testing.T) {
 	t.Parallel()
-	s := setup(t, cancelled)
-	got := s.run("sh", "-c", `trap 'echo cleaned up; echo "{\"partialProgress\":{\"rows\":5},\"phase\":\"reading\"}" >&3; exit 0' TERM; sleep 30 & wait`)
+	name := file(t, "ready")
+	s := setup(t, cancelledOnce(name, new(atomic.Pointer[time.Time])))
+	got := s.run("sh", "-c", `trap 'echo cleaned up; echo "{\"partialProgress\":{\"rows\":5},\"phase\":\"reading\"}" >&3; exit 0' TERM; echo >`+name+`; sleep 30 & wait`)
 	end := s.completed()
 	if got.code != exitSelf || end["outcome"] != "CANCELLED" || end["cancelledDuringPhase"] != "reading" || !strings.Contains(s.log(), "cleaned up") {
 		t.Errorf("got code %d, completed %v, log %q, want 125, CANCELLED during reading, cleaned up", got.code, end, s.log())
@@ -120,12 +126,12 @@ func TestCancelledProgramCleansUp(t *testing.T) {
 
 func TestProgramThatIgnoresCancelIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
-	s := setup(t, cancelled)
 	name := file(t, "pid")
-	start := time.Now()
+	var start atomic.Pointer[time.Time]
+	s := setup(t, cancelledOnce(name, &start))
 	got := s.run("--kill-after=200ms", "sh", "-c", `trap '' TERM; sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 1; done' `+name+` & while :; do sleep 1; done`)
-	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" || time.Since(start) > 4*time.Second {
-		t.Errorf("got code %d after %s, completed %v, want 137 and CANCELLED within 4s", got.code, time.Since(start), s.completed())
+	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" || start.Load() == nil || time.Since(*start.Load()) > 4*time.Second {
+		t.Errorf("got code %d, cancelled at %v, completed %v, want 137 and CANCELLED within 4s", got.code, start.Load(), s.completed())
 	}
 	child, err := strconv.Atoi(appears(t, name))
 	if err != nil {
