@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -150,8 +151,13 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
+	containers, err := container.FindAddresses(a.Env)
+	if err != nil {
+		return nil, advised{error: err, code: ExitUsage, hint: "these are environment variables of Docker and Podman"}
+	}
 	return stack.Start(ctx, stack.Config{
-		Addr: f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
+		Containers: containers,
+		Addr:       f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
 		Settings: settings, Log: log, Version: versionOf(build()),
 	})
 }

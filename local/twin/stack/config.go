@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -27,6 +28,9 @@ type Config struct {
 	// The configured export image is bound to the built-in worker unless it is
 	// in Images.
 	Images map[string][]string
+	// Containers are where a container engine may be; empty is without one. Images that
+	// are not bound to a program are run by it.
+	Containers container.Addresses
 	// SourceURL is the entity API that workers read; empty is that of Settings, or
 	// of the sample collection.
 	SourceURL string

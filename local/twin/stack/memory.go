@@ -120,6 +120,11 @@ func randomHex(n int) string {
 // listen listens on addr. For port 0 it tries the previous port of the part
 // first.
 func (m *memory) listen(part, addr string) (net.Listener, error) {
+	return m.listenWith(context.Background(), net.ListenConfig{}, part, addr)
+}
+
+// listenWith is listen with a configuration.
+func (m *memory) listenWith(ctx context.Context, config net.ListenConfig, part, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("malformed address %q, want HOST:PORT: %w", addr, err)
@@ -133,7 +138,7 @@ func (m *memory) listen(part, addr string) (net.Listener, error) {
 	}
 	for _, each := range candidates {
 		var listener net.Listener
-		if listener, err = net.Listen("tcp", each); err == nil {
+		if listener, err = config.Listen(ctx, "tcp", each); err == nil {
 			m.remember(part, listener.Addr().String())
 			return listener, nil
 		}

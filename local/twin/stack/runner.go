@@ -1,6 +1,10 @@
 package stack
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -8,13 +12,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// runnerOffer is what pools can name. The runners process and fly are the same: the
+// offer is what pools of this stack can name.
+func (s *Stack) offer() run.RunnerOffer {
+	o := runnerOffer()
+	if s.containers == nil {
+		return o
+	}
+	o.Runners = append(o.Runners, run.RunnerContainer)
+	for _, address := range s.config.Containers.Tried {
+		if socket, ok := strings.CutPrefix(address, "unix://"); ok {
+			o.Sockets = append(o.Sockets, socket)
+		}
+	}
+	return o
+}
+
+// runnerOffer is what pools of every stack can name. The runners process and fly are the same: the
 // local Fly Machines API, which starts processes.
 func runnerOffer() run.RunnerOffer {
 	return run.RunnerOffer{Runners: []string{run.RunnerProcess, run.RunnerFly}, FlyApps: []string{service.DefaultApp}}
 }
 
-// openRunner returns the runners of runnerOffer.
+// openRunner returns the runners of offer.
 func (s *Stack) openRunner() (port.Runner, error) {
 	machines, err := fly.New(fly.Config{
 		Apps: []string{service.DefaultApp}, Token: s.memory.secret(secretMachines, 20), BaseURL: s.addresses.Machines,
@@ -23,5 +42,15 @@ func (s *Stack) openRunner() (port.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runner.New(run.RunnerProcess, map[string]port.Runner{run.RunnerProcess: machines, run.RunnerFly: machines})
+	runners := map[string]port.Runner{run.RunnerProcess: machines, run.RunnerFly: machines}
+	if s.containers == nil {
+		return runner.New(run.RunnerProcess, runners)
+	}
+	runners[run.RunnerContainer] = s.containers
+	all, err := runner.New(run.RunnerProcess, runners)
+	if err != nil {
+		return nil, err
+	}
+	bound := slices.Collect(maps.Keys(s.config.Images))
+	return byImage{all, append(bound, s.config.Settings.Service.Image)}, nil
 }

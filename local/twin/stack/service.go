@@ -156,7 +156,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.ExecImages = true
-	config.Runners = runnerOffer()
+	config.Runners = s.offer()
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
@@ -60,26 +61,28 @@ type Stack struct {
 	token     string
 	addresses Addresses
 
-	db        *sqlite.DB
-	store     *sqlite.Store
-	bucket    *s3.Server
-	machines  *flymachines.Server
-	system    *orchestrator.System
-	metrics   *prometheus.Registry
-	traces    *otlp.Exporter // nil exports nothing
-	engine    *engine.Engine
-	schedules *timer.Schedules
-	eventKeys *keyfile.EventKeys
-	feed      *sqlite.Feed
-	relay     *orchestrator.Relay
-	publisher *nats.Publisher   // nil without a bus
-	bus       *orchestrator.Bus // nil without a bus
-	streams   *stream.Streams
-	wakes     *deliverer
-	dispatch  *orchestrator.Dispatch
-	webhooks  *orchestrator.Webhooks
-	replays   *orchestrator.Replays
-	servers   []*http.Server
+	db         *sqlite.DB
+	store      *sqlite.Store
+	bucket     *s3.Server
+	machines   *flymachines.Server
+	system     *orchestrator.System
+	metrics    *prometheus.Registry
+	traces     *otlp.Exporter // nil exports nothing
+	engine     *engine.Engine
+	containers *container.Runner // nil without addresses
+	schedules  *timer.Schedules
+	eventKeys  *keyfile.EventKeys
+	feed       *sqlite.Feed
+	relay      *orchestrator.Relay
+	publisher  *nats.Publisher   // nil without a bus
+	bus        *orchestrator.Bus // nil without a bus
+	streams    *stream.Streams
+	wakes      *deliverer
+	dispatch   *orchestrator.Dispatch
+	webhooks   *orchestrator.Webhooks
+	replays    *orchestrator.Replays
+	serversMu  sync.Mutex // a gate for containers is added later
+	servers    []*http.Server
 
 	stopLoops context.CancelFunc
 	loops     sync.WaitGroup
@@ -105,7 +108,7 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops
 	for _, part := range []func(context.Context) error{
-		s.openData, s.startBucket, s.startMachines, s.startSource, s.startService,
+		s.openData, s.startBucket, s.startMachines, s.startSource, s.openContainers, s.startService,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, errors.Join(err, s.Stop(ctx))
@@ -144,7 +147,7 @@ func (s *Stack) stop(ctx context.Context) error {
 	if s.publisher != nil {
 		s.publisher.Close()
 	}
-	var failed []error
+	failed := []error{s.stopContainers(ctx)}
 	if s.machines != nil {
 		failed = append(failed, s.machines.Stop(ctx))
 	}
@@ -153,8 +156,11 @@ func (s *Stack) stop(ctx context.Context) error {
 		failed = append(failed, s.endStreams(within))
 		cancel()
 	}
-	for i := range s.servers {
-		failed = append(failed, shutdown(s.servers[len(s.servers)-1-i]))
+	s.serversMu.Lock()
+	servers := s.servers
+	s.serversMu.Unlock()
+	for i := range servers {
+		failed = append(failed, shutdown(servers[len(servers)-1-i]))
 	}
 	if s.bucket != nil {
 		within, cancel := context.WithTimeout(ctx, shutdownLimit)
@@ -273,7 +279,9 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 		<-over
 		endRequests()
 	})
+	s.serversMu.Lock()
 	s.servers = append(s.servers, server)
+	s.serversMu.Unlock()
 	go func() {
 		if err := server.Serve(httpkit.Listener(listener, uuid.NewString)); !errors.Is(err, http.ErrServerClosed) {
 			s.fatal <- fmt.Errorf("a server failed: %w", err)
@@ -310,6 +318,9 @@ func (s *Stack) startLoops(ctx context.Context) {
 		s.loops.Go(func() { s.publishEvents(ctx) })
 	}
 	s.deliverEvents(ctx)
+	if s.containers != nil {
+		s.loops.Go(func() { s.pruneContainers(ctx) })
+	}
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(ctx) })
 	}

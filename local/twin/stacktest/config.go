@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/setting"
 )
@@ -23,6 +24,8 @@ type Config struct {
 	// export worker runs.
 	Play, Program string
 	Words         []string
+	// Engine is the address of a container engine; empty is without one.
+	Engine string
 	// Source is the entity API; empty is that of the sample.
 	Source string
 	// Now is the initial time of the stack; the zero time is the present.
@@ -45,6 +48,9 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	config := stack.Config{
 		Addr: "127.0.0.1:0", DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: sweepInterval,
+	}
+	if c.Engine != "" {
+		config.Containers = container.Addresses{Tried: []string{c.Engine}}
 	}
 	if !c.Now.IsZero() {
 		config.Clock = shifted{clock.System{}, c.Now.Sub(clock.System{}.Now())}

@@ -47,6 +47,9 @@ func (r *Runner) connected(ctx context.Context) (*engine, error) {
 	case <-ctx.Done():
 		return nil, fault.Wrap(ctx.Err(), fault.Unavailable, "the container engine did not answer in time")
 	}
+	if r.life.Err() != nil {
+		return nil, fault.New(fault.Unavailable, "this Sortie is stopping")
+	}
 	if r.engine != nil {
 		return r.engine, nil
 	}

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Launch implements port.Runner. The container is created under its name and then
@@ -28,6 +30,13 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if err != nil {
 		return port.MachineStatus{}, err
 	}
+	settings := spec.Container
+	if settings == nil {
+		settings = &run.ContainerSettings{}
+	}
+	if socket := settings.Socket; socket != "" && e.address != "unix://"+socket {
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot launch the container: no engine at the socket %s of the pool, want that of the engine at %s", socket, e.address)
+	}
 	// Before the pull: an adopted container does not need its image.
 	if found, err := r.byName(ctx, e, spec); err != nil || found.ID != "" {
 		return r.started(ctx, e, found, spec, err)
@@ -35,7 +44,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if err := r.pull(ctx, e, spec.Image); err != nil {
 		return port.MachineStatus{}, err
 	}
-	made, err := e.api.ContainerCreate(ctx, r.creation(e, spec))
+	made, err := e.api.ContainerCreate(ctx, r.creation(e, spec, cmp.Or(settings.Network, e.route.Network)))
 	if err != nil && !taken(err) {
 		return port.MachineStatus{}, launchFailure(ctx, err)
 	}
@@ -136,7 +145,7 @@ const pidsLimit = 4096
 const memoryPerCPU = 256
 
 // creation returns the request for a container.
-func (r *Runner) creation(e *engine, spec port.LaunchSpec) client.ContainerCreateOptions {
+func (r *Runner) creation(e *engine, spec port.LaunchSpec, network string) client.ContainerCreateOptions {
 	cpus := max(spec.CPUs, 1)
 	memory := int64(spec.MemoryMB) << 20
 	if memory <= 0 {
@@ -147,7 +156,7 @@ func (r *Runner) creation(e *engine, spec port.LaunchSpec) client.ContainerCreat
 	}
 	pids := int64(pidsLimit)
 	host := &container.HostConfig{
-		NetworkMode: container.NetworkMode(e.route.Network),
+		NetworkMode: container.NetworkMode(network),
 		CapDrop:     []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
 		ReadonlyRootfs: true, Tmpfs: map[string]string{"/tmp": tmpfs, "/var/tmp": tmpfs, "/run": tmpfs},
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},

@@ -1,0 +1,111 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/container"
+	"github.com/sortie-dev/sortie/shared/adapter/runner"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// containersFolder has the notes about containers in a data folder.
+const containersFolder = "containers"
+
+// openContainers makes the runner of containers. Without a configured address the stack has
+// none.
+func (s *Stack) openContainers(context.Context) error {
+	if len(s.config.Containers.Tried) == 0 {
+		return nil
+	}
+	var err error
+	s.containers, err = container.New(container.Config{
+		Addresses: s.config.Containers, Cluster: s.memory.secret("containers", 6), Dir: filepath.Join(s.addresses.Data, containersFolder),
+		Join: s.joinContainers, Clock: s.clock, Log: s.config.Log,
+	})
+	return err
+}
+
+// joinContainers opens gates through which containers reach the parts on loopback, and
+// returns their addresses. Without root the containers of Podman join the host's
+// network instead.
+func (s *Stack) joinContainers(ctx context.Context, at container.Place) (container.Route, error) {
+	listen, name := at.Gateway.String(), at.Gateway.String()
+	switch {
+	case at.Machine:
+		listen, name = "127.0.0.1", at.HostName
+	case at.Rootless && at.Podman:
+		return container.Route{Network: "host"}, nil
+	case !at.Gateway.IsValid():
+		return container.Route{}, errors.New("the engine's default network has no gateway of the host; give the pool another network, such as host")
+	}
+	route := container.Route{Addresses: map[string]string{}}
+	for part, url := range map[string]string{partAPI: s.addresses.URL, partS3: s.addresses.S3, partSource: s.addresses.Source} {
+		target := strings.TrimPrefix(url, "http://")
+		if host, _, err := net.SplitHostPort(target); err != nil || !net.ParseIP(host).IsLoopback() {
+			continue // containers reach it as every program does
+		}
+		listener, err := s.memory.listenWith(ctx, gateListen(), part+"-containers", net.JoinHostPort(listen, "0"))
+		if err != nil {
+			return container.Route{}, err
+		}
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			return container.Route{}, errors.Join(err, listener.Close())
+		}
+		route.Addresses[target] = net.JoinHostPort(name, port)
+		s.serveGate(listener, target, route.Addresses)
+	}
+	return route, s.memory.save()
+}
+
+// byImage starts the machines of pools without a runner: images that are bound to a
+// program, and those of exec:, are processes; others are containers.
+type byImage struct {
+	*runner.Runner
+	bound []string
+}
+
+// Launch implements port.Runner.
+func (b byImage) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	if spec.Runner == "" && !strings.HasPrefix(spec.Image, "exec:") && !slices.Contains(b.bound, spec.Image) {
+		spec.Placement = run.Placement{Runner: run.RunnerContainer}
+	}
+	return b.Runner.Launch(ctx, spec)
+}
+
+// pruneInterval is the time between two removals of old containers.
+const pruneInterval = time.Minute
+
+// pruneContainers removes old containers until ctx ends.
+func (s *Stack) pruneContainers(ctx context.Context) {
+	for clock.Sleep(ctx, s.clock, pruneInterval) == nil {
+		if err := s.containers.Prune(ctx); err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot remove old containers; this is repeated", "error", err.Error())
+		}
+	}
+}
+
+// containersGrace is how long containers may take to end when the stack stops.
+const containersGrace = 5 * time.Second
+
+// stopContainers stops the containers as the machines are stopped: the next Start retries
+// their attempts.
+func (s *Stack) stopContainers(ctx context.Context) error {
+	if s.containers == nil {
+		return nil
+	}
+	err := s.containers.StopAll(ctx, containersGrace)
+	if err = errors.Join(err, s.containers.Close()); err != nil {
+		return fmt.Errorf("cannot stop the containers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package stack
+
+import (
+	"net"
+	"syscall"
+)
+
+// gateListen listens on the address of a network that the engine creates with its first
+// container.
+func gateListen() net.ListenConfig {
+	return net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		var failed error
+		err := conn.Control(func(fd uintptr) {
+			failed = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_FREEBIND, 1)
+		})
+		if err != nil {
+			return err
+		}
+		return failed
+	}}
+}
