@@ -41,6 +41,9 @@ func main() {
 	}
 }
 
+// searchPath is where this process finds programs.
+func searchPath() string { return os.Getenv("PATH") }
+
 // run runs the command with an engine.
 func run(ctx context.Context, command []string) (err error) {
 	if len(command) == 0 {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -130,16 +129,10 @@ func serve(args []string) error {
 
 // environment makes Podman use the configuration of a folder alone.
 func environment(dir string) []string {
-	env := []string{
-		"HOME=" + dir, "CONTAINERS_CONF=" + filepath.Join(dir, "containers.conf"), "CONTAINERS_STORAGE_CONF=" + filepath.Join(dir, "storage.conf"),
+	return []string{
+		"HOME=" + dir, "PATH=" + searchPath() + ":/usr/sbin:/sbin", "CONTAINERS_CONF=" + filepath.Join(dir, "containers.conf"), "CONTAINERS_STORAGE_CONF=" + filepath.Join(dir, "storage.conf"),
 		"CONTAINERS_REGISTRIES_CONF=" + filepath.Join(dir, "registries.conf"),
 	}
-	for _, pair := range os.Environ() {
-		if strings.HasPrefix(pair, "PATH=") {
-			env = append(env, pair+":/usr/sbin:/sbin")
-		}
-	}
-	return env
 }
 
 // configure writes Podman's configuration: its own store, networks and images. The limits of
