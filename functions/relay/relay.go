@@ -74,6 +74,27 @@ type Webhooks interface {
 	Sweep(ctx context.Context) error
 }
 
+// Dispatchers are several Webhooks as one: what waits for events beside webhooks has the same
+// methods.
+type Dispatchers []Webhooks
+
+// DispatchTenants implements Webhooks.
+func (d Dispatchers) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
+	for _, each := range d {
+		failed += each.DispatchTenants(ctx, tenants)
+	}
+	return failed
+}
+
+// Sweep implements Webhooks.
+func (d Dispatchers) Sweep(ctx context.Context) error {
+	var failed []error
+	for _, each := range d {
+		failed = append(failed, each.Sweep(ctx))
+	}
+	return errors.Join(failed...)
+}
+
 // Handler relays a batch, or the outbox. It counts changes in the metrics EventsRelayed,
 // RelayFailures, RelaySetAside, BusFailures, DispatchFailures and TracesDropped, records the
 // samples of ended runs and of firings, and exports the traces: each change once, and again only if the

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sortie-dev/sortie/functions/relay"
 )
 
 // hooks records the tenants whose webhooks are queued.
@@ -49,5 +51,19 @@ func TestNewEventsWakeWebhooks(t *testing.T) {
 	_, err := s.handle(s.Context(), json.RawMessage(`{"detail-type":"Scheduled Event"}`))
 	if err == nil || !strings.Contains(err.Error(), "the queue does not respond") || s.hooks.sweeps != 1 {
 		t.Errorf("got %v after %d sweeps, want the error of one", err, s.hooks.sweeps)
+	}
+}
+
+// Connections of readers are queued beside webhooks, and a failure of one does not hold up
+// the other.
+func TestNewEventsWakeAllThatWait(t *testing.T) {
+	t.Parallel()
+	webhooks, sockets := &hooks{fails: true}, &hooks{}
+	all := relay.Dispatchers{webhooks, sockets}
+	if failed := all.DispatchTenants(t.Context(), []string{"a", "b"}); failed != 2 || len(webhooks.tenants) != 2 || len(sockets.tenants) != 2 {
+		t.Errorf("got %d failures for %v and %v, want both called", failed, webhooks.tenants, sockets.tenants)
+	}
+	if err := all.Sweep(t.Context()); err == nil || webhooks.sweeps != 1 || sockets.sweeps != 1 {
+		t.Errorf("got %v after %d and %d sweeps, want the error and both", err, webhooks.sweeps, sockets.sweeps)
 	}
 }

@@ -37,6 +37,7 @@ type bench struct {
 
 	feed    *fake.Feed
 	streams *stream.Streams
+	tickets httpkit.TicketSource
 }
 
 // settings is what most tests use.
@@ -52,6 +53,7 @@ func setup(t *testing.T, config stream.Config) *bench {
 	}
 	b.streams = stream.New(b.feed, parts.Clock, slog.New(slog.DiscardHandler), rand.Float64, config)
 	tokens := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	b.tickets = tokens.OpenTicket
 	b.Stage = apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route {
 		return append(append(functionevents.Routes(b.streams, tokens), functionstream.Routes(b.streams, parts.Clock)...),
 			functionstream.SocketRoutes(b.streams, parts.Clock)...)

@@ -35,7 +35,7 @@ func Routes(streams *stream.Streams, c clock.Clock) []httpkit.Route {
 func SocketRoutes(streams *stream.Streams, c clock.Clock) []httpkit.Route {
 	watch := newWatch(c)
 	return []httpkit.Route{
-		route("/v1/events/ws", func(w http.ResponseWriter, r *http.Request) error {
+		route(SocketPath, func(w http.ResponseWriter, r *http.Request) error {
 			return serveSocket(streams, watch, w, r)
 		}),
 	}

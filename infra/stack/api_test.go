@@ -58,7 +58,7 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 		described["ANY "+op.Path] = true
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead, "ANY"} {
-		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket
+		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket: see TestWebSocketIsInItsAPI
 	}
 	behind := methods(t, deployed(t))
 	served := map[string]bool{}

@@ -30,6 +30,7 @@ type builder struct {
 	wakes   wakeUps
 	// deliveries is the queue of webhooks.
 	deliveries deliveries
+	sockets    sockets
 	// url is the API's address, with the stage.
 	url       string
 	functions map[string]awslambda.Function
@@ -67,6 +68,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addBus()
 	b.addDeliveries()
 	b.nameMachine()
+	b.addSockets()
 	api := b.newAPI()
 	b.addWakeUps()
 	b.addFunctions()
@@ -76,6 +78,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addSchedules()
 	b.addFire()
 	b.addDeliver()
+	b.addSocketRoutes()
 	b.addCanary()
 	b.allowDeadLetters()
 	b.addAlarms(api)

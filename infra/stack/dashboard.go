@@ -43,7 +43,7 @@ func panels() []panel {
 		{"Firings", []string{series.Firings}, []string{"stage", "result"}, "Sum"},
 		{"Lateness of firings (p99)", []string{series.Lateness}, []string{"stage"}, "p99"},
 		{"Heartbeats and transitions", []string{series.Heartbeats, series.Transitions}, kind, "Sum"},
-		{"Events", []string{"EventsRelayed", "RelayFailures", "RelaySetAside", "BusFailures", "DispatchFailures", "DeliverFailures", "TracesDropped"}, function, "Sum"},
+		{"Events", []string{"EventsRelayed", "RelayFailures", "RelaySetAside", "BusFailures", "DispatchFailures", "DeliverFailures", "PushFailures", "TracesDropped"}, function, "Sum"},
 		{"Faults", []string{"Faults"}, append(function, "code"), "Sum"},
 	}
 }

@@ -184,7 +184,7 @@ func TestFunctionsNeedNoOtherRuntime(t *testing.T) {
 	}
 	for _, name := range functionsOf(deployed(t)) {
 		want := "128"
-		if name == "sweep" || name == "deliver" {
+		if name == "sweep" || name == "deliver" || name == "push" {
 			want = "256"
 		}
 		expect(t, functionOf(t, deployed(t), name), want, "MemorySize")

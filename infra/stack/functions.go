@@ -31,12 +31,14 @@ const (
 	probe kind = "probe" // a schedule
 	timer kind = "timer" // the wake-ups of jobs
 	queue kind = "queue" // the queue of webhooks
+	gate  kind = "gate"  // the WebSocket API
+	crowd kind = "crowd" // the queue of tenants with connections
 )
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
-var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout}
+var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout, gate: int(httpTimeout.Seconds()), crowd: pushTimeout}
 
 // deliverTimeout leaves time for more than two attempts of 15 s, one after another. Then the
 // webhook is queued again.
@@ -51,8 +53,9 @@ var hooks = []string{"constrain", "act", "terminate"}
 
 // memories are in MB, for functions that need more than defaultMemory. The sweep holds a
 // page of records and of machines for each of its workers.
-// Ten webhooks are delivered to at once, with up to ten events of 64 KiB each.
-var memories = map[string]int{"sweep": 256, "deliver": 256}
+// Ten webhooks are delivered to at once, with up to ten events of 64 KiB each; ten tenants
+// are pushed at once.
+var memories = map[string]int{"sweep": 256, "deliver": 256, "push": 256}
 
 // streamTimeout is the timeout of a streamed answer in seconds: a download of 8 MiB at
 // 140 kB/s, the rate of a slow phone. Larger outputs are redirected to the bucket, and a
@@ -97,6 +100,10 @@ const (
 	seated      use = "seated"      // the seats of readers, in the table
 	queues      use = "queues"      // the queue of webhooks
 	receives    use = "receives"    // its messages
+	occupies    use = "occupies"    // as many connections as a tenant can have
+	greets      use = "greets"      // new connections of the WebSocket API
+	pushes      use = "pushes"      // to these connections
+	rouses      use = "rouses"      // the queue of tenants with connections
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -124,6 +131,8 @@ var functions = map[string]function{
 	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},
 	"stream":    {kind: front, uses: []use{configured, shares, streams, reads, seated, verifies, clients}, routes: stream.Routes(nil, nil)},
+	"socket":    {kind: gate, uses: []use{configured, shares, reads, occupies, greets, verifies, clients}, wanted: hasSockets},
+	"push":      {kind: crowd, uses: []use{configured, reads, pushes}, wanted: hasSockets},
 	"webhooks":  {kind: front, uses: []use{configured, shares, writes, lists, queues, clients}, routes: append(webhooks.Routes(nil), webhooks.ReplayRoutes(nil)...)},
 	"deliver":   {kind: queue, uses: []use{configured, writes, queues, receives}},
 	"admit":     {kind: step, uses: []use{configured, writes, lists, completes, stops}},
@@ -135,7 +144,7 @@ var functions = map[string]function{
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes}},
 	"fire":      {kind: timer, uses: []use{configured, writes, starts, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
-	"relay":     {kind: relay, uses: []use{configured, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, deadLetter, traced}},
+	"relay":     {kind: relay, uses: []use{configured, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, rouses, deadLetter, traced}},
 }
 
 // Program is the folder of the function's program below functions. All step

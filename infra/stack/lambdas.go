@@ -19,7 +19,7 @@ func (b *builder) addFunctions() {
 		}
 		logs := b.newLogGroup("Logs"+capital(name), "")
 		b.logs = append(b.logs, logs)
-		allow := []statement{{[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*logs.AttrArn()}}}
+		allow := []statement{{actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"}, resources: []string{*logs.AttrArn()}}}
 		for _, u := range functions[name].uses {
 			maps.Copy(env, grants[u].env)
 			allow = append(allow, grants[u].allow...)
@@ -79,10 +79,10 @@ func (b *builder) newLogGroup(id, name string) awslogs.CfnLogGroup {
 
 // traces is the permission for X-Ray, which has no resources.
 func traces() statement {
-	return statement{[]string{
+	return statement{actions: []string{
 		"xray:GetSamplingRules", "xray:GetSamplingStatisticSummaries", "xray:GetSamplingTargets",
 		"xray:PutTelemetryRecords", "xray:PutTraceSegments",
-	}, []string{"*"}}
+	}, resources: []string{"*"}}
 }
 
 // capital is a function's name as resources and the state machine use it.

@@ -47,12 +47,12 @@ func (b *builder) addMachine() {
 	// prefix need none.
 	logs := b.newLogGroup("LogsRun", "/aws/vendedlogs/states/"+b.machine.name)
 	allow := []statement{
-		{[]string{"lambda:InvokeFunction"}, calls},
+		{actions: []string{"lambda:InvokeFunction"}, resources: calls},
 		// The API for log deliveries has no resources.
-		{[]string{
+		{actions: []string{
 			"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
 			"logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
-		}, []string{"*"}},
+		}, resources: []string{"*"}},
 	}
 	if b.settings.Tracing {
 		allow = append(allow, traces())

@@ -52,14 +52,14 @@ func (b *builder) addOutputs() {
 	}
 	inside := func(b awss3.Bucket, objects string) string { return *b.BucketArn() + "/" + objects }
 	ownerID, ownerKey := b.newBucketUser("OutputsUser",
-		statement{[]string{"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}, []string{
+		statement{actions: []string{"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}, resources: []string{
 			inside(uploads, exportsObjects), inside(accepted, exportsObjects), inside(accepted, logObjects),
 		}},
-		statement{[]string{"s3:ListMultipartUploadParts"}, []string{inside(accepted, exportsObjects)}},
-		statement{[]string{"s3:ListBucket", "s3:ListBucketMultipartUploads"}, []string{*uploads.BucketArn(), *accepted.BucketArn()}},
+		statement{actions: []string{"s3:ListMultipartUploadParts"}, resources: []string{inside(accepted, exportsObjects)}},
+		statement{actions: []string{"s3:ListBucket", "s3:ListBucketMultipartUploads"}, resources: []string{*uploads.BucketArn(), *accepted.BucketArn()}},
 	)
 	workerID, workerKey := b.newBucketUser("WorkerUser",
-		statement{[]string{"s3:AbortMultipartUpload", "s3:PutObject"}, []string{inside(uploads, exportsObjects)}},
+		statement{actions: []string{"s3:AbortMultipartUpload", "s3:PutObject"}, resources: []string{inside(uploads, exportsObjects)}},
 	)
 	keys := secrets.Outputs{
 		Region: *b.stack.Region(), AccessKeyID: ownerID, SecretAccessKey: ownerKey,

@@ -23,6 +23,7 @@ var reasons = []struct{ resource, action, why string }{
 	{":schedule/${JobSchedules}/*", "scheduler:", "schedules are named after jobs"},
 	{":secret:sortie/dev/jobs/*", "secretsmanager:GetSecretValue", "the named secrets of all tenants"},
 	{"/stream/*", "dynamodb:ListStreams", "the permission is for all streams of a table"},
+	{"/@connections/*", "execute-api:ManageConnections", "connections are named by the gateway"},
 	{".Arn}/exports/*", "s3:", "the objects of all tasks"},
 	{".Arn}/*/logs/*", "s3:", "the logs of all tenants"},
 	{"", "logs:CreateLogDelivery", "AWS: log deliveries have no resource"},

@@ -10,10 +10,19 @@ func document(allow []statement) awsiam.PolicyDocument {
 	all := make([]awsiam.PolicyStatement, 0, len(allow))
 	for _, s := range allow {
 		all = append(all, awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: texts(s.actions), Resources: texts(s.resources),
+			Actions: texts(s.actions), Resources: texts(s.resources), Conditions: s.conditions(),
 		}))
 	}
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all, Minimize: jsii.Bool(false)})
+}
+
+// conditions are those of a statement. A request of several items needs all of them under
+// the partitions.
+func (s statement) conditions() *map[string]any {
+	if len(s.partitions) == 0 {
+		return nil
+	}
+	return &map[string]any{"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": s.partitions}}
 }
 
 // newRole adds a role for the service with exactly the statements.

@@ -67,5 +67,5 @@ func (b *builder) secretGrant(kind string, more map[string]string) grant {
 	env := map[string]string{"SORTIE_SECRET_" + strings.ToUpper(kind): id}
 	maps.Copy(env, more)
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
-	return grant{env, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{id}}}}
+	return grant{env, []statement{{actions: []string{"secretsmanager:GetSecretValue"}, resources: []string{id}}}}
 }

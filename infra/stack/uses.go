@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -9,6 +10,8 @@ import (
 // statement is one permission: exactly these actions on these resources.
 type statement struct {
 	actions, resources []string
+	// partitions are patterns of the partition keys of DynamoDB; none permits each one.
+	partitions []string
 }
 
 // grant is what a function gets for a use: variables, and permissions of its role.
@@ -22,21 +25,21 @@ func (b *builder) grants() map[use]grant {
 	table := map[string]string{"SORTIE_TABLE": b.table.name}
 	machine := map[string]string{"SORTIE_STATE_MACHINE": b.started()}
 	onTable, onMachine, onExecutions := []string{b.table.arn}, []string{b.machine.arn}, []string{b.machine.executions}
-	reading := statement{[]string{"dynamodb:GetItem", "dynamodb:Query"}, onTable}
+	reading := statement{actions: []string{"dynamodb:GetItem", "dynamodb:Query"}, resources: onTable}
 	// An index has only the keys, so the runs are read in batches, as are those of a
 	// commit that releases or grants a slot.
-	batches := statement{[]string{"dynamodb:BatchGetItem"}, onTable}
+	batches := statement{actions: []string{"dynamodb:BatchGetItem"}, resources: onTable}
 	// A transaction needs the permissions of its parts.
 	writing := statement{
-		[]string{"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, onTable,
+		actions: []string{"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, resources: onTable,
 	}
 	buffering := "buffered"
 	if b.settings.Stream {
 		buffering = ""
 	}
 	keys := map[string]string{"SORTIE_KEYS": strings.Join(b.keys, ",")}
-	public := statement{[]string{"kms:GetPublicKey"}, b.keys}
-	return map[use]grant{
+	public := statement{actions: []string{"kms:GetPublicKey"}, resources: b.keys}
+	all := map[use]grant{
 		configured: {b.settings.Service, nil},
 		shares:     {optionalVariable("SORTIE_ORIGINS", strings.Join(b.settings.Origins, ",")), nil},
 		versioned:  {optionalVariable("SORTIE_VERSION", b.settings.Version), nil},
@@ -44,22 +47,22 @@ func (b *builder) grants() map[use]grant {
 
 		reads:  {table, []statement{reading}},
 		writes: {table, []statement{reading, batches, writing}},
-		lists:  {table, []statement{{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexList, schema.IndexJobs)}}},
+		lists:  {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexList, schema.IndexJobs)}}},
 		surveys: {table, []statement{
-			{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexDue, schema.IndexMachines)},
+			{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexDue, schema.IndexMachines)},
 		}},
 
 		starts: {machine, []statement{
-			{[]string{"states:StartExecution"}, onMachine},
+			{actions: []string{"states:StartExecution"}, resources: onMachine},
 			// An execution of the same name may exist.
-			{[]string{"states:DescribeExecution"}, onExecutions},
+			{actions: []string{"states:DescribeExecution"}, resources: onExecutions},
 		}},
-		completes:  {machine, []statement{{[]string{"states:SendTaskFailure", "states:SendTaskSuccess"}, onMachine}}},
-		heartbeats: {machine, []statement{{[]string{"states:SendTaskHeartbeat"}, onMachine}}},
-		stops:      {machine, []statement{{[]string{"states:StopExecution"}, onExecutions}}},
+		completes:  {machine, []statement{{actions: []string{"states:SendTaskFailure", "states:SendTaskSuccess"}, resources: onMachine}}},
+		heartbeats: {machine, []statement{{actions: []string{"states:SendTaskHeartbeat"}, resources: onMachine}}},
+		stops:      {machine, []statement{{actions: []string{"states:StopExecution"}, resources: onExecutions}}},
 
 		verifies:    {keys, []statement{public}},
-		signs:       {keys, []statement{public, {[]string{"kms:Sign"}, b.keys}}},
+		signs:       {keys, []statement{public, {actions: []string{"kms:Sign"}, resources: b.keys}}},
 		signsEvents: b.secretGrant(eventsSecret, nil),
 		clients:     b.secretGrant("clients", nil),
 		machines:    b.machinesGrant(),
@@ -68,25 +71,25 @@ func (b *builder) grants() map[use]grant {
 			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
 		}),
-		valued:    {nil, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{b.namedSecrets()}}}},
+		valued:    {nil, []statement{{actions: []string{"secretsmanager:GetSecretValue"}, resources: []string{b.namedSecrets()}}}},
 		addressed: {map[string]string{"SORTIE_PUBLIC_URL": b.url}, nil},
-		publishes: {map[string]string{"SORTIE_BUS": b.bus.name}, []statement{{[]string{"events:PutEvents"}, []string{b.bus.arn}}}},
+		publishes: {map[string]string{"SORTIE_BUS": b.bus.name}, []statement{{actions: []string{"events:PutEvents"}, resources: []string{b.bus.arn}}}},
 		consumes: {nil, []statement{
-			{[]string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, []string{b.table.stream}},
-			{[]string{"dynamodb:ListStreams"}, []string{b.table.arn + "/stream/*"}},
+			{actions: []string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, resources: []string{b.table.stream}},
+			{actions: []string{"dynamodb:ListStreams"}, resources: []string{b.table.arn + "/stream/*"}},
 		}},
 		exports: b.exportsGrant(),
 		wakes:   b.wakesGrant(),
 		traced:  b.tracesGrant(),
-		queues:  {map[string]string{"SORTIE_DELIVERIES": b.deliveries.url}, []statement{{[]string{"sqs:SendMessage"}, []string{b.deliveries.arn}}}},
+		queues:  {map[string]string{"SORTIE_DELIVERIES": b.deliveries.url}, []statement{{actions: []string{"sqs:SendMessage"}, resources: []string{b.deliveries.arn}}}},
 		receives: {nil, []statement{
-			{[]string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, []string{b.deliveries.arn}},
+			{actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, resources: []string{b.deliveries.arn}},
 		}},
-		seated: {b.settings.readers(), []statement{
-			{[]string{"dynamodb:DeleteItem", "dynamodb:PutItem"}, onTable},
-		}},
-		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
+		seated:     {b.settings.readers(), []statement{b.writesOnly(schema.SeatPartitions)}},
+		deadLetter: {nil, []statement{{actions: []string{"sqs:SendMessage"}, resources: []string{b.dead.arn}}}},
 	}
+	maps.Copy(all, b.socketGrants())
+	return all
 }
 
 // optionalVariable is one variable, or none if its value is empty.

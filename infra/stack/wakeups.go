@@ -31,8 +31,8 @@ func (b *builder) addWakeUps() {
 		b.wakes.fire += ":" + live
 	}
 	b.wakes.role = *b.newRole("RoleWake", "scheduler.amazonaws.com", []statement{
-		{[]string{"lambda:InvokeFunction"}, []string{b.wakes.fire}},
-		{[]string{"sqs:SendMessage"}, []string{b.dead.arn}},
+		{actions: []string{"lambda:InvokeFunction"}, resources: []string{b.wakes.fire}},
+		{actions: []string{"sqs:SendMessage"}, resources: []string{b.dead.arn}},
 	}).RoleArn()
 }
 
@@ -42,10 +42,10 @@ func (b *builder) wakesGrant() grant {
 		"SORTIE_SCHEDULE_GROUP": b.wakes.group, "SORTIE_FIRE": b.wakes.fire, "SORTIE_WAKE_ROLE": b.wakes.role, "SORTIE_DEAD_LETTERS": b.dead.arn,
 	}, []statement{
 		{
-			[]string{"scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"},
-			[]string{b.arn("scheduler", "schedule", b.wakes.group+"/*", awscdk.ArnFormat_SLASH_RESOURCE_NAME)},
+			actions:   []string{"scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"},
+			resources: []string{b.arn("scheduler", "schedule", b.wakes.group+"/*", awscdk.ArnFormat_SLASH_RESOURCE_NAME)},
 		},
-		{[]string{"iam:PassRole"}, []string{b.wakes.role}},
+		{actions: []string{"iam:PassRole"}, resources: []string{b.wakes.role}},
 	}}
 }
 

@@ -139,9 +139,9 @@ func NewWaker(connections port.Connections, pushes port.Pushes, c clock.Clock, l
 	return &Waker{connections, pushes, c, log, random}
 }
 
-// Wake queues those tenants that have a connection. The writer of their streams calls it
+// DispatchTenants queues those tenants that have a connection. The writer of their streams calls it
 // after its append. It returns the number of tenants that failed: the sweep queues them.
-func (w *Waker) Wake(ctx context.Context, tenants []string) (failed int) {
+func (w *Waker) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
 	for _, tenant := range tenants {
 		connected, err := w.connections.Connected(ctx, tenant)
 		if err == nil && connected {

@@ -32,7 +32,7 @@ func TestNoEventIsLost(t *testing.T) {
 		for i := range 40 {
 			if i < 30 {
 				g.add(t, 3, eventtype.Queued)
-				g.waker.Wake(t.Context(), []string{tenant})
+				g.waker.DispatchTenants(t.Context(), []string{tenant})
 			}
 			if i%2 == 0 || i >= 30 {
 				g.clock.Advance(stream.SweepInterval)

@@ -89,7 +89,7 @@ func (g *gateway) push(t *testing.T) {
 func (g *gateway) grow(t *testing.T, n int, kind eventtype.Type) {
 	t.Helper()
 	g.add(t, n, kind)
-	if failed := g.waker.Wake(t.Context(), []string{tenant}); failed > 0 {
+	if failed := g.waker.DispatchTenants(t.Context(), []string{tenant}); failed > 0 {
 		t.Fatalf("got %d failed tenants, want none", failed)
 	}
 	g.push(t)
@@ -138,7 +138,7 @@ func TestPushSendsWhatFollowsTheCursor(t *testing.T) {
 		t.Error(err)
 	}
 	g.add(t, 1, eventtype.Failed)
-	if failed := g.waker.Wake(t.Context(), []string{tenant}); failed > 0 || len(g.pushes.Take()) > 0 {
+	if failed := g.waker.DispatchTenants(t.Context(), []string{tenant}); failed > 0 || len(g.pushes.Take()) > 0 {
 		t.Error("got a push for a tenant without readers, want none")
 	}
 }

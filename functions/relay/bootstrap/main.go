@@ -18,9 +18,13 @@ func main() {
 	p.Check(err)
 	store := deployed.Store(p)
 	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
+	waiting := relay.Dispatchers{orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings()))}
+	if sockets := deployed.Waker(p, store); sockets != nil {
+		waiting = append(waiting, sockets)
+	}
 	p.ServeEvent(relay.Handler(
 		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published()),
 		orchestrator.NewBus(feed, bus, keys, p.Log),
-		orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())), store, dynamo.ChangeOf, traces.Exporter(p), p.Clock().Now,
+		waiting, store, dynamo.ChangeOf, traces.Exporter(p), p.Clock().Now,
 	))
 }

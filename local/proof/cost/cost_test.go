@@ -27,7 +27,7 @@ func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{
 		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
-		BucketWrites, BucketReads, QueueRequests, WakeUps, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
+		BucketWrites, BucketReads, QueueRequests, FIFORequests, SocketMessages, SocketMinutes, WakeUps, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
 		FirewallMonths, RuleMonths, FirewallRequests, BackupGBMonths, Traces,
 	} {
 		if prices[kind] <= 0 {

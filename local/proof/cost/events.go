@@ -25,6 +25,30 @@ const (
 	deliverGB    = 0.25
 )
 
+// Readers of a WebSocket API. The time of a push is assumed: nothing that runs locally
+// measures it. A push reads the head of the stream, its oldest batch and the connections.
+const (
+	pushTime, pushGB = 0.1, 0.25
+	pushReads        = 3
+	socketMinutes    = 108 // of a connection, the mean
+	socketKeepAlive  = 8   // minutes between the messages of a quiet one
+	socketWrites     = 12  // its two items and its seat, written and deleted
+)
+
+// pushing returns the usage of a push: a message of the queue and a call of its function.
+func pushing() Usage {
+	return Usage{FIFORequests: 3, LambdaRequests: 1, LambdaGBs: pushTime * pushGB, ReadUnits: pushReads}
+}
+
+// quietSocket returns the usage of the only reader of a tenant for some minutes: a push in
+// each, and its share of a handshake.
+func quietSocket(minutes float64) Usage {
+	messages, share := minutes/socketKeepAlive, minutes/socketMinutes
+	return pushing().Times(minutes).Plus(Usage{
+		SocketMinutes: minutes, SocketMessages: messages + 2*share, WriteUnits: messages + socketWrites*share, LambdaRequests: 2 * share,
+	})
+}
+
 // reading returns the usage of a reader for a time: its execution looks at the head of the
 // stream twice a second for half a unit, and each 15 s for a unit and a half.
 func reading(seconds float64) Usage {
@@ -46,6 +70,9 @@ func eventBills() []jobBill {
 		{"a delivery to a webhook, one of ten", wake.Times(0.1).Plus(Usage{WriteUnits: batchDeliveryWrites, ReadUnits: batchDeliveryReads})},
 		{"an hour of a reader without events", reading(readerHour)},
 		{"a reader that has left, at most", reading(readerLife)},
+		{"an hour of a WebSocket without events", quietSocket(readerHour / 60)},
+		{"a message to a WebSocket, alone", pushing().Plus(Usage{SocketMessages: 1, WriteUnits: 1})},
+		{"a message to a WebSocket, one of ten", pushing().Plus(Usage{WriteUnits: 1}).Times(0.1).Plus(Usage{SocketMessages: 1})},
 	}
 }
 
@@ -55,7 +82,7 @@ func eventTable() string {
 	text.WriteString("| of events | write units | read units | queue requests | functions | GB-seconds | $ a million |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, b := range eventBills() {
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %.2f |\n", b.name, figure(b.usage[WriteUnits]), figure(b.usage[ReadUnits]),
-			figure(b.usage[QueueRequests]), figure(b.usage[LambdaRequests]), figure(b.usage[LambdaGBs]), Dollars(b.usage)*1e6)
+			figure(b.usage[QueueRequests]+b.usage[FIFORequests]), figure(b.usage[LambdaRequests]), figure(b.usage[LambdaGBs]), Dollars(b.usage)*1e6)
 	}
 	return text.String()
 }

@@ -18,6 +18,9 @@ var prices = map[Kind]float64{
 	BucketWrites:   4.50 / 1e6,
 	BucketReads:    0.36 / 1e6,
 	QueueRequests:  0.40 / 1e6,
+	FIFORequests:   0.50 / 1e6,
+	SocketMessages: 1.00 / 1e6,
+	SocketMinutes:  0.25 / 1e6,
 	WakeUps:        1.00 / 1e6,
 	LogGB:          0.50,
 	OutGB:          0.09, // from AWS; R2 is free

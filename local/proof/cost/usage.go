@@ -22,6 +22,9 @@ const (
 	BucketWrites   Kind = "object store writes and lists" // R2's class A
 	BucketReads    Kind = "object store reads"            // R2's class B
 	QueueRequests  Kind = "SQS requests"
+	FIFORequests   Kind = "SQS FIFO requests"
+	SocketMessages Kind = "WebSocket messages of 32 KB"
+	SocketMinutes  Kind = "minutes of a WebSocket"
 	WakeUps        Kind = "EventBridge Scheduler invocations"
 	TaskHeartbeats Kind = "Step Functions task heartbeats"
 	LogGB          Kind = "CloudWatch Logs, GB taken in"

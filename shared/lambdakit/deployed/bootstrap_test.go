@@ -55,13 +55,14 @@ func functions(t *testing.T) map[string]string {
 }
 
 const (
-	flyGo       = "github.com/superfly/fly-go"
-	eventBridge = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	exporter    = "github.com/sortie-dev/sortie/shared/adapter/otlp"
+	flyGo         = "github.com/superfly/fly-go"
+	eventBridge   = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	managementAPI = "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
+	exporter      = "github.com/sortie-dev/sortie/shared/adapter/otlp"
 )
 
 // links are the programs that link an SDK which most functions do not use.
-var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}}
+var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"}}
 
 // unlinked are packages that no program links.
 var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
@@ -79,7 +80,8 @@ var values = map[string]string{
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 	"SORTIE_DELIVERIES": "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-deliveries",
-	"SORTIE_READERS":    "50", "SORTIE_READERS_TOTAL": "90",
+	"SORTIE_PUSHES":     "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-pushes.fifo", "SORTIE_SOCKETS_URL": "https://a1b2c3.execute-api.eu-central-1.amazonaws.com/dev",
+	"SORTIE_READERS": "50", "SORTIE_READERS_TOTAL": "90",
 	"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
 }
 

@@ -98,4 +98,7 @@ func headers(e *events.APIGatewayProxyRequest) http.Header {
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // malformed is the error of a payload that is not an event.
-func malformed(err error) error { return fmt.Errorf("cannot read the event: %w", err) }
+func malformed(err error) error { return fmt.Errorf("%w: %w", ErrMalformed, err) }
+
+// ErrMalformed is the error for a payload that is not an event.
+var ErrMalformed = errors.New("cannot read the event")

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log"
 	"net/http"
 	"strconv"
@@ -46,6 +47,25 @@ func (p *Process) ServeStream(routes []httpkit.Route, tokens httpkit.TokenSource
 // ServeReaders is ServeStream for routes that take tickets.
 func (p *Process) ServeReaders(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource) {
 	p.stream(p.gateway(routes, tokens, tickets))
+}
+
+// ServeSockets serves a WebSocket API: handshakes by the route, other events by the functions
+// of g.
+func (p *Process) ServeSockets(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource, g gateway.SocketGateway) {
+	g.Gateway = p.gateway(routes, tokens, tickets)
+	p.run(payloads(func(ctx context.Context, event []byte) ([]byte, error) {
+		ctx, end := p.begin(ctx)
+		defer end()
+		answer, err := g.Serve(ctx, event)
+		if errors.Is(err, gateway.ErrMalformed) {
+			err = lambdakit.InvalidInput{Cause: err}
+		}
+		if err != nil {
+			lambdakit.Count(ctx, "EventsFailed", 1)
+			return nil, p.failure(ctx, err)
+		}
+		return answer, nil
+	}))
 }
 
 // Buffered reports whether answers are buffered (SORTIE_STREAMING=buffered), because the

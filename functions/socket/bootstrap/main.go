@@ -1,0 +1,21 @@
+// The function socket: a WebSocket API invokes it with handshakes, with the ends of
+// connections and with what clients send, which closes their connections.
+package main
+
+import (
+	"github.com/sortie-dev/sortie/functions/stream"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/sockets"
+	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func main() {
+	p := process.Start("socket")
+	reception, open := deployed.SocketReception(p, deployed.Store(p)), sockets.Open(p)
+	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	p.ServeSockets(stream.ConnectRoutes(reception), deployed.ClientTokens(p), tokens.OpenTicket, gateway.SocketGateway{
+		Path: stream.SocketPath, Left: reception.Leave, Message: open.Disconnect,
+	})
+}

@@ -1,0 +1,33 @@
+package deployed
+
+import (
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/sqs"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/stream"
+)
+
+// SocketReception returns the reception of connections whose tenants the queue SORTIE_PUSHES has.
+// A tenant can have SORTIE_READERS of them open.
+func SocketReception(p *process.Process, store *dynamo.Store) *stream.Reception {
+	readers := integer(p, "SORTIE_READERS", p.Need("SORTIE_READERS"))
+	return stream.NewReception(Feed(p, store), store, Pushes(p, p.Need("SORTIE_PUSHES")), store, readers, p.Clock(), p.Rand)
+}
+
+// Waker returns what queues the tenants with connections. It is nil without SORTIE_PUSHES:
+// the stage has no WebSocket API.
+func Waker(p *process.Process, store *dynamo.Store) *stream.Waker {
+	url := p.Option("SORTIE_PUSHES", "")
+	if url == "" {
+		return nil
+	}
+	return stream.NewWaker(store, Pushes(p, url), p.Clock(), p.Log, p.Rand)
+}
+
+// Pushes returns the queue with a URL.
+func Pushes(p *process.Process, url string) port.Pushes {
+	queue, err := sqs.NewPushes(p.AWS(), url)
+	p.Check(err)
+	return queue
+}

@@ -1,0 +1,29 @@
+// Package sockets makes the adapter of a WebSocket API from a process's variables, for the
+// bootstraps of its functions. It is separate from package deployed because the other
+// functions do not use the Management API.
+package sockets
+
+import (
+	"github.com/sortie-dev/sortie/shared/adapter/apigateway"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/stream"
+)
+
+// Open returns the connections of the WebSocket API whose stage has the URL
+// SORTIE_SOCKETS_URL.
+func Open(p *process.Process) port.Sockets {
+	sockets, err := apigateway.New(p.AWS(), p.Need("SORTIE_SOCKETS_URL"))
+	p.Check(err)
+	return sockets
+}
+
+// Pusher returns what sends to those connections. render writes their messages.
+func Pusher(p *process.Process, store *dynamo.Store, render stream.Render) *stream.Pusher {
+	return stream.NewPusher(stream.PusherConfig{
+		Feed: deployed.Feed(p, store), Connections: store, Sockets: Open(p), Pushes: deployed.Pushes(p, p.Need("SORTIE_PUSHES")), Seats: store,
+		Render: render, Clock: p.Clock(), Log: p.Log, Random: p.Rand,
+	})
+}
