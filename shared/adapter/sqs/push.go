@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -33,8 +32,8 @@ type Push struct {
 
 // NewPushes returns the queue with a URL. It makes no call.
 func NewPushes(cfg aws.Config, url string) (*Pushes, error) {
-	if !strings.HasSuffix(url, ".fifo") {
-		return nil, errors.New("cannot use the queue of connections: want the URL of a FIFO queue, which ends with .fifo")
+	if url == "" {
+		return nil, errors.New("cannot use the queue of connections: its URL is missing")
 	}
 	return &Pushes{sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.RetryMaxAttempts = maxTries }), url}, nil
 }
