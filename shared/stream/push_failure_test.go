@@ -24,7 +24,9 @@ func TestNoEventIsLost(t *testing.T) {
 	for seed := range uint64(20) {
 		g := newGateway(t, fake.Seeded(seed, 0.1), fake.Seeded(seed+100, 0.1))
 		for _, id := range []string{"a", "b"} {
-			for g.reception.Open(t.Context(), who, stream.Query{After: "0"}, id) != nil { // the client tries again
+			opened := g.reception.Open(t.Context(), who, stream.Query{After: "0"}, id)
+			for opened != nil { // the client tries again
+				opened = g.reception.Open(t.Context(), who, stream.Query{After: "0"}, id)
 			}
 			g.sockets.Connect(id)
 		}
@@ -39,7 +41,10 @@ func TestNoEventIsLost(t *testing.T) {
 				_ = g.waker.Sweep(t.Context())
 			}
 			for _, tenant := range g.pushes.Take() {
-				for tries := 0; g.pusher.Push(t.Context(), tenant) != nil && tries < 3; tries++ { // the queue repeats it
+				for range 4 { // the queue repeats it
+					if g.pusher.Push(t.Context(), tenant) == nil {
+						break
+					}
 				}
 			}
 			for id := range next {

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,9 +43,7 @@ func eventsAfter(c *outside.Client, after string, limit int, filter url.Values) 
 	c.T.Helper()
 	for {
 		query := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
-		for name, values := range filter {
-			query[name] = values
-		}
+		maps.Copy(query, filter)
 		page := outside.Get[contract.EventPage](c, "/v1/events?"+query.Encode())
 		if len(page.Events) > limit {
 			c.T.Fatalf("got a page of %d events, want at most %d", len(page.Events), limit)
@@ -72,14 +71,16 @@ func envelope(c *outside.Client, document []byte) events.Envelope {
 	return e
 }
 
-// publishedUntil returns the events of a filter behind a cursor, once each of the tasks
-// has one of the type.
-func (c *Case) publishedUntil(kind eventtype.Type, after string, filter url.Values, tasks ...string) (found []events.Envelope) {
+// publishedUntilEnd returns the events of a filter behind a cursor, once each of the tasks
+// has completed.
+func (c *Case) publishedUntilEnd(after string, filter url.Values, tasks ...string) (found []events.Envelope) {
 	c.T.Helper()
-	c.eventually(string(kind)+" of each task", func() bool {
+	c.eventually("event of the end of each task", func() bool {
 		found = eventsAfter(c.Client, after, 1000, filter)
 		return !slices.ContainsFunc(tasks, func(task string) bool {
-			return !slices.ContainsFunc(found, func(e events.Envelope) bool { return e.EventType == kind && e.Job != nil && e.Job.ID == task })
+			return !slices.ContainsFunc(found, func(e events.Envelope) bool {
+				return e.EventType == eventtype.Completed && e.Job != nil && e.Job.ID == task
+			})
 		})
 	})
 	return found
@@ -97,7 +98,7 @@ func eventsInPages(c *Case) {
 	task := c.StartShort("one")
 	c.End(task)
 	filter := url.Values{"taskId": {task}}
-	found := c.publishedUntil(eventtype.Completed, after, filter, task)
+	found := c.publishedUntilEnd(after, filter, task)
 	known := map[string]bool{}
 	for i, e := range found {
 		if e.Job.Seq != i+1 || e.Job.RunID != task || e.TenantID == "" || e.Notifier == nil || e.Notifier.Delivery != events.DeliveryPlain || known[e.EventID] {
@@ -131,7 +132,7 @@ func eventsByFilter(c *Case) {
 	after := newestCursor(c.Client)
 	task := c.StartShort("one")
 	c.End(task)
-	all := c.publishedUntil(eventtype.Completed, after, url.Values{"batchId": {c.Batch("one")}}, task)
+	all := c.publishedUntilEnd(after, url.Values{"batchId": {c.Batch("one")}}, task)
 	of := func(types ...eventtype.Type) (want []string) {
 		for _, e := range all {
 			if slices.Contains(types, e.EventType) {
@@ -181,7 +182,7 @@ func foreignEvents(c *Case) {
 	after := newestCursor(c.Client)
 	task := c.StartShort("own")
 	c.End(task)
-	c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {task}}, task)
+	c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task)
 	stranger := c.as(c.Target.Others.Stranger)
 	if found := eventsAfter(stranger, "earliest", 1000, url.Values{"taskId": {task}}); len(found) > 0 {
 		c.T.Errorf("got %d events of the task in another tenant's stream, want none", len(found))
@@ -222,7 +223,8 @@ func exportIsProved(c *Case) {
 		c.T.Fatalf("got %+v, %v, want a proof of the events up to the last checkpoint", proof, err)
 	}
 	pair := last // it and its predecessor are events
-	for ; pair > 0 && (isCheckpoint(file[pair]) || isCheckpoint(file[pair-1])); pair-- {
+	for pair > 0 && (isCheckpoint(file[pair]) || isCheckpoint(file[pair-1])) {
+		pair--
 	}
 	for name, change := range map[string]func([]string) []string{
 		"removed":   func(lines []string) []string { return slices.Delete(lines, last, last+1) },

@@ -133,7 +133,7 @@ func ticketOpensAStream(c *Case) {
 	after := newestCursor(c.Client)
 	task := c.StartShort("one")
 	c.End(task)
-	all := c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {task}}, task)
+	all := c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task)
 	ticket := c.ticket(contract.EventFilter{TaskID: task, Types: []string{"job.accepted", "job.completed"}})
 	for range 2 { // it is good for reconnects
 		ctx, leave := context.WithCancel(c.T.Context())
@@ -180,7 +180,7 @@ func streamHasAGap(c *Case) {
 	after := newestCursor(c.Client)
 	task := c.StartShort("one")
 	c.End(task)
-	c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {task}}, task)
+	c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task)
 	const asked = "other-5"
 	ctx, leave := context.WithCancel(c.T.Context())
 	defer leave()

@@ -72,9 +72,10 @@ func (c *Case) inboxURL(name string) string {
 	return c.hooks.URL + "/" + inboxFolder + "/" + c.topic(name)
 }
 
-// subscribe creates a webhook to the inbox of that name with further settings.
-func (c *Case) subscribe(name string, settings contract.WebhookSettings) *subscription {
+// subscribe creates a webhook to the test's inbox with further settings.
+func (c *Case) subscribe(settings contract.WebhookSettings) *subscription {
 	c.T.Helper()
+	const name = "in"
 	settings.URL = c.inboxURL(name)
 	w, header := send[contract.WebhookDetail](c, http.MethodPost, "/v1/webhooks", string(outside.Encode(c.T, settings)), http.StatusCreated)
 	c.subscribed = append(c.subscribed, "/v1/webhooks/"+w.ID)

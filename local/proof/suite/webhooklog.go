@@ -25,7 +25,7 @@ func webhookLog() []Test {
 
 // deliveryIsRepeated fails one attempt; the next one comes after 5 s, under the same id.
 func deliveryIsRepeated(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
 	s.answer(http.StatusInternalServerError)
 	c.End(c.StartShort("one"))
 	first := s.until("the first attempt", ofType(eventtype.Completed))
@@ -43,7 +43,7 @@ func deliveryIsRepeated(c *Case) {
 }
 
 func receiverIsGone(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
 	after := newestCursor(c.Client)
 	s.answer(http.StatusGone)
 	c.End(c.StartShort("one"))
@@ -63,7 +63,7 @@ func receiverIsGone(c *Case) {
 }
 
 func eventIsRedelivered(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.accepted", "job.completed"}})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.accepted", "job.completed"}})
 	c.End(c.StartShort("one"))
 	first := s.until("the end", ofType(eventtype.Completed))
 	log := s.settled(2)
@@ -71,12 +71,11 @@ func eventIsRedelivered(c *Case) {
 	if len(log) != 2 || len(first) != 2 {
 		c.T.Fatalf("got %+v in the log and the events %+v, want two", log, first)
 	}
-	redeliver := func(body string, n int) contract.Redelivery {
+	redeliver := func(body string, n int) {
 		sent, _ := send[contract.Redelivery](c, http.MethodPost, s.path+"/redeliver", body, http.StatusAccepted)
 		if sent.Events != n {
 			c.T.Errorf("%s: got %+v, want %d events", body, sent, n)
 		}
-		return sent
 	}
 	redeliver(fmt.Sprintf(`{"position": %d}`, log[0].Position), 1)
 	got := s.until("the first event", ofType(eventtype.Accepted))
@@ -99,7 +98,7 @@ func eventIsRedelivered(c *Case) {
 }
 
 func webhookIsOrdered(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.*"}, Ordered: true})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.*"}, Ordered: true})
 	c.End(c.StartShort("one"))
 	for i, e := range s.until("the end", ofType(eventtype.Completed)) {
 		if e.Job.Seq != i+1 {
@@ -112,9 +111,9 @@ func replayToAWebhook(c *Case) {
 	after := newestCursor(c.Client)
 	task := c.StartShort("one")
 	c.End(task)
-	c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {task}}, task)
+	c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task)
 	want := eventsAfter(c.Client, after, 1000, url.Values{"taskId": {task}, "types": {"job.accepted,job.completed"}})
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), Ordered: true})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), Ordered: true})
 	body := string(outside.Encode(c.T, contract.ReplayRequest{
 		From: after, Filter: contract.EventFilter{TaskID: task, Types: []string{"job.accepted", "job.completed"}}, Target: contract.ReplayTarget{WebhookID: s.ID},
 	}))

@@ -37,7 +37,7 @@ func sameEvents(got, want []string) bool {
 
 func webhookDelivers(c *Case) {
 	after := newestCursor(c.Client)
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.*"}, Description: "suite"})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.*"}, Description: "suite"})
 	ping, _ := send[contract.WebhookAttempt](c, http.MethodPost, s.path+"/test", "", http.StatusOK)
 	if tested := s.take(); ping.Status != http.StatusNoContent || len(tested) != 1 || tested[0].EventType != eventtype.PolicyUpdated || tested[0].Policy.Reason != "test" || tested[0].Policy.ID != s.ID {
 		c.T.Errorf("got %+v and the events %+v, want a test event with an answer of 204", ping, tested)
@@ -45,7 +45,7 @@ func webhookDelivers(c *Case) {
 	task := c.StartShort("one")
 	c.End(task)
 	got := s.until("job.completed", ofType(eventtype.Completed))
-	published := c.publishedUntil(eventtype.Completed, after, url.Values{"batchId": {c.Batch("one")}, "types": {"job.*"}}, task)
+	published := c.publishedUntilEnd(after, url.Values{"batchId": {c.Batch("one")}, "types": {"job.*"}}, task)
 	log := s.settled(len(published))
 	got = append(got, s.take()...)
 	if want := eventIDs(published); !sameEvents(eventIDs(got), want) {
@@ -109,7 +109,7 @@ func webhookIsChanged(c *Case) {
 }
 
 func secretIsRotated(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
 	rotated, _ := send[contract.WebhookDetail](c, http.MethodPost, s.path+"/rotate", "", http.StatusOK)
 	if rotated.Secret == "" || rotated.Secret == s.Secret || len(rotated.Secrets) != 2 || rotated.Secrets[0].ExpiresAt.Sub(rotated.Secrets[1].CreatedAt) != 24*time.Hour {
 		c.T.Fatalf("got %+v, want another secret, and the older one for a day", rotated.Secrets)
@@ -120,7 +120,7 @@ func secretIsRotated(c *Case) {
 }
 
 func webhookIsPaused(c *Case) {
-	s := c.subscribe("in", contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
+	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
 	first := c.StartShort("one")
 	c.End(first)
 	s.until("the first run", ofType(eventtype.Completed))
@@ -131,7 +131,7 @@ func webhookIsPaused(c *Case) {
 	after := newestCursor(c.Client)
 	second := c.StartShort("one")
 	c.End(second)
-	missed := c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {second}}, second)
+	missed := c.publishedUntilEnd(after, url.Values{"taskId": {second}}, second)
 	send[contract.WebhookDetail](c, http.MethodPatch, s.path, `{"paused": false}`, http.StatusOK)
 	third := c.StartShort("one")
 	c.End(third)
@@ -183,7 +183,7 @@ func exportWithAWebhook(c *Case) {
 }
 
 func foreignWebhook(c *Case) {
-	s, stranger := c.subscribe("in", contract.WebhookSettings{TaskID: "none"}), c.as(c.Target.Others.Stranger)
+	s, stranger := c.subscribe(contract.WebhookSettings{TaskID: "none"}), c.as(c.Target.Others.Stranger)
 	for _, call := range [][3]string{
 		{http.MethodGet, "", ""},
 		{http.MethodGet, "/deliveries", ""},

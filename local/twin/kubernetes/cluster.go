@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -69,15 +70,29 @@ func (c *Cluster) url(port int) string { return "http://127.0.0.1:" + strconv.It
 
 const token = "administrator" // the API server listens on loopback and lives for a test
 
-// prepare finds ports and writes the keys and the kubeconfig.
-func (c *Cluster) prepare(now time.Time) error {
-	for _, port := range []*int{&c.ports.api, &c.ports.etcd, &c.ports.peer} {
+// freePorts finds ports of loopback that differ from one another.
+func freePorts(ports ...*int) error {
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	for _, port := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("cannot find a port: %w", err)
 		}
-		*port = l.Addr().(*net.TCPAddr).Port
-		defer l.Close()
+		held = append(held, l)
+		*port = l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener
+	}
+	return nil
+}
+
+// prepare finds ports and writes the keys and the kubeconfig.
+func (c *Cluster) prepare(now time.Time) error {
+	if err := freePorts(&c.ports.api, &c.ports.etcd, &c.ports.peer); err != nil {
+		return err
 	}
 	key, certificate, err := keys(now)
 	if err != nil {
@@ -199,8 +214,8 @@ func (c *Cluster) Kill(name string) error {
 // Close kills the programs. The folder stays.
 func (c *Cluster) Close() error {
 	var failed []error
-	for i := len(programs) - 1; i >= 0; i-- {
-		failed = append(failed, c.Kill(programs[i].name))
+	for _, p := range slices.Backward(programs) {
+		failed = append(failed, c.Kill(p.name))
 	}
 	return errors.Join(failed...)
 }

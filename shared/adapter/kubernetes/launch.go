@@ -187,7 +187,7 @@ func (r *Runner) refusal(ctx context.Context, at place) *fault.Fault {
 		FieldSelector: "involvedObject.uid=" + string(at.uid) + ",reason=FailedCreate", Limit: 10,
 	})
 	if err != nil {
-		return nil // the start limit ends the wait
+		return nil //nolint:nilerr // the start limit ends the wait
 	}
 	for _, e := range events.Items {
 		if e.InvolvedObject.UID == at.uid && e.Reason == "FailedCreate" {

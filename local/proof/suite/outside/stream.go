@@ -44,7 +44,7 @@ func (c *Client) Open(ctx context.Context, path string, limit int64, headers ...
 			r.Header.Set(headers[i], headers[i+1])
 		}
 	}
-	answer, err := wire.RoundTrip(r)
+	answer, err := wire.RoundTrip(r) //nolint:bodyclose // Stream.Close does
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", path, err)
 	}

@@ -76,8 +76,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: watches, ObjectType: &corev1.Pod{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { n.sync(ctx, o.(*corev1.Pod)) },
-			UpdateFunc: func(_, o any) { n.sync(ctx, o.(*corev1.Pod)) },
+			AddFunc:    func(o any) { n.seen(ctx, o) },
+			UpdateFunc: func(_, o any) { n.seen(ctx, o) },
 		},
 	})
 	n.ended.Go(func() { informer.RunWithContext(ctx) })
@@ -215,7 +215,14 @@ func (n *Node) serveLogs() (int32, error) {
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLog)
 	n.logs = &http.Server{Handler: mux, TLSConfig: certificate, ReadHeaderTimeout: 10 * time.Second}
 	n.ended.Go(func() { _ = n.logs.ServeTLS(l, "", "") }) // ends with Close
-	return int32(l.Addr().(*net.TCPAddr).Port), nil       //nolint:gosec // G115: a port
+	return int32(l.Addr().(*net.TCPAddr).Port), nil       //nolint:gosec,forcetypeassert // a port
+}
+
+// seen takes a change of the informer.
+func (n *Node) seen(ctx context.Context, o any) {
+	if pod, ok := o.(*corev1.Pod); ok {
+		n.sync(ctx, pod)
+	}
 }
 
 // serveLog serves the log of a container, as far as it is written.
