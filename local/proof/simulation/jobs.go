@@ -366,7 +366,7 @@ func (w *world) drawAction(id string, limited, after bool) map[string]any {
 	if len(parameters) == 0 {
 		delete(a, "parameters")
 	}
-	if w.chance(0.2) && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
+	if w.chance(0.2) && !after && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
 		a["critical"] = true
 	}
 	return a

@@ -67,22 +67,24 @@ type subscription struct {
 	taken   int
 }
 
-// inboxURL is the address of the inbox of that name.
-func (c *Case) inboxURL(name string) string {
-	return c.hooks.URL + "/" + inboxFolder + "/" + c.topic(name)
+// inboxTopic is the topic of the test's inbox.
+const inboxTopic = "in"
+
+// inboxURL is the address of the test's inbox.
+func (c *Case) inboxURL() string {
+	return c.hooks.URL + "/" + inboxFolder + "/" + c.topic(inboxTopic)
 }
 
 // subscribe creates a webhook to the test's inbox with further settings.
 func (c *Case) subscribe(settings contract.WebhookSettings) *subscription {
 	c.T.Helper()
-	const name = "in"
-	settings.URL = c.inboxURL(name)
+	settings.URL = c.inboxURL()
 	w, header := send[contract.WebhookDetail](c, http.MethodPost, "/v1/webhooks", string(outside.Encode(c.T, settings)), http.StatusCreated)
 	c.subscribed = append(c.subscribed, "/v1/webhooks/"+w.ID)
 	if header.Get("Location") != "/v1/webhooks/"+w.ID || w.Secret == "" || w.Status != contract.WebhookActive && !settings.Paused {
 		c.T.Fatalf("got %+v at %s, want a webhook with its secret", w, header.Get("Location"))
 	}
-	return &subscription{WebhookDetail: w, c: c, path: "/v1/webhooks/" + w.ID, topic: c.topic(name), secrets: []string{w.Secret}}
+	return &subscription{WebhookDetail: w, c: c, path: "/v1/webhooks/" + w.ID, topic: c.topic(inboxTopic), secrets: []string{w.Secret}}
 }
 
 // removeWebhooks deletes the webhooks of the test.

@@ -68,7 +68,7 @@ func webhookDelivers(c *Case) {
 }
 
 func webhookIsChanged(c *Case) {
-	body := string(outside.Encode(c.T, contract.WebhookSettings{URL: c.inboxURL("in"), TaskID: "none", Ordered: true}))
+	body := string(outside.Encode(c.T, contract.WebhookSettings{URL: c.inboxURL(), TaskID: "none", Ordered: true}))
 	key := []string{"Idempotency-Key", c.Batch("key")}
 	first, _ := send[contract.WebhookDetail](c, http.MethodPost, "/v1/webhooks", body, http.StatusCreated, key...)
 	path := "/v1/webhooks/" + first.ID
@@ -157,7 +157,7 @@ func exportWithAWebhook(c *Case) {
 	hold := Pipe(c.T)
 	c.Target.Scripts.Set(c.T, c.Batch("one"), "wait:"+hold+" success")
 	body := string(outside.Encode(c.T, contract.ExportRequest{
-		PI: c.root(), BatchID: new(c.Batch("one")), Webhook: &contract.ExportWebhook{URL: c.inboxURL("in"), EventTypes: []string{"job.completed", "job.failed"}},
+		PI: c.root(), BatchID: new(c.Batch("one")), Webhook: &contract.ExportWebhook{URL: c.inboxURL(), EventTypes: []string{"job.completed", "job.failed"}},
 	}))
 	accepted, _ := send[contract.ExportAccepted](c, http.MethodPost, "/export/mods", body, http.StatusAccepted, "Idempotency-Key", c.Batch("key"))
 	c.tasks.add(accepted.TaskID)
@@ -168,7 +168,7 @@ func exportWithAWebhook(c *Case) {
 	if again.TaskID != accepted.TaskID || again.Webhook == nil || again.Webhook.ID != accepted.Webhook.ID || again.Webhook.Secret != "" {
 		c.T.Errorf("got %+v of %+v, want the same webhook without its secret", again.Webhook, accepted.Webhook)
 	}
-	s := &subscription{c: c, path: "/v1/webhooks/" + accepted.Webhook.ID, topic: c.topic("in"), secrets: []string{accepted.Webhook.Secret}}
+	s := &subscription{c: c, path: "/v1/webhooks/" + accepted.Webhook.ID, topic: c.topic(inboxTopic), secrets: []string{accepted.Webhook.Secret}}
 	c.subscribed = append(c.subscribed, s.path)
 	if w := s.now(); !w.OfTask || w.TaskID != accepted.TaskID {
 		c.T.Errorf("got %+v, want a webhook of the task", w)
@@ -178,7 +178,7 @@ func exportWithAWebhook(c *Case) {
 	if got := s.until("the end", ofType(eventtype.Completed)); len(got) != 1 || got[0].Job.ID != accepted.TaskID {
 		c.T.Errorf("got %+v, want the end of the task alone", got)
 	}
-	private := strings.Replace(body, c.inboxURL("in"), "https://10.0.0.1/", 1)
+	private := strings.Replace(body, c.inboxURL(), "https://10.0.0.1/", 1)
 	c.wantProblem(http.StatusUnprocessableEntity, "webhook.url", http.MethodPost, "/export/mods", private)
 }
 
