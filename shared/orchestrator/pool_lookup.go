@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// poolAge is how long a process uses the record of a pool after it read it.
+// poolAge is how long a process uses the record of a pool after it began to read it.
 const poolAge = time.Second
 
 // poolLookup reads the pools of runs, each at most once in poolAge. It is safe for
@@ -45,6 +45,7 @@ func (p *poolLookup) ref(tenant, name string) run.PoolRef {
 
 // read reads a pool, or returns port.ErrNotFound. The default pool always exists.
 func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+	at := p.clock.Now() // a slow read can return what was replaced meanwhile
 	stored, err := p.store.LoadPool(ctx, ref)
 	switch {
 	case errors.Is(err, port.ErrNotFound) && ref.ID == p.configured.ID:
@@ -56,7 +57,7 @@ func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error
 	case err != nil:
 		return run.Pool{}, fmt.Errorf("cannot read pool %s: %w", ref.ID, err)
 	}
-	p.known.Store(ref, knownPool{stored, p.clock.Now()})
+	p.known.Store(ref, knownPool{stored, at})
 	return stored, nil
 }
 

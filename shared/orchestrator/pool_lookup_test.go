@@ -1,0 +1,43 @@
+package orchestrator
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// slowPools answers with the limit that a pool had when the read began.
+type slowPools struct {
+	port.PoolStore
+	clock *clock.Virtual
+	reads int
+	takes time.Duration
+}
+
+func (s *slowPools) LoadPool(context.Context, run.PoolRef) (run.Pool, error) {
+	s.reads++
+	s.clock.Advance(s.takes)
+	return run.Pool{ID: "a", Limit: s.reads}, nil
+}
+
+// TestSlowReadOfAPoolIsNotNew reads a pool for longer than its record may be used.
+func TestSlowReadOfAPoolIsNotNew(t *testing.T) {
+	t.Parallel()
+	c := clock.NewVirtual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))
+	for takes, want := range map[time.Duration]int{0: 1, poolAge: 2} {
+		store := &slowPools{clock: c, takes: takes}
+		lookup := newPoolLookup(store, c, Config{})
+		for range 2 {
+			if _, err := lookup.pool(t.Context(), "acme", "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if store.reads != want {
+			t.Errorf("a read of %s: got %d reads for two uses, want %d", takes, store.reads, want)
+		}
+	}
+}
