@@ -52,6 +52,8 @@ REASONS = {
     ("redeliverWebhook", "from"): EITHER,
     ("redeliverWebhook", "to"): EITHER,
     ("export", "webhook"): TYPES,
+    ("putPool", "settings"): "the settings are those of the pool's runner",
+    ("putPool", "fallback"): "a fallback names another pool, once",
     ("putJob", ANY): FORM,
     ("patchJob", ANY): PATCH,
     ("export", "policy"): POLICY,
