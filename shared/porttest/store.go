@@ -74,6 +74,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"pool without a limit has a queue":            unlimitedPoolHasAQueue,
 		"pools are isolated":                          poolsAreIsolated,
 		"lowered limit counts when slots pass on":     loweredLimit,
+		"restored limit counts when slots pass on":    restoredLimit,
 		"many runs share few slots":                   poolRace,
 		"reconcile follows the records":               reconcileFollowsRecords,
 		"due returns the longest overdue first":       dueInOrder,

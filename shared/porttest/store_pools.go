@@ -299,6 +299,23 @@ func loweredLimit(s *storeTest) {
 	}
 }
 
+// restoredLimit raises the limit, grants, and lowers it again: a slot that a holder of the
+// time before releases does not pass on while the others fill the pool.
+func restoredLimit(s *storeTest) {
+	first, queue := s.fill("p", 1, 1)[0], s.queue("p", 3, 1)
+	second := s.apply(queue[0], granted(2))
+	s.wantPools(acme("p", 2, 2))
+	release := s.decide(s.apply(first, cancel()), run.Settled{})
+	if err := s.store.Commit(s.ctx, release, s.decide(queue[1], granted(1))); !errors.Is(err, port.ErrNoSlot) {
+		s.Fatalf("a slot is held beside: got %v, want ErrNoSlot", err)
+	}
+	s.ok(s.store.Commit(s.ctx, release))
+	s.wantPools(acme("p", 1, 2))
+	s.wantNoSlot(queue[1], s.decide(queue[1], granted(1)))
+	s.ok(s.store.Commit(s.ctx, s.decide(s.apply(second, cancel()), run.Settled{}), s.decide(queue[1], granted(1))))
+	s.wantPools(acme("p", 1, 1))
+}
+
 func poolsAreIsolated(s *storeTest) {
 	s.fill("p", 1, 1)
 	s.fill("q", 1, 1)

@@ -64,7 +64,8 @@ func pkKey(tenant, key string) string                { return within(tenant, "ke
 func pkTask(tenant, taskID string) string            { return within(tenant, "task", taskID) }
 func runKey(ref run.Ref) item                        { return keyOf(pkRun(ref), sortRun) }
 func heartbeatKey(ref run.Ref) item                  { return keyOf(pkRun(ref), sortHeartbeat) }
-func slotKey(in string, number int) item             { return keyOf(in, fmt.Sprintf("%s%06d", sortSlot, number)) }
+func slotKey(in string, number int) item             { return keyOf(in, slotSort(number)) }
+func slotSort(number int) string                     { return fmt.Sprintf("%s%06d", sortSlot, number) }
 func pkJob(tenant, jobID string) string              { return within(tenant, "job", jobID) }
 func queueKey(in string, s run.Slot, id string) item { return keyOf(in, queueSort(s, id)) }
 func eventsPrefix(born time.Time) string             { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }

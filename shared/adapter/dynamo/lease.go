@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -76,8 +78,6 @@ type slotAt struct {
 type lease struct {
 	number int
 	run    string
-	// limit is the limit of the pool when the slot was granted.
-	limit int
 }
 
 // note stores the numbers of the run's slots beside the record, which finds them
@@ -126,7 +126,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 		l.left[slotOf{m.change, m.attribute}] = true
 		if n, ok := m.before.slot(m.attribute); ok {
 			in := pkPool(m.Run.Tenant, m.slot(m.before.Run).Pool)
-			l.freed[in] = append(l.freed[in], lease{n, m.Run.ID, m.slot(m.before.Run).Limit})
+			l.freed[in] = append(l.freed[in], lease{n, m.Run.ID})
 		}
 	}
 	pools := map[string]*view{}
@@ -197,10 +197,14 @@ func (l *leases) leave(m move) {
 // one.
 func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*view) error {
 	in, slot := m.pool(), m.after()
-	for i, held := range l.freed[in] {
-		// Slots above a lowered limit may be held.
-		if held.limit == slot.Limit && held.number < slot.Limit {
-			l.freed[in] = append(l.freed[in][:i:i], l.freed[in][i+1:]...)
+	if i := slices.IndexFunc(l.freed[in], func(held lease) bool { return held.number < slot.Limit }); i >= 0 {
+		above, err := s.heldAbove(ctx, l, in, slot.Limit)
+		if err != nil {
+			return err
+		}
+		if !above { // as many runs hold a slot of the pool as before
+			held := l.freed[in][i]
+			l.freed[in] = slices.Delete(slices.Clone(l.freed[in]), i, i+1)
 			l.hold(m, held.number, held.run)
 			return nil
 		}
@@ -239,6 +243,24 @@ func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*
 	}
 	l.hold(m, n, was)
 	return nil
+}
+
+// heldAbove reports whether a slot beyond the limit is held, or was at the start of the
+// commit: the limit was higher when it was granted. The grant then counts all slots.
+func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) (bool, error) {
+	for _, at := range l.held {
+		if at.in == in && at.number >= limit {
+			return true, nil
+		}
+	}
+	query := s.between(in, slotSort(limit), sortSlot+last)
+	query.Limit = aws.Int32(1)
+	above := false
+	err := s.each(ctx, query, func(item) bool {
+		above = true
+		return false
+	})
+	return above, err
 }
 
 // hold gives the slot to the run, from its present holder; "" for a free slot.
