@@ -103,9 +103,7 @@ func remove(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 	if err := svc.Delete(ctx, who, id, required); err != nil {
 		return fmt.Errorf("cannot delete the pool: %w", err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return httpkit.WriteRemoved(w)
 }
 
 func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {

@@ -50,9 +50,7 @@ func remove(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request)
 	if err := svc.DeleteOutput(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id")); err != nil {
 		return fmt.Errorf("cannot delete the output: %w", err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return httpkit.WriteRemoved(w)
 }
 
 func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request) error {

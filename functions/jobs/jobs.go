@@ -151,9 +151,7 @@ func remove(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) erro
 	if err := svc.Delete(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), required); err != nil {
 		return fmt.Errorf("cannot delete the job: %w", err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return httpkit.WriteRemoved(w)
 }
 
 func pause(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {

@@ -142,9 +142,7 @@ func remove(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	if err := svc.Delete(ctx, who, id, required); err != nil {
 		return fmt.Errorf("cannot delete the webhook: %w", err)
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return httpkit.WriteRemoved(w)
 }
 
 func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {

@@ -30,6 +30,13 @@ func WriteAccepted(w http.ResponseWriter, existing bool, path string, v any) err
 	return WriteJSON(w, status, v)
 }
 
+// WriteRemoved answers that what the request names is removed: 204, without a body.
+func WriteRemoved(w http.ResponseWriter) error {
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // JSON encodes v without HTML escapes.
 func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer
