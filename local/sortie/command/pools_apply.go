@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -75,7 +77,7 @@ func readPool(text []byte) (document poolDocument, err error) {
 	strict := json.NewDecoder(bytes.NewReader(converted))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&document); err != nil {
-		return document, fmt.Errorf("malformed definition of a pool: %w", err)
+		return document, malformedPool(err)
 	}
 	if document.ID == "" {
 		return document, errors.New("missing id, want the name of the pool")
@@ -84,6 +86,33 @@ func readPool(text []byte) (document poolDocument, err error) {
 		return document, errors.New("missing limit, want the number of slots, or 0 for no limit")
 	}
 	return document, nil
+}
+
+// malformedPool names the field that a document has wrong.
+func malformedPool(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field := strings.TrimPrefix(wrong.Field, "PoolDefinition.")
+		return fmt.Errorf("%s: got %s, want a value of type %s", field, wrong.Value, kindOf(wrong.Type))
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown field %s, want those of \"sortie pools show ID --json\"", name)
+	}
+	return fmt.Errorf("malformed definition of a pool: %w", err)
+}
+
+// kindOf is the JSON type of a Go type.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // the others are no members of a pool
+	case reflect.String:
+		return "string"
+	case reflect.Slice:
+		return "array"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Bool:
+		return "boolean"
+	}
+	return "number"
 }
 
 // applied prints a pool and what has changed.

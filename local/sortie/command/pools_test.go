@@ -26,12 +26,14 @@ func TestPoolFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
 	for text, want := range map[string]string{
-		"limit: 1":                           "missing id",
-		"{id: a, limits: 1}":                 `unknown field "limits"`,
-		"id: [":                              "malformed YAML",
-		"{id: a}":                            "missing limit",
-		"{id: a, limit: 1, runner: moon}":    `unknown runner "moon"`,
-		"{id: a, limit: 1, runner: process}": "the deployment has no runner process, want fly",
+		"limit: 1":           "missing id",
+		"{id: a, limits: 1}": `unknown field "limits"`,
+		"{id: a, limit: 1, settings: {socket: 1}}": "settings.socket: got number, want a value of type string",
+		"{id: a, limit: [1]}":                      "limit: got array, want a value of type number",
+		"id: [":                                    "malformed YAML",
+		"{id: a}":                                  "missing limit",
+		"{id: a, limit: 1, runner: moon}":          `unknown runner "moon"`,
+		"{id: a, limit: 1, runner: process}":       "the deployment has no runner process, want fly",
 		"{id: a, limit: 1, runner: fly, settings: {apps: [x]}}": `the app "x"`,
 	} {
 		got := sortie(t, map[string]string{"SORTIE_URL": stage.URL}, text, "pools", "apply", "-f", "-")
