@@ -30,11 +30,12 @@ func TestRetryAfterAStopIsNotCounted(t *testing.T) {
 func TestKilledStackResumes(t *testing.T) {
 	t.Parallel()
 	hold, data := suite.Pipe(t), t.TempDir()
-	given := served{Data: data, Play: "wait:" + hold + " success"}
+	given := served{Data: data, Play: "wait:" + hold + " success", Settings: map[string]string{"SORTIE_MAX_MACHINES": "1"}}
 	g := spawn(t, given)
 	task := g.post(contract.ExportOptions{})
 	g.Await(task, func(s contract.Status) bool { return s.State == "Running" })
 	queued := g.post(contract.ExportOptions{})
+	g.Await(queued, func(s contract.Status) bool { return s.QueuePosition != nil })
 	g.kill(syscall.SIGKILL)
 	again := spawn(t, given)
 	if again.Addresses.URL != g.Addresses.URL {
