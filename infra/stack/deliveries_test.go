@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestQueueOfWebhooks checks that a message is kept hidden while a function has it, is
+// TestQueueOfWebhooks checks that a message is kept hidden while a function works on it, is
 // received again after a failure, and is kept after the last one.
 func TestQueueOfWebhooks(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func (c *eventCache) get(tenant string, r port.FeedRecord) (*streamEvent, error)
 	return e, nil
 }
 
-// eventAt returns the event at a position, or nil if the stream no longer has it.
+// eventAt returns the event at a position, or nil if the stream no longer contains it.
 func (t *turn) eventAt(ctx context.Context, position int64) (*streamEvent, error) {
 	records, err := t.feed.Read(ctx, StreamOf(t.w.Tenant), position-1, 1)
 	if err != nil || len(records) == 0 || records[0].Position != position {

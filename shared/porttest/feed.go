@@ -18,7 +18,7 @@ import (
 // FeedHarness is an adapter of port.Feed without streams.
 type FeedHarness struct {
 	port.Feed
-	// Other is another instance with the same streams, as another process has it.
+	// Other is another instance with the same streams, like that of another process.
 	Other port.Feed
 	// Retention is that of the feed, at least an hour.
 	Retention time.Duration

@@ -50,7 +50,7 @@ func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Placed returns the pool with the placement. It is unchanged if it has it.
+// Placed returns the pool with the placement. A pool that is placed so is unchanged.
 func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
 	if p.Placement.Equal(where) {
 		return p

@@ -31,7 +31,7 @@ func (c Cursor) String() string {
 	return c.Epoch + "-" + strconv.FormatInt(c.Position, 10)
 }
 
-// cursorForm is an epoch as port.Head has it, and a position without leading zeros.
+// cursorForm is an epoch as in port.Head, and a position without leading zeros.
 var cursorForm = regexp.MustCompile(`^[a-z0-9]{1,32}-(0|[1-9][0-9]{0,18})$`)
 
 // ParseCursor reads the text of a cursor. ok is false if it is malformed.

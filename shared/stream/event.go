@@ -17,7 +17,7 @@ type Event struct {
 	Position int64
 	Type     eventtype.Type
 	// Plain is the envelope for readers of the stream; empty if the record has none.
-	// Signed is the DSSE envelope as the feed has it. Both are JSON on one line.
+	// Signed is the DSSE envelope as it is stored in the feed. Both are JSON on one line.
 	Plain, Signed []byte
 
 	// labels are the fields that a filter looks at.

@@ -61,7 +61,7 @@ type Delivery struct {
 	Due time.Time `json:"due,omitzero"`
 	// Replay is the place in a redelivery.
 	Replay *events.Replay `json:"replay,omitempty"`
-	// ExpiresAt is when the log no longer has it; zero for a pending one.
+	// ExpiresAt is when the log drops it; zero for a pending one.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	// Stored: a store has the delivery, pending if WasPending.
 	Stored     bool `json:"-"`

@@ -29,7 +29,7 @@
 // cancelled run does not end as the cancel request was answered; if a clone
 // keeps working or a machine's process keeps running; if incomplete files
 // remain in the bucket or in the data folder; if the stream of events misses an event of a
-// run or has it twice, or a receiver does not get one; if a time of a schedule has no
+// run or gets it twice, or a receiver does not get one; if a time of a schedule has no
 // record or two, if runs of a job overlap, or if a slot stays taken. The seed
 // determines the faults and their times, but not how the processes run; the
 // trace of a failure says what happened.

@@ -74,7 +74,7 @@ func (d *deliverer) Wake(_ context.Context, wakes ...port.Wake) error {
 	return nil
 }
 
-// queue starts a turn, or has it started later. The lock is held.
+// queue starts a turn now or later. The lock is held.
 func (d *deliverer) queue(ref webhook.Ref, delay time.Duration) {
 	t := d.turns[ref]
 	if t == nil {

@@ -146,7 +146,7 @@ func (f *Feed) at(ctx context.Context, stream string, position int64) (found spa
 }
 
 // oldest returns the oldest position that has not expired. It reads the oldest batch,
-// unless the tail has it; and while the table's TTL is late, some batches by bisection.
+// unless the tail contains it; and while the table's TTL is late, some batches by bisection.
 func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error) {
 	expired, t := f.expired(), f.tail(stream)
 	if h.newest == 0 {

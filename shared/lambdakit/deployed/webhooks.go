@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// ownerLength is the number of random bytes in the name of a worker. No other one has it.
+// ownerLength is the number of random bytes in the name of a worker. No two are the same.
 const ownerLength = 8
 
 // Webhooks returns the use cases of the webhooks in a table.

@@ -195,7 +195,7 @@ func (p *pod) kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// report writes the status of the pod, until the API server has it or the pod is gone.
+// report writes the status of the pod, until the API server accepts it or the pod is gone.
 func (p *pod) report(ctx context.Context, phase corev1.PodPhase, state corev1.ContainerState) {
 	c := p.first.Spec.Containers[0]
 	status := corev1.PodStatus{
