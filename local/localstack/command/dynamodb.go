@@ -3,9 +3,9 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/localstack/step"
@@ -19,15 +19,11 @@ func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := step.FreePort(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot find a free port: %w", err)
+		return err
 	}
-	address := listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err = errors.Join(err, listener.Close()); err != nil {
-		return fmt.Errorf("cannot free the port: %w", err)
-	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	running, stop := context.WithCancel(ctx)
 	ended, gone := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -37,7 +33,7 @@ func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Contex
 			Args: []string{
 				"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dsortie.localstack=" + p.server.Dir,
 				"-Djava.library.path=" + jars, "-cp", filepath.Join(jars, "*"),
-				"com.amazonaws.services.dynamodbv2.local.main.ServerRunner", "-port", port, "-inMemory", "-sharedDb",
+				"com.amazonaws.services.dynamodbv2.local.main.ServerRunner", "-port", strconv.Itoa(port), "-inMemory", "-sharedDb",
 			},
 		})
 	}()

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
@@ -52,12 +53,10 @@ func localStack() {
 // setup returns a server that was never started, and how to run it.
 func setup(t *testing.T) (Server, Python, *[]string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := step.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,9 @@ type Config struct {
 	// Dir is the folder of the objects. Start creates it if it is missing. One
 	// server at a time uses it.
 	Dir string
+	// Previous is an address that is tried first, that of the last start; empty means
+	// none. If another process uses it, Addr applies.
+	Previous string
 	// Addr is the loopback address to listen on; empty means "127.0.0.1:0", and
 	// port 0 means any free port.
 	Addr string
@@ -133,10 +136,13 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Server, error) {
 	const attempts = 20
 	var last error
-	for range attempts {
-		addr, err := freeAddr(ctx, cfg.Addr)
-		if err != nil {
-			return nil, err
+	for i := range attempts {
+		addr := cfg.Previous
+		if i > 0 || addr == "" {
+			var err error
+			if addr, err = freeAddr(ctx, cfg.Addr); err != nil {
+				return nil, err
+			}
 		}
 		listening := make(chan struct{})
 		api, err := s3api.New(

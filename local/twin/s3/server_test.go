@@ -358,3 +358,24 @@ func TestUploadListingPages(t *testing.T) {
 		}
 	}
 }
+
+// TestPreviousAddress starts on the address of the last start, and on another one if
+// that is taken.
+func TestPreviousAddress(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := start(t, config(dir))
+	url := server.URL()
+	cfg := config(t.TempDir())
+	cfg.Previous = strings.TrimPrefix(url, "http://")
+	if other := start(t, cfg); other.URL() == url {
+		t.Errorf("got the taken address %s", url)
+	}
+	if err := server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dir = dir
+	if again := start(t, cfg); again.URL() != url {
+		t.Errorf("got %s, want the previous address %s", again.URL(), url)
+	}
+}

@@ -129,9 +129,7 @@ func (m *memory) listenWith(ctx context.Context, config net.ListenConfig, part, 
 	if err != nil {
 		return nil, fmt.Errorf("malformed address %q, want HOST:PORT: %w", addr, err)
 	}
-	m.mu.Lock()
-	before := m.Addresses[part]
-	m.mu.Unlock()
+	before := m.address(part)
 	candidates := []string{addr}
 	if beforeHost, _, err := net.SplitHostPort(before); port == "0" && err == nil && sameHost(beforeHost, host) {
 		candidates = []string{before, addr}
@@ -154,6 +152,13 @@ func checkListen(ctx context.Context, addr string) error {
 		return fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	return listener.Close()
+}
+
+// address returns the previous address of a part; empty means none.
+func (m *memory) address(part string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Addresses[part]
 }
 
 func (m *memory) remember(part, addr string) {
