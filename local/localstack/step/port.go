@@ -11,7 +11,7 @@ import (
 // The kernel gives outgoing connections ports from 32768 on Linux, from 49152 elsewhere.
 const firstPort, endPort = 20_000, 32_768
 
-// FreePort returns a port of loopback for a program that is started next. Nobody listens
+// FreePort returns a port of loopback for a program that is started next. No program listens
 // on it, and the kernel does not give it to a connection before the program does.
 func FreePort(ctx context.Context) (int, error) {
 	const attempts = 20
