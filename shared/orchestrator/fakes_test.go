@@ -276,7 +276,7 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 	}
 	m := r.find(at)
 	switch {
-	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone:
+	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone || phase == port.MachineRunning && m.StartFault != nil:
 	case phase == port.MachineRunning && !r.stuck:
 		m.Phase = port.MachineRunning
 	case phase == port.MachineGone && !r.indestructible:

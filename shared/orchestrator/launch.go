@@ -93,7 +93,9 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
 		return nil
 	}
-	_, err = s.apply(ctx, r.Ref(), is(machineFact(attempt, machine)))
+	if shown := s.shows(ctx, attempt, machine); shown != nil {
+		_, err = s.apply(ctx, r.Ref(), shown)
+	}
 	return err
 }
 

@@ -23,34 +23,45 @@ type Machines struct {
 // NewMachines returns the machines of a runner.
 func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
 
-// machineFact returns what the runner shows about an attempt's machine; nil for nothing.
-func machineFact(attempt int, machine port.MachineStatus) run.Fact {
-	switch machine.Phase {
-	case port.MachineRunning:
-		return run.MachineRunning{Attempt: attempt}
-	case port.MachineGone:
-		return run.MachineGone{Attempt: attempt, Exit: machine.Exit}
+// shows returns what the runner shows about an attempt's machine; nil for nothing.
+func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineStatus) fact {
+	switch {
+	case machine.Phase == port.MachineRunning:
+		return is(run.MachineRunning{Attempt: attempt})
+	case machine.StartFault != nil:
+		return func(r run.Run) run.Fact {
+			return run.StartFailed{
+				Attempt: attempt, Fault: machine.StartFault, Fallbacks: s.fallbacks(ctx, r), Gone: machine.Phase == port.MachineGone,
+			}
+		}
+	case machine.Phase == port.MachineGone:
+		return is(run.MachineGone{Attempt: attempt, Exit: machine.Exit})
 	}
 	return nil
 }
 
-// look inspects the machine of a run. The phase is empty where the inspection
-// proves nothing: after an error, and for a machine that the runner does not know
-// before the start limit. The exit is known once the program has ended, which may
-// be before the machine is gone.
-func (s *Machines) look(ctx context.Context, r run.Run) (phase string, exit *run.Exit) {
+// look inspects the machine of a run for an evaluation. The phase is empty where the
+// inspection proves nothing: after an error, and for a machine that the runner does not
+// know before the start limit. The exit is known once the program has ended, which may be
+// before the machine is gone.
+func (s *Machines) look(ctx context.Context, r run.Run, f *run.Evaluated) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
 	switch {
 	case errors.Is(err, port.ErrNotFound) && !s.now().Before(r.Attempt.StartBy):
-		return run.PhaseGone, nil
+		f.Phase = run.PhaseGone
+		return
 	case err != nil:
 		s.warn(ctx, r, "cannot inspect the machine", err)
+		return
 	case machine.Phase == port.MachineRunning:
-		return run.PhaseRunning, nil
+		f.Phase = run.PhaseRunning
+		return
 	case machine.Phase == port.MachineGone:
-		return run.PhaseGone, machine.Exit
+		f.Phase = run.PhaseGone
 	}
-	return "", machine.Exit
+	if f.Exit, f.StartFault = machine.Exit, machine.StartFault; f.StartFault != nil {
+		f.Fallbacks = s.fallbacks(ctx, r)
+	}
 }
 
 // goneWithin waits until the machine is gone and returns its exit. A machine that

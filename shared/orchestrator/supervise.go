@@ -57,7 +57,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		f.Fallbacks = s.fallbacks(ctx, r)
 	}
 	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.Machine.Known() {
-		f.Phase, f.Exit = s.look(ctx, r)
+		s.look(ctx, r, &f)
 	}
 	evaluated := func(now run.Run) run.Fact {
 		// Read again by each try: the previous one may have lost to a heartbeat.

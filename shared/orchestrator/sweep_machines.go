@@ -202,10 +202,10 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 
 // seen commits what the runner shows about an attempt's machine.
 func (s *Sweeper) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
-	f := machineFact(attempt, machine)
-	if f == nil {
+	shown := s.shows(ctx, attempt, machine)
+	if shown == nil {
 		return nil
 	}
-	_, err := s.apply(ctx, ref, is(run.Swept{Fact: f}))
+	_, err := s.apply(ctx, ref, func(r run.Run) run.Fact { return run.Swept{Fact: shown(r)} })
 	return err
 }

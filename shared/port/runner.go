@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -14,7 +15,8 @@ import (
 // reaches it returns an Unavailable fault. Failures are faults: Throttled
 // (retry later), Capacity and Image (no machine was created), LaunchRefused
 // (permanent), Unavailable (the result is unknown; a Launch with the same name
-// is safe, because a live machine with that name is adopted). Absence from List
+// is safe, because a live machine with that name is adopted). A Capacity or Image fault
+// that is not Retryable will not change by itself. Absence from List
 // proves nothing; a machine that Inspect returns as MachineGone is gone.
 type Runner interface {
 	// Launch creates the machine, or adopts the live machine of the same name,
@@ -25,7 +27,8 @@ type Runner interface {
 	// not know the machine, which proves nothing right after a launch.
 	Inspect(ctx context.Context, m Machine) (MachineStatus, error)
 	// Wait returns as soon as the machine is observed in the phase
-	// (MachineRunning or MachineGone) or a later one. When limit (1 s to 60 s)
+	// (MachineRunning or MachineGone) or a later one, and a wait for
+	// MachineRunning as soon as the machine has a StartFault. When limit (1 s to 60 s)
 	// is over, it returns the machine as it is then and no error; the caller
 	// checks the phase.
 	Wait(ctx context.Context, m Machine, phase MachinePhase, limit time.Duration) (MachineStatus, error)
@@ -112,6 +115,11 @@ type MachineStatus struct {
 	// Exit is set once the platform has reported how the program ended. It may
 	// stay nil for a machine that is gone.
 	Exit *Exit
+	// StartFault is why the platform does not start the machine: Capacity, Image or
+	// LaunchRefused, with the platform's message. It is nil for a machine that may still
+	// start, and for one whose program has run. The machine exists until it is destroyed
+	// or gone.
+	StartFault *fault.Fault
 }
 
 // Exit is how a machine's program ended. An adapter whose platform reports the

@@ -40,6 +40,9 @@ type RunnerHarness struct {
 	Occupy func(t *testing.T, name string)
 	// Fault makes the next launch under the name fail in this way, once.
 	Fault func(t *testing.T, name string, how RunnerFault)
+	// Jam makes the machine of the next launch under the name never start because of its
+	// image; nil for a platform whose launches show that.
+	Jam func(t *testing.T, name string)
 	// FailPart makes lists fail for the part of the platform that has the machine; nil for
 	// a platform without parts.
 	FailPart func(t *testing.T, m port.MachineStatus)
@@ -71,6 +74,7 @@ func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 		{"throttled launch", runnerThrottled},
 		{"launch without capacity", runnerFull},
 		{"missing image", runnerNoImage},
+		{"machine that does not start", runnerJammed},
 		{"invalid specification", runnerInvalidSpec},
 		{"lost request", runnerLostRequest},
 		{"lost answer", runnerLostAnswer},

@@ -111,6 +111,22 @@ func runnerNoImage(t *testing.T, h RunnerHarness) {
 	wantFault(t, err, fault.Image)
 }
 
+func runnerJammed(t *testing.T, h RunnerHarness) {
+	if h.Jam == nil {
+		return // the platform starts a machine, or its launch fails
+	}
+	h.Jam(t, "jammed")
+	m := h.launch(t, h.spec("jammed", "rest"))
+	inspected, err := h.Runner.Inspect(deadline(t), h.wait(t, m.Machine, port.MachineRunning).Machine)
+	if err != nil || inspected.StartFault == nil || inspected.StartFault.Code != fault.Image || inspected.Phase == port.MachineRunning || inspected.Exit != nil {
+		t.Errorf("got %+v and %v, want a machine that has not started, with an IMAGE fault", inspected, err)
+	}
+	h.destroy(t, m.Machine)
+	if gone := h.wait(t, m.Machine, port.MachineGone); gone.Phase != port.MachineGone {
+		t.Errorf("got phase %s after the machine was destroyed, want %s", gone.Phase, port.MachineGone)
+	}
+}
+
 func runnerInvalidSpec(t *testing.T, h RunnerHarness) {
 	for name, change := range map[string]func(*port.LaunchSpec){
 		"no name":      func(s *port.LaunchSpec) { s.Name = "" },

@@ -93,7 +93,10 @@ type Evaluated struct {
 	// gone yet has an Exit once its program has ended.
 	Phase string
 	Exit  *Exit
-	// Fallbacks are those of the pools of a run that is queued after a throttled start.
+	// StartFault is why the platform does not start the machine, as in StartFailed; nil
+	// if the inspection shows none.
+	StartFault *fault.Fault
+	// Fallbacks are those of the pools of a run that is starting.
 	Fallbacks []Fallback
 	// Contact is used in Running if a worker has called.
 	Contact
@@ -169,6 +172,8 @@ func (f Evaluated) reconcileStart(d *draft) error {
 	switch {
 	case f.Phase == PhaseRunning:
 		return MachineRunning{d.Attempt.Number}.apply(d)
+	case f.StartFault != nil:
+		return StartFailed{Attempt: d.Attempt.Number, Fault: f.StartFault, Fallbacks: f.Fallbacks}.apply(d)
 	case f.Phase == PhaseGone:
 		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
 	case !d.now.Before(d.Attempt.StartBy):

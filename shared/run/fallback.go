@@ -23,7 +23,7 @@ type Fallback struct {
 // FallbackReason is a reason to use a fallback.
 type FallbackReason string
 
-// The reasons. Each says that the platform has created no machine; the failure of a
+// The reasons. Each says that the platform has started no machine; the failure of a
 // program is not one of them.
 const (
 	// FallbackCapacity: the platform has no room.
@@ -114,7 +114,7 @@ func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time
 	return fallbacks[i], true
 }
 
-// fallBack ends an attempt whose start was refused, if there is a fallback for the reason.
+// fallBack ends an attempt whose start was refused or has failed, if there is a fallback for the reason.
 // Terminating shows that no machine of the attempt runs, before the next attempt queues
 // for the other pool.
 func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {

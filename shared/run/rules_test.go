@@ -175,6 +175,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 			run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: "another"}},
 			run.MachineRunning{Attempt: attempt},
 			run.StartRefused{Attempt: attempt, Fault: fault.New(fault.LaunchRefused, "no")},
+			run.StartFailed{Attempt: attempt, Fault: fault.New(fault.Image, "no"), Gone: true},
 			run.MachineGone{Attempt: attempt},
 			run.MachineGone{Attempt: attempt, Exit: &run.Exit{Code: 1}},
 			run.WorkerContacted{Attempt: attempt, WorkerID: "another", Started: true},

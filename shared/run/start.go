@@ -115,7 +115,8 @@ func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 // its start limit counts. Unavailable proves nothing: the run keeps its slot and
 // tries again, and so it does after a throttled start that follows such a call;
 // the start limit then counts from the first try. Both use up nothing. Capacity
-// and Image use a further start. LaunchRefused ends the run. A fault that is the reason of
+// and Image use a further start, unless the fault says that no retry helps: like
+// LaunchRefused, it ends the run then. A fault that is the reason of
 // a fallback ends the attempt instead and uses up nothing; see Fallback.
 type StartRefused struct {
 	Attempt int
@@ -139,8 +140,8 @@ func (f StartRefused) apply(d *draft) error {
 	if d.fallBack(f.Fallbacks, f.Fault) {
 		return nil
 	}
-	switch f.Fault.Code {
-	case fault.Throttled, fault.Unavailable:
+	switch code := f.Fault.Code; {
+	case code == fault.Throttled, code == fault.Unavailable:
 		d.Attempt.Throttles++
 		d.Attempt.Unsure = d.Attempt.Unsure || f.Fault.Code == fault.Unavailable
 		if !d.Attempt.Unsure {
@@ -152,7 +153,7 @@ func (f StartRefused) apply(d *draft) error {
 			d.Attempt.BackoffUntil = d.Attempt.StartBy
 		}
 		d.await(StepContainerCreating)
-	case fault.Capacity, fault.Image:
+	case (code == fault.Capacity || code == fault.Image) && f.Fault.Retryable:
 		d.Spent.Starts++
 		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
 			d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
@@ -166,6 +167,31 @@ func (f StartRefused) apply(d *draft) error {
 		return nil
 	}
 	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
+	return nil
+}
+
+// StartFailed: the runner has created the machine of the attempt, and shows why its
+// platform does not start it. The attempt ends, and its machine is destroyed before the
+// next one. As after a refused start, the next attempt is in the pool of a fallback for
+// the reason; without one it uses a further start.
+type StartFailed struct {
+	Attempt int
+	Fault   *fault.Fault
+	// Fallbacks are those of the pools of the run, in their order.
+	Fallbacks []Fallback
+	// Gone: the machine is gone.
+	Gone bool
+}
+
+func (f StartFailed) apply(d *draft) error {
+	switch {
+	case d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Cancel == nil:
+		if !d.fallBack(f.Fallbacks, f.Fault) {
+			d.endAttempt(OutcomeFailed, f.Fault.Message, d.withDetour(f.Fault))
+		}
+	case f.Gone:
+		return MachineGone{Attempt: f.Attempt}.apply(d)
+	}
 	return nil
 }
 

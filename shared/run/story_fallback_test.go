@@ -2,10 +2,12 @@ package run_test
 
 import (
 	"cmp"
+	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -22,6 +24,14 @@ func fallbacks(d *datadriven.TestData) []run.Fallback {
 		{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity, run.FallbackThrottled}, ThrottledFor: time.Minute},
 		{Pool: "last", On: run.FallbackReasons(), ThrottledFor: time.Minute},
 	}
+}
+
+// cause is the fault of a start in an argument; nil without it.
+func cause(t *testing.T, d *datadriven.TestData, key string) *fault.Fault {
+	if !d.HasArg(key) {
+		return nil
+	}
+	return fault.New(fault.Code(word(t, d, key)), "not now")
 }
 
 // detour describes the way of the run; empty in its own pool.

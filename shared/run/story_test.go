@@ -156,7 +156,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "created":
 		return run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprintf("m%d", attempt)}}
 	case "refused":
-		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now"), Fallbacks: fallbacks(d)}
+		why := cause(t, d, "code")
+		why.Retryable = why.Retryable && !d.HasArg("final")
+		return run.StartRefused{Attempt: attempt, Fault: why, Fallbacks: fallbacks(d)}
+	case "start-failed":
+		return run.StartFailed{Attempt: attempt, Fault: cause(t, d, "code"), Fallbacks: fallbacks(d), Gone: d.HasArg("gone")}
 	case "deferred":
 		return run.StartDeferred{Attempt: attempt}
 	case "running":
@@ -177,7 +181,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
 			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: s.exit(t, d),
-			Contact: s.contact(t, d), Fallbacks: fallbacks(d),
+			Contact: s.contact(t, d), StartFault: cause(t, d, "start"), Fallbacks: fallbacks(d),
 		}
 	case "settled":
 		return s.settled(t, d)

@@ -46,7 +46,7 @@ func TestWithoutAnEngine(t *testing.T) {
 	missing := "unix://" + t.TempDir() + "/none.sock"
 	r, _ := newRunner(t, missing, "test")
 	_, err := r.Launch(limited(t), spec("r-none", "rest"))
-	if !fault.Is(err, fault.Image) || !strings.HasPrefix(fault.Of(err).Message, "no container engine: ") || !strings.Contains(fault.Of(err).Message, "Start Docker or Podman") {
+	if !fault.Is(err, fault.Image) || fault.Of(err).Retryable || !strings.HasPrefix(fault.Of(err).Message, "no container engine: ") || !strings.Contains(fault.Of(err).Message, "Start Docker or Podman") {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}
 	if err := r.List(limited(t), func(port.MachineStatus) bool { return true }); err != nil {

@@ -76,8 +76,10 @@ func (r *Runner) connected(ctx context.Context) (*engine, error) {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return nil, fault.Wrap(cause, fault.Unavailable, "the container engine does not answer%s", refusals(failed))
 	}
-	return nil, fault.Wrap(cause, fault.Image, "no container engine: %s and %s are not set, and no engine answers at %s%s. Start Docker or Podman (systemctl start podman.socket), or bind the image to a program with --image NAME=PROGRAM",
+	none := fault.Wrap(cause, fault.Image, "no container engine: %s and %s are not set, and no engine answers at %s%s. Start Docker or Podman (systemctl start podman.socket), or bind the image to a program with --image NAME=PROGRAM",
 		dockerHost, podmanHost, strings.ReplaceAll(strings.Join(r.cfg.Addresses.Tried, ", "), "unix://", ""), refusals(failed))
+	none.Retryable = false // a machine of the run cannot change it, but a pool with another runner can
+	return nil, none
 }
 
 // refusals returns the reasons of engines that are there and cannot be used.

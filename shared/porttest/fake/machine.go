@@ -140,7 +140,7 @@ func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.
 		m.mu.Lock()
 		now, changed := m.now, m.changed
 		m.mu.Unlock()
-		if now.Phase == port.MachineGone || (phase == port.MachineRunning && now.Phase != port.MachineCreating) {
+		if now.Phase == port.MachineGone || now.StartFault != nil && phase == port.MachineRunning || (phase == port.MachineRunning && now.Phase != port.MachineCreating) {
 			return now, nil
 		}
 		select {

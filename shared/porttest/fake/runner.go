@@ -52,6 +52,7 @@ type Runner struct {
 	next     int
 	machines []*machine
 	refusals map[string]error
+	jams     map[string]*fault.Fault
 	closed   bool
 	// hidden is the name of a machine whose part of the platform cannot be listed;
 	// part is the error.
@@ -67,7 +68,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 		cfg.Complain = func(string, ...any) {}
 	}
 	cfg.Kind = cmp.Or(cfg.Kind, "fake")
-	return &Runner{cfg: cfg, calls: calls{plan: cfg.Plan}, refusals: map[string]error{}}
+	return &Runner{cfg: cfg, calls: calls{plan: cfg.Plan}, refusals: map[string]error{}, jams: map[string]*fault.Fault{}}
 }
 
 // Close kills all machines and waits for their programs to return.
@@ -87,6 +88,13 @@ func (r *Runner) Refuse(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusals[name] = err
+}
+
+// Jam makes the machine of the next launch under the name never start, for the fault.
+func (r *Runner) Jam(name string, why *fault.Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.jams[name] = why
 }
 
 // Occupy creates a live machine of that name that does not belong to Sortie.
@@ -171,6 +179,11 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.MachineStatus, error) {
 		return port.MachineStatus{}, fault.New(fault.Image, "unknown image %q", spec.Image)
 	}
 	m := r.add(spec)
+	if why := r.jams[spec.Name]; why != nil {
+		delete(r.jams, spec.Name)
+		m.now.StartFault = why
+		return m.look(), nil
+	}
 	created := m.look()
 	r.programs.Go(func() { m.run(program) })
 	return created, nil

@@ -35,6 +35,7 @@ func TestRunner(t *testing.T) {
 		t.Cleanup(r.Close)
 		return porttest.RunnerHarness{
 			Runner: r, Image: "program", NoImage: "nothing", Unknown: port.Machine{Runner: "fake", ID: "999999"},
+			Jam:      func(_ *testing.T, name string) { r.Jam(name, fault.New(fault.Image, "manifest unknown")) },
 			Occupy:   func(_ *testing.T, name string) { r.Occupy(name) },
 			FailPart: func(_ *testing.T, m port.MachineStatus) { r.FailPart(m.Name) },
 			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
