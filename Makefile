@@ -2,6 +2,8 @@
 # are run by version; the first run builds them (two minutes on two cores).
 
 GO ?= go
+# Without paths of this machine in them, what one clone has compiled serves others too.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
 GOFUMPT       := $(GO) run mvdan.cc/gofumpt@v0.12.0
 GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -13,8 +15,8 @@ GOVULNCHECK   := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# A larger heap makes the compiler faster. It does not change what is built.
-BUILD = GOGC=400 $(GO) build -trimpath
+# A larger heap makes the compiler and the tests faster. It does not change what is built.
+BUILD = GOGC=400 $(GO) build
 
 .PHONY: run
 run: ## build, export the sample collection with a system of its own, save it to out/
@@ -28,7 +30,7 @@ dev: ## build and run the whole system on http://127.0.0.1:8080
 
 .PHONY: test
 test: ## all tests that need Go alone; packages that wait for processes overlap with others
-	$(GO) test -p 4 ./...
+	GOGC=400 $(GO) test -p 4 ./...
 
 .PHONY: test-aws
 test-aws: ## run the suite against URL=..., with a client token in SORTIE_TOKEN
@@ -203,7 +205,7 @@ CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)
 functions: ## build the functions for ARCH=arm64
 	@rm -rf infra/.build/$(ARCH) # every file of the folder is deployed
 	@for name in $(FUNCTIONS); do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc -ldflags '-s -w -buildid=' \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -tags lambda.norpc -ldflags '-s -w -buildid=' \
 			-o infra/.build/$(ARCH)/$$name/bootstrap ./functions/$$name/bootstrap || exit 1; \
 	done
 
@@ -213,7 +215,7 @@ infra-tools: # the programs of synth, diff, deploy and destroy
 	@node -e 'process.exit(Number(parseInt(process.versions.node) < 22))' || echo 'Node '$$(node --version)' is out of support: install Node 22 or newer' >&2
 	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
 		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
-	cd infra && $(GO) build -trimpath -o .cdk/infra .
+	cd infra && $(GO) build -o .cdk/infra .
 
 .PHONY: synth
 synth: functions infra-tools ## write the CloudFormation template of STAGE=dev to infra/.cdk/out
