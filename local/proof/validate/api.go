@@ -16,7 +16,7 @@ const document = "shared/contract/openapi.yaml"
 // The numbers of examples that schemathesis generates per operation.
 const (
 	examples      = 200
-	quickExamples = 15
+	quickExamples = 8
 )
 
 func redocly(ctx context.Context, k *kit) error {
