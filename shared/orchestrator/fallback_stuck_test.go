@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -76,5 +77,28 @@ func TestMachineThatDoesNotStartUsesAFurtherStart(t *testing.T) {
 	if r := h.wantState(task, run.Running); r.Slot.Pool != "default" || r.Attempt.Number != 2 || r.Spent.Starts != 1 || h.runner.live() != 1 {
 		t.Errorf("got attempt %d in pool %s, %+v spent and %d live machines, want attempt 2 in default, one further start and one machine",
 			r.Attempt.Number, r.Slot.Pool, r.Spent, h.runner.live())
+	}
+}
+
+// TestRegionsOfAPoolPrecedeTheDeployments launches in a pool with regions and in one
+// without.
+func TestRegionsOfAPoolPrecedeTheDeployments(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *orchestrator.Config) {
+		c.Region, c.Runners = "ord", run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: []string{"app"}}
+	})
+	for _, row := range []struct {
+		regions []string
+		want    string
+	}{{nil, "ord"}, {[]string{"fra", "ams"}, ""}} {
+		d := orchestrator.PoolDefinition{Limit: 5, Placement: run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Regions: row.regions}}}
+		_, _, err := h.service.Pools.Put(t.Context(), client, "default", d, orchestrator.Precondition{})
+		h.ok(err)
+		h.clock.to(h.clock.now.Add(2 * time.Second))
+		h.post()
+		h.advance(time.Second)
+		if spec := h.runner.last().spec; spec.Region != row.want || spec.Fly == nil || len(spec.Fly.Regions) != len(row.regions) {
+			t.Errorf("%v: got region %q first and %+v, want %q first", row.regions, spec.Region, spec.Fly, row.want)
+		}
 	}
 }

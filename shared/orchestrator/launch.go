@@ -199,8 +199,17 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	return port.LaunchSpec{
 		Placement: r.Attempt.Place(), JobID: r.JobID, ScheduledAt: r.ScheduledAt, PodSpec: r.Work.PodSpec,
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
-		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
+		Region: s.region(r), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
 	}, nil
+}
+
+// region returns the region that is tried first: that of the job, or that of the deployment
+// if the pool lists none.
+func (s *Launches) region(r run.Run) string {
+	if where := r.Attempt.Place(); where.Fly != nil && len(where.Fly.Regions) > 0 {
+		return r.Work.Resources.Region
+	}
+	return cmp.Or(r.Work.Resources.Region, s.config.Region)
 }
 
 // lifeMargin is added to the limits of an attempt in the limit of its machine's life.
