@@ -21,6 +21,7 @@ func Explanation(x orchestrator.ExplainedRun) contract.Explanation {
 func runReasons(x explain.Explanation) contract.RunReasons {
 	shown := contract.RunReasons{
 		Reason: string(x.Reason), Message: x.Message, Until: x.Until, Limits: make([]contract.ExplainLimit, 0, len(x.Limits)), Change: changeOf(x.Change),
+		FellBack: fellBack(x.FellBack), Fallback: poolFallback(x.Fallbacks),
 	}
 	if x.Position >= 0 {
 		shown.Position = &x.Position

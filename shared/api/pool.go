@@ -51,6 +51,21 @@ func poolFallback(fallbacks []run.Fallback) (found []contract.PoolFallback) {
 	return found
 }
 
+func detour(r run.Run) []run.DetourStep {
+	if r.Detour == nil {
+		return nil
+	}
+	return r.Detour.Steps
+}
+
+// fellBack returns the fallbacks that a run has taken.
+func fellBack(steps []run.DetourStep) (taken []contract.FellBack) {
+	for _, s := range steps {
+		taken = append(taken, contract.FellBack{Attempt: s.Attempt, From: s.From, To: s.To, Reason: string(s.Reason), Message: s.Message, At: s.At})
+	}
+	return taken
+}
+
 // placement returns the placement of a pool. Fault: InvalidRequest for settings of another
 // runner.
 func placement(runner string, s *contract.PoolSettings) (where run.Placement, err error) {

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -71,6 +73,26 @@ func TestProgressMessages(t *testing.T) {
 	} {
 		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.want) {
 			t.Errorf("%s: got message %q, want %q in it", row.name, got, row.want)
+		}
+	}
+}
+
+// TestFallbackIsShown shows a run that leaves its pool, in the status and in the task.
+func TestFallbackIsShown(t *testing.T) {
+	t.Parallel()
+	step := run.DetourStep{Attempt: 1, From: "default", To: "spare", Reason: run.FallbackImage, Message: "manifest unknown", At: time.Unix(9, 0)}
+	for _, state := range []run.State{run.Terminating, run.Retrying} {
+		v := view(func(r *run.Run) {
+			r.State, r.Attempt.Number, r.Slot.Pool = state, 1, "default"
+			r.Detour = &run.Detour{Home: "default", Steps: []run.DetourStep{step}, Leaving: true}
+		})
+		status, task := api.Status(v), api.Task(v)
+		if want := "no machine was started for attempt 1; the next one is in pool spare"; status.Progress.Message != want {
+			t.Errorf("%s: got %q, want %q", state, status.Progress.Message, want)
+		}
+		want := []contract.FellBack{{Attempt: 1, From: "default", To: "spare", Reason: "image", Message: "manifest unknown", At: step.At}}
+		if !slices.Equal(status.FellBack, want) || !slices.Equal(task.FellBack, want) || status.Pool != "default" || task.Pool != "default" {
+			t.Errorf("%s: got pools %s and %s, and %+v and %+v, want default and %+v", state, status.Pool, task.Pool, status.FellBack, task.FellBack, want)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func Status(v orchestrator.View) contract.Status {
 		TaskID: r.TaskID, BatchID: batchOf(r), Status: statusOf(r),
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
+		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)),
 		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.Machine.ID,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: r.Attempt.StartedAt,
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,
@@ -172,8 +173,14 @@ func stateMessage(r run.Run, position int) string {
 		if r.Attempt.Outcome == run.OutcomeSucceeded {
 			return "the worker has finished; its output is being verified and copied"
 		}
+		if r.Leaves() {
+			return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
+		}
 		return fmt.Sprintf("attempt %d has ended and is being cleaned up", r.Attempt.Number)
 	case run.Retrying:
+		if r.Leaves() {
+			return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
+		}
 		return fmt.Sprintf("attempt %d failed; the next one starts at %s", r.Attempt.Number, r.RetryAt.Format(time.RFC3339))
 	}
 	return "ended"

@@ -15,7 +15,7 @@ func Task(v orchestrator.View) contract.Task {
 		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work),
 		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped, Priority: string(r.Priority),
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
-		FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
+		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
 		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
 		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt, FiredAt: r.FiredAt,
 		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,

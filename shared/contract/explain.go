@@ -52,6 +52,22 @@ type RunReasons struct {
 	Position *int           `json:"position,omitempty"`
 	Expected *ExpectedStart `json:"expectedStart,omitempty"`
 	Change   *Change        `json:"change,omitempty"`
+	// FellBack are the fallbacks of the run since it left its own pool, Fallback those
+	// that a start which is refused can still use.
+	FellBack []FellBack     `json:"fellBack,omitempty"`
+	Fallback []PoolFallback `json:"fallback,omitempty"`
+}
+
+// FellBack is a fallback that a run has taken.
+type FellBack struct {
+	// Attempt is the attempt that got no machine in the pool From.
+	Attempt int    `json:"attempt"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	// Reason is capacity, image or throttled. Message is the answer of the platform.
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
 }
 
 // ExplainLimit is a limit that applies to a run.

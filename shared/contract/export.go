@@ -98,7 +98,11 @@ type Status struct {
 	// queued.
 	QueuePosition *int      `json:"queue_position,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
-	MachineID     string    `json:"machineId,omitempty"`
+	// Pool is the pool of the run; absent before the admission of a run that names none.
+	// FellBack are its fallbacks since it left its own pool.
+	Pool      string     `json:"pool,omitempty"`
+	FellBack  []FellBack `json:"fellBack,omitempty"`
+	MachineID string     `json:"machineId,omitempty"`
 	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the
 	// time of its last call, while it runs.
 	WorkerID        string    `json:"workerId,omitempty"`

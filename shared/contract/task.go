@@ -35,10 +35,15 @@ type Task struct {
 	Missed  *Missed `json:"missed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
 	Violations []Violation `json:"violations,omitempty"`
-	Measured   Measured    `json:"measured"`
-	Policy     Policy      `json:"policy"`
-	State      string      `json:"state"`
-	Attempt    int         `json:"attempt"`
+	// Pool is the pool of the run; absent before the admission of a run that names none.
+	// FellBack are its fallbacks since it left its own pool.
+	Pool     string     `json:"pool,omitempty"`
+	FellBack []FellBack `json:"fellBack,omitempty"`
+
+	Measured Measured `json:"measured"`
+	Policy   Policy   `json:"policy"`
+	State    string   `json:"state"`
+	Attempt  int      `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`

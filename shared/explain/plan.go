@@ -30,6 +30,9 @@ func Plan(r run.Run, f Facts) Planned {
 	p := Planned{Accepted: true, Explanation: Explanation{Position: -1}, Checks: checks(&r, f)}
 	p.limits(r, f)
 	p.plan(r, f)
+	if p.Accepted {
+		p.fallbacks(r, f)
+	}
 	switch p.Reason {
 	case QueueFull, KeyOverflowed, Skipped:
 	default:

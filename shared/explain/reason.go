@@ -47,6 +47,9 @@ const (
 	CleaningUp Reason = "cleaning_up"
 	// RetryDelayed: the attempt failed, and the next one is delayed.
 	RetryDelayed Reason = "retry_delayed"
+	// FallingBack: the platform of the pool started no machine for the attempt, and the
+	// next one is in the pool of a fallback.
+	FallingBack Reason = "falling_back"
 )
 
 // The reasons of a run that does not exist, which only Plan returns beside others.
@@ -82,7 +85,7 @@ func PlanReasons() []Reason { return []Reason{StartsNow, QueueFull} }
 func Reasons() []Reason {
 	return []Reason{
 		Scheduled, AdmissionDue, ExecutionLate, PoolUnknown, PoolDraining, KeyFull, PoolFull, StartsPaced, SlotGranted, ConstraintsChecked,
-		ActionRunning, ActionDelayed, JobFull, StartRefused, MachineStarting, Running, Cancelling, CleaningUp, RetryDelayed,
+		ActionRunning, ActionDelayed, JobFull, StartRefused, MachineStarting, Running, Cancelling, CleaningUp, RetryDelayed, FallingBack,
 		Succeeded, Skipped, KeyOverflowed, FiringsMissed, Failed, Cancelled, Orphaned,
 	}
 }

@@ -22,6 +22,8 @@ type Facts struct {
 	Last *run.Result
 	// Refusal is why the last start was refused; empty if none was.
 	Refusal string
+	// Fallbacks are those of the run's pools that admit runs.
+	Fallbacks []run.Fallback
 }
 
 // Explanation explains why a run is in its state.
@@ -43,6 +45,10 @@ type Explanation struct {
 	// Change is a single change that lets the run start at once; nil without one,
 	// and if nothing blocks the run.
 	Change *Change
+	// FellBack are the fallbacks of the run since it left its own pool.
+	FellBack []run.DetourStep
+	// Fallbacks are those that a refused start can still use.
+	Fallbacks []run.Fallback
 }
 
 // Expected is an expected time as a range.
@@ -68,6 +74,9 @@ func (e Expected) Basis() string {
 // Run explains a run.
 func Run(r run.Run, f Facts) Explanation {
 	x := Explanation{Position: -1}
+	if r.Detour != nil {
+		x.FellBack = r.Detour.Steps
+	}
 	if r.State.Terminal() {
 		x.ended(r)
 		return x
@@ -81,8 +90,19 @@ func Run(r run.Run, f Facts) Explanation {
 	default:
 		x.explain(r, f)
 	}
+	if step, ok := r.LastStep(); ok && x.Reason != FallingBack {
+		x.Message += fmt.Sprintf("; the run is in pool %s because pool %s started no machine (%s): %s", step.To, step.From, step.Reason, step.Message)
+	}
+	x.fallbacks(r, f)
 	x.expect(r, f)
 	return x
+}
+
+// fallbacks lists the pools that the run can still use. A running attempt uses none.
+func (x *Explanation) fallbacks(r run.Run, f Facts) {
+	if r.State != run.Running {
+		x.Fallbacks = r.Untried(f.Fallbacks)
+	}
 }
 
 func (x *Explanation) because(why Reason, until time.Time, format string, args ...any) {
@@ -136,6 +156,9 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 		x.because(MachineStarting, a.StartBy, "%s, and was not observed running; it has until %s", what, stamp(a.StartBy))
 	case r.State == run.Running:
 		x.because(Running, r.RunBy(), "attempt %d runs since %s", a.Number, stamp(a.StartedAt))
+	case r.Leaves() && (r.State == run.Terminating || r.State == run.Retrying):
+		step, _ := r.LastStep()
+		x.because(FallingBack, r.RetryAt, "pool %s started no machine for attempt %d (%s): %s; the next attempt is in pool %s", step.From, step.Attempt, step.Reason, step.Message, step.To)
 	case r.State == run.Terminating && r.Succeeded():
 		x.because(CleaningUp, time.Time{}, "the worker reported success; the machine is removed and the output checked")
 	case r.State == run.Terminating:

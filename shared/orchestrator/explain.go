@@ -53,10 +53,11 @@ func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, e
 	if r.State.Terminal() {
 		return f, nil
 	}
-	pool, err := s.poolOf(ctx, r)
+	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.NextPool()).ID)
 	if err != nil {
 		return f, err
 	}
+	f.Fallbacks = s.fallbacks(ctx, r)
 	if f.Pool, err = s.queue(ctx, r, pool, r.Slot); err != nil {
 		return f, err
 	}

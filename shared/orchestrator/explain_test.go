@@ -112,6 +112,13 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 			m.exit(1)
 			return fault.New(fault.Capacity, "no host has room for the machine")
 		}
+	case "fallback":
+		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", orchestrator.PoolDefinition{Limit: slots}, orchestrator.Precondition{})
+		s.ok(err)
+		_, _, err = s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots, Fallbacks: []run.Fallback{
+			{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}},
+		}}, orchestrator.Precondition{})
+		s.ok(err)
 	case "lost-start":
 		s.calls.lostRequests["Start"] = 1
 		s.tasks[name] = s.accept()
@@ -197,6 +204,12 @@ func describeExplanation(x orchestrator.ExplainedRun) string {
 	}
 	if e := x.Expected; e != nil {
 		fmt.Fprintf(&text, "expected %s to %s: %s\n", e.P50.Format("15:04:05.000"), e.P90.Format("15:04:05.000"), e.Basis())
+	}
+	for _, f := range x.FellBack {
+		fmt.Fprintf(&text, "fell back from %s to %s by %s in attempt %d\n", f.From, f.To, f.Reason, f.Attempt)
+	}
+	for _, f := range x.Fallbacks {
+		fmt.Fprintf(&text, "would fall back to %s by %v\n", f.Pool, f.On)
 	}
 	if x.Change != nil {
 		fmt.Fprintf(&text, "change: %s\n", x.Change)

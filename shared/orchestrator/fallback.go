@@ -12,11 +12,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// fallbacks returns the fallbacks of the run's present pool and then those of its own
+// fallbacks returns the fallbacks of the pool that the run is in, or queues for next, and then those of its own
 // pool. A pool that does not exist, is draining or cannot be read is left out.
 func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
-	pools := []string{r.Slot.Pool}
-	if r.Detour != nil {
+	pools := []string{r.NextPool()}
+	if r.Detour != nil && r.Detour.Home != pools[0] {
 		pools = append(pools, r.Detour.Home)
 	}
 	for _, name := range pools {

@@ -73,6 +73,22 @@ func TestFallbackQueuesForTheOtherPool(t *testing.T) {
 	h.wantHolders("spare", 1)
 }
 
+// TestPlanShowsFallbacks plans a run while its fallback is open and while it is drained.
+func TestPlanShowsFallbacks(t *testing.T) {
+	t.Parallel()
+	h := fallsBack(t)
+	h.createJob("nightly", "")
+	planned := func() []run.Fallback { return h.planned(orchestrator.JobRunRequest{JobID: "nightly"}).Fallbacks }
+	if open := planned(); len(open) != 1 || open[0].Pool != "spare" {
+		t.Errorf("got fallbacks %+v, want the one to spare", open)
+	}
+	h.drain("spare", nil)
+	h.clock.to(h.clock.now.Add(2 * time.Second))
+	if open := planned(); len(open) != 0 {
+		t.Errorf("got fallbacks %+v while spare is drained, want none", open)
+	}
+}
+
 func TestFallbackNeedsAnOpenPoolAndItsReason(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(h *fixture){

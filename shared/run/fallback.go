@@ -85,6 +85,36 @@ type DetourStep struct {
 // Fallen reports whether the run has left its own pool.
 func (r Run) Fallen() bool { return r.Detour != nil && r.Slot.Pool != r.Detour.Home }
 
+// NextPool returns the pool in which the run has a slot, is queued, or queues next.
+func (r Run) NextPool() string {
+	switch {
+	case r.Leaves():
+		return r.Detour.Steps[len(r.Detour.Steps)-1].To
+	case r.Detour != nil && r.State == Retrying && !r.Attempt.StartedAt.IsZero():
+		return r.Detour.Home
+	}
+	return r.Slot.Pool
+}
+
+// LastStep returns the fallback that brought the run to its pool, or brings it there.
+func (r Run) LastStep() (step DetourStep, ok bool) {
+	if r.Detour == nil || len(r.Detour.Steps) == 0 || r.NextPool() == r.Detour.Home {
+		return step, false
+	}
+	return r.Detour.Steps[len(r.Detour.Steps)-1], true
+}
+
+// Untried returns those of the fallbacks whose pool the run has not tried.
+func (r Run) Untried(fallbacks []Fallback) (open []Fallback) {
+	for _, f := range fallbacks {
+		known := slices.ContainsFunc(open, func(o Fallback) bool { return o.Pool == f.Pool })
+		if !known && !r.tried(f.Pool) {
+			open = append(open, f)
+		}
+	}
+	return open
+}
+
 // ownPool returns the pool that the run was created for.
 func (r Run) ownPool() string {
 	if r.Detour != nil {
@@ -181,8 +211,8 @@ func (r Run) queueWake() time.Time {
 	return by
 }
 
-// leaves reports whether the attempt ended because its run falls back.
-func (r Run) leaves() bool { return r.Detour != nil && r.Detour.Leaving }
+// Leaves reports whether the attempt ended because its run falls back.
+func (r Run) Leaves() bool { return r.Detour != nil && r.Detour.Leaving }
 
 // enterPool sets the pool of the next attempt: the last step of the detour, or the run's
 // own pool after an attempt whose machine had started.

@@ -126,7 +126,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	var again bool
 	failures := 1
 	switch {
-	case d.leaves():
+	case d.Leaves():
 		again = true // the refused start uses up nothing
 	case why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
@@ -141,13 +141,13 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.Spent.Attempts++
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
-	if !again || !why.Retryable && !d.leaves() {
+	if !again || !why.Retryable && !d.Leaves() {
 		d.notePostRunHook(f.PostRunHook)
 		d.finish(Failed, why.Message, why)
 		return
 	}
 	delay := retry.Delay(failures, f.Rand)
-	if d.leaves() {
+	if d.Leaves() {
 		delay = 0
 	}
 	d.RetryAt = d.now.Add(delay)

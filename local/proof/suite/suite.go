@@ -36,7 +36,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), eventStreams(), webhooks(), webhookLog())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), eventStreams(), webhooks(), webhookLog())
 }
 
 // Case is the context of one test: its target's client and batch names of its
@@ -147,12 +147,15 @@ func (c *Case) eventually(what string, look func() bool) {
 // lookPause is the time between two calls of look.
 const lookPause = 300 * time.Millisecond
 
-// rules returns the test's faults, limited to the machines of its batches.
+// rules returns the test's faults, limited to the machines of its batches or of a region
+// that only this test uses.
 func (c *Case) rules(test Test) []faults.Rule {
 	var all []faults.Rule
 	for batch, rules := range test.Faults {
 		for _, rule := range rules {
-			rule.Env = map[string]string{"BATCH_ID": c.Batch(batch)}
+			if rule.Region == "" {
+				rule.Env = map[string]string{"BATCH_ID": c.Batch(batch)}
+			}
 			all = append(all, rule)
 		}
 	}

@@ -83,6 +83,12 @@ func (t fields) reasons(x contract.RunReasons) {
 	if e := x.Expected; e != nil {
 		t.row("expected start", between(e.P50, e.P90)+" ("+e.Basis+")")
 	}
+	for _, f := range x.FellBack {
+		t.row("fallback", fellBack(f))
+	}
+	for _, f := range x.Fallback {
+		t.row("would fall back", "to "+fallbackText(f))
+	}
 	t.change(x.Change)
 }
 

@@ -109,14 +109,20 @@ func (a *app) poolsShow() *cobra.Command {
 	}
 }
 
+// fallbackText describes a fallback of a pool.
+func fallbackText(f contract.PoolFallback) string {
+	text := f.Pool + " on " + strings.Join(f.On, ", ")
+	if f.ThrottledSeconds != nil {
+		text += " for " + (time.Duration(*f.ThrottledSeconds) * time.Second).String()
+	}
+	return text
+}
+
 // placement describes the runner of the pool, its settings and its fallbacks.
 func placement(p contract.Pool) string {
 	text := runner(p)
 	for _, f := range p.Fallback {
-		text += "\nfallback: " + f.Pool + " on " + strings.Join(f.On, ", ")
-		if f.ThrottledSeconds != nil {
-			text += " for " + (time.Duration(*f.ThrottledSeconds) * time.Second).String()
-		}
+		text += "\nfallback: " + fallbackText(f)
 	}
 	return text
 }

@@ -68,6 +68,12 @@ func (a *app) showStatus(s contract.Status) error {
 	if s.Attempt > 1 {
 		row("attempt", fmt.Sprint(s.Attempt))
 	}
+	if len(s.FellBack) > 0 {
+		row("pool", s.Pool)
+	}
+	for _, f := range s.FellBack {
+		row("fallback", fellBack(f))
+	}
 	if s.QueuePosition != nil {
 		row("queued before it", display.Count(int64(*s.QueuePosition)))
 	}
@@ -97,6 +103,11 @@ func (a *app) showStatus(s contract.Status) error {
 	row("output until", moment(s.OutputExpiresAt))
 	_, err := t.WriteTo(a.Stdout)
 	return err
+}
+
+// fellBack describes a fallback that a run has taken.
+func fellBack(f contract.FellBack) string {
+	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, moment(f.At), f.Reason, display.Clean(f.Message))
 }
 
 // moment formats a time; the zero time is empty.

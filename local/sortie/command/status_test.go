@@ -25,6 +25,14 @@ func TestStatusShowsTheRun(t *testing.T) {
 			nil, 0,
 			[]string{"processing", "queued before it  3"},
 		},
+		"in the pool of a fallback": {
+			contract.Status{
+				TaskID: taskID, Status: "processing", State: "Running", Pool: "spare",
+				FellBack: []contract.FellBack{{Attempt: 1, From: "default", To: "spare", Reason: "capacity", Message: "no room", At: begin}},
+			},
+			nil, 0,
+			[]string{"pool      spare\n", "fallback  from pool default to pool spare at 2026-11-21 09:00:00 UTC (capacity): no room\n"},
+		},
 		"skipped": {
 			contract.Status{
 				TaskID: taskID, Status: "success", State: "Completed", CompletedAt: begin,
