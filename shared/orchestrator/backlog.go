@@ -95,6 +95,8 @@ type queueCount struct {
 	mu        sync.Mutex
 	countedAt time.Time
 	counted   int
+	// more: the queue was longer than its limit and was not counted to its end.
+	more bool
 	// accepted has the runs that this process accepted and has neither admitted nor
 	// enqueued, with the time.
 	accepted map[string]time.Time
@@ -119,7 +121,8 @@ func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) err
 	full, err := q.full(ctx, pool, count)
 	age := q.clock.Now().Sub(count.countedAt)
 	cost := time.Duration(count.counted) * time.Second / countRate
-	if err == nil && (age >= time.Second+10*cost || age < 0 || full && age >= recheckAge+cost) {
+	unknown := count.more && !full // after grants, or with a larger limit
+	if err == nil && (age >= time.Second+10*cost || age < 0 || unknown || full && age >= recheckAge+cost) {
 		if err = q.count(ctx, pool, count); err == nil {
 			full, err = q.full(ctx, pool, count)
 		}
@@ -137,11 +140,11 @@ func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) err
 // count reads the length of the queue. A run that was accepted longer than recheckAge ago
 // is in it, or has a slot.
 func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
-	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit)
+	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit+1)
 	if err != nil {
 		return fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
 	}
-	count.countedAt, count.counted = q.clock.Now(), counted
+	count.countedAt, count.counted, count.more = q.clock.Now(), counted, counted > pool.QueueLimit
 	maps.DeleteFunc(count.accepted, func(_ string, at time.Time) bool { return count.countedAt.Sub(at) >= recheckAge })
 	return nil
 }

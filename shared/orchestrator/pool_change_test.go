@@ -330,6 +330,36 @@ func TestPoolsHaveQueueLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestLoweredQueueLimitHoldsAfterAGrant lowers the limit below the length of the queue: one
+// run that leaves it makes no room.
+func TestLoweredQueueLimitHoldsAfterAGrant(t *testing.T) {
+	t.Parallel()
+	h := setup(t, oneMachine)
+	tasks := h.posts(6) // one has the slot
+	limit := func(n int) {
+		t.Helper()
+		_, _, err := h.service.Pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &n}, orchestrator.Precondition{})
+		h.ok(err)
+	}
+	full := func(when string) {
+		t.Helper()
+		if err := h.once("default"); !fault.Is(err, fault.AdmissionReject) {
+			t.Errorf("%s: got %v, want AdmissionReject", when, err)
+		}
+	}
+	limit(2)
+	h.advance(2 * time.Second)
+	full("5 of 2 places are taken")
+	for i := range 2 {
+		h.succeed(tasks[i])
+		full(fmt.Sprintf("%d of 2 places are taken", 4-i))
+	}
+	limit(5)
+	h.ok(h.once("default"))
+	h.ok(h.once("default"))
+	full("the limit was raised to 5")
+}
+
 func TestFiringOfAnUnknownPoolIsSkipped(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -37,6 +37,7 @@ func (w *world) checkChanges() {
 	w.refreshJobs()
 	changed := w.refresh()
 	w.checkFirings(changed)
+	w.noteTurns(changed)
 	for _, r := range changed {
 		w.checkChange(w.last[r.ID], r)
 	}

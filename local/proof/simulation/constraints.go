@@ -141,6 +141,9 @@ func older(a, b *run.Run) bool {
 func (w *world) checkJobGrant(before, r *run.Run) {
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
+		if before.JobSlot.State == run.SlotQueued && r.Acting != nil && r.Acting.Type == run.ActionKillOld && other.JobID == r.JobID && older(other, r) && holdsJobSlot(other) {
+			w.fail("%s got a slot of its job while the older %s, which it replaces, is %s", r.ID, other.ID, other.State)
+		}
 		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != run.SlotQueued || was == nil || was.JobSlot.State != run.SlotQueued {
 			continue
 		}

@@ -44,7 +44,7 @@ func (p *worker) callOf(route string, body any) call {
 // work starts the heartbeats and the work.
 func (p *worker) work() {
 	w := p.w
-	length := w.upTo(w.longest / 2)
+	length := w.upTo(w.longestWork())
 	switch {
 	case w.chance(w.plan.immediate):
 		length = 0

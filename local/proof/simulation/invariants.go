@@ -45,7 +45,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	} else {
 		w.checkRoom(r)
 	}
-	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued) {
+	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued || rejoined(before, r)) {
 		facts.queuedAt = w.time.now
 	}
 	if r.JobSlot.State == run.SlotQueued && (before == nil || before.JobSlot.State != run.SlotQueued) {
@@ -107,7 +107,7 @@ func (w *world) checkOrder(before, r *run.Run) {
 // known, and that a slot is granted in the order of the queue.
 func (w *world) checkAttempt(before, r *run.Run) {
 	if r.Slot.State == run.SlotHeld && before.Slot.State != run.SlotHeld {
-		w.checkGrant(r)
+		w.checkGrant(before, r)
 		w.checkDrained(r)
 		w.checkLimit(r)
 	}

@@ -30,10 +30,17 @@ func (w *world) drawJobs() {
 		}
 		return
 	}
-	if w.requests > 10 || w.chance(0.4) {
+	if !w.contended() && (w.requests > 10 || w.chance(0.4)) {
 		return
 	}
 	w.requests = w.random.IntN(3)
+	if w.contended() {
+		w.requests, w.horizon = 1+w.random.IntN(6), w.between(time.Minute, 4*time.Minute)
+		for i := range maxJobs {
+			w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
+		}
+		return
+	}
 	w.horizon = w.between(time.Minute, min(2*w.longest, 2*time.Hour))
 	for i := range 1 + w.random.IntN(maxJobs) {
 		w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
@@ -61,7 +68,12 @@ func (w *world) ownJob(id string) {
 		w.ownersDone++
 		return
 	}
-	for range w.random.IntN(6) {
+	changes := w.random.IntN(6)
+	if w.contended() {
+		w.ownContended(id, until)
+		changes = 0
+	}
+	for range changes {
 		pause := w.upTo(w.horizon / 2)
 		if !w.time.now.Add(pause).Before(until) {
 			break
@@ -180,6 +192,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 	if w.chained() {
 		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
 		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next}
+		return d
+	}
+	if w.contended() {
+		w.drawContended(d)
 		return d
 	}
 	w.drawSchedule(d, constraints)

@@ -34,6 +34,10 @@ type resize struct {
 // changes its limits.
 func (w *world) startOperator() {
 	w.resizes = []resize{{limit: w.config.MaxMachines, doneAt: start}}
+	if w.contended() {
+		w.time.after(0, w.operateContended)
+		return
+	}
 	if !w.chance(0.4) {
 		return
 	}
@@ -55,7 +59,7 @@ func (w *world) startOperator() {
 // resize changes the limits of the pool, sometimes with one of its queue.
 func (w *world) resize() {
 	r := resize{limit: 1 + w.random.IntN(2*w.config.MaxMachines)}
-	if w.chance(0.3) {
+	if w.chance(0.3) || w.contended() && w.chance(0.5) {
 		r.queueLimit = 1 + w.random.IntN(3)
 	}
 	w.resizes = append(w.resizes, r)

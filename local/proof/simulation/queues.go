@@ -68,6 +68,9 @@ func (w *world) checkKey(before, r *run.Run) {
 	if r.KeySlot.State == run.SlotQueued && now == "" && c.QueueLimit > 0 && queued > c.QueueLimit && r.KeySlot.QueueLimit > 0 {
 		w.fail("%s joined the queue of key %s with %d others, want at most %d in all", r.ID, c.Key, queued-1, c.QueueLimit)
 	}
+	if r.KeySlot.State == run.SlotQueued && now == "" && c.QueueLimit > 0 && r.KeySlot.QueueLimit == 0 {
+		w.checkReplaces(r)
+	}
 	if r.Overflowed != nil && (before == nil || before.Overflowed == nil) {
 		w.checkOverflow(before, r)
 	}
@@ -83,6 +86,14 @@ func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 // checkKeyGrant checks that a run does not take a slot of its key before a more urgent
 // one, or an older one of its priority, that is queued for it.
 func (w *world) checkKeyGrant(before, r *run.Run) {
+	place := w.time.now
+	switch {
+	case before == nil:
+	case before.KeySlot.State == run.SlotQueued:
+		place = before.KeySlot.Since
+	case before.State == run.Pending:
+		place = before.EnteredAt
+	}
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
 		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != run.SlotQueued || was == nil || was.KeySlot.State != run.SlotQueued {
@@ -92,7 +103,7 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 			continue
 		}
 		theirs, mine := urgency(other), urgency(r)
-		older := before == nil || before.KeySlot.State != run.SlotQueued || other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.plan.skew))
+		older := other.KeySlot.Since.Before(place.Add(-2 * w.plan.skew))
 		if theirs < mine || theirs == mine && older {
 			w.fail("%s got a slot of key %s before %s, which is queued since %s", r.ID, r.Concurrency.Key, other.ID, other.KeySlot.Since.Sub(start))
 		}
@@ -113,11 +124,40 @@ func (w *world) checkOverflow(before, r *run.Run) {
 		w.fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
 	case o.Rule == run.OverflowKeepNewest && by.Concurrency.Overflow != run.OverflowKeepNewest:
 		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
+	case o.Rule == run.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == run.SlotQueued:
+		w.fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
 	case o.Rule != run.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
 		w.fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
 	}
+	if o.Rule == run.OverflowKeepNewest && !joins {
+		w.checkFirst(before, r)
+	}
 	if c.QueueLimit == 0 && o.Rule != run.OverflowKeepNewest || o.Queued < 1 {
 		w.fail("%s was skipped with %d runs in the queue of key %s, whose limit is %d", r.ID, o.Queued, c.Key, c.QueueLimit)
+	}
+}
+
+// checkReplaces checks that a run which joined a full queue of its key replaced another.
+func (w *world) checkReplaces(r *run.Run) {
+	for _, other := range w.records.ordered {
+		if other.Overflowed != nil && other.Overflowed.By == r.ID {
+			return
+		}
+	}
+	w.fail("%s joined the full queue of key %s and replaced no run", r.ID, r.Concurrency.Key)
+}
+
+// checkFirst checks that a run which was replaced was the first in the queue of its key.
+func (w *world) checkFirst(before, r *run.Run) {
+	for _, other := range w.records.ordered {
+		was := w.last[other.ID]
+		if other.KeySlot.Pool != before.KeySlot.Pool || other.KeySlot.State != run.SlotQueued || was == nil || was.KeySlot.State != run.SlotQueued {
+			continue
+		}
+		older := urgency(other) == urgency(r) && other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.plan.skew))
+		if (older || urgency(other) < urgency(r)) && !w.factsOf(other).keyQueuedAt.Add(w.grantSlack()).After(w.time.now) {
+			w.fail("%s was replaced before %s, which comes first in the queue of key %s", r.ID, other.ID, r.Concurrency.Key)
+		}
 	}
 }
 
@@ -131,38 +171,13 @@ func (w *world) waitsLong(r *run.Run, at time.Time) bool {
 	if r.Attempt.Throttles != was.Attempt.Throttles {
 		return false // it had its slot, and returned it after a throttled start
 	}
-	slack := time.Duration(0)
-	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
-		slack = 2 * slowest
-	}
-	return !w.factsOf(r).queuedAt.Add(slack).After(at)
+	return !w.factsOf(r).queuedAt.Add(w.grantSlack()).After(at)
 }
 
-// lastTurns are the times of a key's last two turns, zero without one.
-type lastTurns struct{ last, before time.Time }
-
-// checkGrant checks that a run does not take a slot of its pool before a more urgent
-// one, before an older one of its key, or a third time while another key has waited for
-// its turn: the last turn of a round and the first of the next can be of one key.
-func (w *world) checkGrant(r *run.Run) {
-	mine := turnOf(r)
-	served := w.served[mine]
-	w.served[mine] = lastTurns{last: w.time.now, before: served.last}
-	if w.plan.throttles > 0 {
-		return // a throttled start returns to its earlier place
+// grantSlack is how long a grant that was decided before may still be committed.
+func (w *world) grantSlack() time.Duration {
+	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
+		return 2 * slowest
 	}
-	for _, other := range w.records.ordered {
-		theirs := turnOf(other)
-		if other.ID == r.ID || theirs.pool != mine.pool || !w.waitsLong(other, w.time.now) {
-			continue
-		}
-		switch asked := r.Slot.Asked; {
-		case theirs.urgency < mine.urgency:
-			w.fail("%s got a slot before the more urgent %s", r.ID, other.ID)
-		case theirs == mine && other.Slot.Since.Before(asked.Add(-2*w.plan.skew)):
-			w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, other.Slot.Since.Sub(start))
-		case theirs.urgency == mine.urgency && !served.before.IsZero() && w.waitsLong(other, served.before) && w.served[theirs].last.Before(served.before):
-			w.fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, served.before.Sub(start), other.ID)
-		}
-	}
+	return 0
 }

@@ -130,7 +130,7 @@ func (p *worker) start() {
 		p.reportStarted()
 		return
 	}
-	pause := w.upTo(90 * time.Second)
+	pause := w.upTo(min(90*time.Second, w.longestWork()))
 	if w.chance(w.plan.immediate) {
 		pause = 0
 	}

@@ -47,8 +47,8 @@ type world struct {
 	touchedJobs map[string]bool
 	abandoned   []abandonedTime
 	ownersDone  int
-	// served is when a key of a pool last got a slot, and when it did before.
-	served map[turn]lastTurns
+	// turns are those of the keys in the queues of pools.
+	turns map[turn]*turnFacts
 	// drains are what the operator of the pool knows.
 	drains drains
 	// resizes are the changes of its limits, after its first limits.
@@ -113,7 +113,7 @@ func newWorld(seed uint64, dir string) *world {
 		attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{},
 		records: records{touched: map[run.Ref]bool{}, byID: map[string]*run.Run{}}, runs: map[string]*runFacts{}, positions: map[string]*position{},
 		last: map[string]*run.Run{}, tokens: map[string]int{}, schedules: map[scheduleKey]nominal{},
-		served: map[turn]lastTurns{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{}, results: map[string][]result{},
+		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{}, results: map[string][]result{},
 	}
 	w.log = slog.New(slog.NewTextHandler(w.trace, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -131,6 +131,9 @@ func newWorld(seed uint64, dir string) *world {
 	w.signer = fake.NewSigner(nil, "simulation")
 	w.plan = w.drawPlan()
 	w.config = w.drawConfig()
+	if w.contended() {
+		w.drawContention()
+	}
 	w.drawJobs()
 	w.events = newStreamModel(w)
 	w.drawSubscribers()

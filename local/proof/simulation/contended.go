@@ -1,0 +1,71 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// contended reports whether the jobs of the world compete for a few slots of the pool, of
+// their keys and of themselves, while the limits of the pool change. Nothing of Sortie
+// fails in it, so that queues are checked exactly.
+func (w *world) contended() bool {
+	return !w.chained() && (w.seed%10 == 7 || w.seed%20 == 4)
+}
+
+// drawContention replaces the settings that keep runs apart.
+func (w *world) drawContention() {
+	w.config.MaxMachines, w.config.Policy.QueueTimeout = 1+w.random.IntN(2), w.longest
+	w.config.Policy.CancelGrace = w.between(time.Second, 30*time.Second)
+	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
+}
+
+// drawContended draws the definition of a job that fires often.
+func (w *world) drawContended(d map[string]any) {
+	times := nominal{every: w.between(4*time.Second, 20*time.Second)}
+	d["schedule"] = "@every " + times.every.String()
+	w.schedules[scheduleKey{"@every " + times.every.String(), ""}] = times
+	d["priority"] = []run.Priority{run.PriorityInteractive, run.PriorityNormal, run.PriorityNormal, run.PriorityBatch}[w.random.IntN(4)]
+	constraints := map[string]any{"maxAllowedRunTime": w.between(20*time.Second, time.Minute).String()}
+	if w.chance(0.6) {
+		w.drawKey(d)
+	}
+	if w.chance(0.5) {
+		constraints["maxConcurrentRuns"] = 1 + w.random.IntN(2)
+		kind := []run.ActionType{run.ActionKillOld, run.ActionKillOld, run.ActionWait}[w.random.IntN(3)]
+		d["actions"] = map[string]any{"onConstraintViolation": map[string]any{"type": kind}}
+	}
+	d["constraints"] = constraints
+}
+
+// ownContended changes and runs a job until its schedule ends.
+func (w *world) ownContended(id string, until time.Time) {
+	for range w.random.IntN(8) {
+		pause := w.upTo(w.horizon / 3)
+		if !w.time.now.Add(pause).Before(until) {
+			break
+		}
+		w.time.sleep(pause)
+		if w.chance(0.4) {
+			w.putJob(id)
+		} else {
+			w.runJob(id)
+		}
+	}
+}
+
+// operateContended changes the limits of the pool until the schedules end.
+func (w *world) operateContended() {
+	for range 2 + w.random.IntN(6) {
+		w.time.sleep(w.upTo(w.horizon / 2))
+		w.resize()
+	}
+}
+
+// longestWork limits the work of most workers.
+func (w *world) longestWork() time.Duration {
+	if w.contended() {
+		return 25 * time.Second
+	}
+	return w.longest / 2
+}

@@ -1,0 +1,110 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// turnFacts is what was seen of the turns of a key in the queue of a pool.
+type turnFacts struct {
+	// at are the times of the last turns, at most three.
+	at []time.Time
+	// forfeited: runs of the key have left the queue without a slot, with the places of
+	// their rounds, and others are still queued.
+	forfeited bool
+}
+
+// since reports whether the key had a turn at the time or later.
+func (f *turnFacts) since(at time.Time) bool {
+	return len(f.at) > 0 && !f.at[len(f.at)-1].Before(at)
+}
+
+func (w *world) turnsOf(t turn) *turnFacts {
+	if w.turns[t] == nil {
+		w.turns[t] = &turnFacts{}
+	}
+	return w.turns[t]
+}
+
+// rejoined reports whether a run in the queue has left it and joined it again since the
+// previous version of its record.
+func rejoined(before, r *run.Run) bool {
+	return before.Slot.State == run.SlotQueued && r.Slot.State == run.SlotQueued && before.Slot.Round != r.Slot.Round
+}
+
+// noteTurns notes the turns that changed runs have had. A run whose constraints are not
+// met gets a slot and returns it in one event.
+func (w *world) noteTurns(changed []*run.Run) {
+	for _, r := range changed {
+		before, turned := w.last[r.ID], false
+		of := turnOf(r)
+		switch {
+		case before == nil || before.Slot.State != run.SlotQueued:
+			turned = r.Slot.State == run.SlotHeld && (before == nil || before.Slot.State != run.SlotHeld)
+		case r.Slot.State != run.SlotQueued:
+			of = turnOf(before)
+			turned = r.State != run.Cancelled && (r.Fault == nil || r.Fault.Code != fault.QueueTimeout)
+			w.turnsOf(of).forfeited = w.turnsOf(of).forfeited || !turned
+		default:
+			turned = rejoined(before, r)
+		}
+		if f := w.turnsOf(of); turned {
+			f.at = append(f.at, w.time.now)
+			f.at = f.at[max(len(f.at)-3, 0):]
+		}
+	}
+	for of, f := range w.turns {
+		if f.forfeited && !slices.ContainsFunc(w.records.ordered, func(r *run.Run) bool { return r.Slot.State == run.SlotQueued && turnOf(r) == of }) {
+			f.forfeited = false
+		}
+	}
+}
+
+// checkGrant checks that a run does not take a slot of its pool before a more urgent one,
+// before one of its key that joined the queue earlier, or out of turn: with the third turn
+// of its key while another key has waited. The last turn of a round and the first of the
+// next can be of one key, so that two are in order. A run without a key has a turn of its
+// own, behind the next turn of each key that was queued when it joined.
+func (w *world) checkGrant(before, r *run.Run) {
+	if w.plan.throttles > 0 {
+		return // a throttled start returns to its earlier place
+	}
+	mine, joined := turnOf(r), w.time.now
+	if before.Slot.State == run.SlotQueued {
+		joined = w.factsOf(r).queuedAt
+	}
+	for _, other := range w.records.ordered {
+		theirs := turnOf(other)
+		if other.ID == r.ID || theirs.pool != mine.pool || theirs.urgency > mine.urgency || !w.waitsLong(other, w.time.now) {
+			continue
+		}
+		at, keys := w.turnsOf(mine).at, w.turnsOf(theirs)
+		switch {
+		case theirs.urgency < mine.urgency:
+			w.fail("%s got a slot before the more urgent %s", r.ID, other.ID)
+		case theirs == mine && mine.key != "":
+			if w.waitedBefore(other, joined) {
+				w.fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.factsOf(other).queuedAt.Sub(start))
+			}
+		case theirs == mine:
+			if asked := other.Slot.Since; asked.Before(r.Slot.Asked.Add(-2*w.plan.skew)) && w.waitedBefore(other, joined) {
+				w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, asked.Sub(start))
+			}
+		case keys.forfeited: // it has used the turns of the runs that left
+		case mine.key == "":
+			if w.waitedBefore(other, joined) && !keys.since(joined) {
+				w.fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.factsOf(other).queuedAt.Sub(start))
+			}
+		case len(at) == 3 && w.waitedBefore(other, at[0]) && (theirs.key == "" || !keys.since(at[0])):
+			w.fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, at[0].Sub(start), other.ID)
+		}
+	}
+}
+
+// waitedBefore reports whether a queued run was in the queue before the time.
+func (w *world) waitedBefore(r *run.Run, at time.Time) bool {
+	return w.factsOf(r).queuedAt.Add(w.grantSlack()).Before(at)
+}
