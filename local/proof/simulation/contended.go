@@ -13,11 +13,26 @@ func (w *world) contended() bool {
 	return !w.chained() && (w.seed%10 == 7 || w.seed%20 == 4)
 }
 
+// contention is what most runs of a contended world compete for.
+type contention int
+
+const (
+	forPool contention = iota
+	forJobs
+	forKeys
+)
+
+func (w *world) contention() contention { return contention(w.seed / 10 % 3) }
+
 // drawContention replaces the settings that keep runs apart.
 func (w *world) drawContention() {
 	w.config.MaxMachines, w.config.Policy.QueueTimeout = 1+w.random.IntN(2), w.longest
-	w.config.Policy.CancelGrace = w.between(time.Second, 30*time.Second)
+	w.config.Policy.CancelGrace = w.between(5*time.Second, 30*time.Second)
 	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
+	if w.contention() == forJobs {
+		w.config.MaxMachines += 2
+		w.plan.workerContract, w.plan.ignoreSignals = 1, 0.7
+	}
 }
 
 // drawContended draws the definition of a job that fires often.
@@ -27,15 +42,22 @@ func (w *world) drawContended(d map[string]any) {
 	w.schedules[scheduleKey{"@every " + times.every.String(), ""}] = times
 	d["priority"] = []run.Priority{run.PriorityInteractive, run.PriorityNormal, run.PriorityNormal, run.PriorityBatch}[w.random.IntN(4)]
 	constraints := map[string]any{"maxAllowedRunTime": w.between(20*time.Second, time.Minute).String()}
-	if w.chance(0.6) {
+	d["constraints"] = constraints
+	keyed, limited := 0.5, 0.4
+	switch w.contention() {
+	case forJobs:
+		keyed, limited = 0, 1
+	case forKeys:
+		keyed, limited = 1, 0
+	}
+	if w.chance(keyed) {
 		w.drawKey(d)
 	}
-	if w.chance(0.5) {
+	if w.chance(limited) {
 		constraints["maxConcurrentRuns"] = 1 + w.random.IntN(2)
 		kind := []run.ActionType{run.ActionKillOld, run.ActionKillOld, run.ActionWait}[w.random.IntN(3)]
 		d["actions"] = map[string]any{"onConstraintViolation": map[string]any{"type": kind}}
 	}
-	d["constraints"] = constraints
 }
 
 // ownContended changes and runs a job until its schedule ends.

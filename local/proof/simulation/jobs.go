@@ -236,7 +236,7 @@ func (w *world) nextJob(id string) string {
 func (w *world) drawKey(d map[string]any) {
 	d["concurrencyKey"] = fmt.Sprintf("customer-%d", 1+w.random.IntN(2))
 	limits := map[string]any{"limit": 1 + w.random.IntN(2)}
-	if w.chance(0.6) {
+	if w.chance(0.6) || w.contended() {
 		limits["queueLimit"] = 1 + w.random.IntN(3)
 		limits["overflow"] = []run.Overflow{run.OverflowReject, run.OverflowKeepNewest, run.OverflowKeepOldest}[w.random.IntN(3)]
 	}

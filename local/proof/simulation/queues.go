@@ -122,10 +122,10 @@ func (w *world) checkOverflow(before, r *run.Run) {
 	case o.By == "" && o.Rule != run.OverflowKeepNewest: // the queue was empty when it was read
 	case by == nil || by.Concurrency == nil || by.Concurrency.Key != c.Key || by.ID == r.ID:
 		w.fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
-	case o.Rule == run.OverflowKeepNewest && by.Concurrency.Overflow != run.OverflowKeepNewest:
-		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
 	case o.Rule == run.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == run.SlotQueued:
 		w.fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
+	case o.Rule == run.OverflowKeepNewest && by.Concurrency.Overflow != run.OverflowKeepNewest:
+		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
 	case o.Rule != run.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
 		w.fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
 	}
@@ -165,7 +165,7 @@ func (w *world) checkFirst(before, r *run.Run) {
 // that every grant since has been decided with it in the queue.
 func (w *world) waitsLong(r *run.Run, at time.Time) bool {
 	was := w.last[r.ID]
-	if r.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || r.Attempt.Number != was.Attempt.Number {
+	if r.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || r.Attempt.Number != was.Attempt.Number || rejoined(was, r) {
 		return false
 	}
 	if r.Attempt.Throttles != was.Attempt.Throttles {

@@ -32,7 +32,8 @@ func (w *world) turnsOf(t turn) *turnFacts {
 // rejoined reports whether a run in the queue has left it and joined it again since the
 // previous version of its record.
 func rejoined(before, r *run.Run) bool {
-	return before.Slot.State == run.SlotQueued && r.Slot.State == run.SlotQueued && before.Slot.Round != r.Slot.Round
+	return before.Slot.State == run.SlotQueued && r.Slot.State == run.SlotQueued &&
+		(before.Slot.Round != r.Slot.Round || !before.Slot.Since.Equal(r.Slot.Since))
 }
 
 // noteTurns notes the turns that changed runs have had. A run whose constraints are not
