@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -23,7 +22,8 @@ import (
 )
 
 // receivers delivers the events of an export to receivers with the Standard Webhooks
-// libraries of npm and PyPI. They must accept each delivery, and refuse changed ones.
+// libraries of npm and PyPI. They must accept each delivery, and refuse changed ones. While
+// a secret is rotated, receivers with either secret must accept each delivery.
 func receivers(ctx context.Context, k *kit) error {
 	s, err := k.start(ctx, "receivers", "", "SORTIE_HOOK_ALLOW=127.0.0.1")
 	if err != nil {
@@ -33,7 +33,7 @@ func receivers(ctx context.Context, k *kit) error {
 		"npm":  {k.tools.Node, k.config("testdata/clients/receiver.cjs")},
 		"PyPI": {k.python("python"), k.config("testdata/clients/receiver.py")},
 	} {
-		if err := k.receive(ctx, s, args); err != nil {
+		if err := errors.Join(k.receive(ctx, s, args), k.receiveRotated(ctx, s, args)); err != nil {
 			return fmt.Errorf("library of %s: %w", name, err)
 		}
 	}
@@ -74,15 +74,9 @@ func (k *kit) receive(ctx context.Context, s *server, args []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot create a webhook: %w", err)
 	}
-	output, err := k.spawn(ctx, args, "WEBHOOK_SECRET="+hook.Secret)
-	if err != nil {
+	if address, err = k.receiver(ctx, args, hook.Secret); err != nil {
 		return err
 	}
-	line, err := output.ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("got %q from the receiver, want its address: %w", line, err)
-	}
-	address = strings.TrimSpace(line)
 	close(started)
 	if _, err := c.Export(ctx, "mods", contract.ExportRequest{PI: samples.SampleRoot}, front.URL); err != nil {
 		return fmt.Errorf("cannot export: %w", err)
