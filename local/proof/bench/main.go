@@ -59,6 +59,8 @@ func measurements() []measurement {
 		{"admissions", measureAdmissions},
 		{"feed", measureFeed},
 		{"streams", measureStreams},
+		{"attached", measureAttached},
+		{"webhooks", measureWebhooks},
 		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},

@@ -36,6 +36,7 @@ func serve(args []string) int {
 	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
 	queue := flags.Int("queue-limit", 0, "queued runs above which new ones are refused; 0 is no limit")
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
+	hooks := flags.Bool("hooks", false, "allow webhooks to receivers on loopback")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -44,10 +45,14 @@ func serve(args []string) int {
 		return failed(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	settings, err := stack.SettingsFrom(setting.Map(map[string]string{
+	values := map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String(),
 		"SORTIE_QUEUE_LIMIT": strconv.Itoa(*queue),
-	}), nil)
+	}
+	if *hooks {
+		values["SORTIE_HOOK_ALLOW"] = "127.0.0.1"
+	}
+	settings, err := stack.SettingsFrom(setting.Map(values), nil)
 	if err != nil {
 		return failed(err)
 	}
