@@ -50,6 +50,7 @@ var importRules = []importRule{
 	{folder: "shared/livelog", standard: true},
 	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
+	{folder: "shared/setting/kubernetes", may: []string{"shared/setting"}, standard: true},
 	{folder: "shared/setting", standard: true},
 	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},

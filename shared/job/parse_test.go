@@ -24,6 +24,12 @@ func deployment() *job.Deployment {
 		},
 		HasPool: func(name string) bool { return name == "default" || name == "large" }, NoBucketKeys: true,
 		OnKubernetes: func(name string) bool { return name == "large" },
+		CheckPodSpec: func(document json.RawMessage) error {
+			if strings.Contains(string(document), "hostNetwork") {
+				return errors.New("podSpec.hostNetwork: not allowed")
+			}
+			return nil
+		},
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "127.0.0.1") {
 				return errors.New("loopback address")
@@ -242,6 +248,7 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"exit codes of a callback":     {"completion: callback\nexitCodes: {retry: [1]}", "exitCodes"},
 		"pod in another pool":          {"pool: default\npodSpec: {containers: []}", "podSpec"},
 		"pod without Kubernetes":       {"podSpec: {containers: []}", "podSpec"},
+		"pod that the cluster refuses": {"pool: large\npodSpec: {hostNetwork: true}", "podSpec"},
 		"keys of no worker":            {"bucketCredentials: variables", "bucketCredentials"},
 		"unknown pool":                 {"pool: tiny", "pool"},
 		"private address":              {"constraints: {postRunHook: {url: \"https://127.0.0.1/\"}}", "constraints.postRunHook.url"},

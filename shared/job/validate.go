@@ -2,6 +2,7 @@ package job
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"path"
@@ -23,6 +24,9 @@ type Deployment struct {
 	HasPool func(name string) bool
 	// OnKubernetes reports whether the machines of a pool are pods; nil means none.
 	OnKubernetes func(pool string) bool
+	// CheckPodSpec returns what is wrong with a pod specification, with the field's path;
+	// nil allows every one.
+	CheckPodSpec func(document json.RawMessage) error
 	// CheckURL returns why a hook must not call the address; nil allows every one.
 	CheckURL func(url string) error
 	// ID is the id that the definition must have, and gets if it has none; empty allows
@@ -84,6 +88,10 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	}
 	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
+	} else if d.PodSpec != nil && deployment.CheckPodSpec != nil {
+		if err := deployment.CheckPodSpec(d.PodSpec); err != nil {
+			p.clash("podSpec", "%v", err)
+		}
 	}
 	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {
 		p.clash("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/hook/guard"
@@ -21,6 +22,9 @@ type Config struct {
 	QueueLimit int
 	// Runners is what pools can name.
 	Runners run.RunnerOffer
+	// CheckPodSpec returns what is wrong with the pod specification of a job for the
+	// cluster; nil allows every one.
+	CheckPodSpec func(document json.RawMessage) error
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.
 	MaxEvents int

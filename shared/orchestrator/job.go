@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -19,12 +20,14 @@ import (
 type Definitions struct {
 	*Runs
 	hooks        guard.Policy
+	checkPodSpec func(document json.RawMessage) error
 	noBucketKeys bool
 }
 
-// NewDefinitions returns Definitions with the configured addresses of hooks.
+// NewDefinitions returns Definitions with the configured addresses of hooks and check of
+// pod specifications.
 func NewDefinitions(runs *Runs, config Config) *Definitions {
-	return &Definitions{runs, config.Hooks, config.BucketCredentials == run.BucketEnvelope}
+	return &Definitions{runs, config.Hooks, config.CheckPodSpec, config.BucketCredentials == run.BucketEnvelope}
 }
 
 // Jobs serves clients that store jobs and run them.
@@ -112,6 +115,7 @@ func (s *Definitions) parse(
 ) (job.Definition, error) {
 	var failed error
 	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.policy, s.hooks.CheckURL, s.noBucketKeys
+	deployment.CheckPodSpec = s.checkPodSpec
 	deployment.HasPool = func(name string) bool {
 		_, err := s.pools.read(ctx, s.pools.ref(who.Tenant, name))
 		if errors.Is(err, port.ErrNotFound) {

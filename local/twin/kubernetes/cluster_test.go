@@ -22,14 +22,17 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/kubernetes"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 const (
 	image   = "registry.example.org/program:v1"
 	shell   = "registry.example.org/shell:v1"
+	wrapped = "registry.example.org/wrapped:v1" // the shell below sortie-exec
 	noImage = "registry.example.org/unknown:none"
 )
 
@@ -41,12 +44,15 @@ var shared struct {
 	err     error
 }
 
-// TestMain also runs as the program of pods.
+// TestMain also runs as the program of pods, and as the stack of TestJobs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "program" {
 		terminated := make(chan os.Signal, 1)
 		signal.Notify(terminated, syscall.SIGTERM)
 		os.Exit(porttest.RunnerProgram(os.Getenv, terminated, nil))
+	}
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		stacktest.Main(m, os.Args, os.Environ(), nil) // a stack, and the programs that it starts
 	}
 	code := m.Run()
 	if c := shared.cluster; c != nil {
@@ -116,7 +122,7 @@ func startNode(ctx context.Context, c *kubernetes.Cluster, name string) (*node.N
 	}
 	return node.Start(ctx, node.Config{
 		Client: client, Name: name, Dir: dir, Path: os.Getenv("PATH"), Now: time.Now(), Log: slog.New(slog.DiscardHandler),
-		Images: map[string][]string{image: {self, "program"}, shell: {"/bin/sh", "-c"}},
+		Images: map[string][]string{image: {self, "program"}, shell: {"/bin/sh", "-c"}, wrapped: {self, wrap.Command, "--", "/bin/sh", "-c"}},
 	})
 }
 

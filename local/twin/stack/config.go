@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/kubernetes"
 	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -66,10 +67,13 @@ type Settings struct {
 	Traces otel.Config
 	// Bus configures the server that gets the events; without a URL none does.
 	Bus nats.Config
+	// Kubernetes is the cluster of pools with the runner kubernetes; without a file there
+	// is no cluster.
+	Kubernetes kubernetes.Config
 }
 
 // SettingsFrom reads AUTH_TOKEN (several tokens with commas between them), SORTIE_BUS with
-// SORTIE_BUS_CREDENTIALS, and the variables of service.Read and otel.Read. environ is the whole environment
+// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read and kubernetes.Read. environ is the whole environment
 // ("NAME=value"), in which misspelt variables are problems. The error joins every
 // problem.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
@@ -82,14 +86,15 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	}
 	traces, tracesErr := otel.Read(lookup)
 	bus, busErr := readBus(lookup)
-	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus}, errors.Join(err, tracesErr, busErr)
+	cluster, clusterErr := kubernetes.Read(lookup)
+	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster}, errors.Join(err, tracesErr, busErr, clusterErr)
 }
 
 // variables lists the SORTIE_ variables of the local system, of the command line and
 // of workers.
 func variables() []string {
 	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD", busURL, busCredentials}
-	for _, s := range service.Settings() {
+	for _, s := range append(service.Settings(), kubernetes.Settings()...) {
 		names = append(names, s.Name)
 	}
 	return names

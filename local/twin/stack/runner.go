@@ -15,6 +15,9 @@ import (
 // offer is what pools of this stack can name.
 func (s *Stack) offer() run.RunnerOffer {
 	o := runnerOffer()
+	if s.kubernetes != nil {
+		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{s.config.Settings.Kubernetes.Cluster}
+	}
 	if s.containers == nil {
 		return o
 	}
@@ -43,6 +46,9 @@ func (s *Stack) openRunner() (port.Runner, error) {
 		return nil, err
 	}
 	runners := map[string]port.Runner{run.RunnerProcess: machines, run.RunnerFly: machines}
+	if s.kubernetes != nil {
+		runners[run.RunnerKubernetes] = s.kubernetes
+	}
 	if s.containers == nil {
 		return runner.New(run.RunnerProcess, runners)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
@@ -69,7 +70,8 @@ type Stack struct {
 	metrics    *prometheus.Registry
 	traces     *otlp.Exporter // nil exports nothing
 	engine     *engine.Engine
-	containers *container.Runner // nil without addresses
+	containers *container.Runner  // nil without addresses
+	kubernetes *kubernetes.Runner // nil without a cluster
 	schedules  *timer.Schedules
 	eventKeys  *keyfile.EventKeys
 	feed       *sqlite.Feed
@@ -108,7 +110,7 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops
 	for _, part := range []func(context.Context) error{
-		s.openData, s.startBucket, s.startMachines, s.startSource, s.openContainers, s.startService,
+		s.openData, s.startBucket, s.startMachines, s.startSource, s.openContainers, s.openKubernetes, s.startService,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, errors.Join(err, s.Stop(ctx))
@@ -166,6 +168,9 @@ func (s *Stack) stop(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, shutdownLimit)
 		failed = append(failed, s.bucket.Stop(within))
 		cancel()
+	}
+	if s.kubernetes != nil {
+		s.kubernetes.Close()
 	}
 	if s.db != nil {
 		failed = append(failed, s.db.Close())

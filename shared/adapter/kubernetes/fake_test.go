@@ -39,8 +39,10 @@ type cluster struct {
 	t  *testing.T
 	mu sync.Mutex
 	// faults are by name of the Job, broken are namespaces that cannot be watched.
-	faults   map[string]porttest.RunnerFault
-	broken   map[string]bool
+	faults map[string]porttest.RunnerFault
+	broken map[string]bool
+	// held are the names of Jobs that another controller suspends at their creation.
+	held     map[string]bool
 	watches  map[string][]watch.Interface
 	programs map[types.UID]*program // by UID of the pod
 	ended    sync.WaitGroup
@@ -55,6 +57,7 @@ type program struct {
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{
 		Clientset: fake.NewClientset(), t: t, faults: map[string]porttest.RunnerFault{}, broken: map[string]bool{},
+		held:    map[string]bool{},
 		watches: map[string][]watch.Interface{}, programs: map[types.UID]*program{},
 	}
 	for verb, react := range map[string]func(clienttesting.Action) (bool, runtime.Object, error){
@@ -95,14 +98,46 @@ func (c *cluster) createJob(a clienttesting.Action) (bool, runtime.Object, error
 		return true, nil, apierrors.NewInternalError(fmt.Errorf("connection refused"))
 	}
 	job.UID, job.CreationTimestamp = uuid.NewUUID(), metav1.Now()
+	if c.holds(job) {
+		job.Spec.Suspend = new(true)
+	}
 	if err := c.Tracker().Create(jobsKind, job, job.Namespace); err != nil {
 		return true, nil, err
+	}
+	if c.holds(job) {
+		return true, job, nil
 	}
 	c.createPod(job, how == porttest.RunnerIsFull)
 	if how == porttest.RunnerLosesAnswer {
 		return true, nil, apierrors.NewTimeoutError("the request timed out", 1)
 	}
 	return true, job, nil
+}
+
+func (c *cluster) holds(job *batchv1.Job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[job.Name]
+}
+
+// resume is the controller that suspends Jobs. The pod that the Job gets does not start: no
+// node has room for it if full, otherwise its image cannot be pulled.
+func (c *cluster) resume(namespace, name string, full bool) {
+	c.mu.Lock()
+	held := c.held[name]
+	delete(c.held, name)
+	c.mu.Unlock()
+	found, err := c.Tracker().Get(jobsKind, namespace, name)
+	if !held || err != nil {
+		return
+	}
+	job := found.(*batchv1.Job).DeepCopy()
+	job.Spec.Suspend = nil
+	c.check(c.Tracker().Update(jobsKind, job, namespace))
+	if !full {
+		job.Spec.Template.Spec.Containers[0].Image = noImage
+	}
+	c.createPod(job, full)
 }
 
 // createPod is the job controller.

@@ -16,7 +16,8 @@ import (
 
 // Launch implements port.Runner: it creates the Job and its Secret, or adopts the Job of
 // the same name and owner, and observes its pod until it starts or the cluster shows why
-// it does not. Then it deletes the Job again.
+// it does not. Then it destroys the machine again, whose end Inspect shows: a sweep may have
+// found it.
 func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if ctx.Err() != nil {
 		return port.MachineStatus{}, failure(ctx, ctx.Err(), "launch the machine")
@@ -37,12 +38,12 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if err := r.ensureSecret(ctx, made, spec, adopted); err != nil {
 		return port.MachineStatus{}, err
 	}
-	status, refused := r.awaitStart(ctx, p, at, secretOf(made))
+	status, refused := r.awaitStart(ctx, p, at)
 	if refused != nil {
 		return port.MachineStatus{}, r.withdraw(ctx, p, at, refused)
 	}
 	if !status.Known() || status.Owner != spec.Owner { // the cache does not have it yet
-		status = objects{job: made}.status(r.cfg.Cluster, at)
+		status = objects{job: made}.status(r.cfg.Cluster, at, true)
 	}
 	return status, nil
 }
@@ -115,7 +116,7 @@ func (r *Runner) adopt(ctx context.Context, job *batchv1.Job, spec port.LaunchSp
 	if err != nil {
 		return nil, false, failure(ctx, err, what)
 	}
-	if s := old.status(r.cfg.Cluster, at); s.Phase != port.MachineGone && old.known() {
+	if s := old.status(r.cfg.Cluster, at, true); s.Phase != port.MachineGone && old.known() {
 		return nil, false, fault.New(fault.Unavailable, "cannot %s: the machine that had its name still ends", what)
 	}
 	if err := r.remove(ctx, at, old); err != nil {
@@ -147,7 +148,7 @@ const observePause = time.Second
 
 // awaitStart observes a Job until its pod has started, the start failed, or StartWait is
 // over. The status is zero while the cache does not show the Job.
-func (r *Runner) awaitStart(ctx context.Context, p *part, at place, secret string) (now port.MachineStatus, refused *fault.Fault) {
+func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.MachineStatus, refused *fault.Fault) {
 	changed, end := p.subscribe(at.uid)
 	defer end()
 	begun := r.cfg.Clock.Now()
@@ -155,10 +156,10 @@ func (r *Runner) awaitStart(ctx context.Context, p *part, at place, secret strin
 		waited := r.cfg.Clock.Now().Sub(begun)
 		seen := p.seen(at.uid)
 		if seen.known() {
-			now = seen.status(r.cfg.Cluster, at)
+			now = seen.status(r.cfg.Cluster, at, true)
 		}
 		if pod := seen.pod(); pod != nil {
-			if f := startProblem(pod, secret, r.cfg.Unschedulable, waited); f != nil {
+			if f := startProblem(pod, at.name, waited < r.cfg.Unschedulable); f != nil {
 				return now, f
 			}
 		} else if seen.job != nil && waited >= observePause {
@@ -199,24 +200,20 @@ func (r *Runner) refusal(ctx context.Context, at place) *fault.Fault {
 	return nil
 }
 
-// forgetTime limits how long a failed launch waits until the cache does not show its Job.
+// forgetTime limits how long a failed launch waits until the cache shows its machine gone.
 const forgetTime = 2 * time.Second
 
-// withdraw deletes the Job of a failed launch and returns its fault. If the deletion
-// fails, the machine may still start.
+// withdraw destroys the machine of a failed launch and returns its fault. If that fails,
+// the machine may still start.
 func (r *Runner) withdraw(ctx context.Context, p *part, at place, why *fault.Fault) error {
 	changed, end := p.subscribe(at.uid)
 	defer end()
-	o, err := r.fetch(ctx, at)
-	if err == nil {
-		err = r.remove(ctx, at, o)
-	}
-	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "%s; and the Job was not deleted", why.Message)
+	if err := r.Destroy(ctx, port.Machine{Runner: kind, Cluster: r.cfg.Cluster, App: at.namespace, ID: at.id()}); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "%s; and the machine was not destroyed", why.Message)
 	}
 	over, stop := r.cfg.Clock.NewTimer(forgetTime)
 	defer stop()
-	for p.seen(at.uid).known() {
+	for p.status(at, r.cfg).Phase != port.MachineGone {
 		select {
 		case <-changed:
 		case <-over:

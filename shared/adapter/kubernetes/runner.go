@@ -98,7 +98,7 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 	if ctx.Err() != nil {
 		return port.MachineStatus{}, failure(ctx, ctx.Err(), what)
 	}
-	if s := p.seen(at.uid).status(r.cfg.Cluster, at); s.Phase == port.MachineGone {
+	if s := p.status(at, r.cfg); s.Phase == port.MachineGone {
 		return s, nil
 	}
 	found, err := r.fetch(ctx, at)
@@ -108,7 +108,11 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 	if !found.known() {
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	return found.status(r.cfg.Cluster, at), nil
+	s := found.status(r.cfg.Cluster, at, p.patient(at.uid, r.cfg))
+	if found.pod() == nil && s.Phase == port.MachineCreating && !is(found.job.Spec.Suspend) {
+		s.StartFault = r.refusal(ctx, at)
+	}
+	return s, nil
 }
 
 // The range of a wait.
@@ -126,7 +130,7 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePha
 	changed, end := p.subscribe(at.uid)
 	defer end()
 	if !p.seen(at.uid).known() {
-		if now, err := r.Inspect(ctx, m); err != nil || reached(now.Phase, phase) {
+		if now, err := r.Inspect(ctx, m); err != nil || settled(now, phase) {
 			return now, err
 		}
 	}
@@ -136,16 +140,25 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePha
 		if ctx.Err() != nil {
 			return port.MachineStatus{}, failure(ctx, ctx.Err(), "wait for the machine")
 		}
-		if now := p.seen(at.uid).status(r.cfg.Cluster, at); reached(now.Phase, phase) {
+		if now := p.status(at, r.cfg); settled(now, phase) {
 			return now, nil
 		}
+		pause, end := r.cfg.Clock.NewTimer(observePause) // a pod becomes unschedulable by time
 		select {
 		case <-changed:
+		case <-pause:
 		case <-over:
+			end()
 			return r.Inspect(ctx, m)
 		case <-ctx.Done():
 		}
+		end()
 	}
+}
+
+// settled reports whether a wait for a phase is over.
+func settled(now port.MachineStatus, phase port.MachinePhase) bool {
+	return reached(now.Phase, phase) || phase == port.MachineRunning && now.StartFault != nil
 }
 
 // reached reports whether a phase is the wanted one or a later one. An unknown
@@ -207,7 +220,7 @@ func (r *Runner) ready(ctx context.Context, p *part) error {
 // split returns the live machines of a part, and the places of those that are gone.
 func (r *Runner) split(p *part) (live []port.MachineStatus, gone []place) {
 	for _, at := range p.places() {
-		switch s := p.seen(at.uid).status(r.cfg.Cluster, at); s.Phase {
+		switch s := p.status(at, r.cfg); s.Phase {
 		case port.MachineGone:
 			gone = append(gone, at)
 		default:

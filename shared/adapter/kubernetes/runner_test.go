@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/fnv"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,11 +47,21 @@ func setup(t *testing.T, change ...func(*Config)) (*cluster, *Runner) {
 }
 
 // spread is a Runner whose launches name a namespace, as those of different pools do.
-type spread struct{ *Runner }
+type spread struct {
+	*Runner
+	c *cluster
+}
 
 func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	spec.Runner, spec.Kubernetes = kind, &run.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
 	return s.Runner.Launch(ctx, spec)
+}
+
+// Wait implements port.Runner. The cluster resumes a Job that it has suspended.
+func (s spread) Wait(ctx context.Context, m port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	name, _, _ := strings.Cut(m.ID, ".")
+	s.c.resume(m.App, name, false)
+	return s.Runner.Wait(ctx, m, phase, limit)
 }
 
 func namespaceOf(name string) string {
@@ -64,9 +75,14 @@ func TestRunner(t *testing.T) {
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
 		c, r := setup(t)
 		return porttest.RunnerHarness{
-			Runner: spread{r}, Image: image, NoImage: noImage,
+			Runner: spread{r, c}, Image: image, NoImage: noImage,
 			Unknown: port.Machine{Runner: kind, Cluster: "test", App: "runs-1", ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
 			Occupy:  func(t *testing.T, name string) { c.occupy(t, namespaceOf(name), name) },
+			Jam: func(_ *testing.T, name string) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.held[name] = true
+			},
 			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
 				c.mu.Lock()
 				defer c.mu.Unlock()

@@ -3,23 +3,32 @@ package kubernetes
 import (
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
+// unschedulable returns the condition of a pod that the scheduler cannot bind to a node;
+// nil for another pod.
+func unschedulable(p *corev1.Pod) *corev1.PodCondition {
+	c := podCondition(p, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+		return nil
+	}
+	return c
+}
+
 // startProblem returns why a pod does not start; nil if it starts, has started, or may
-// start. secret is the name of the Secret that is created after the Job. unschedulable
-// is for how long the pod may be unschedulable, pending for how long it was observed.
-func startProblem(p *corev1.Pod, secret string, unschedulable, pending time.Duration) *fault.Fault {
-	if c := podCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pending >= unschedulable {
+// start. job is the name of its Job, with which the name of the Secret starts that is
+// created after the Job. patient: the pod may still be unschedulable.
+func startProblem(p *corev1.Pod, job string, patient bool) *fault.Fault {
+	if c := unschedulable(p); c != nil && !patient {
 		return fault.New(fault.Capacity, "cannot launch the machine: the cluster cannot schedule the pod: %s", words(c.Reason, c.Message))
 	}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil {
-			if f := waitingProblem(*w, secret); f != nil {
+			if f := waitingProblem(*w, job); f != nil {
 				return f
 			}
 		}
@@ -34,7 +43,7 @@ func startProblem(p *corev1.Pod, secret string, unschedulable, pending time.Dura
 // get either.
 var permanent = []string{"not found", "manifest unknown", "denied", "unauthorized", "no match for platform", "does not exist"}
 
-func waitingProblem(w corev1.ContainerStateWaiting, secret string) *fault.Fault {
+func waitingProblem(w corev1.ContainerStateWaiting, job string) *fault.Fault {
 	message := strings.ToLower(w.Message)
 	has := func(word string) bool { return strings.Contains(message, word) }
 	switch w.Reason {
@@ -44,7 +53,7 @@ func waitingProblem(w corev1.ContainerStateWaiting, secret string) *fault.Fault 
 		}
 	case "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "SignatureValidationFailed":
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		if has(`secret "` + secret + `" not found`) {
+		if has(`secret "`+job+`-`) && has(`" not found`) {
 			return nil // it is created after the Job
 		}
 		return fault.New(fault.LaunchRefused, "cannot launch the machine: the cluster cannot create the container: %s", words(w.Reason, w.Message))

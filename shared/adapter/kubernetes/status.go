@@ -34,8 +34,9 @@ func (o objects) pod() *corev1.Pod {
 	return best
 }
 
-// status returns the machine as its objects show it.
-func (o objects) status(cluster string, at place) port.MachineStatus {
+// status returns the machine as its objects show it. patient: its pod may still be
+// unschedulable.
+func (o objects) status(cluster string, at place, patient bool) port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: kind, Cluster: cluster, App: at.namespace, ID: at.id()}, Name: at.name, Phase: port.MachineUnknown}
 	pod := o.pod()
 	switch {
@@ -49,6 +50,12 @@ func (o objects) status(cluster string, at place) port.MachineStatus {
 		s.Phase = podPhase(pod)
 		if s.Phase == port.MachineGone {
 			s.Exit = podExit(pod)
+		}
+		if s.Phase == port.MachineCreating || s.Phase == port.MachineGone && !interrupted(pod) && pod.DeletionTimestamp == nil {
+			s.StartFault = startProblem(pod, at.name, patient)
+		}
+		if s.StartFault != nil {
+			s.Exit = nil // the program has not run
 		}
 	case o.job != nil:
 		s.Phase = jobPhase(o.job)

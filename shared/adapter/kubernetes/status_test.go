@@ -97,7 +97,7 @@ func TestPhaseAndExit(t *testing.T) {
 		"failed without a status":         {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, corev1.ContainerState{})}}, port.MachineGone, nil},
 		"a pod that runs counts":          {objects{job(), []*corev1.Pod{pod(corev1.PodFailed, exited(1, "")), pod(corev1.PodRunning, runs)}}, port.MachineRunning, nil},
 	} {
-		got := test.o.status("c", place{"n", "name", "uid"})
+		got := test.o.status("c", place{"n", "name", "uid"}, false)
 		if diff := cmp.Diff(test.exit, got.Exit); diff != "" || got.Phase != test.phase {
 			t.Errorf("%s: got phase %s, want %s; exit -want +got:\n%s", name, got.Phase, test.phase, diff)
 		}
@@ -125,12 +125,12 @@ func TestWhyAPodDoesNotStart(t *testing.T) {
 		"image is unknown":            {waits("ErrImagePull", "rpc error: code = NotFound desc = manifest unknown"), 0, fault.Image, "cannot launch the machine: the cluster cannot use the image: ErrImagePull: rpc error: code = NotFound desc = manifest unknown"},
 		"image again and again":       {waits("ImagePullBackOff", "Back-off pulling image"), 0, fault.Image, "cannot launch the machine: the cluster cannot use the image: ImagePullBackOff: Back-off pulling image"},
 		"malformed image":             {waits("InvalidImageName", ""), 0, fault.Image, "cannot launch the machine: the cluster cannot use the image: InvalidImageName"},
-		"its Secret is created later": {waits("CreateContainerConfigError", `secret "s" not found`), 0, "", ""},
+		"its Secret is created later": {waits("CreateContainerConfigError", `secret "s-x" not found`), 0, "", ""},
 		"image runs as root":          {waits("CreateContainerConfigError", "container has runAsNonRoot\n and image will run as root"), 0, fault.LaunchRefused, "cannot launch the machine: the cluster cannot create the container: CreateContainerConfigError: container has runAsNonRoot and image will run as root"},
 		"no such program":             {pod(corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: no such file"}}), 0, fault.Image, "cannot launch the machine: the cluster cannot start the program: StartError: exec: no such file"},
 		"exit code":                   {pod(corev1.PodFailed, exited(128, "Error")), 0, "", ""},
 	} {
-		got := startProblem(test.pod, "s", 5*time.Second, test.pending)
+		got := startProblem(test.pod, "s", test.pending < 5*time.Second)
 		if got == nil && test.code != "" || got != nil && (got.Code != test.code || got.Message != test.words) {
 			t.Errorf("%s: got %v, want %s %q", name, got, test.code, test.words)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // byUID is the index of Jobs and pods by the UID of the Job.
@@ -32,6 +35,9 @@ type part struct {
 	// waiting are the channels of callers that wait for a change of a Job or its pods.
 	waiting map[types.UID]map[chan struct{}]struct{}
 	gone    goneSince
+	// stuck is when this process saw the pod of each Job unschedulable first. The clock of
+	// the cluster can differ.
+	stuck map[types.UID]time.Time
 }
 
 // lister lists and watches the objects of one kind in one namespace.
@@ -43,6 +49,7 @@ type lister[L runtime.Object] interface {
 func newPart(cfg Config, namespace string) (*part, error) {
 	p := &part{
 		namespace: namespace, broken: map[string]error{}, waiting: map[types.UID]map[chan struct{}]struct{}{}, gone: goneSince{},
+		stuck: map[types.UID]time.Time{},
 	}
 	var failed [2]error
 	p.jobs, failed[0] = informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.BatchV1().Jobs(namespace), func(o metav1.Object) types.UID { return o.GetUID() })
@@ -86,9 +93,15 @@ func informer[L runtime.Object](
 		if about, err := meta.Accessor(o); err == nil {
 			p.signal(of(about))
 		}
+		if pod, ok := o.(*corev1.Pod); ok {
+			p.time(pod, cfg.Clock.Now())
+		}
 	}
 	_, added := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: func(o any) {
+			changed(o)
+			p.forget(o)
+		},
 	})
 	return i, errors.Join(i.SetTransform(slim), i.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}), added)
 }
@@ -116,6 +129,44 @@ func (p *part) run(ctx context.Context, cfg Config) {
 	both.Go(func() { p.jobs.RunWithContext(ctx) })
 	both.Go(func() { p.pods.RunWithContext(ctx) })
 	both.Wait()
+}
+
+// time records since when a pod is unschedulable.
+func (p *part) time(pod *corev1.Pod, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uid := jobOf(pod).uid
+	switch _, known := p.stuck[uid]; {
+	case unschedulable(pod) == nil || pod.DeletionTimestamp != nil:
+		delete(p.stuck, uid)
+	case !known:
+		p.stuck[uid] = now
+	}
+}
+
+// forget removes the record of a pod that is deleted.
+func (p *part) forget(o any) {
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	if pod, ok := o.(*corev1.Pod); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.stuck, jobOf(pod).uid)
+	}
+}
+
+// patient reports whether the pod of a Job may still be unschedulable.
+func (p *part) patient(uid types.UID, cfg Config) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since, known := p.stuck[uid]
+	return !known || cfg.Clock.Now().Sub(since) < cfg.Unschedulable
+}
+
+// status returns a machine as the cache shows it.
+func (p *part) status(at place, cfg Config) port.MachineStatus {
+	return p.seen(at.uid).status(cfg.Cluster, at, p.patient(at.uid, cfg))
 }
 
 // observe records the result of a call of an informer.

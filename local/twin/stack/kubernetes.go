@@ -1,0 +1,28 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
+)
+
+// openKubernetes makes the runner of the configured cluster. It does not call the cluster:
+// the system starts without it.
+func (s *Stack) openKubernetes(context.Context) error {
+	c := s.config.Settings.Kubernetes
+	if c.File == "" {
+		return nil
+	}
+	client, err := kubernetes.Connect(c.Kubeconfig(), c.Context)
+	if err == nil {
+		s.kubernetes, err = kubernetes.New(kubernetes.Config{
+			Client: client, Cluster: c.Cluster, Orchestrator: s.memory.secret("kubernetes", 6), Namespaces: c.Namespaces,
+			Clock: s.clock, Log: s.config.Log,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("SORTIE_KUBERNETES_CONFIG %s: %w", c.File, err)
+	}
+	return nil
+}
