@@ -129,7 +129,19 @@ func Pool(v orchestrator.PoolView) contract.Pool {
 func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	found := contract.PoolHealth{
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
-		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds()},
+		Metrics:   contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds(), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
+		Remaining: make([]contract.Holder, 0, len(h.Remaining)),
+	}
+	if h.Starts > 0 {
+		found.Metrics.StartP50Seconds, found.Metrics.StartP99Seconds = new(h.StartP50.Seconds()), new(h.StartP99.Seconds())
+	}
+	if h.StartRate > 0 {
+		found.Metrics.StartsPerSecond = &h.StartRate
+	}
+	for _, r := range h.Remaining {
+		found.Remaining = append(found.Remaining, contract.Holder{
+			RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), Since: r.Slot.Since, Cancelling: r.Cancel != nil,
+		})
 	}
 	if h.LastError != nil {
 		found.LastError = &contract.PoolError{Code: string(h.LastError.Code), Message: h.LastError.Message}

@@ -92,6 +92,8 @@ type PoolHealth struct {
 	// Machines is the number of machines of the first 100 runs that hold a slot.
 	Machines int         `json:"machines"`
 	Metrics  PoolMetrics `json:"metrics"`
+	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
+	Remaining []Holder `json:"remaining"`
 	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
 	// null without one.
 	LastError *PoolError `json:"lastError"`
@@ -102,6 +104,17 @@ type PoolMetrics struct {
 	Limit              int     `json:"limit"`
 	QueueLimit         int     `json:"queueLimit"`
 	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
+	// StartingMachines are those that were not observed running yet.
+	StartingMachines int `json:"startingMachines"`
+	// MeasuredStarts is the number of starts that the two times describe; they are absent
+	// without one.
+	MeasuredStarts  int      `json:"measuredStarts"`
+	StartP50Seconds *float64 `json:"startP50Seconds,omitempty"`
+	StartP99Seconds *float64 `json:"startP99Seconds,omitempty"`
+	// StartsPerSecond is the pace of a platform that has throttled starts; absent for
+	// another one. NextStartAt is when it permits the next start, if that is not yet.
+	StartsPerSecond *float64  `json:"startsPerSecond,omitempty"`
+	NextStartAt     time.Time `json:"nextStartAt,omitzero"`
 }
 
 // PoolError is a failure of an attempt.

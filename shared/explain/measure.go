@@ -62,6 +62,16 @@ type Measures struct {
 	factor float64
 }
 
+// Starts returns the number of measured starts with the times within which half of them
+// and 99 of 100 ended. They are 0 without a measured start.
+func (m Measures) Starts() (count int, p50, p99 time.Duration) {
+	starts := m.starts[all]
+	if len(starts) == 0 {
+		return 0, 0, 0
+	}
+	return len(starts), starts[(len(starts)-1)/2], starts[(len(starts)*99+99)/100-1]
+}
+
 // enough is the number of ended runs from which a class has measures of its own. A class
 // with fewer has those of all classes.
 const enough = 5

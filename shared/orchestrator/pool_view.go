@@ -75,8 +75,19 @@ func (s *Pools) view(ctx context.Context, p run.Pool) (PoolView, error) {
 // PoolHealth is the state of a pool.
 type PoolHealth struct {
 	PoolView
-	// Machines is the number of machines of the runs that hold a slot.
-	Machines int
+	// Machines is the number of machines of the runs that hold a slot: Starting of them
+	// were not observed running yet.
+	Machines, Starting int
+	// Remaining are the first runs that hold a slot, at most healthRemaining.
+	Remaining []run.Run
+	// Starts is the number of measured starts. Half of them took StartP50, 99 of 100
+	// StartP99 at most.
+	Starts             int
+	StartP50, StartP99 time.Duration
+	// StartRate is how many starts a second the platform permits now, and NextStart when
+	// it permits the next one. They are zero while it throttles none.
+	StartRate float64
+	NextStart time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
 	// LastError is the newest failure of an attempt among the runs that hold a slot and
@@ -100,7 +111,14 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	for _, r := range held {
 		if r.Attempt.Machine.Known() {
 			h.Machines++
+			if r.State == run.ContainerCreating {
+				h.Starting++
+			}
 		}
+	}
+	h.Remaining = held[:min(len(held), healthRemaining)]
+	if err := s.startFigures(ctx, &h); err != nil {
+		return h, err
 	}
 	if len(queued) > 0 && queued[0].Queued() {
 		h.LongestWait = max(s.now().Sub(queued[0].Slot.Since), 0)
@@ -112,6 +130,35 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	}
 	return h, nil
 }
+
+// startFigures reads how long starts of the pool take, and how many the platform permits.
+func (s *Pools) startFigures(ctx context.Context, h *PoolHealth) error {
+	measured, err := s.estimates.measured(ctx, h.Tenant, h.ID)
+	if err != nil {
+		return err
+	}
+	h.Starts, h.StartP50, h.StartP99 = measured.Starts()
+	gate, err := s.store.StartGate(ctx, h.ID)
+	if err != nil {
+		return fmt.Errorf("cannot read the pace of the starts of pool %s: %w", h.ID, err)
+	}
+	for _, app := range gate.Apps {
+		if app.Next.IsZero() || app.Interval <= 0 {
+			continue
+		}
+		h.StartRate += float64(time.Second) / float64(app.Interval)
+		if h.NextStart.IsZero() || app.Next.Before(h.NextStart) {
+			h.NextStart = app.Next
+		}
+	}
+	if h.NextStart.Before(s.now()) {
+		h.NextStart = time.Time{}
+	}
+	return nil
+}
+
+// healthRemaining is how many runs with a slot PoolHealth names.
+const healthRemaining = 20
 
 // healthRuns is how many runs with a slot, and how many queued ones, Health reads.
 const healthRuns = 100

@@ -93,11 +93,12 @@ func (a *app) poolsShow() *cobra.Command {
 					Health contract.PoolHealth `json:"health"`
 				}{p.Pool, health})
 			}
-			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
-				health.Held, bound(p.Limit), health.Machines, health.Queued, bound(p.QueueLimit))
+			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine%s\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
+				health.Held, bound(p.Limit), health.Machines, starting(health.Metrics), health.Queued, bound(p.QueueLimit))
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
 			}
+			text += startFigures(health.Metrics) + remaining(p.Pool, health)
 			if p.Version > 0 {
 				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
 			}
@@ -107,6 +108,45 @@ func (a *app) poolsShow() *cobra.Command {
 			return a.say("%s\n", text)
 		}),
 	}
+}
+
+// starting describes the machines that do not run yet.
+func starting(m contract.PoolMetrics) string {
+	if m.StartingMachines == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them starting", m.StartingMachines)
+}
+
+// startFigures describes the starts of a pool.
+func startFigures(m contract.PoolMetrics) (text string) {
+	if m.StartP50Seconds != nil && m.StartP99Seconds != nil {
+		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
+	}
+	if m.StartsPerSecond != nil {
+		text += fmt.Sprintf("\nthe platform throttles: %.2g starts a second", *m.StartsPerSecond)
+		if !m.NextStartAt.IsZero() {
+			text += ", the next one at " + moment(m.NextStartAt)
+		}
+	}
+	return text
+}
+
+// remaining lists the runs that the drain of a pool waits for.
+func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
+	if !p.Draining {
+		return ""
+	}
+	for _, r := range h.Remaining {
+		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, moment(r.Since))
+		if r.Cancelling {
+			text += ", asked to end"
+		}
+	}
+	if more := h.Held - len(h.Remaining); more > 0 {
+		text += fmt.Sprintf("\nremains: %d more", more)
+	}
+	return text
 }
 
 // fallbackText describes a fallback of a pool.

@@ -1,0 +1,40 @@
+package command_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestPoolShowsItsStarts shows a pool that drains on a platform that throttles.
+func TestPoolShowsItsStarts(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body := `{"id": "reports", "limit": 4, "queueLimit": 0, "draining": true, "held": 3, "queued": 0, "version": 0}`
+		if r.URL.Path == "/v1/pools/reports/health" {
+			body = `{"live": true, "ready": false, "draining": true, "held": 3, "queued": 0, "machines": 2, "lastError": null,
+				"metrics": {"limit": 4, "queueLimit": 0, "longestWaitSeconds": 0, "startingMachines": 1, "measuredStarts": 12,
+				"startP50Seconds": 2.44, "startP99Seconds": 9.5, "startsPerSecond": 0.95, "nextStartAt": "2026-01-02T03:04:05Z"},
+				"remaining": [
+				{"runId": "a", "taskId": "a", "state": "Running", "since": "2026-01-02T03:00:00Z", "cancelling": true},
+				{"runId": "b", "taskId": "b", "state": "Pending", "since": "2026-01-02T03:00:01Z", "cancelling": false}]}`
+		}
+		_, _ = fmt.Fprint(w, body)
+	}))
+	t.Cleanup(server.Close)
+	got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", "pools", "show", "reports")
+	want := `reports: draining
+slots: 3 of 4 held, 2 with a machine, 1 of them starting
+queue: 0 of no limit
+starts: 2.4 s for half of 12, 9.5 s for 99 of 100
+the platform throttles: 0.95 starts a second, the next one at 2026-01-02 03:04:05 UTC
+remains: a, Running since 2026-01-02 03:00:00 UTC, asked to end
+remains: b, Pending since 2026-01-02 03:00:01 UTC
+remains: 1 more
+`
+	if got.stdout != want || got.code != 0 {
+		t.Errorf("got %d\n%s%s\nwant\n%s", got.code, got.stdout, got.stderr, want)
+	}
+}
