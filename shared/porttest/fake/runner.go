@@ -179,7 +179,7 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.MachineStatus, error) {
 		return port.MachineStatus{}, fault.New(fault.Image, "unknown image %q", spec.Image)
 	}
 	m := r.add(spec)
-	if why := r.jams[spec.Name]; why != nil {
+	if why, jammed := r.jams[spec.Name]; jammed {
 		delete(r.jams, spec.Name)
 		m.now.StartFault = why
 		return m.look(), nil
