@@ -38,35 +38,42 @@ func measureWebhooks(ctx context.Context, t *table) error {
 		return err
 	}
 	const name = "webhooks, 1,000 events/s to 100 receivers"
-	var p99 [2]time.Duration
-	for i, beside := range []string{"alone", fmt.Sprintf("beside %d receivers that hang", hookHanging)} {
-		if i == 1 {
-			release := make(chan struct{})
-			hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				select {
-				case <-release:
-				case <-r.Context().Done():
-				}
-			}))
-			defer hanging.Close()
-			defer close(release) // before the server is closed, which waits for its requests
-			for range hookHanging {
-				if err := createHook(ctx, addresses.URL, hanging.URL); err != nil {
-					return err
-				}
-			}
+	alone, err := healthy.measure(ctx, t, addresses.URL, name, "alone")
+	if err != nil {
+		return err
+	}
+	release := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
 		}
-		startedAt := time.Now()
-		if err := healthy.load(ctx, addresses.URL, hookSeconds); err != nil {
+	}))
+	defer hanging.Close()
+	defer close(release) // before the server is closed, which waits for its requests
+	for range hookHanging {
+		if err := createHook(ctx, addresses.URL, hanging.URL); err != nil {
 			return err
 		}
-		took := time.Since(startedAt)
-		p99[i] = percentile(healthy.delays, 0.99)
-		t.add(name, "deliveries/s, "+beside, "%.0f", float64(len(healthy.delays))/took.Seconds())
-		t.add(name, "from the event to the receiver, p50 / p99, "+beside, "%.0f / %.0f ms", millis(percentile(healthy.delays, 0.5)), millis(p99[i]))
 	}
-	t.add(name, "p99 beside those that hang, relative to p99 alone", "%.2f", p99[1].Seconds()/p99[0].Seconds())
+	beside, err := healthy.measure(ctx, t, addresses.URL, name, fmt.Sprintf("beside %d receivers that hang", hookHanging))
+	if err != nil {
+		return err
+	}
+	t.add(name, "p99 beside those that hang, relative to p99 alone", "%.2f", beside.Seconds()/alone.Seconds())
 	return nil
+}
+
+// measure adds the figures of the load, and returns the p99 of its delays.
+func (g *hookGroup) measure(ctx context.Context, t *table, url, name, beside string) (time.Duration, error) {
+	startedAt := time.Now()
+	if err := g.load(ctx, url, hookSeconds); err != nil {
+		return 0, err
+	}
+	p99 := percentile(g.delays, 0.99)
+	t.add(name, "deliveries/s, "+beside, "%.0f", float64(len(g.delays))/time.Since(startedAt).Seconds())
+	t.add(name, "from the event to the receiver, p50 / p99, "+beside, "%.0f / %.0f ms", millis(percentile(g.delays, 0.5)), millis(p99))
+	return p99, nil
 }
 
 // createHook creates a webhook for the ends of runs.
