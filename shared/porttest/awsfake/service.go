@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // service answers the HTTP requests of one API of AWS JSON.
@@ -60,6 +61,7 @@ func configuration(endpoint string, client aws.HTTPClient) aws.Config {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 		}),
+		APIOptions: []func(*middleware.Stack) error{lean(endpoint)},
 	}
 }
 
