@@ -62,11 +62,26 @@ func (m *merged) next(ctx context.Context) (*source, error) {
 
 // fill reads the next page if the last one is used up.
 func (m *merged) fill(ctx context.Context) error {
-	all := m.store.group(len(m.queries))
+	var used []*source
 	for _, q := range m.queries {
 		if len(q.ready) == 0 && !q.ended {
-			all.Go(func() error { return q.read(ctx, m.store) })
+			used = append(used, q)
 		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	if len(used) == 1 || m.store.config.Concurrency == 1 {
+		for _, q := range used {
+			if err := q.read(ctx, m.store); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	all := m.store.group(len(used))
+	for _, q := range used {
+		all.Go(func() error { return q.read(ctx, m.store) })
 	}
 	return all.Wait()
 }
