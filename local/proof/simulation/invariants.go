@@ -153,8 +153,13 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.HeartbeatTimeout:
 		w.checkHeartbeatTimeout(r, of)
 	case fault.RunTimeout:
-		// A worker stops its program earlier, to report that.
-		early(r.Policy.TimeLimit-limit.ReportMargin(r.Policy.TimeLimit), r.Attempt.EndedAt.Sub(r.Attempt.StartedAt))
+		began, most := r.Attempt.StartedAt, r.Policy.TimeLimit
+		if report := r.Attempt.Report; report != nil && report.Category == fault.Timeout {
+			// A worker counts from the start of its process, whose calls can be lost. It
+			// stops its program earlier, to report that.
+			began, most = r.Attempt.IntentAt, most-limit.ReportMargin(most)
+		}
+		early(most, r.Attempt.EndedAt.Sub(began))
 	case fault.QueueTimeout:
 		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
 	case fault.ActionTimeout:
