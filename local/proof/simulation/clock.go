@@ -17,6 +17,9 @@ type timeline struct {
 	busy    int
 	current *task
 	parked  map[*task]bool
+	// idle are the goroutines that wait for a task. They are used again because their
+	// stacks have grown to the depth of the calls.
+	idle []chan func()
 }
 
 // task is a coroutine: goroutines of which one runs at a time, and only while
@@ -56,16 +59,30 @@ func (t *timeline) after(d time.Duration, do func()) {
 // spawn runs a task until it ends or waits.
 func (t *timeline) spawn(background bool, do func()) {
 	one := &task{background: background, resumed: make(chan struct{}), stopped: make(chan struct{})}
-	go func() {
+	var next chan func()
+	if last := len(t.idle) - 1; last >= 0 {
+		next, t.idle = t.idle[last], t.idle[:last]
+	} else {
+		next = make(chan func())
+		go func() {
+			for run := range next {
+				run()
+			}
+		}()
+	}
+	next <- func() {
 		defer func() {
 			if reason := recover(); reason != (processCrash{}) {
 				one.failure = reason
+			}
+			if !one.abandoned { // else the goroutine ends
+				t.idle = append(t.idle, next)
 			}
 			one.stopped <- struct{}{}
 		}()
 		<-one.resumed
 		do()
-	}()
+	}
 	t.resume(one)
 }
 
@@ -157,6 +174,10 @@ func (t *timeline) abandon() {
 		one.abandoned = true
 		t.resume(one)
 	}
+	for _, next := range t.idle {
+		close(next)
+	}
+	t.idle = nil
 }
 
 // hostClock is the clock of the host on which the current call runs. It differs
