@@ -83,7 +83,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters test-containers chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate race test-localstack test-adapters test-containers test-kubernetes chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
 
@@ -123,7 +123,7 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 # The control plane is built once for each state of its lock file, in minutes, and kept
 # under ${XDG_CACHE_HOME:-~/.cache}/sortie; the build needs Go alone.
 .PHONY: test-kubernetes
-test-kubernetes: ## run the suite of runners and faults on a real Kubernetes control plane
+test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane
 	$(GO) test -tags kubernetes ./local/twin/kubernetes -count 1 -timeout 40m
 
 .PHONY: cost

@@ -207,3 +207,26 @@ func TestJobs(t *testing.T) {
 		t.Errorf("got attempt %d, figures %+v, want a second attempt, its exit code and its start latency", m.Attempt, m.Measured)
 	}
 }
+
+// TestFallbackOfAPod runs in the other pool, because the cluster has no node for it.
+func TestFallbackOfAPod(t *testing.T) {
+	t.Parallel()
+	c, admin := cluster(t)
+	s := serve(t, c, admin)
+	token, err := os.ReadFile(s.process.Addresses().TokenFile) // programs of the host need it
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Token = strings.TrimSpace(string(token))
+	if got := s.Call(http.MethodPut, "/v1/pools/near", `{"limit": 0, "runner": "process"}`); got.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want a new pool", got.Status, got.Body)
+	}
+	if got := s.Call(http.MethodPut, "/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"podDefaults": {"nodeSelector": {"disk": "none"}}}, "fallback": [{"pool": "near", "on": ["capacity"]}]}`); got.Status != http.StatusOK {
+		t.Fatalf("got %d %s, want the pool changed", got.Status, got.Body)
+	}
+	s.define("moved", "exec:/bin/echo", "near", "")
+	task := s.run("moved")
+	if got := s.End(task); got.State != "Completed" || !strings.Contains(s.log(task), "near") {
+		t.Errorf("got %+v, want a run in the other pool", got)
+	}
+}
