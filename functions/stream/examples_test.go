@@ -172,8 +172,7 @@ func TestExamplesAreRealMessages(t *testing.T) {
 
 	var ws []string
 	socket := b.dial(t, "?after="+b.at(examplePlace-1))
-	socket.message(t) // the cursor with a retry
-	ws = append(ws, socket.text(t))
+	ws = append(ws, socket.text(t), socket.text(t)) // the cursor with a retry, the event
 	socket.message(t)
 	ws = append(ws, gone.dial(t, "?after="+gone.at(examplePlace)).text(t))
 	b.Clock.Advance(stream.CursorInterval)
