@@ -57,8 +57,8 @@ workers as processes, and the entity API of the sample collection, in one
 process.
 
 The data folder has all data: a restart, even after a crash, resumes every run.
-Ctrl-C stops the machines first; their runs start over at the next start. A
-second Ctrl-C ends the process at once.
+Ctrl-C stops the machines first; their runs start over at the next start. Pods
+of a Kubernetes cluster continue. A second Ctrl-C ends the process at once.
 
 With --json the first line on standard output, once the system is ready, is an
 object with the addresses of its parts: url, s3, machines, source, bucket, data,
@@ -230,7 +230,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 // startOverTime limits the search for runs that a stop interrupts.
 const startOverTime = 2 * time.Second
 
-// logStartOver logs the runs whose machines the stop ends.
+// logStartOver logs the runs whose machines the stop ends. It does not end pods.
 func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, startOverTime)
 	defer cancel()
@@ -239,6 +239,15 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 		log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
 		return
 	}
+	pools, err := c.Pools(ctx)
+	if err != nil {
+		log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
+		return
+	}
+	onCluster := map[string]bool{}
+	for _, p := range pools.Pools {
+		onCluster[p.ID] = p.Runner == run.RunnerKubernetes
+	}
 	for _, state := range []run.State{run.ContainerCreating, run.Running} {
 		list, err := c.Tasks(ctx, client.Page{Filter: contract.RunFilter{States: []string{string(state)}}, Limit: 1000})
 		if err != nil {
@@ -246,7 +255,9 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 			return
 		}
 		for _, task := range list.Tasks {
-			log.InfoContext(ctx, "starts over at the next start", "task_id", task.TaskID, "attempt", task.Attempt)
+			if !onCluster[task.Pool] {
+				log.InfoContext(ctx, "starts over at the next start", "task_id", task.TaskID, "attempt", task.Attempt)
+			}
 		}
 	}
 }
