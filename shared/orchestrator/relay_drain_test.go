@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestChangeStaysInTheOutboxUntilItIsInItsStream(t *testing.T) {
 			}
 			first, other := s.changes("acme", 1, 90), s.changes("other", 1, 60)
 			stored := map[string]orchestrator.Change{}
-			for i, c := range append(first[:len(first):len(first)], other...) {
+			for i, c := range slices.Concat(first, other) {
 				stored[c.ID] = c
 				if err := store.SetAside(t.Context(), port.StoredChange{ID: c.ID, At: s.clock.Now(), Record: fmt.Append(nil, i)}); err != nil {
 					t.Fatal(err)

@@ -40,8 +40,8 @@ func rejoined(before, r *run.Run) bool {
 // met gets a slot and returns it in one event.
 func (w *world) noteTurns(changed []*run.Run) {
 	for _, r := range changed {
-		before, turned := w.last[r.ID], false
-		of := turnOf(r)
+		before, of := w.last[r.ID], turnOf(r)
+		var turned bool
 		switch {
 		case before == nil || before.Slot.State != run.SlotQueued:
 			turned = r.Slot.State == run.SlotHeld && (before == nil || before.Slot.State != run.SlotHeld)
