@@ -85,7 +85,7 @@ func TestOlderFolderResumes(t *testing.T) {
 				if _, id, ok := strings.Cut(want.MachineID, "/"); ok { // it was "app/id"
 					want.MachineID = id
 				}
-				want.BatchID = contract.BatchSingle // it was absent
+				want.BatchID, want.Pool = contract.BatchSingle, "default" // they were absent
 				if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
 					t.Errorf("%s: got %s, want %+v", name, got, want)
 				}
