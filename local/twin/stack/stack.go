@@ -332,7 +332,7 @@ func (s *Stack) startLoops(ctx context.Context) {
 }
 
 // maxFirings is how many jobs fire at once; their commits share the writes of the store.
-const maxFirings = 32
+const maxFirings = 128
 
 // fire commits the due firings of a job. The sweep repeats a call that fails.
 func (s *Stack) fire(ctx context.Context, ref job.Ref) {
