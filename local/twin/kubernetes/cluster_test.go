@@ -44,6 +44,12 @@ var shared struct {
 	err     error
 }
 
+// firstNodes are the nodes with which clusters begin. Their pods are programs of this host.
+var firstNodes struct {
+	sync.Mutex
+	list []*node.Node
+}
+
 // TestMain also runs as the program of pods, and as the stack of TestJobs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "program" {
@@ -55,6 +61,9 @@ func TestMain(m *testing.M) {
 		stacktest.Main(m, os.Args, os.Environ(), nil) // a stack, and the programs that it starts
 	}
 	code := m.Run()
+	for _, n := range firstNodes.list {
+		_ = n.Close() // it ends the programs of pods that tests leave
+	}
 	if c := shared.cluster; c != nil {
 		if err := c.Close(); err != nil {
 			slog.Error("cannot stop the cluster", "error", err)
@@ -95,7 +104,12 @@ func start(t *testing.T) (c *kubernetes.Cluster, admin clients.Interface, err er
 		return nil, nil, err
 	}
 	if admin, err = unlimited(c.Config); err == nil {
-		_, err = startNode(ctx, c, "node-1")
+		var first *node.Node
+		if first, err = startNode(ctx, c, "node-1"); err == nil {
+			firstNodes.Lock()
+			defer firstNodes.Unlock()
+			firstNodes.list = append(firstNodes.list, first)
+		}
 	}
 	return c, admin, err
 }

@@ -93,8 +93,9 @@ func (n *Node) Close() error {
 		p.kill()
 	}
 	n.mu.Unlock()
+	err := n.logs.Close() // the server is one of those that are waited for
 	n.ended.Wait()
-	return n.logs.Close()
+	return err
 }
 
 func (n *Node) register(ctx context.Context, port int32) error {
