@@ -230,29 +230,3 @@ func TestFallbackOfAPod(t *testing.T) {
 		t.Errorf("got %+v, want a run in the other pool", got)
 	}
 }
-
-// TestKilledStackAdoptsItsPods kills the stack while a pod runs. The next start watches
-// the same pod to its end.
-func TestKilledStackAdoptsItsPods(t *testing.T) {
-	t.Parallel()
-	c, admin := cluster(t)
-	s := serve(t, c, admin)
-	end := filepath.Join(t.TempDir(), "end")
-	s.define("adopted", shell, fmt.Sprintf("while ! [ -e %s ]; do sleep 0.05; done; exit 4", end), `, "retryConfig": {"maxRetries": 0}`)
-	task := s.run("adopted")
-	s.Running(task)
-	before := s.pod(task)
-	if _, err := s.process.End(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	s.start(t)
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.End(task); got.Attempt != 1 || got.ErrorCode != "PROGRAM_EXIT" || !strings.Contains(got.Error, "exited with code 4") {
-		t.Errorf("got %+v, want attempt 1 with the program's code", got)
-	}
-	if pod := s.pod(task); pod.UID != before.UID {
-		t.Errorf("got the pod %s, want %s, of before the kill", pod.UID, before.UID)
-	}
-}
