@@ -9,6 +9,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -173,15 +174,17 @@ func stateMessage(r run.Run, position int) string {
 		if r.Attempt.Outcome == run.OutcomeSucceeded {
 			return "the worker has finished; its output is being verified and copied"
 		}
-		if r.Leaves() {
-			return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
-		}
-		return fmt.Sprintf("attempt %d has ended and is being cleaned up", r.Attempt.Number)
+		return cmp.Or(leavesMessage(r), fmt.Sprintf("attempt %d has ended and is being cleaned up", r.Attempt.Number))
 	case run.Retrying:
-		if r.Leaves() {
-			return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
-		}
-		return fmt.Sprintf("attempt %d failed; the next one starts at %s", r.Attempt.Number, r.RetryAt.Format(time.RFC3339))
+		return cmp.Or(leavesMessage(r), fmt.Sprintf("attempt %d failed; the next one starts at %s", r.Attempt.Number, r.RetryAt.Format(time.RFC3339)))
 	}
 	return "ended"
+}
+
+// leavesMessage describes the fallback of a run; it is empty without one.
+func leavesMessage(r run.Run) string {
+	if !r.Leaves() {
+		return ""
+	}
+	return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
 }

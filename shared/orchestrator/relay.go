@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -165,7 +166,7 @@ func (s *Relay) appendAll(ctx context.Context, tenants map[string]*tenantEvents)
 	}
 	all.Wait()
 	for _, t := range tenants {
-		if t.err != nil {
+		if t.err != nil && !errors.Is(ctx.Err(), context.Canceled) { // the next start relays what a stop leaves
 			s.log.ErrorContext(ctx, "cannot append events", "tenant", t.tenant, "events", len(t.entries)-t.done, "error", t.err.Error())
 		}
 	}

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -27,5 +26,5 @@ func FreePort(ctx context.Context) (int, error) {
 		}
 		last = err
 	}
-	return 0, fmt.Errorf("cannot find a free port: %w", errors.Join(ctx.Err(), last))
+	return 0, fmt.Errorf("cannot find a free port: %w", last)
 }
