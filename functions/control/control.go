@@ -69,12 +69,8 @@ func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
 	}
-	d, err := api.PoolDefinition(body)
-	if err != nil {
-		return fmt.Errorf("cannot use the definition of the pool: %w", err)
-	}
 	ctx, who, id := request(r)
-	v, created, err := svc.Put(ctx, who, id, d, required)
+	v, created, err := svc.Put(ctx, who, id, api.PoolDefinition(body), required)
 	if err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}

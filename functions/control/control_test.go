@@ -142,6 +142,24 @@ func TestRunnerOfAPoolIsOneOfTheDeployment(t *testing.T) {
 	}
 }
 
+func TestAllProblemsOfAPoolAreReported(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	body := `{"queueLimit": -1, "runner": "fly", "settings": {"apps": ["x"], "regions": ["A"], "socket": "a"}, "fallback": [{"pool": "reports", "on": []}]}`
+	p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, body, 400)
+	var fields []string
+	for _, each := range p.Problems {
+		fields = append(fields, each.Field)
+	}
+	want := []string{"limit", "settings.socket", "queueLimit", "settings.apps.0", "settings.regions.0", "fallback.0.pool", "fallback.0.on"}
+	if !slices.Equal(fields, want) || p.Field != "limit" || !strings.Contains(p.Detail, `settings.regions.0: malformed name "A"`) {
+		t.Errorf("got %s of field %s with the problems of %v, want those of %v", p.Detail, p.Field, fields, want)
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"limit": 1, "runner": "process"}`, 422); p.Code != "RUNNER_NOT_ALLOWED" || len(p.Problems) != 1 {
+		t.Errorf("got %+v, want the code of the only problem", p)
+	}
+}
+
 func TestFallbacksOfAPoolAreStored(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -11,29 +11,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// PoolDefinition returns the definition of a pool of a request. Fault: InvalidRequest with
-// the field.
-func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition, err error) {
+// PoolDefinition returns the definition of a pool of a request, with its faults.
+func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition) {
 	if body.Limit == nil {
-		return d, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit")
+		d.Faults = append(d.Faults, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit"))
+	} else {
+		d.Limit = *body.Limit
 	}
-	d.Limit, d.QueueLimit = *body.Limit, body.QueueLimit
-	if d.Placement, err = placement(body.Runner, body.Settings); err != nil {
-		return d, err
-	}
+	d.QueueLimit = body.QueueLimit
+	var wrong []*fault.Fault
+	d.Placement, wrong = placement(body.Runner, body.Settings)
+	d.Faults = append(d.Faults, wrong...)
 	for i, f := range body.Fallback {
 		next := run.Fallback{Pool: f.Pool}
 		for _, reason := range f.On {
 			next.On = append(next.On, run.FallbackReason(reason))
 		}
 		if s := f.ThrottledSeconds; s != nil {
-			if next.ThrottledFor, err = orchestrator.ThrottledFor("fallback."+strconv.Itoa(i)+".throttledSeconds", *s); err != nil {
-				return d, err
+			var bad *fault.Fault
+			if next.ThrottledFor, bad = orchestrator.ThrottledFor("fallback."+strconv.Itoa(i)+".throttledSeconds", *s); bad != nil {
+				d.Faults = append(d.Faults, bad)
+				next.ThrottledFor = time.Second // in place of the value that has a fault
 			}
 		}
 		d.Fallbacks = append(d.Fallbacks, next)
 	}
-	return d, nil
+	return d
 }
 
 // poolFallback returns the fallbacks of a pool.
@@ -66,15 +69,14 @@ func fellBack(steps []run.DetourStep) (taken []contract.FellBack) {
 	return taken
 }
 
-// placement returns the placement of a pool. Fault: InvalidRequest for settings of another
-// runner.
-func placement(runner string, s *contract.PoolSettings) (where run.Placement, err error) {
+// placement returns the placement of a pool, with the faults of settings of another runner.
+func placement(runner string, s *contract.PoolSettings) (where run.Placement, wrong []*fault.Fault) {
 	where.Runner = runner
 	if s == nil {
 		return where, nil
 	}
 	if runner == "" {
-		return where, fault.Invalid("settings", "settings without a runner, want the field runner too")
+		return where, []*fault.Fault{fault.Invalid("settings", "settings without a runner, want the field runner too")}
 	}
 	for _, member := range []struct {
 		name, runner string
@@ -89,7 +91,7 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, er
 		{"network", run.RunnerContainer, s.Network != ""},
 	} {
 		if member.given && slices.Contains(run.Runners(), runner) && member.runner != runner {
-			return where, fault.Invalid("settings."+member.name, "a setting of the runner %s, want none with the runner %s", member.runner, runner)
+			wrong = append(wrong, fault.Invalid("settings."+member.name, "a setting of the runner %s, want none with the runner %s", member.runner, runner))
 		}
 	}
 	switch runner {
@@ -100,7 +102,7 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, er
 	case run.RunnerContainer:
 		where.Container = &run.ContainerSettings{Socket: s.Socket, Network: s.Network}
 	}
-	return where, nil
+	return where, wrong
 }
 
 // poolSettings returns the settings of a placement; nil without settings.

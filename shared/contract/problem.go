@@ -19,7 +19,7 @@ type Problem struct {
 	// Field is the invalid field in the spelling of the request
 	// ("options.maxDepth", "wait", "Idempotency-Key").
 	Field string `json:"field,omitempty"`
-	// Problems lists everything that is wrong with the definition of a job. Field is
+	// Problems lists everything that is wrong with the definition of a job or a pool. Field is
 	// that of the first one, and Detail has all.
 	Problems      []FieldProblem `json:"problems,omitempty"`
 	CorrelationID string         `json:"correlationId"`

@@ -38,6 +38,30 @@ func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	return d, p.sorted()
 }
 
+// Document is a document that Decode has read.
+type Document struct{ lines map[string]int }
+
+// LineOf returns the line number of a field, such as "settings.apps.1", or that of the
+// nearest object around it.
+func (d Document) LineOf(field string) int { return (&problems{lines: d.lines}).lineOf(field) }
+
+// Decode reads a document in JSON or YAML into the struct that v points to, with the rules
+// of Parse, and returns at most a hundred problems, by line. Members of embedded structs
+// are its own.
+func Decode(document []byte, v any) (Document, []Problem) {
+	p := &problems{lines: map[string]int{}, unread: map[string]bool{}, written: map[string]string{}}
+	if len(document) > limit.JobDocument {
+		return Document{}, []Problem{{Line: 1, Problem: fmt.Sprintf("document of %d bytes, want at most %d", len(document), limit.JobDocument)}}
+	}
+	root, problem := readTree(document)
+	if problem != nil {
+		return Document{}, []Problem{*problem}
+	}
+	p.lines[""] = root.line
+	p.decode(root, reflect.ValueOf(v).Elem(), "")
+	return Document{p.lines}, p.sorted()
+}
+
 // mismatch records a field whose value has the wrong type.
 func (p *problems) mismatch(n node, path, want string) {
 	got := string(n.kind)
@@ -142,8 +166,11 @@ func (p *problems) object(n node, to reflect.Value, path string) {
 			return
 		}
 		names := make([]string, 0, to.NumField())
-		for field := range to.Type().Fields() {
+		for _, field := range reflect.VisibleFields(to.Type()) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "" {
+				continue // an embedded struct
+			}
 			if name == m.name {
 				p.decode(m.value, to.FieldByIndex(field.Index), at)
 				return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -25,6 +26,9 @@ type Config struct {
 	// CheckPodSpec returns what is wrong with the pod specification of a job for the
 	// cluster; nil allows every one.
 	CheckPodSpec func(document json.RawMessage) error
+	// CheckPodDefaults does the same for the pod specification of a pool, with the field of
+	// each fault; nil allows every one.
+	CheckPodDefaults func(document json.RawMessage) []*fault.Fault
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.
 	MaxEvents int

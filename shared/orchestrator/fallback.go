@@ -38,47 +38,56 @@ func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallba
 	return open
 }
 
-// checkFallbacks returns the fault of the fallbacks of a pool. A pool cannot lead back to
+// checkFallbacks returns the faults of the fallbacks of a pool. A pool cannot lead back to
 // itself.
-func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) error {
-	if f := run.CheckFallbacks(id, fallbacks); f != nil {
-		return f
+func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
+	if found = run.CheckFallbacks(id, fallbacks); len(found) > 0 {
+		return found, nil
 	}
 	for i, f := range fallbacks {
-		refused := func(format string, args ...any) error {
-			f := fault.New(fault.Unprocessable, format, args...)
-			f.Field = "fallback." + strconv.Itoa(i) + ".pool"
-			return f
+		problem, err := s.checkFallback(ctx, tenant, id, f)
+		if err != nil {
+			return nil, err
 		}
-		seen := map[string]bool{}
-		for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
-			if seen[open[0]] {
-				continue
-			}
-			seen[open[0]] = true
-			next, err := s.pools.read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
-			switch {
-			case errors.Is(err, port.ErrNotFound) && open[0] == f.Pool:
-				return refused("unknown pool %q, want a pool of GET /v1/pools", limit.Cut(f.Pool, limit.FileName))
-			case errors.Is(err, port.ErrNotFound):
-				continue
-			case err != nil:
-				return err
-			}
-			for _, further := range next.Fallbacks {
-				if further.Pool == id {
-					return refused("pool %s leads back to %s by pool %s, want no cycle", f.Pool, id, next.ID)
-				}
-				open = append(open, further.Pool)
-			}
+		if problem != nil {
+			problem.Field = "fallback." + strconv.Itoa(i) + ".pool"
+			found = append(found, problem)
 		}
 	}
-	return nil
+	return found, nil
 }
 
-// ThrottledFor returns the duration of a number of seconds in a request. Fault:
+// checkFallback returns the fault of a fallback whose pool does not exist or leads back;
+// nil for another.
+func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
+	seen := map[string]bool{}
+	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
+		if seen[open[0]] {
+			continue
+		}
+		seen[open[0]] = true
+		next, err := s.pools.read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
+		switch {
+		case errors.Is(err, port.ErrNotFound) && open[0] == f.Pool:
+			return fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", limit.Cut(f.Pool, limit.FileName)), nil
+		case errors.Is(err, port.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, further := range next.Fallbacks {
+			if further.Pool == id {
+				return fault.New(fault.Unprocessable, "pool %s leads back to %s by pool %s, want no cycle", f.Pool, id, next.ID), nil
+			}
+			open = append(open, further.Pool)
+		}
+	}
+	return nil, nil //nolint:nilnil // no fault and no error
+}
+
+// ThrottledFor returns the duration of a number of seconds in a request, or the fault
 // InvalidRequest with the field.
-func ThrottledFor(field string, seconds int) (time.Duration, error) {
+func ThrottledFor(field string, seconds int) (time.Duration, *fault.Fault) {
 	if seconds < 1 || seconds > int(run.MaxThrottledFor/time.Second) {
 		return 0, fault.Invalid(field, "%d is out of range, want 1 to %d", seconds, run.MaxThrottledFor/time.Second)
 	}

@@ -42,7 +42,7 @@ func NewJobs(definitions *Definitions, firing *Firing, document func(j job.Job) 
 	return &Jobs{definitions, firing, document}
 }
 
-// DefinitionProblems are what is wrong with the definition of a job. The fault that it
+// DefinitionProblems are what is wrong with the definition of a job or a pool. The fault that it
 // wraps is InvalidRequest, or Unprocessable if every field is well-formed.
 type DefinitionProblems struct {
 	Problems []job.Problem

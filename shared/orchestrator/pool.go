@@ -2,13 +2,16 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -17,13 +20,14 @@ import (
 // Pools serves operators who read and change pools.
 type Pools struct {
 	*Lifecycle
-	document func(p run.Pool) ([]byte, error)
-	offer    run.RunnerOffer
+	document         func(p run.Pool) ([]byte, error)
+	offer            run.RunnerOffer
+	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
 
 // NewPools returns Pools. document is Documents.Pool.
 func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
-	return &Pools{life, document, config.Runners}
+	return &Pools{life, document, config.Runners, config.CheckPodDefaults}
 }
 
 // PoolDefinition is what an operator sets of a pool.
@@ -33,6 +37,9 @@ type PoolDefinition struct {
 	QueueLimit *int
 	Placement  run.Placement
 	Fallbacks  []run.Fallback
+	// Faults are those of the request that the other fields do not show, each with its
+	// field.
+	Faults []*fault.Fault
 }
 
 // PoolView is a pool with its use.
@@ -56,8 +63,8 @@ func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 
 // Put creates a pool or changes its definition, and starts queued runs within the new
 // limits. A new placement applies to machines that are created from then on. created is
-// false for the default pool, which always exists. Faults: those of run.Placement.Check,
-// InvalidRequest with the field, PreconditionFailed.
+// false for the default pool, which always exists. Faults: InvalidRequest with the field,
+// DefinitionProblems with all that is wrong with the definition, PreconditionFailed.
 func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required Precondition) (v PoolView, created bool, err error) {
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
@@ -66,17 +73,12 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if d.QueueLimit != nil {
 		queueLimit = *d.QueueLimit
 	}
-	if d.Limit < 0 || d.Limit > limit.PoolSlots {
-		return v, false, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots)
-	}
-	if queueLimit < 0 || queueLimit > limit.PoolQueue {
-		return v, false, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue)
-	}
-	if f := d.Placement.Check(s.offer); f != nil {
-		return v, false, f
-	}
-	if err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks); err != nil {
+	wrong, err := s.check(ctx, who.Tenant, id, d, queueLimit)
+	if err != nil {
 		return v, false, err
+	}
+	if len(wrong) > 0 {
+		return v, false, problemsOf(wrong)
 	}
 	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
 		p := run.Pool{Tenant: who.Tenant, ID: id}
@@ -92,6 +94,37 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	s.fillAll(ctx, p)
 	v, err = s.view(ctx, p)
 	return v, created, err
+}
+
+// check returns what is wrong with the definition of a pool.
+func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, queueLimit int) ([]*fault.Fault, error) {
+	found := slices.Clone(d.Faults)
+	if d.Limit < 0 || d.Limit > limit.PoolSlots {
+		found = append(found, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots))
+	}
+	if queueLimit < 0 || queueLimit > limit.PoolQueue {
+		found = append(found, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue))
+	}
+	where := d.Placement.Check(s.offer)
+	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.checkPodDefaults != nil {
+		where = s.checkPodDefaults(k.PodDefaults)
+	}
+	fallbacks, err := s.checkFallbacks(ctx, tenant, id, d.Fallbacks)
+	return slices.Concat(found, where, fallbacks), err
+}
+
+// problemsOf returns the problems of a definition; a single one has the code of its fault.
+func problemsOf(faults []*fault.Fault) *DefinitionProblems {
+	problems := make([]job.Problem, len(faults))
+	for i, f := range faults {
+		problems[i] = job.Problem{
+			Field: f.Field, Problem: strings.TrimPrefix(f.Message, f.Field+": "), Unprocessable: f.Code != fault.InvalidRequest,
+		}
+	}
+	if len(faults) == 1 {
+		return &DefinitionProblems{problems, faults[0]}
+	}
+	return newDefinitionProblems(problems)
 }
 
 // Drain stops the admission of the pool: its runs stay in the queue and new ones join it.

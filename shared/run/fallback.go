@@ -244,32 +244,34 @@ func (d *draft) withDetour(f *fault.Fault) *fault.Fault {
 	return &longer
 }
 
-// CheckFallbacks returns the fault, with the field, of fallbacks that the pool cannot
-// have; nil for valid ones.
-func CheckFallbacks(pool string, fallbacks []Fallback) *fault.Fault {
+// CheckFallbacks returns the faults, each with the field, of fallbacks that the pool
+// cannot have.
+func CheckFallbacks(pool string, fallbacks []Fallback) (found []*fault.Fault) {
 	if len(fallbacks) > MaxFallbacks {
-		return fault.Invalid("fallback", "%d entries, want at most %d", len(fallbacks), MaxFallbacks)
+		return []*fault.Fault{fault.Invalid("fallback", "%d entries, want at most %d", len(fallbacks), MaxFallbacks)}
 	}
+	bad := func(field, format string, args ...any) { found = append(found, fault.Invalid(field, format, args...)) }
 	for i, f := range fallbacks {
 		at := "fallback." + strconv.Itoa(i) + "."
 		switch {
 		case !limit.ValidName(f.Pool):
-			return fault.Invalid(at+"pool", "malformed pool %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(f.Pool, limit.FileName))
+			bad(at+"pool", "malformed pool %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(f.Pool, limit.FileName))
 		case f.Pool == pool:
-			return fault.Invalid(at+"pool", "the pool %q itself, want another pool", pool)
+			bad(at+"pool", "the pool %q itself, want another pool", pool)
 		case slices.ContainsFunc(fallbacks[:i], func(other Fallback) bool { return other.Pool == f.Pool }):
-			return fault.Invalid(at+"pool", "repeated pool %q, want each once", f.Pool)
-		case len(f.On) == 0:
-			return fault.Invalid(at+"on", "missing reasons, want capacity, image or throttled")
+			bad(at+"pool", "repeated pool %q, want each once", f.Pool)
+		}
+		if len(f.On) == 0 {
+			bad(at+"on", "missing reasons, want capacity, image or throttled")
 		}
 		for j, reason := range f.On {
 			if !slices.Contains(FallbackReasons(), reason) || slices.Contains(f.On[:j], reason) {
-				return fault.Invalid(at+"on."+strconv.Itoa(j), "unknown or repeated reason %q, want capacity, image or throttled", limit.Cut(string(reason), limit.FileName))
+				bad(at+"on."+strconv.Itoa(j), "unknown or repeated reason %q, want capacity, image or throttled", limit.Cut(string(reason), limit.FileName))
 			}
 		}
 		if slices.Contains(f.On, FallbackThrottled) != (f.ThrottledFor > 0) {
-			return fault.Invalid(at+"throttledSeconds", "throttledSeconds belongs to the reason throttled, want both or neither")
+			bad(at+"throttledSeconds", "throttledSeconds belongs to the reason throttled, want both or neither")
 		}
 	}
-	return nil
+	return found
 }

@@ -98,96 +98,98 @@ var (
 	networkName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 )
 
-// Check returns the fault of a placement that a pool of the deployment cannot have: with
-// the field, InvalidRequest for a malformed value, RunnerNotAllowed for a runner that the
-// deployment does not offer, and Unprocessable for settings that it does not offer. It
-// returns nil for a valid placement.
-func (p Placement) Check(o RunnerOffer) *fault.Fault {
+// Check returns the faults of a placement that a pool of the deployment cannot have, each
+// with the field: InvalidRequest for a malformed value, RunnerNotAllowed for a runner that
+// the deployment does not offer, and Unprocessable for settings that it does not offer.
+func (p Placement) Check(o RunnerOffer) []*fault.Fault {
 	if p.Runner == "" {
 		return nil
 	}
 	if !slices.Contains(Runners(), p.Runner) {
-		return fault.Invalid("runner", "unknown runner %q, want %s", limit.Cut(p.Runner, limit.FileName), strings.Join(Runners(), " or "))
+		return []*fault.Fault{fault.Invalid("runner", "unknown runner %q, want %s", limit.Cut(p.Runner, limit.FileName), strings.Join(Runners(), " or "))}
 	}
 	if !slices.Contains(o.Runners, p.Runner) {
 		f := fault.New(fault.RunnerNotAllowed, "the deployment has no runner %s, want %s", p.Runner, listed(o.Runners, "no runner"))
 		f.Field = "runner"
-		return f
+		return []*fault.Fault{f}
+	}
+	var found []*fault.Fault
+	add := func(faults ...*fault.Fault) {
+		found = append(found, slices.DeleteFunc(faults, func(f *fault.Fault) bool { return f == nil })...)
 	}
 	switch {
 	case p.Fly != nil:
-		return p.Fly.check(o)
+		add(p.Fly.check(o)...)
 	case p.Kubernetes != nil:
-		return p.Kubernetes.check(o)
+		add(p.Kubernetes.check(o)...)
 	case p.Container != nil:
-		return p.Container.check(o)
+		add(p.Container.check(o)...)
 	}
-	return nil
+	return found
 }
 
-func (s FlySettings) check(o RunnerOffer) *fault.Fault {
-	if f := checkNames("settings.apps", s.Apps, maxApps, appName, "1 to 63 letters, digits, _ and -"); f != nil {
-		return f
-	}
-	if f := checkNames("settings.regions", s.Regions, maxRegions, regionName, "1 to 32 lower-case letters, digits and hyphens"); f != nil {
-		return f
-	}
-	for i, app := range s.Apps {
-		if f := offered("settings.apps."+strconv.Itoa(i), "app", app, o.FlyApps); f != nil {
-			return f
+// check returns a fault, or nil, for each setting.
+func (s FlySettings) check(o RunnerOffer) []*fault.Fault {
+	found := checkNames("settings.apps", s.Apps, maxApps, appName, "1 to 63 letters, digits, _ and -")
+	if len(found) == 0 {
+		for i, app := range s.Apps {
+			found = append(found, offered("settings.apps."+strconv.Itoa(i), "app", app, o.FlyApps))
 		}
 	}
-	return nil
+	return append(found, checkNames("settings.regions", s.Regions, maxRegions, regionName, "1 to 32 lower-case letters, digits and hyphens")...)
 }
 
-func (s KubernetesSettings) check(o RunnerOffer) *fault.Fault {
+func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
+	var cluster, namespace, pod *fault.Fault
+	if s.Cluster != "" {
+		cluster = offered("settings.cluster", "cluster", s.Cluster, o.Clusters)
+	}
 	if s.Namespace != "" && !namespaceName.MatchString(s.Namespace) {
-		return fault.Invalid("settings.namespace", "malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens, the first and the last no hyphen",
+		namespace = fault.Invalid("settings.namespace", "malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens, the first and the last no hyphen",
 			limit.Cut(s.Namespace, limit.FileName))
 	}
-	if len(s.PodDefaults) > maxPodDefaults {
-		return fault.Invalid("settings.podDefaults", "%d bytes, want at most %d", len(s.PodDefaults), maxPodDefaults)
+	switch {
+	case len(s.PodDefaults) > maxPodDefaults:
+		pod = fault.Invalid("settings.podDefaults", "%d bytes, want at most %d", len(s.PodDefaults), maxPodDefaults)
+	case s.PodDefaults != nil && (!json.Valid(s.PodDefaults) || bytes.TrimSpace(s.PodDefaults)[0] != '{'):
+		pod = fault.Invalid("settings.podDefaults", "malformed pod specification, want a JSON object")
 	}
-	if s.PodDefaults != nil && (!json.Valid(s.PodDefaults) || bytes.TrimSpace(s.PodDefaults)[0] != '{') {
-		return fault.Invalid("settings.podDefaults", "malformed pod specification, want a JSON object")
-	}
-	if s.Cluster == "" {
-		return nil
-	}
-	return offered("settings.cluster", "cluster", s.Cluster, o.Clusters)
+	return []*fault.Fault{cluster, namespace, pod}
 }
 
-func (s ContainerSettings) check(o RunnerOffer) *fault.Fault {
+func (s ContainerSettings) check(o RunnerOffer) []*fault.Fault {
+	var network, socket *fault.Fault
 	if s.Network != "" && !networkName.MatchString(s.Network) {
-		return fault.Invalid("settings.network", "malformed network %q, want 1 to 128 letters, digits, '_', '.' and '-'", limit.Cut(s.Network, limit.FileName))
+		network = fault.Invalid("settings.network", "malformed network %q, want 1 to 128 letters, digits, '_', '.' and '-'", limit.Cut(s.Network, limit.FileName))
 	}
-	if s.Socket == "" {
-		return nil
+	switch {
+	case s.Socket == "":
+	case !path.IsAbs(s.Socket) || path.Clean(s.Socket) != s.Socket || !limit.Printable(s.Socket):
+		socket = fault.Invalid("settings.socket", "malformed socket %q, want an absolute path", limit.Cut(s.Socket, limit.FileName))
+	default:
+		socket = offered("settings.socket", "socket", s.Socket, o.Sockets)
 	}
-	if !path.IsAbs(s.Socket) || path.Clean(s.Socket) != s.Socket || !limit.Printable(s.Socket) {
-		return fault.Invalid("settings.socket", "malformed socket %q, want an absolute path", limit.Cut(s.Socket, limit.FileName))
-	}
-	return offered("settings.socket", "socket", s.Socket, o.Sockets)
+	return []*fault.Fault{socket, network}
 }
 
-// checkNames returns the fault of a list of names without repetitions.
-func checkNames(field string, names []string, most int, form *regexp.Regexp, want string) *fault.Fault {
+// checkNames returns the faults of a list of names without repetitions.
+func checkNames(field string, names []string, most int, form *regexp.Regexp, want string) (found []*fault.Fault) {
 	if len(names) > most {
-		return fault.Invalid(field, "%d entries, want at most %d", len(names), most)
+		return []*fault.Fault{fault.Invalid(field, "%d entries, want at most %d", len(names), most)}
 	}
 	for i, name := range names {
 		at := field + "." + strconv.Itoa(i)
-		if !form.MatchString(name) {
-			return fault.Invalid(at, "malformed name %q, want %s", limit.Cut(name, limit.FileName), want)
-		}
-		if slices.Contains(names[:i], name) {
-			return fault.Invalid(at, "repeated name %q, want each once", name)
+		switch {
+		case !form.MatchString(name):
+			found = append(found, fault.Invalid(at, "malformed name %q, want %s", limit.Cut(name, limit.FileName), want))
+		case slices.Contains(names[:i], name):
+			found = append(found, fault.Invalid(at, "repeated name %q, want each once", name))
 		}
 	}
-	return nil
+	return found
 }
 
-// offered returns the fault of a value that the deployment does not offer.
+// offered returns the fault of a value that the deployment does not offer; nil for another.
 func offered(field, what, value string, values []string) *fault.Fault {
 	if slices.Contains(values, value) {
 		return nil

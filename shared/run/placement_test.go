@@ -28,7 +28,7 @@ func TestPlacementsOfADeployment(t *testing.T) {
 		kubernetes(run.KubernetesSettings{Cluster: "east", Namespace: "jobs", PodDefaults: json.RawMessage(` {"a": 1}`)}),
 		container(run.ContainerSettings{Socket: "/run/podman.sock", Network: "sortie_net"}),
 	} {
-		if f := valid.Check(offer); f != nil {
+		if f := valid.Check(offer); len(f) != 0 {
 			t.Errorf("%+v: got %v, want no fault", valid, f)
 		}
 	}
@@ -54,13 +54,19 @@ func TestPlacementsOfADeployment(t *testing.T) {
 		"unknown socket":        {container(run.ContainerSettings{Socket: "/run/docker.sock"}), fault.Unprocessable, "settings.socket"},
 		"malformed network":     {container(run.ContainerSettings{Network: "container:a"}), fault.InvalidRequest, "settings.network"},
 	} {
-		if f := row.where.Check(offer); f == nil || f.Code != row.code || f.Field != row.field {
+		if f := row.where.Check(offer); len(f) != 1 || f[0].Code != row.code || f[0].Field != row.field {
 			t.Errorf("%s: got %v, want %s of %s", name, f, row.code, row.field)
 		}
 	}
+	if f := fly(run.FlySettings{Apps: []string{"app-c", "app-a", "app-d"}, Regions: []string{"A"}}).Check(offer); len(f) != 3 {
+		t.Errorf("got %v, want the faults of two apps and a region", f)
+	}
+	if f := container(run.ContainerSettings{Socket: "a", Network: "container:a"}).Check(offer); len(f) != 2 {
+		t.Errorf("got %v, want the faults of both settings", f)
+	}
 	few := run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes}}
 	f := run.Placement{Runner: run.RunnerProcess}.Check(few)
-	if f == nil || f.Code != fault.RunnerNotAllowed || f.Field != "runner" || !strings.Contains(f.Message, "want fly or kubernetes") {
+	if len(f) != 1 || f[0].Code != fault.RunnerNotAllowed || f[0].Field != "runner" || !strings.Contains(f[0].Message, "want fly or kubernetes") {
 		t.Errorf("got %v, want RunnerNotAllowed with the runners", f)
 	}
 	if got := few.Default(); got != run.RunnerFly {

@@ -1,19 +1,17 @@
 package command
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
 )
 
 // poolDocument is a definition of a pool with the pool's id.
@@ -46,73 +44,74 @@ machines that are created from then on. The command is idempotent.`,
 		if err != nil {
 			return err
 		}
-		document, err := readPool(text)
+		f, err := readPool(file, text)
 		if err != nil {
-			return wrong("%s: %v", file, err)
+			return err
 		}
 		server, err := a.client()
 		if err != nil {
 			return err
 		}
-		stored, err := storedPool(ctx, server, document.ID)
+		stored, err := storedPool(ctx, server, f.document.ID)
 		if err != nil {
 			return err
 		}
-		p, err := server.PutPool(ctx, document.ID, document.PoolDefinition, stored.Tag)
+		p, err := server.PutPool(ctx, f.document.ID, f.document.PoolDefinition, stored.Tag)
 		if err != nil {
-			return err
+			return f.explained(err)
 		}
 		return a.applied(p, stored)
 	})
 	return c
 }
 
+// poolFile is a definition of a pool that was read from a file.
+type poolFile struct {
+	name     string
+	lines    job.Document
+	document poolDocument
+}
+
 // readPool reads the document of a pool. Members that the server knows and this version
 // does not are errors.
-func readPool(text []byte) (document poolDocument, err error) {
-	converted, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return document, fmt.Errorf("malformed YAML: %w", err)
+func readPool(name string, text []byte) (poolFile, error) {
+	f := poolFile{name: name}
+	var problems []job.Problem
+	f.lines, problems = job.Decode(text, &f.document)
+	missing := func(is bool, field, want string) {
+		if is && !slices.ContainsFunc(problems, func(p job.Problem) bool { return p.Field == field || p.Field == "" }) {
+			problems = append(problems, job.Problem{Field: field, Line: f.lines.LineOf(""), Problem: "missing " + field + ", want " + want})
+		}
 	}
-	strict := json.NewDecoder(bytes.NewReader(converted))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&document); err != nil {
-		return document, malformedPool(err)
+	missing(f.document.ID == "", "id", "the name of the pool")
+	missing(f.document.Limit == nil, "limit", "the number of slots, or 0 for no limit")
+	if len(problems) > 0 {
+		return f, f.wrong(problems)
 	}
-	if document.ID == "" {
-		return document, errors.New("missing id, want the name of the pool")
-	}
-	if document.Limit == nil {
-		return document, errors.New("missing limit, want the number of slots, or 0 for no limit")
-	}
-	return document, nil
+	return f, nil
 }
 
-// malformedPool names the field that a document has wrong.
-func malformedPool(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := strings.TrimPrefix(wrong.Field, "PoolDefinition.")
-		return fmt.Errorf("%s: got %s, want a value of type %s", field, wrong.Value, kindOf(wrong.Type))
+// wrong describes problems of the file, each on a line in the form of a compiler.
+func (f poolFile) wrong(problems []job.Problem) error {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = jobFile{name: f.name}.at(p.Line, p.Field, p.Problem)
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s, want those of \"sortie pools show ID --json\"", name)
-	}
-	return fmt.Errorf("malformed definition of a pool: %w", err)
+	return wrong("%s", strings.Join(lines, "\n"))
 }
 
-// kindOf is the JSON type of a Go type.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the others are no members of a pool
-	case reflect.String:
-		return "string"
-	case reflect.Slice:
-		return "array"
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Bool:
-		return "boolean"
+// explained adds the name and the lines of the file to the problems that the server found.
+func (f poolFile) explained(err error) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok || len(p.Problems) == 0 {
+		return err
 	}
-	return "number"
+	problems := make([]job.Problem, len(p.Problems))
+	for i, each := range p.Problems {
+		problems[i] = job.Problem{Field: each.Field, Line: f.lines.LineOf(each.Field), Problem: each.Problem}
+	}
+	slices.SortStableFunc(problems, func(a, b job.Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return f.wrong(problems)
 }
 
 // applied prints a pool and what has changed.

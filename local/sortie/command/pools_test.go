@@ -26,15 +26,24 @@ func TestPoolFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
 	for text, want := range map[string]string{
-		"limit: 1":           "missing id",
-		"{id: a, limits: 1}": `unknown field "limits"`,
-		"{id: a, limit: 1, settings: {socket: 1}}": "settings.socket: got number, want a value of type string",
-		"{id: a, limit: [1]}":                      "limit: got array, want a value of type number",
-		"id: [":                                    "malformed YAML",
-		"{id: a}":                                  "missing limit",
-		"{id: a, limit: 1, runner: moon}":          `unknown runner "moon"`,
+		"queueLimit: 1":                            "-:1: id: missing id, want the name of the pool\n  -:1: limit: missing limit, want the number of slots, or 0 for no limit\n",
+		"id: 5\nlimit: 1":                          `-:1: id: 5, want a string, such as "5"`,
+		"{id: a, limits: 1}":                       "-:1: limits: unknown field, want one of id, runner, settings, fallback, limit",
+		"{id: a, limit: 1, settings: {socket: 1}}": `-:1: settings.socket: 1, want a string, such as "1"`,
+		"{id: a, limit: [1]}":                      "-:1: limit: a list, want an integer",
+		"id: [":                                    "-:1: ",
+		"id: a":                                    "-:1: limit: missing limit",
+		"[a]":                                      "-:1: a list, want an object",
+		"id: a\nlimit: 1\nrunner: moon":            `-:3: runner: unknown runner "moon"`,
 		"{id: a, limit: 1, runner: process}":       "the deployment has no runner process, want fly",
 		"{id: a, limit: 1, runner: fly, settings: {apps: [x]}}": `the app "x"`,
+		"id: a\nlimits: 1\nqueueLimit: x\n": "-:2: limits: unknown field, want one of id, runner, settings, fallback, limit, queueLimit\n" +
+			`  -:3: queueLimit: "x", want an integer`,
+		"id: a\nlimit: -1\nrunner: fly\nsettings:\n  apps: [app-a, x]\n  regions:\n  - fra\n  - B\nfallback:\n- pool: moon\n  on: [exit]": "" +
+			"-:2: limit: -1 is out of range, want 0 (no limit) to 100000\n" +
+			"  -:5: settings.apps.1: the deployment does not offer the app \"x\", want app-a or app-b\n" +
+			"  -:8: settings.regions.1: malformed name \"B\", want 1 to 32 lower-case letters, digits and hyphens\n" +
+			"  -:11: fallback.0.on.0: unknown or repeated reason \"exit\", want capacity, image or throttled\n",
 	} {
 		got := sortie(t, map[string]string{"SORTIE_URL": stage.URL}, text, "pools", "apply", "-f", "-")
 		if got.code != 2 || !strings.Contains(got.stderr, want) {

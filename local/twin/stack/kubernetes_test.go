@@ -27,6 +27,7 @@ func TestClusterThatDoesNotAnswer(t *testing.T) {
 	}{
 		{"/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"cluster": "west"}}`, http.StatusUnprocessableEntity, "want east"},
 		{"/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"cluster": "east", "namespace": "sortie"}}`, http.StatusCreated, "kubernetes"},
+		{"/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"podDefaults": {"hostNetwork": true}}}`, http.StatusUnprocessableEntity, `"field":"settings.podDefaults.hostNetwork"`},
 		{"/v1/jobs/a", job + `{"hostNetwork": true}}`, http.StatusUnprocessableEntity, "podSpec.hostNetwork: not allowed"},
 		{"/v1/jobs/a", job + `{"nodeSelectors": {}}}`, http.StatusUnprocessableEntity, `unknown field \"nodeSelectors\"`},
 		{"/v1/jobs/a", job + `{"nodeSelector": {"disk": "fast"}}}`, http.StatusCreated, "nodeSelector"},

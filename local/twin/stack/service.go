@@ -157,7 +157,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.ExecImages = true
-	config.Runners, config.CheckPodSpec = s.offer(), kubernetes.CheckPodSpec
+	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -46,28 +47,72 @@ func CheckPodSpec(document json.RawMessage) error {
 		return err
 	}
 	var problems []error
-	refuse := func(is bool, field, why string) {
+	for _, p := range slices.Concat(reaching(spec), chosen(spec)) {
+		problems = append(problems, fmt.Errorf("podSpec.%s: %s", p.field, p.why))
+	}
+	return errors.Join(problems...)
+}
+
+// CheckPodDefaults returns the faults of the pod specification of a pool, each with the
+// field's path. It can have what the operator of a pool chooses, and nothing that reaches
+// the node.
+func CheckPodDefaults(document json.RawMessage) (found []*fault.Fault) {
+	const at = "settings.podDefaults"
+	unprocessable := func(field, why string) {
+		f := fault.New(fault.Unprocessable, "%s: %s", field, why)
+		f.Field = field
+		found = append(found, f)
+	}
+	spec, err := parsePod(at, document)
+	if err != nil {
+		unprocessable(at, strings.TrimPrefix(err.Error(), at+": "))
+		return found
+	}
+	for _, p := range reaching(spec) {
+		unprocessable(at+"."+p.field, p.why)
+	}
+	return found
+}
+
+// problem is a field of a pod specification that is not allowed.
+type problem struct{ field, why string }
+
+// reaching returns the fields with which a pod reaches its node.
+func reaching(spec corev1.PodSpec) (found []problem) {
+	refuse := func(is bool, field string) {
 		if is {
-			problems = append(problems, fmt.Errorf("podSpec.%s: %s", field, why))
+			found = append(found, problem{field, "not allowed, it reaches the node"})
 		}
 	}
-	const host, operator = "not allowed, it reaches the node", "not allowed, the operator of the pool chooses it"
-	refuse(spec.HostNetwork, "hostNetwork", host)
-	refuse(spec.HostPID, "hostPID", host)
-	refuse(spec.HostIPC, "hostIPC", host)
+	refuse(spec.HostNetwork, "hostNetwork")
+	refuse(spec.HostPID, "hostPID")
+	refuse(spec.HostIPC, "hostIPC")
+	for _, v := range spec.Volumes {
+		refuse(v.HostPath != nil, "volumes."+v.Name+".hostPath")
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		refuse(c.SecurityContext != nil && is(c.SecurityContext.Privileged), "containers."+c.Name+".securityContext.privileged")
+	}
+	return found
+}
+
+// chosen returns the fields that jobs cannot set.
+func chosen(spec corev1.PodSpec) (found []problem) {
+	refuse := func(is bool, field, why string) {
+		if is {
+			found = append(found, problem{field, why})
+		}
+	}
+	const operator = "not allowed, the operator of the pool chooses it"
 	refuse(spec.NodeName != "", "nodeName", "not allowed, want a nodeSelector or an affinity")
 	refuse(spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "", "serviceAccountName", operator)
 	refuse(len(spec.EphemeralContainers) > 0, "ephemeralContainers", "not allowed in a job")
 	for _, v := range spec.Volumes {
-		refuse(v.HostPath != nil, "volumes."+v.Name+".hostPath", host)
 		refuse(v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
 			return s.ServiceAccountToken != nil
 		}), "volumes."+v.Name+".projected.serviceAccountToken", operator)
 	}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		refuse(c.SecurityContext != nil && is(c.SecurityContext.Privileged), "containers."+c.Name+".securityContext.privileged", host)
-	}
-	return errors.Join(problems...)
+	return found
 }
 
 // overlay lays the pod specification of a later layer on that of an earlier one, as

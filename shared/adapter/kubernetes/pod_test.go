@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -179,5 +181,30 @@ func TestLabelsAreValid(t *testing.T) {
 	}
 	if label("a:b") == label("a-b") || label("a:b") == label("a/b") {
 		t.Error("got the same label for different values")
+	}
+}
+
+func TestPoolChoosesWhatDoesNotReachTheNode(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string][]string{
+		`{"serviceAccountName": "reports", "nodeSelector": {"disk": "ssd"}, "containers": [{"name": "a"}]}`: nil,
+		`{"nodeSelektor": {}}`:                   {"settings.podDefaults"},
+		`{"containers": [{}, {}]}`:               {"settings.podDefaults"},
+		`{"terminationGracePeriodSeconds": "1"}`: {"settings.podDefaults"},
+		`{"hostNetwork": true, "hostPID": true, "volumes": [{"name": "v", "hostPath": {"path": "/"}}], "containers": [{"name": "a", "securityContext": {"privileged": true}}]}`: {
+			"settings.podDefaults.hostNetwork", "settings.podDefaults.hostPID", "settings.podDefaults.volumes.v.hostPath",
+			"settings.podDefaults.containers.worker.securityContext.privileged",
+		},
+	} {
+		var got []string
+		for _, f := range CheckPodDefaults(json.RawMessage(document)) {
+			got = append(got, f.Field)
+			if f.Code != fault.Unprocessable || !strings.HasPrefix(f.Message, f.Field+": ") {
+				t.Errorf("%s: got %v, want Unprocessable with the field", document, f)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got faults of %v, want %v", document, got, want)
+		}
 	}
 }
