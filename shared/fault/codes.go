@@ -53,6 +53,10 @@ const (
 	CancelTimeout Code = "CANCEL_TIMEOUT"
 	// ExecutionLost: the run's execution ended twice before the run did.
 	ExecutionLost Code = "EXECUTION_LOST"
+	// DecodeTimeout: the engine did not generate in time.
+	DecodeTimeout Code = "DECODE_TIMEOUT"
+	// WorkerReset: an engine's answer ended without its final event.
+	WorkerReset Code = "WORKER_RESET"
 )
 
 // Failures of a request.
@@ -106,6 +110,14 @@ const (
 	Unprocessable Code = "UNPROCESSABLE"
 	// TooLarge: the body is over the limit.
 	TooLarge Code = "TOO_LARGE"
+	// InvalidParams: the engine cannot do what the parameters of an inference task ask for.
+	InvalidParams Code = "INVALID_PARAMS"
+	// ModelUnknown: neither the catalog nor the engine has the model.
+	ModelUnknown Code = "MODEL_UNKNOWN"
+	// PoolUnavailable: no replica of the pool serves the model now.
+	PoolUnavailable Code = "POOL_UNAVAILABLE"
+	// ReplicaExhausted: every replica of the pool is busy.
+	ReplicaExhausted Code = "REPLICA_EXHAUSTED"
 	// AdmissionReject: the queue is full.
 	AdmissionReject Code = "ADMISSION_REJECT"
 	// Throttled: too many requests, here or at a platform.
@@ -149,6 +161,8 @@ var kinds = map[Code]kind{
 	Cancelled:        {CategoryCancel, BlameClient, false},
 	CancelTimeout:    {CategoryCancel, BlameWorker, false},
 	ExecutionLost:    {Infrastructure, BlameSortie, false},
+	DecodeTimeout:    {Timeout, BlameWorker, true},
+	WorkerReset:      {Infrastructure, BlameWorker, true},
 
 	InvalidRequest:      {"", BlameClient, false},
 	Unauthenticated:     {"", BlameClient, false},
@@ -174,6 +188,10 @@ var kinds = map[Code]kind{
 	PreconditionFailed:  {"", BlameClient, false},
 	Unprocessable:       {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
+	InvalidParams:       {"", BlameClient, false},
+	ModelUnknown:        {"", BlameClient, false},
+	PoolUnavailable:     {Infrastructure, BlamePlatform, true},
+	ReplicaExhausted:    {Infrastructure, BlamePlatform, true},
 	AdmissionReject:     {Infrastructure, BlamePlatform, true},
 	Throttled:           {Infrastructure, BlamePlatform, true},
 	Unavailable:         {Infrastructure, BlamePlatform, true},

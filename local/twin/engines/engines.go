@@ -1,0 +1,153 @@
+// Package engines serves the HTTP protocols of inference servers without a model: those of
+// llama-server, vLLM, TGI and Triton, with the paths, events, errors and ways to fail that
+// were observed on the real servers (TGI's: read in its router's source). The answers are
+// those of a mock engine.
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Handler serves the protocol of an engine.
+func Handler(kind port.EngineKind, of *mockengine.Engine) http.Handler {
+	s := &server{kind: kind, mock: of}
+	mux := http.NewServeMux()
+	switch kind {
+	case port.EngineLlamaCpp:
+		s.openai(mux)
+		mux.HandleFunc("GET /health", s.ready(`{"status":"ok"}`))
+		mux.HandleFunc("GET /props", s.llamaProps)
+		mux.HandleFunc("GET /v1/models", s.llamaModels)
+		mux.HandleFunc("GET /metrics", s.metrics("llamacpp:requests_processing %d\nllamacpp:requests_deferred 0\n"))
+	case port.EngineVLLM:
+		s.openai(mux)
+		mux.HandleFunc("GET /health", s.ready(""))
+		mux.HandleFunc("GET /version", s.vllmVersion)
+		mux.HandleFunc("GET /v1/models", s.vllmModels)
+		mux.HandleFunc("GET /metrics", s.metrics("vllm:num_requests_running{engine=\"0\"} %d\nvllm:num_requests_waiting{engine=\"0\"} 0\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n"))
+	case port.EngineTGI:
+		mux.HandleFunc("POST /generate_stream", s.tgiStream)
+		mux.HandleFunc("GET /health", s.ready(""))
+		mux.HandleFunc("GET /info", s.tgiInfo)
+		mux.HandleFunc("GET /metrics", s.metrics("tgi_batch_current_size %d\ntgi_queue_size 0\n"))
+	case port.EngineTriton:
+		mux.HandleFunc("POST /v2/models/{model}/generate_stream", s.tritonStream)
+		mux.HandleFunc("GET /v2/health/ready", s.tritonReady)
+		mux.HandleFunc("GET /v2", s.tritonServer)
+		mux.HandleFunc("POST /v2/repository/index", s.tritonIndex)
+		mux.HandleFunc("GET /metrics", s.metrics("nv_inference_request_success{model=\"mock\"} %d\nnv_inference_pending_request_count{model=\"mock\"} 0\n"))
+	default:
+		panic("engines: no protocol of " + string(kind))
+	}
+	return mux
+}
+
+type server struct {
+	kind port.EngineKind
+	mock *mockengine.Engine
+}
+
+// ready answers 200 with a body, or 503 while the model is loaded.
+func (s *server) ready(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h, err := s.mock.Health(r.Context())
+		switch {
+		case err != nil || !h.Ready && s.kind == port.EngineLlamaCpp:
+			reply(w, http.StatusServiceUnavailable, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`)
+		case !h.Ready:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			reply(w, http.StatusOK, body)
+		}
+	}
+}
+
+// metrics answers with a text that has the number of running requests.
+func (s *server) metrics(format string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		load, err := s.mock.Load(r.Context())
+		if err != nil {
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprintf(w, format, *load.Running)
+	}
+}
+
+// stream is the answer to a request for a completion.
+type stream struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+// event writes the data of an event, after the header.
+func (s *stream) event(data any) error {
+	text, isText := data.(string)
+	if !isText {
+		encoded, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
+		text = string(encoded)
+	}
+	s.open()
+	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", text); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.w).Flush()
+}
+
+func (s *stream) open() {
+	if !s.begun {
+		s.begun = true
+		s.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	}
+}
+
+// fail ends an answer that had begun: a broken connection, an error event, or a regular
+// end without the final event. done is what the protocol sends at a regular end.
+func (s *stream) fail(err error, errorEvent any, done string) {
+	s.open()
+	switch mockengine.Planned(err) {
+	case mockengine.FailError:
+		s.ignore(s.event(errorEvent))
+	case mockengine.FailEarly:
+	default:
+		s.ignore(http.NewResponseController(s.w).Flush())
+		panic(http.ErrAbortHandler)
+	}
+	if done != "" {
+		s.ignore(s.event(done))
+	}
+}
+
+// ignore drops the error of a write: the client has gone.
+func (*stream) ignore(error) {}
+
+// reply sends a JSON body.
+func reply(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprint(w, body)
+}
+
+// answer sends a value as JSON.
+func answer(w http.ResponseWriter, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	reply(w, http.StatusOK, string(body))
+}
+
+// message returns the words of a fault without its code.
+func message(err error) string {
+	return strings.ReplaceAll(fault.Of(err).Message, `"`, `'`)
+}

@@ -1,0 +1,218 @@
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// openai adds the paths that llama-server and vLLM have in common.
+func (s *server) openai(mux *http.ServeMux) {
+	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
+	mux.HandleFunc("POST /v1/embeddings", s.embed)
+	mux.HandleFunc("POST /v1/rerank", s.rerank)
+}
+
+type openaiRequest struct {
+	Model     string         `json:"model"`
+	Prompt    string         `json:"prompt"`
+	Messages  []port.Message `json:"messages"`
+	MaxTokens int            `json:"max_tokens"`
+	Stop      []string       `json:"stop"`
+	Seed      *int64         `json:"seed"`
+	Stream    bool           `json:"stream"`
+	Options   struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Input     []string `json:"input"`
+	Query     string   `json:"query"`
+	Documents []string `json:"documents"`
+}
+
+// body reads a request. llama-server ignores the model's name.
+func (s *server) body(w http.ResponseWriter, r *http.Request) (request openaiRequest, ok bool) {
+	if s.kind == port.EngineVLLM && r.Header.Get("Content-Type") != "application/json" {
+		s.openaiError(w, http.StatusBadRequest, "Bad Request", "Unsupported Media Type: Only 'application/json' is allowed")
+		return request, false
+	}
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		status := http.StatusBadRequest
+		if s.kind == port.EngineLlamaCpp {
+			status = http.StatusInternalServerError
+		}
+		s.openaiError(w, status, "server_error", "cannot parse the body")
+		return request, false
+	}
+	if s.kind == port.EngineLlamaCpp {
+		request.Model = ""
+	}
+	return request, true
+}
+
+func (s *server) openaiError(w http.ResponseWriter, status int, kind, message string) {
+	reply(w, status, fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%d}}`, message, kind, status))
+}
+
+// refuse answers a request that the engine does not begin.
+func (s *server) refuse(w http.ResponseWriter, err error) {
+	switch f := fault.Of(err); {
+	case f.Code == fault.ModelUnknown:
+		s.openaiError(w, http.StatusNotFound, "NotFoundError", message(err))
+	case f.Code == fault.ReplicaExhausted && s.kind == port.EngineVLLM:
+		s.openaiError(w, http.StatusServiceUnavailable, "Service Unavailable", message(err))
+	case f.Code == fault.ReplicaExhausted:
+		s.openaiError(w, http.StatusTooManyRequests, "rate_limit_error", message(err))
+	case f.Code == fault.PoolUnavailable && s.kind == port.EngineVLLM:
+		s.openaiError(w, http.StatusInternalServerError, "InternalServerError", message(err))
+	case f.Code == fault.PoolUnavailable:
+		s.openaiError(w, http.StatusServiceUnavailable, "unavailable_error", message(err))
+	default:
+		s.openaiError(w, http.StatusBadRequest, "invalid_request_error", message(err))
+	}
+}
+
+// complete streams an answer. vLLM sends the finish reason with the last token and the
+// usage in an event of its own; llama-server sends both in an event without text, but the
+// usage of a conversation in one without choices.
+func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
+	request, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	g := port.Generation{Model: request.Model, Prompt: request.Prompt, Messages: request.Messages, MaxTokens: request.MaxTokens, Stop: request.Stop, Seed: request.Seed}
+	if !request.Stream || g.Check() != nil {
+		s.openaiError(w, http.StatusBadRequest, "BadRequestError", "want a prompt or messages, max_tokens and stream")
+		return
+	}
+	out := &stream{w: w}
+	choice := func(text string, reason any) map[string]any {
+		c := map[string]any{"index": 0, "logprobs": nil, "finish_reason": reason}
+		if chat {
+			c["delta"] = map[string]any{"content": text}
+		} else {
+			c["text"] = text
+		}
+		return c
+	}
+	event := func(choices ...map[string]any) map[string]any {
+		return map[string]any{"id": "cmpl-1", "object": "text_completion", "model": "mock", "choices": append([]map[string]any{}, choices...)}
+	}
+	held := ""
+	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
+		if s.kind == port.EngineVLLM { // one word is kept back for the finish reason
+			p.Text, held = held, p.Text
+			if p.Text == "" {
+				return nil
+			}
+		}
+		if chat && !out.begun {
+			first := map[string]any{"index": 0, "delta": map[string]any{"role": "assistant", "content": nil}, "finish_reason": nil}
+			if err := out.event(event(first)); err != nil {
+				return err
+			}
+		}
+		return out.event(event(choice(p.Text, nil)))
+	})
+	if err != nil {
+		if f := fault.Of(err); f.Code != fault.WorkerReset && !out.begun && r.Context().Err() == nil {
+			s.refuse(w, err)
+			return
+		}
+		if held != "" {
+			out.ignore(out.event(event(choice(held, nil))))
+		}
+		out.fail(err, map[string]any{"error": map[string]any{"message": "EngineCore encountered an issue.", "type": "InternalServerError", "param": nil, "code": 500}}, "[DONE]")
+		return
+	}
+	usage := map[string]any{"prompt_tokens": end.TokensIn, "completion_tokens": end.TokensOut, "total_tokens": end.TokensIn + end.TokensOut}
+	last := event(choice(held, string(end.Finish)))
+	if s.kind == port.EngineLlamaCpp && !chat {
+		last["usage"] = usage
+		out.ignore(out.event(last))
+	} else {
+		out.ignore(out.event(last))
+		if request.Options.IncludeUsage {
+			final := event()
+			final["usage"] = usage
+			out.ignore(out.event(final))
+		}
+	}
+	out.ignore(out.event("[DONE]"))
+}
+
+func (s *server) embed(w http.ResponseWriter, r *http.Request) {
+	request, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	got, err := s.mock.Embed(r.Context(), port.Embedding{Model: request.Model, Inputs: request.Input})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	data := []map[string]any{}
+	for i, v := range got.Vectors {
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": v})
+	}
+	answer(w, map[string]any{"object": "list", "data": data, "usage": map[string]any{"prompt_tokens": got.TokensIn, "total_tokens": got.TokensIn}})
+}
+
+// rerank sends the documents with the best first, as the servers do.
+func (s *server) rerank(w http.ResponseWriter, r *http.Request) {
+	request, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	got, err := s.mock.Rerank(r.Context(), port.Reranking{Model: request.Model, Query: request.Query, Documents: request.Documents})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	results := []map[string]any{}
+	for i, score := range got.Scores {
+		results = append([]map[string]any{{"index": i, "relevance_score": score}}, results...)
+	}
+	answer(w, map[string]any{"object": "list", "results": results, "usage": map[string]any{"prompt_tokens": got.TokensIn, "total_tokens": got.TokensIn}})
+}
+
+func (s *server) llamaProps(w http.ResponseWriter, r *http.Request) {
+	c, err := s.mock.Capabilities(r.Context())
+	if err != nil {
+		return
+	}
+	answer(w, map[string]any{
+		"default_generation_settings": map[string]any{"n_ctx": c.ContextTokens},
+		"total_slots":                 c.Slots, "build_info": "b1-" + c.Version,
+	})
+}
+
+func (s *server) llamaModels(w http.ResponseWriter, r *http.Request) {
+	c, err := s.mock.Capabilities(r.Context())
+	if err != nil {
+		return
+	}
+	answer(w, map[string]any{
+		"models": []any{map[string]any{"name": c.Models[0], "capabilities": []string{"completion", "embedding", "rerank"}}},
+		"object": "list", "data": []any{map[string]any{"id": c.Models[0], "object": "model", "owned_by": "llamacpp"}},
+	})
+}
+
+func (s *server) vllmVersion(w http.ResponseWriter, r *http.Request) {
+	c, err := s.mock.Capabilities(r.Context())
+	if err != nil {
+		return
+	}
+	answer(w, map[string]any{"version": c.Version})
+}
+
+func (s *server) vllmModels(w http.ResponseWriter, r *http.Request) {
+	c, err := s.mock.Capabilities(r.Context())
+	if err != nil {
+		return
+	}
+	answer(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": c.Models[0], "object": "model", "owned_by": "vllm", "max_model_len": c.ContextTokens}}})
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Config is a replica of an inference server.
+type Config struct {
+	Kind port.EngineKind
+	// URL is the address of the server: http or https, without a query. MetricsURL is the
+	// address of its metrics where that is another one, as it is with Triton.
+	URL, MetricsURL string
+	// Key is sent as a bearer token; empty for a server that demands none.
+	Key string
+	// Slots and ContextTokens are used where the server does not report them; 0 is unknown.
+	Slots, ContextTokens int
+	// Clock is required. It times the limits of requests.
+	Clock clock.Clock
+}
+
+// Engine is a replica. NewEngine creates it; it is safe for concurrent use.
+type Engine struct {
+	cfg     Config
+	dialect dialect
+	base    *url.URL
+	metrics *url.URL
+	client  *http.Client
+}
+
+var _ port.Engine = (*Engine)(nil)
+
+// dialect is what differs between the servers.
+type dialect interface {
+	// generation returns the path and the body of a request for a completion.
+	generation(g port.Generation) (path string, body any, err error)
+	// read adds an event of the answer to it, as its piece or its end.
+	read(data []byte, a *answer) error
+	// health is the path that answers 200 while the server takes requests.
+	health() string
+	// capabilities asks the server what it is.
+	capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error)
+	// series maps the names of the server's metrics to values of the load.
+	series() map[string]loadValue
+	// refusal returns the fault for a status other than 200 that has a meaning of its own
+	// with this server; nil leaves it to the general rule.
+	refusal(status int, message, kind string) *fault.Fault
+	// vectors reports whether the server has OpenAI's embeddings and a rerank path.
+	vectors() bool
+}
+
+var dialects = map[port.EngineKind]dialect{
+	port.EngineLlamaCpp: llamacpp{},
+	port.EngineVLLM:     vllm{},
+	port.EngineTGI:      tgi{},
+	port.EngineTriton:   triton{},
+}
+
+// idle is shorter than the five seconds after which llama-server closes a connection.
+const idle = 4 * time.Second
+
+// New returns the replica at cfg.URL. It does not contact the server.
+func New(cfg Config) (*Engine, error) {
+	d, known := dialects[cfg.Kind]
+	if !known {
+		return nil, fault.Invalid("engine", "unknown engine %q, want llamacpp, vllm, tgi or triton", cfg.Kind)
+	}
+	base, err := address("url", cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := address("metricsUrl", cmp.Or(cfg.MetricsURL, cfg.URL))
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	return &Engine{
+		cfg: cfg, dialect: d, base: base, metrics: metrics,
+		client: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         dialer.DialContext,
+				TLSHandshakeTimeout: 5 * time.Second,
+				IdleConnTimeout:     idle,
+				MaxIdleConnsPerHost: 64,
+				DisableCompression:  true, // a compressed stream waits for more
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// address parses the URL of a server.
+func address(field, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, fault.Invalid(field, "want an http or https URL such as http://127.0.0.1:8081")
+	case u.User != nil:
+		return nil, fault.Invalid(field, "want a URL without a user; the key has a field of its own")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fault.Invalid(field, "want a URL without query and fragment")
+	}
+	return u, nil
+}
+
+// Close closes the connections that are not in use.
+func (e *Engine) Close() { e.client.CloseIdleConnections() }
+
+// Health asks the server whether it takes requests.
+func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
+	h, err := e.probe(ctx, e.dialect.health())
+	if ctx.Err() != nil {
+		return port.EngineHealth{}, ctx.Err()
+	}
+	if err != nil {
+		return port.EngineHealth{Reason: fault.Of(err).Message}, nil
+	}
+	return h, nil
+}
+
+// Capabilities asks the server what it is. Configured values replace what it does not report.
+func (e *Engine) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
+	c, err := e.dialect.capabilities(ctx, e)
+	if err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	c.Slots, c.ContextTokens = cmp.Or(c.Slots, e.cfg.Slots), cmp.Or(c.ContextTokens, e.cfg.ContextTokens)
+	return c, nil
+}

@@ -1,0 +1,60 @@
+package engine_test
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/engines"
+	"github.com/sortie-dev/sortie/shared/adapter/engine"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// setup serves the protocol of an engine and returns an adapter for it.
+func setup(t *testing.T, kind port.EngineKind) (*engine.Engine, *mockengine.Engine, *httptest.Server, *clock.Virtual) {
+	t.Helper()
+	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Model: "tiny", Slots: 2})
+	server := httptest.NewServer(engines.Handler(kind, mock))
+	t.Cleanup(server.Close)
+	now := clock.NewVirtual(start)
+	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, Slots: 2, ContextTokens: 4096, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e, mock, server, now
+}
+
+// planned are the faults of the suite as failures of the mock.
+var planned = map[porttest.EngineFault]mockengine.Failure{
+	porttest.EngineIsBusy: mockengine.FailBusy, porttest.EngineFails: mockengine.FailStart, porttest.EngineResets: mockengine.FailReset,
+	porttest.EngineEndsEarly: mockengine.FailEarly, porttest.EngineSendsError: mockengine.FailError, porttest.EngineStalls: mockengine.FailStall,
+}
+
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineVLLM, port.EngineTGI, port.EngineTriton} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			openAI := kind == port.EngineLlamaCpp || kind == port.EngineVLLM
+			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
+				e, mock, server, now := setup(t, kind)
+				return porttest.EngineHarness{
+					Engine: e, Clock: now, Model: "tiny", Messages: openAI, Stops: true, Vectors: openAI,
+					Names: kind == port.EngineVLLM || kind == port.EngineTriton,
+					Idle:  func(*testing.T) { mock.WaitRunning(0) },
+					Fault: func(_ *testing.T, how porttest.EngineFault) { mock.FailNext(planned[how], 3) },
+					Loading: func(_ *testing.T, loading bool) {
+						mock.SetLoading(loading)
+					},
+					Shut: func(*testing.T) { server.Close() },
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// watch ends a request when a limit has passed.
+type watch struct {
+	clock  clock.Clock
+	limits port.GenerationLimits
+	start  time.Time
+	// last is the time of the newest piece in nanoseconds; 0 before the first.
+	last   atomic.Int64
+	cancel context.CancelCauseFunc
+}
+
+// watchLimits returns a context that ends with ctx, or with a DecodeTimeout as its cause.
+func watchLimits(ctx context.Context, c clock.Clock, limits port.GenerationLimits) (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &watch{clock: c, limits: limits, start: c.Now(), cancel: cancel}
+	if limits != (port.GenerationLimits{}) {
+		go w.run(ctx)
+	}
+	return ctx, w
+}
+
+// piece records that one has come.
+func (w *watch) piece() { w.last.Store(w.clock.Now().UnixNano()) }
+
+// stop ends the watch.
+func (w *watch) stop() { w.cancel(nil) }
+
+func (w *watch) run(ctx context.Context) {
+	for {
+		due, why := w.due()
+		left := due.Sub(w.clock.Now())
+		if why == "" {
+			left = w.limits.Gap // no limit now; the first piece starts the next one
+		} else if left <= 0 {
+			w.cancel(fault.New(fault.DecodeTimeout, "the engine %s", why))
+			return
+		}
+		if left <= 0 {
+			return
+		}
+		if clock.Sleep(ctx, w.clock, left) != nil {
+			return
+		}
+	}
+}
+
+// due returns the time of the limit that comes first, and what it says.
+func (w *watch) due() (at time.Time, why string) {
+	if l := w.limits.Total; l > 0 {
+		at, why = w.start.Add(l), "did not finish within "+l.String()
+	}
+	from, l, said := w.start, w.limits.First, "sent nothing within "
+	if last := w.last.Load(); last != 0 {
+		from, l, said = time.Unix(0, last), w.limits.Gap, "sent nothing for "
+	}
+	if next := from.Add(l); l > 0 && (why == "" || next.Before(at)) {
+		at, why = next, said+l.String()
+	}
+	return at, why
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// llamacpp is llama-server. While it loads, every path answers 503 "Loading model". It
+// does not look at the model's name, and keeps a request for which it has no slot without
+// an answer.
+type llamacpp struct{ openai }
+
+func (llamacpp) health() string { return "/health" }
+
+func (llamacpp) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error) {
+	var props struct {
+		Settings struct {
+			ContextTokens int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+		Slots int    `json:"total_slots"`
+		Build string `json:"build_info"`
+	}
+	if err := e.get(ctx, "/props", &props); err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	var models struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+		Models []struct {
+			Capabilities []string `json:"capabilities"`
+		} `json:"models"`
+	}
+	if err := e.get(ctx, "/v1/models", &models); err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	c := port.EngineCapabilities{Version: props.Build, Slots: props.Slots, ContextTokens: props.Settings.ContextTokens}
+	for _, m := range models.Data {
+		c.Models = append(c.Models, m.ID)
+	}
+	for _, m := range models.Models {
+		for _, word := range m.Capabilities {
+			if w, known := workloads[word]; known {
+				c.Workloads = append(c.Workloads, w)
+			}
+		}
+	}
+	return c, nil
+}
+
+// workloads maps the words of llama-server's list of models.
+var workloads = map[string]port.Workload{
+	"completion": port.WorkloadCompletion, "embedding": port.WorkloadEmbedding, "rerank": port.WorkloadRerank,
+}
+
+func (llamacpp) series() map[string]loadValue {
+	return map[string]loadValue{
+		"llamacpp:requests_processing":  running,
+		"llamacpp:requests_deferred":    waiting,
+		"llamacpp:kv_cache_usage_ratio": kvCache,
+	}
+}
+
+func (llamacpp) refusal(status int, message, _ string) *fault.Fault {
+	if status == http.StatusServiceUnavailable {
+		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", message)
+	}
+	return nil
+}

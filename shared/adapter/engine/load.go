@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// loadValue stores a metric's value in the load.
+type loadValue func(l *port.EngineLoad, value float64)
+
+func running(l *port.EngineLoad, v float64) { l.Running = plus(l.Running, int(v)) }
+func waiting(l *port.EngineLoad, v float64) { l.Waiting = plus(l.Waiting, int(v)) }
+func kvCache(l *port.EngineLoad, v float64) { l.KVCacheUsageRatio = highest(l.KVCacheUsageRatio, v) }
+func gpu(l *port.EngineLoad, v float64)     { l.GPUUtilization = highest(l.GPUUtilization, v) }
+func vram(l *port.EngineLoad, v float64)    { l.VRAMUsedBytes = plus(l.VRAMUsedBytes, v) }
+
+func plus[N int | float64](sum *N, v N) *N {
+	if sum != nil {
+		v += *sum
+	}
+	return &v
+}
+
+func highest(most *float64, v float64) *float64 {
+	if most != nil && *most > v {
+		return most
+	}
+	return &v
+}
+
+// Load reads the server's metrics. A server that serves none has an empty load:
+// llama-server answers 501 without its option for them.
+func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
+	resp, err := e.open(ctx, http.MethodGet, e.metrics.JoinPath("/metrics"), nil)
+	if err != nil {
+		return port.EngineLoad{}, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusNotImplemented:
+		return port.EngineLoad{}, nil
+	default:
+		return port.EngineLoad{}, e.refused(ctx, resp)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, largestAnswer))
+	if err != nil {
+		return port.EngineLoad{}, fault.Wrap(err, fault.PoolUnavailable, "the engine sent metrics that cannot be read")
+	}
+	var load port.EngineLoad
+	for name, value := range e.dialect.series() {
+		for _, m := range families[name].GetMetric() {
+			value(&load, number(m))
+		}
+	}
+	return load, nil
+}
+
+// number returns the value of a gauge or of a metric without a type.
+func number(m *dto.Metric) float64 {
+	if g := m.GetGauge(); g != nil {
+		return g.GetValue()
+	}
+	return m.GetUntyped().GetValue()
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// openai is what llama-server and vLLM have in common: OpenAI's paths and bodies.
+type openai struct{}
+
+// completion is the body of a request for a completion.
+type completion struct {
+	Model         string          `json:"model,omitempty"`
+	Prompt        string          `json:"prompt,omitempty"`
+	Messages      []openaiMessage `json:"messages,omitempty"`
+	MaxTokens     int             `json:"max_tokens"`
+	Stop          []string        `json:"stop,omitempty"`
+	Seed          *int64          `json:"seed,omitempty"`
+	Temperature   *float64        `json:"temperature,omitempty"`
+	TopP          *float64        `json:"top_p,omitempty"`
+	Stream        bool            `json:"stream"`
+	StreamOptions streamOptions   `json:"stream_options"`
+}
+
+type openaiMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type openaiUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+func (u openaiUsage) usage() port.Usage {
+	return port.Usage{TokensIn: u.PromptTokens, TokensOut: u.CompletionTokens, Counted: true}
+}
+
+func (openai) generation(g port.Generation) (string, any, error) { //nolint:unparam // other dialects refuse some
+	body := completion{
+		Model: g.Model, Prompt: g.Prompt, MaxTokens: g.MaxTokens, Stop: g.Stop, Seed: g.Seed,
+		Temperature: g.Temperature, TopP: g.TopP, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+	}
+	path := "/v1/completions"
+	if len(g.Messages) > 0 {
+		path = "/v1/chat/completions"
+	}
+	for _, m := range g.Messages {
+		body.Messages = append(body.Messages, openaiMessage(m))
+	}
+	return path, body, nil
+}
+
+// openaiEvent is an event of a completion's stream. Text is a completion's, delta a
+// conversation's.
+type openaiEvent struct {
+	Choices []struct {
+		Text  string `json:"text"`
+		Delta struct {
+			Content string `json:"content"`
+		} `json:"delta"`
+		FinishReason *string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *openaiUsage `json:"usage"`
+	Error *struct {
+		Message string          `json:"message"`
+		Code    json.RawMessage `json:"code"`
+	} `json:"error"`
+}
+
+// read takes the text, the finish reason and the usage wherever they are: llama-server
+// sends the reason in an event of its own, vLLM with the last token and the usage in an
+// event without choices.
+func (openai) read(data []byte, a *answer) error {
+	var e openaiEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fault.Wrap(err, fault.WorkerReset, "the engine sent an unexpected event after %d pieces", a.pieces)
+	}
+	if e.Error != nil {
+		return a.failed(short(e.Error.Message), statusFault(e.Error.Code))
+	}
+	if len(e.Choices) > 0 {
+		choice := e.Choices[0]
+		a.text = choice.Text + choice.Delta.Content
+		if choice.FinishReason != nil {
+			if err := a.end(*choice.FinishReason); err != nil {
+				return err
+			}
+		}
+	}
+	if e.Usage != nil {
+		a.usage = e.Usage.usage()
+		a.done = a.finish != ""
+	}
+	return nil
+}
+
+func (openai) vectors() bool { return true }
+
+// statusFault returns the code for an error event's status, which is a number.
+func statusFault(status json.RawMessage) fault.Code {
+	var number int
+	if json.Unmarshal(status, &number) == nil && number >= 400 && number < 500 && number != http.StatusTooManyRequests {
+		return fault.InvalidParams
+	}
+	return fault.PoolUnavailable
+}
+
+// Embed requests vectors.
+func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedded, error) {
+	if !e.dialect.vectors() {
+		return port.Embedded{}, fault.New(fault.InvalidParams, "the engine %s has no embeddings", e.cfg.Kind)
+	}
+	ctx, watch := watchLimits(ctx, e.cfg.Clock, request.Limits)
+	defer watch.stop()
+	var got struct {
+		Data []struct {
+			Index     int       `json:"index"`
+			Embedding []float64 `json:"embedding"`
+		} `json:"data"`
+		Usage openaiUsage `json:"usage"`
+	}
+	err := e.post(ctx, "/v1/embeddings", map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}, &got)
+	if err != nil {
+		return port.Embedded{}, err
+	}
+	answer := port.Embedded{Vectors: make([][]float64, len(request.Inputs)), Usage: got.Usage.usage()}
+	for _, d := range got.Data {
+		if d.Index < 0 || d.Index >= len(answer.Vectors) || answer.Vectors[d.Index] != nil || len(d.Embedding) == 0 {
+			return port.Embedded{}, fault.New(fault.WorkerReset, "the engine sent a vector with the unexpected index %d", d.Index)
+		}
+		answer.Vectors[d.Index] = d.Embedding
+	}
+	if len(got.Data) != len(request.Inputs) {
+		return port.Embedded{}, fault.New(fault.WorkerReset, "the engine sent %d vectors, want %d", len(got.Data), len(request.Inputs))
+	}
+	return answer, nil
+}
+
+// Rerank requests scores.
+func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranked, error) {
+	if !e.dialect.vectors() {
+		return port.Ranked{}, fault.New(fault.InvalidParams, "the engine %s does not rerank", e.cfg.Kind)
+	}
+	ctx, watch := watchLimits(ctx, e.cfg.Clock, request.Limits)
+	defer watch.stop()
+	var got struct {
+		Results []struct {
+			Index int     `json:"index"`
+			Score float64 `json:"relevance_score"`
+		} `json:"results"`
+		Usage openaiUsage `json:"usage"`
+	}
+	err := e.post(ctx, "/v1/rerank", map[string]any{"model": request.Model, "query": request.Query, "documents": request.Documents}, &got)
+	if err != nil {
+		return port.Ranked{}, err
+	}
+	answer := port.Ranked{Scores: make([]float64, len(request.Documents)), Usage: got.Usage.usage()}
+	seen := make([]bool, len(request.Documents))
+	for _, r := range got.Results {
+		if r.Index < 0 || r.Index >= len(seen) || seen[r.Index] {
+			return port.Ranked{}, fault.New(fault.WorkerReset, "the engine sent a score with the unexpected index %d", r.Index)
+		}
+		answer.Scores[r.Index], seen[r.Index] = r.Score, true
+	}
+	if len(got.Results) != len(request.Documents) {
+		return port.Ranked{}, fault.New(fault.WorkerReset, "the engine sent %d scores, want %d", len(got.Results), len(request.Documents))
+	}
+	return answer, nil
+}

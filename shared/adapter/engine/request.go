@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// The largest bodies that are read, in bytes.
+const (
+	largestAnswer  = 64 << 20
+	largestRefusal = 16 << 10
+	// longestMessage is the most of an engine's message that a fault has.
+	longestMessage = 500
+)
+
+// get reads a JSON document of the server.
+func (e *Engine) get(ctx context.Context, path string, into any) error {
+	resp, err := e.send(ctx, http.MethodGet, e.base.JoinPath(path), nil)
+	if err != nil {
+		return err
+	}
+	return decode(resp, into)
+}
+
+// post sends a JSON document and reads the answer.
+func (e *Engine) post(ctx context.Context, path string, body, into any) error {
+	resp, err := e.send(ctx, http.MethodPost, e.base.JoinPath(path), body)
+	if err != nil {
+		return err
+	}
+	return decode(resp, into)
+}
+
+// decode reads a JSON answer and closes it.
+func decode(resp *http.Response, into any) error {
+	defer resp.Body.Close()
+	err := json.NewDecoder(io.LimitReader(resp.Body, largestAnswer)).Decode(into)
+	if err != nil {
+		return fault.Wrap(err, fault.WorkerReset, "the engine sent an answer that is not the expected JSON")
+	}
+	return nil
+}
+
+// send sends a request and returns an answer with status 200, whose body the caller
+// closes. Any other answer is a fault.
+func (e *Engine) send(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
+	resp, err := e.open(ctx, method, to, body)
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	return nil, e.refused(ctx, resp)
+}
+
+// open sends a request and returns the answer, whatever its status.
+func (e *Engine) open(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Internal, "cannot encode a request to the engine")
+		}
+		content = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), content)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "cannot create a request to the engine")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if e.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.cfg.Key)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fault.Wrap(withoutURL(err), fault.PoolUnavailable, "the engine at %s does not answer", to.Host)
+	}
+	return resp, nil
+}
+
+// probe asks a path that answers 200 while the server takes requests.
+func (e *Engine) probe(ctx context.Context, path string) (port.EngineHealth, error) {
+	resp, err := e.open(ctx, http.MethodGet, e.base.JoinPath(path), nil)
+	if err != nil {
+		return port.EngineHealth{}, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return port.EngineHealth{Live: true, Ready: true}, nil
+	}
+	return port.EngineHealth{Live: true, Reason: fault.Of(e.refused(ctx, resp)).Message}, nil
+}
+
+// withoutURL returns the cause of a failed request.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// refused returns the fault for an answer with another status than 200.
+func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, largestRefusal))
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	message, kind := messageOf(text)
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		f := fault.New(fault.PoolUnavailable, "the engine does not accept the key of its pool (status %d)", resp.StatusCode)
+		f.Retryable = false
+		return f
+	case http.StatusTooManyRequests:
+		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
+	case http.StatusNotImplemented:
+		return refusedParams(message)
+	}
+	if f := e.dialect.refusal(resp.StatusCode, message, kind); f != nil {
+		return f
+	}
+	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+		return refusedParams(message)
+	}
+	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
+}
+
+// refusedParams returns the fault for parameters that the engine refuses.
+func refusedParams(message string) *fault.Fault {
+	return fault.New(fault.InvalidParams, "the engine refuses the request: %s", message)
+}
+
+// messageOf returns the message of an error body and its kind. The servers send
+// {"error":{"message","type"}}, {"error":"…","error_type":"…"}, {"detail":"…"} or text,
+// each also as the data of an event.
+func messageOf(body []byte) (message, kind string) {
+	text := strings.TrimSpace(string(body))
+	text = strings.TrimSpace(strings.TrimPrefix(text, "data:"))
+	var fields struct {
+		Error  json.RawMessage `json:"error"`
+		Kind   string          `json:"error_type"`
+		Detail string          `json:"detail"`
+	}
+	if json.Unmarshal([]byte(text), &fields) != nil {
+		return short(text), ""
+	}
+	var nested struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+	}
+	switch {
+	case json.Unmarshal(fields.Error, &message) == nil:
+		return short(message), fields.Kind
+	case json.Unmarshal(fields.Error, &nested) == nil && nested.Message != "":
+		return short(nested.Message), nested.Type
+	case fields.Detail != "":
+		return short(fields.Detail), ""
+	}
+	return short(text), ""
+}
+
+// short returns at most longestMessage bytes of a message, on one line.
+func short(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if text == "" {
+		return "no message"
+	}
+	if len(text) > longestMessage {
+		text = strings.ToValidUTF8(text[:longestMessage], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// tgi is Text Generation Inference. Every error of a stream is status 200 and an event
+// with an error type. Its prompts are texts; it has one model.
+type tgi struct{}
+
+type tgiParameters struct {
+	MaxNewTokens int      `json:"max_new_tokens"`
+	Stop         []string `json:"stop,omitempty"`
+	Seed         *int64   `json:"seed,omitempty"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+	TopP         *float64 `json:"top_p,omitempty"`
+	// DoSample: without it parameters choose the most likely token always.
+	DoSample bool `json:"do_sample"`
+	// Details asks for the finish reason and the numbers of tokens.
+	Details bool `json:"details"`
+}
+
+func (tgi) generation(g port.Generation) (string, any, error) {
+	if len(g.Messages) > 0 {
+		return "", nil, fault.New(fault.InvalidParams, "messages: the engine tgi continues a prompt, it takes no messages")
+	}
+	p := tgiParameters{
+		MaxNewTokens: g.MaxTokens, Stop: g.Stop, Seed: g.Seed, Temperature: g.Temperature, TopP: g.TopP,
+		DoSample: g.Temperature == nil || *g.Temperature > 0, Details: true,
+	}
+	if !p.DoSample {
+		p.Temperature = nil // TGI refuses 0
+	}
+	return "/generate_stream", map[string]any{"inputs": g.Prompt, "parameters": p}, nil
+}
+
+func (tgi) read(data []byte, a *answer) error {
+	var e struct {
+		Token struct {
+			Text    string `json:"text"`
+			Special bool   `json:"special"`
+		} `json:"token"`
+		GeneratedText *string `json:"generated_text"`
+		Details       *struct {
+			FinishReason string `json:"finish_reason"`
+			Generated    int    `json:"generated_tokens"`
+			Input        int    `json:"input_length"`
+		} `json:"details"`
+		Error string `json:"error"`
+		Kind  string `json:"error_type"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fault.Wrap(err, fault.WorkerReset, "the engine sent an unexpected event after %d pieces", a.pieces)
+	}
+	if e.Error != "" || e.Kind != "" {
+		return a.failed(short(e.Error), tgiFault(e.Kind))
+	}
+	if !e.Token.Special {
+		a.text = e.Token.Text
+	}
+	if e.GeneratedText == nil {
+		return nil
+	}
+	a.finish, a.done = port.FinishStop, true
+	if d := e.Details; d != nil {
+		a.usage = port.Usage{TokensIn: d.Input, TokensOut: d.Generated, Counted: true}
+		return a.end(d.FinishReason)
+	}
+	return nil
+}
+
+// tgiFault returns the code for an error type.
+func tgiFault(kind string) fault.Code {
+	switch kind {
+	case "validation":
+		return fault.InvalidParams
+	case "overloaded":
+		return fault.ReplicaExhausted
+	}
+	return fault.PoolUnavailable
+}
+
+func (tgi) health() string { return "/health" }
+
+func (tgi) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error) {
+	var info struct {
+		Model   string `json:"model_id"`
+		Version string `json:"version"`
+		Tokens  int    `json:"max_total_tokens"`
+	}
+	if err := e.get(ctx, "/info", &info); err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	return port.EngineCapabilities{
+		Version: info.Version, Models: []string{info.Model}, ContextTokens: info.Tokens,
+		Workloads: []port.Workload{port.WorkloadCompletion},
+	}, nil
+}
+
+func (tgi) series() map[string]loadValue {
+	return map[string]loadValue{"tgi_batch_current_size": running, "tgi_queue_size": waiting}
+}
+
+func (tgi) refusal(status int, message, _ string) *fault.Fault {
+	if status == http.StatusServiceUnavailable {
+		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", message)
+	}
+	return nil
+}
+
+func (tgi) vectors() bool { return false }

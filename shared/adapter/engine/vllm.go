@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// vllm is vLLM's server. It refuses connections while it loads. After its engine has died
+// it answers 500, and 503 at /health. A 503 of another path is its full queue.
+type vllm struct{ openai }
+
+func (vllm) health() string { return "/health" }
+
+func (vllm) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error) {
+	var version struct {
+		Version string `json:"version"`
+	}
+	if err := e.get(ctx, "/version", &version); err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	var models struct {
+		Data []struct {
+			ID            string `json:"id"`
+			ContextTokens int    `json:"max_model_len"`
+		} `json:"data"`
+	}
+	if err := e.get(ctx, "/v1/models", &models); err != nil {
+		return port.EngineCapabilities{}, err
+	}
+	c := port.EngineCapabilities{Version: version.Version, Workloads: []port.Workload{port.WorkloadCompletion}}
+	for _, m := range models.Data {
+		c.Models, c.ContextTokens = append(c.Models, m.ID), max(c.ContextTokens, m.ContextTokens)
+	}
+	return c, nil
+}
+
+func (vllm) series() map[string]loadValue {
+	return map[string]loadValue{
+		"vllm:num_requests_running": running,
+		"vllm:num_requests_waiting": waiting,
+		"vllm:kv_cache_usage_perc":  kvCache, // a ratio, in spite of its name
+		"vllm:gpu_cache_usage_perc": kvCache, // the name of earlier versions
+	}
+}
+
+func (vllm) refusal(status int, message, kind string) *fault.Fault {
+	switch {
+	case status == http.StatusServiceUnavailable:
+		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
+	case status == http.StatusNotFound && kind == "NotFoundError":
+		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", message)
+	}
+	return nil
+}

@@ -1,0 +1,338 @@
+// Package mockengine implements port.Engine without a model: its answers follow from the
+// request alone. It is for development, for tests and for the simulation; it counts one
+// token for each word, and can be made to fail in the ways of real engines.
+package mockengine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Version is the version that the mock reports.
+const Version = "1"
+
+// Failure is a way in which the next generation fails.
+type Failure string
+
+// The failures. All but FailBusy and FailStart come after a number of pieces.
+const (
+	// FailBusy: the engine refuses the request because it is busy.
+	FailBusy Failure = "busy"
+	// FailStart: the engine fails before the first piece.
+	FailStart Failure = "start"
+	// FailReset: the connection breaks.
+	FailReset Failure = "reset"
+	// FailEarly: the answer ends regularly, without the engine's final event.
+	FailEarly Failure = "early"
+	// FailError: the engine sends an error in the middle of its answer.
+	FailError Failure = "error"
+	// FailStall: nothing more comes until the request is closed.
+	FailStall Failure = "stall"
+)
+
+// Config is a mock. Clock is required; other zero values are defaults.
+type Config struct {
+	Clock clock.Clock
+	// Model is the only model; empty is "mock".
+	Model string
+	// Slots is how many generations run at one time, 4 by default; more are refused.
+	Slots int
+	// ContextTokens is the longest prompt with its answer, 32768 by default.
+	ContextTokens int
+	// TokenEvery is the time for each token; 0 sends them at once.
+	TokenEvery time.Duration
+}
+
+// Engine is a mock. It is safe for concurrent use.
+type Engine struct {
+	cfg Config
+
+	mu      sync.Mutex
+	changed sync.Cond
+	running int
+	loading bool
+	next    []planned
+}
+
+type planned struct {
+	how   Failure
+	after int
+}
+
+var _ port.Engine = (*Engine)(nil)
+
+// New returns a mock that is ready.
+func New(cfg Config) *Engine {
+	if cfg.Model == "" {
+		cfg.Model = "mock"
+	}
+	if cfg.Slots == 0 {
+		cfg.Slots = 4
+	}
+	if cfg.ContextTokens == 0 {
+		cfg.ContextTokens = 32768
+	}
+	e := &Engine{cfg: cfg}
+	e.changed.L = &e.mu
+	return e
+}
+
+// FailNext makes the generation that starts next fail after a number of pieces. Calls
+// queue up.
+func (e *Engine) FailNext(how Failure, after int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next = append(e.next, planned{how: how, after: after})
+}
+
+// SetLoading makes the engine refuse all requests, or take them again.
+func (e *Engine) SetLoading(loading bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.loading = loading
+}
+
+// WaitRunning returns when exactly n generations run.
+func (e *Engine) WaitRunning(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.running != n {
+		e.changed.Wait()
+	}
+}
+
+// Health returns whether the engine is ready.
+func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.loading {
+		return port.EngineHealth{Live: true, Reason: "the engine is loading its model"}, ctx.Err()
+	}
+	return port.EngineHealth{Live: true, Ready: true}, ctx.Err()
+}
+
+// Capabilities returns the configuration.
+func (e *Engine) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
+	return port.EngineCapabilities{
+		Version: Version, Models: []string{e.cfg.Model}, ContextTokens: e.cfg.ContextTokens, Slots: e.cfg.Slots,
+		Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding, port.WorkloadRerank},
+	}, ctx.Err()
+}
+
+// Load returns how many generations run.
+func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	running, waiting := e.running, 0
+	used := float64(running) / float64(e.cfg.Slots)
+	return port.EngineLoad{Running: &running, Waiting: &waiting, KVCacheUsageRatio: &used}, ctx.Err()
+}
+
+// begin takes a slot and the next planned failure. The caller calls end.
+func (e *Engine) begin() (planned, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.loading:
+		return planned{}, fault.New(fault.PoolUnavailable, "the engine is loading its model")
+	case e.running == e.cfg.Slots:
+		return planned{}, fault.New(fault.ReplicaExhausted, "the engine is busy: all %d slots are taken", e.cfg.Slots)
+	}
+	var p planned
+	if len(e.next) > 0 {
+		p, e.next = e.next[0], e.next[1:]
+	}
+	switch p.how {
+	case FailBusy:
+		return p, fault.New(fault.ReplicaExhausted, "the engine is busy")
+	case FailStart:
+		return p, fault.New(fault.PoolUnavailable, "the engine failed before its first token")
+	}
+	e.running++
+	e.changed.Broadcast()
+	return p, nil
+}
+
+func (e *Engine) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running--
+	e.changed.Broadcast()
+}
+
+// check refuses what the model and its context cannot do.
+func (e *Engine) check(model string, tokens int) error {
+	switch {
+	case model != "" && model != e.cfg.Model:
+		return fault.New(fault.ModelUnknown, "the engine does not have the model %s, it has %s", model, e.cfg.Model)
+	case tokens > e.cfg.ContextTokens:
+		return fault.New(fault.InvalidParams, "the engine refuses the request: prompt and max_tokens are %d tokens, the context has %d", tokens, e.cfg.ContextTokens)
+	}
+	return nil
+}
+
+// Generate sends words that follow from the prompt and the seed.
+func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
+	if err := g.Check(); err != nil {
+		return port.GenerationEnd{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return port.GenerationEnd{}, err
+	}
+	prompt := promptOf(g)
+	in := len(strings.Fields(prompt)) + 1
+	if err := e.check(g.Model, in+g.MaxTokens); err != nil {
+		return port.GenerationEnd{}, err
+	}
+	fails, err := e.begin()
+	if err != nil {
+		return port.GenerationEnd{}, err
+	}
+	defer e.end()
+	limits := newLimits(e.cfg.Clock, g.Limits)
+	end := port.GenerationEnd{Finish: port.FinishLength, Usage: port.Usage{TokensIn: in, Counted: true}}
+	words := newWords(prompt, g.Seed)
+	var text strings.Builder
+	for end.TokensOut < g.MaxTokens {
+		if fails.how != "" && end.TokensOut == fails.after {
+			return port.GenerationEnd{}, e.fail(ctx, fails, limits)
+		}
+		if err := limits.wait(ctx, e.cfg.TokenEvery); err != nil {
+			return port.GenerationEnd{}, err
+		}
+		word := words.next()
+		text.WriteString(word)
+		end.TokensOut++
+		if stopped(text.String(), g.Stop) {
+			end.Finish = port.FinishStop
+			break
+		}
+		if err := each(port.Piece{Text: word}); err != nil {
+			return port.GenerationEnd{}, err
+		}
+		limits.piece()
+	}
+	return end, ctx.Err()
+}
+
+// fail ends a generation as planned.
+func (e *Engine) fail(ctx context.Context, p planned, limits *limits) error {
+	if p.how == FailStall {
+		return limits.wait(ctx, stall)
+	}
+	return fault.Wrap(failed{p.how}, fault.WorkerReset, "the engine ended its answer after %d pieces", p.after)
+}
+
+// failed is the cause of a planned failure.
+type failed struct{ how Failure }
+
+func (f failed) Error() string { return "planned failure: " + string(f.how) }
+
+// Planned returns the failure that FailNext planned and that ended a generation with err;
+// empty for another error.
+func Planned(err error) Failure {
+	f, _ := errors.AsType[failed](err)
+	return f.how
+}
+
+// stall is longer than any limit.
+const stall = 365 * 24 * time.Hour
+
+// promptOf returns the text of a request.
+func promptOf(g port.Generation) string {
+	if g.Prompt != "" {
+		return g.Prompt
+	}
+	var b strings.Builder
+	for _, m := range g.Messages {
+		fmt.Fprintf(&b, "[%s] %s\n", m.Role, m.Content)
+	}
+	return b.String()
+}
+
+// stopped reports whether a stop text is at the end of the answer. The mock sends whole
+// words, so a stop text that begins within a word leaves the word's beginning out too.
+func stopped(text string, stops []string) bool {
+	return slices.ContainsFunc(stops, func(s string) bool { return s != "" && strings.Contains(text, s) })
+}
+
+// words are the words of an answer, with a character of several bytes among them.
+type words struct{ state [sha256.Size]byte }
+
+var vocabulary = []string{
+	" archive", " box", " caf\u00e9", " date", " entry", " folder", " guide", " hand", " index", " journal", " key", " letter",
+	" map", " note", " order", " page",
+}
+
+func newWords(prompt string, seed *int64) *words {
+	var number [8]byte
+	if seed != nil {
+		binary.BigEndian.PutUint64(number[:], uint64(*seed)) //nolint:gosec // any bits will do
+	}
+	return &words{state: sha256.Sum256(append(number[:], prompt...))}
+}
+
+func (w *words) next() string {
+	w.state = sha256.Sum256(w.state[:])
+	return vocabulary[int(w.state[0])%len(vocabulary)]
+}
+
+// Embed returns vectors of eight numbers that follow from the inputs.
+func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedded, error) {
+	var answer port.Embedded
+	answer.Counted = true
+	for _, input := range request.Inputs {
+		answer.TokensIn += len(strings.Fields(input)) + 1
+		sum := sha256.Sum256([]byte(input))
+		vector := make([]float64, 8)
+		for i := range vector {
+			vector[i] = float64(sum[i])/127.5 - 1
+		}
+		answer.Vectors = append(answer.Vectors, vector)
+	}
+	if err := e.check(request.Model, answer.TokensIn); err != nil {
+		return port.Embedded{}, err
+	}
+	if _, err := e.begin(); err != nil {
+		return port.Embedded{}, err
+	}
+	defer e.end()
+	return answer, ctx.Err()
+}
+
+// Rerank scores a document by the share of the query's words that it has.
+func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranked, error) {
+	var answer port.Ranked
+	answer.Counted = true
+	query := strings.Fields(strings.ToLower(request.Query))
+	for _, document := range request.Documents {
+		have := strings.Fields(strings.ToLower(document))
+		answer.TokensIn += len(query) + len(have)
+		found := 0
+		for _, word := range query {
+			if slices.Contains(have, word) {
+				found++
+			}
+		}
+		answer.Scores = append(answer.Scores, float64(found)/float64(max(1, len(query))))
+	}
+	if err := e.check(request.Model, answer.TokensIn); err != nil {
+		return port.Ranked{}, err
+	}
+	if _, err := e.begin(); err != nil {
+		return port.Ranked{}, err
+	}
+	defer e.end()
+	return answer, ctx.Err()
+}
