@@ -54,7 +54,13 @@ func realEngine(t *testing.T) engine {
 
 func (e engine) post(path, kind string, body []byte) {
 	e.t.Helper()
-	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, "http://engine/v1.41"+path, bytes.NewReader(body))
+	e.call(http.MethodPost, path, kind, body)
+}
+
+// call makes a call of the engine and returns the body of its answer.
+func (e engine) call(method, path, kind string, body []byte) []byte {
+	e.t.Helper()
+	request, err := http.NewRequestWithContext(e.t.Context(), method, "http://engine/v1.41"+path, bytes.NewReader(body))
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -67,6 +73,7 @@ func (e engine) post(path, kind string, body []byte) {
 	if _, err := text.ReadFrom(got.Body); err != nil || got.Body.Close() != nil || got.StatusCode >= http.StatusMultipleChoices {
 		e.t.Fatalf("%s: got %s %s, %v", path, got.Status, text.String(), err)
 	}
+	return text.Bytes()
 }
 
 // build makes an image with the program of a package, and nothing else.

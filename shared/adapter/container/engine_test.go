@@ -103,8 +103,7 @@ func (e *engine) serve() string {
 		}
 	}))
 	mux.HandleFunc("DELETE /containers/{id}", e.on(func(w http.ResponseWriter, _ *http.Request, g *guest) {
-		g.signal("SIGKILL")
-		e.all = slices.DeleteFunc(e.all, func(other *guest) bool { return other == g })
+		e.remove(g.id)
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,6 +119,16 @@ func (e *engine) serve() string {
 	}))
 	e.t.Cleanup(web.Close)
 	return web.URL
+}
+
+// remove kills and removes a container. The caller holds the lock.
+func (e *engine) remove(id string) {
+	e.all = slices.DeleteFunc(e.all, func(g *guest) bool {
+		if g.id == id {
+			g.signal("SIGKILL")
+		}
+		return g.id == id
+	})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -14,12 +14,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// proxy is a connection to an engine that fails the creation of containers.
+// proxy is a connection to an engine that fails the creation of containers, or every call.
 type proxy struct {
 	url string
 	mu  sync.Mutex
 	// next is the fault of the next creation of each machine name.
 	next map[string]porttest.RunnerFault
+	// down: no call reaches the engine.
+	down bool
 }
 
 // newProxy serves a proxy before the engine at an address.
@@ -43,6 +45,9 @@ func newProxy(t *testing.T, address string) *proxy {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.isDown() {
+			panic(http.ErrAbortHandler)
+		}
 		how := porttest.RunnerFault("")
 		if strings.HasSuffix(r.URL.Path, "/containers/create") {
 			how = p.take(r.URL.Query().Get("name"))
@@ -70,6 +75,19 @@ func (p *proxy) fail(name string, how porttest.RunnerFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next[name] = how
+}
+
+// cut lets no call reach the engine while it is down.
+func (p *proxy) cut(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+func (p *proxy) isDown() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down
 }
 
 // take returns the fault of a container's name.

@@ -220,3 +220,27 @@ func TestRealProgramThatIsMissing(t *testing.T) {
 		t.Errorf("got %v, want %s with the engine's words", err, fault.LaunchRefused)
 	}
 }
+
+func TestRealEngineThatIsAway(t *testing.T) {
+	t.Parallel()
+	engineThatIsAway(t, realSetup(t), realImage)
+}
+
+func TestRealContainerRemovedByHand(t *testing.T) {
+	t.Parallel()
+	p := realSetup(t)
+	address, err := realEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(client.WithHost(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	containerRemovedByHand(t, p, realImage, func(id string) {
+		if _, err := api.ContainerRemove(limited(t), id, client.ContainerRemoveOptions{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
