@@ -25,10 +25,16 @@ type faults struct {
 	// cut are the namespaces that cannot be watched, watches ends their open watches.
 	cut     map[string]bool
 	watches map[string][]context.CancelFunc
+	// expired are the namespaces whose next watch answers that its version has expired.
+	expired map[string]bool
+	// busy refuses every other call with 429; refused counts them.
+	busy    bool
+	refused int
 }
 
 func (f *faults) wrap(next http.RoundTripper) http.RoundTripper {
 	f.next, f.launches, f.cut, f.watches = next, map[string]porttest.RunnerFault{}, map[string]bool{}, map[string][]context.CancelFunc{}
+	f.expired = map[string]bool{}
 	return f
 }
 
@@ -36,14 +42,46 @@ var errLost = errors.New("connection reset")
 
 // RoundTrip implements http.RoundTripper.
 func (f *faults) RoundTrip(q *http.Request) (*http.Response, error) {
-	if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/jobs") {
+	if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/jobs") && !f.isBusy() {
 		return f.create(q)
 	}
 	// The informers select by a label of Sortie.
 	if q.Method == http.MethodGet && strings.Contains(q.URL.RawQuery, "orchestrator") {
 		return f.observe(q)
 	}
+	f.mu.Lock()
+	busy := f.busy
+	if busy {
+		f.refused++
+	}
+	f.mu.Unlock()
+	if busy {
+		return refusal(q, http.StatusTooManyRequests, "TooManyRequests")
+	}
 	return f.next.RoundTrip(q)
+}
+
+func (f *faults) isBusy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.busy
+}
+
+// setBusy refuses calls with 429, except those of the watches. It returns how many were
+// refused before.
+func (f *faults) setBusy(busy bool) (refused int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy, refused, f.refused = busy, f.refused, 0
+	return refused
+}
+
+// refusal is an answer of the API server.
+func refusal(q *http.Request, code int, reason string) (*http.Response, error) {
+	status, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": reason})
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: q, Body: io.NopCloser(bytes.NewReader(status)),
+	}, err
 }
 
 // create creates a Job, with the fault of its name.
@@ -64,11 +102,7 @@ func (f *faults) create(q *http.Request) (*http.Response, error) {
 	f.mu.Unlock()
 	switch how {
 	case porttest.RunnerThrottles:
-		status, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429, "message": "too many requests"})
-		return &http.Response{
-			StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"application/json"}}, Request: q,
-			Body: io.NopCloser(bytes.NewReader(status)),
-		}, err
+		return refusal(q, http.StatusTooManyRequests, "TooManyRequests")
 	case porttest.RunnerLosesRequest:
 		return nil, errLost
 	case porttest.RunnerLosesAnswer:
@@ -89,7 +123,15 @@ func (f *faults) observe(q *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	cut := f.cut[namespace]
 	f.watches[namespace] = append(f.watches[namespace], cancel)
+	expired := f.expired[namespace] && q.URL.Query().Get("watch") != ""
+	if expired {
+		delete(f.expired, namespace)
+	}
 	f.mu.Unlock()
+	if expired {
+		cancel()
+		return refusal(q, http.StatusGone, "Expired")
+	}
 	if cut {
 		cancel()
 		return nil, errLost
@@ -106,6 +148,22 @@ func (f *faults) cutWatches(namespace string, down bool) {
 		end()
 	}
 	f.watches[namespace] = nil
+}
+
+// expire lets the next watch of a namespace answer that its version has expired, and ends
+// the open ones.
+func (f *faults) expire(namespace string) {
+	f.mu.Lock()
+	f.expired[namespace] = true
+	f.mu.Unlock()
+	f.cutWatches(namespace, false)
+}
+
+// hasExpired reports whether that answer was given.
+func (f *faults) hasExpired(namespace string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.expired[namespace]
 }
 
 func (f *faults) set(name string, how porttest.RunnerFault) {
