@@ -167,6 +167,29 @@ func TestRequirementsNameExistingTests(t *testing.T) {
 	}
 }
 
+// TestDocumentsNameExistingTests fails for a test such as `shared/run: TestStories` in
+// another document that the repository does not have.
+func TestDocumentsNameExistingTests(t *testing.T) {
+	t.Parallel()
+	functions, _ := testNames(t)
+	found := 0
+	for name, text := range trackedText(t, ".md") {
+		for _, match := range backticked.FindAllStringSubmatch(text, -1) {
+			folder, test, isTest := strings.Cut(match[1], ": ")
+			if !isTest || !testFunction.MatchString(test) || path.Dir(name) == "shared/contract" {
+				continue
+			}
+			found++
+			if !slices.Contains(functions[test], folder) {
+				t.Errorf("%s: no %q in %s; folders that have it: %q", name, test, folder, functions[test])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("got no documents with tests, want those of the runners")
+	}
+}
+
 // testNames returns the folders of each test function, and those of each string
 // in Go files, which is where scenarios have their names.
 func testNames(t *testing.T) (functions, words map[string][]string) {
