@@ -171,7 +171,9 @@ type runner struct {
 	refused  int
 	// unreachable fails every inspection.
 	unreachable bool
-	stopped     []string
+	// silent is a runner whose machines cannot be listed.
+	silent  string
+	stopped []string
 }
 
 type machine struct {
@@ -294,7 +296,19 @@ func (r *runner) List(_ context.Context, each func(port.MachineStatus) bool) err
 			break
 		}
 	}
+	if r.silent != "" {
+		return fault.New(fault.Unavailable, "runner %s: no answer", r.silent)
+	}
 	return nil
+}
+
+// ListOf implements port.RunnerLists.
+func (r *runner) ListOf(ctx context.Context, runner string, each func(port.MachineStatus) bool) error {
+	err := r.List(ctx, each)
+	if runner != r.silent {
+		return nil
+	}
+	return err
 }
 
 // Stop implements port.Runner.

@@ -103,7 +103,7 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 		return latest, err
 	}
 	var found port.Machine
-	err = s.runner.List(ctx, func(m port.MachineStatus) bool {
+	err = s.listFor(ctx, r, func(m port.MachineStatus) bool {
 		if m.Owner == ownerOf(r) {
 			found = m.Machine
 		}
@@ -113,6 +113,15 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 		return port.Machine{}, fmt.Errorf("cannot list the machines: %w", err)
 	}
 	return found, nil
+}
+
+// listFor lists the machines of the runner that the attempt uses: another one that cannot
+// be reached does not delay it.
+func (s *Machines) listFor(ctx context.Context, r run.Run, each func(port.MachineStatus) bool) error {
+	if lists, ok := s.runner.(port.RunnerLists); ok {
+		return lists.ListOf(ctx, r.Attempt.Place().Runner, each)
+	}
+	return s.runner.List(ctx, each)
 }
 
 // await reads the record again; if the worker has reported, until it has the

@@ -65,7 +65,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 // record changes meanwhile, such as by a cancel request, it starts over.
 func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.Run, error) {
 	for range commitTries {
-		exit, destroyed, err := s.seeGone(ctx, r)
+		last, err := s.seeGone(ctx, r)
 		if err != nil {
 			return r, err
 		}
@@ -77,7 +77,7 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 			}
 			return r, err
 		}
-		settled.Exit, settled.Destroyed, settled.Rand = exit, destroyed, s.rand()
+		settled.Exit, settled.Destroyed, settled.Unseen, settled.Rand = last.exit, last.destroyed, last.unseen, s.rand()
 		d, err := run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
 		if err == nil && asksAfterRun(d.Run) {
 			var answer run.HookAnswer
@@ -125,36 +125,68 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 	return run.Settled{Output: output, Fault: wrong, Logged: logged}, nil
 }
 
+// end is how the machine of an attempt ended.
+type end struct {
+	// exit is nil if it is unknown.
+	exit *run.Exit
+	// destroyed: Terminating has destroyed it. unseen: it was not seen gone.
+	destroyed, unseen bool
+}
+
 // seeGone lets a worker that has reported exit by itself, destroys a machine that
 // is still there, and returns once it is seen gone, or could not be seen for ten
-// minutes. While a create call may be in flight, its machine is awaited. The exit
-// is nil if it is unknown.
-func (s *Termination) seeGone(ctx context.Context, r run.Run) (exit *run.Exit, destroyed bool, err error) {
+// minutes. While a create call may be in flight, its machine is awaited; for a run that
+// falls back, also while a machine may exist that the platform does not show.
+func (s *Termination) seeGone(ctx context.Context, r run.Run) (end, error) {
 	machine, err := s.of(ctx, r)
-	if err == nil && !machine.Known() && r.Creating(s.now()) {
-		err = TryAgain{errors.New("a create call may be in flight")}
+	if err == nil && !machine.Known() {
+		return s.seeNone(ctx, r)
 	}
-	if err != nil || !machine.Known() {
-		return nil, false, err
+	if err != nil {
+		return end{}, err
 	}
+	var exit *run.Exit
 	var gone bool
 	if r.Attempt.Report != nil {
 		// An error here is met again below, where it is limited to ten minutes.
 		if exit, gone, err = s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
-			return exit, false, nil
+			return end{exit: exit}, nil
 		}
 	}
 	if err = s.runner.Destroy(ctx, machine); err == nil {
 		if exit, gone, err = s.goneWithin(ctx, machine, s.config.DestroyWait, r.Attempt.StartBy); gone {
-			return exit, true, nil
+			return end{exit: exit, destroyed: true}, nil
 		}
 	}
 	if err == nil {
 		err = errors.New("it still exists")
 	}
-	if s.now().Sub(r.EnteredAt) >= unreachableLimit {
+	if s.unreachable(r) {
 		s.warn(ctx, r, "the machine was not seen gone for ten minutes; the run continues", err)
-		return nil, true, nil
+		return end{destroyed: true, unseen: true}, nil
 	}
-	return nil, true, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", machine.ID, err)}
+	return end{destroyed: true}, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", machine.ID, err)}
+}
+
+// seeNone is seeGone for an attempt whose machine no list shows. Before the start limit
+// that proves nothing about a machine that an unanswered call may have created.
+func (s *Termination) seeNone(ctx context.Context, r run.Run) (end, error) {
+	unsure := r.Leaves() && r.Attempt.Unsure && r.Cancel == nil && s.now().Before(r.Attempt.StartBy)
+	unknown := errors.New("an unanswered call may have created a machine")
+	switch {
+	case r.Creating(s.now()):
+		return end{}, TryAgain{errors.New("a create call may be in flight")}
+	case unsure && s.unreachable(r):
+		s.warn(ctx, r, "no machine was seen for ten minutes; the run continues and does not fall back", unknown)
+		return end{unseen: true}, nil
+	case unsure:
+		return end{}, TryAgain{unknown}
+	}
+	return end{}, nil
+}
+
+// unreachable reports whether the machine of an attempt has delayed the next one for too
+// long.
+func (s *Termination) unreachable(r run.Run) bool {
+	return s.now().Sub(r.EnteredAt) >= unreachableLimit
 }

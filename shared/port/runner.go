@@ -137,6 +137,12 @@ type StartLimits interface {
 	AppOf(where run.Placement, machineName string) string
 }
 
+// RunnerLists is a capability of a Runner that dispatches to several.
+type RunnerLists interface {
+	// ListOf is List for the machines of one runner; empty is the default one.
+	ListOf(ctx context.Context, runner string, each func(MachineStatus) bool) error
+}
+
 // MachineLogs is a capability of a Runner: it reads the output of a machine's
 // program.
 type MachineLogs interface {

@@ -159,6 +159,9 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 	if !d.Attempt.ThrottledSince.IsZero() {
 		waited = d.now.Sub(d.Attempt.ThrottledSince)
 	}
+	if d.Attempt.Unsure && reason == FallbackThrottled {
+		return false // it does not show whether an earlier call has created the machine
+	}
 	to, ok := d.fallbackOf(fallbacks, reason, waited)
 	if !ok || d.Cancel != nil {
 		if reason == FallbackThrottled {
@@ -209,6 +212,17 @@ func (r Run) queueWake() time.Time {
 		return at
 	}
 	return by
+}
+
+// stay ends a fallback that has not begun, because the machine of the attempt may still
+// run: the attempt counts as one that did not start.
+func (d *draft) stay() {
+	detour := *d.Detour
+	detour.Leaving, detour.Steps = false, detour.Steps[:len(detour.Steps)-1]
+	d.Detour = &detour
+	if len(detour.Steps) == 0 {
+		d.Detour = nil
+	}
 }
 
 // Leaves reports whether the attempt ended because its run falls back.

@@ -24,6 +24,9 @@ type Settled struct {
 	// program. Otherwise a requested stop of the machine explains a report of
 	// CANCELLED without a cancel request.
 	Destroyed bool
+	// Unseen: the machine may still run, because it could not be seen gone for too long.
+	// The run does not fall back then.
+	Unseen bool
 	// Logged: the attempt's log is stored, or the output that its worker sent.
 	Logged bool
 	// PostRunHook is the answer of the hook after the run; nil if none was asked.
@@ -123,6 +126,13 @@ const (
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
+	stays := ""
+	if f.Unseen && d.Leaves() {
+		stays = "does not fall back, because the machine was not seen gone; "
+		d.stay()
+		why = d.withDetour(why)
+		d.Fault = why
+	}
 	var again bool
 	failures := 1
 	switch {
@@ -152,7 +162,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	}
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
-	d.enter(Retrying, "retried in "+delay.Round(time.Second).String(), why)
+	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)
 }
 
 // SlotReleased: the machine of an attempt that has ended is gone, but its output

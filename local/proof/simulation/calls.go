@@ -123,6 +123,8 @@ type attemptFacts struct {
 	// machines counts the machines that were created. strangers stopped some of
 	// them.
 	machines, strangers int
+	// refusals are the answers of platforms that started no machine.
+	refusals []refusal
 	// longStart: a refusal of the runner, or a wait for a permitted start, has extended
 	// the start limit.
 	longStart bool

@@ -189,6 +189,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		w.fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
 	}
 	w.checkOutcome(r)
+	w.checkDetours(r, events)
 	w.checkActions(ctx, r)
 	var output []byte
 	accepted := false

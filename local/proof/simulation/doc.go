@@ -27,6 +27,16 @@
 // SQLite and every twentieth on AWS (contended.go) jobs that fire every few seconds compete
 // for a few slots of a pool, a job or a key, and Sortie has no faults.
 //
+// Every fifth world (mixed.go) has three to five pools on three platforms, with fallbacks in
+// chains, which an operator changes and drains. A cluster (cluster.go) creates a Job without
+// a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,
+// has it deleted by hand, and answers 429; its API server is away for minutes, its watch is
+// cut, and lists lag. A container engine (containers.go) creates containers that it cannot
+// start, dies with or without its containers, and shows an exit code a moment later. A
+// fallback (fallbacks.go) has the answer of a platform as its reason, never follows the
+// failure of a program, starts when nothing of the attempts before can run on any platform,
+// leads to no pool twice, and is recorded with the platforms' messages.
+//
 // A relay makes the stream of events of what is committed, and up to three clients have
 // webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
 // the process. On AWS each call has a process of its own, which keeps its memory for later

@@ -30,6 +30,8 @@ type Outcome struct {
 	// Calls counts the calls of workers, Renewals their renewed tokens.
 	Calls, Renewals int
 	Took            time.Duration
+	// Fallbacks counts the fallbacks of all runs.
+	Fallbacks int
 	// Events counts the events of the stream, Deliveries those that receivers got.
 	Events, Deliveries int
 	// Ends counts the runs by final state.
@@ -60,8 +62,17 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	if err := w.startProcess(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot start: %w", err)
 	}
+	if err := w.definePools(ctx); err != nil {
+		return Outcome{}, err
+	}
 	w.note("plan %+v", w.plan)
 	w.note("%d requests, settings %+v", w.requests, w.config)
+	if w.mixed() {
+		w.note("ways %+v", w.ways)
+		for _, p := range w.pools {
+			w.note("pool %s: %s, limit %d, fallbacks %+v", p.id, p.definition.Placement.Runner, p.definition.Limit, p.definition.Fallbacks)
+		}
+	}
 	for i := range w.requests {
 		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
@@ -203,6 +214,7 @@ func (w *world) outcome() Outcome {
 	for _, r := range w.records.ordered {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
+		o.Fallbacks += len(w.factsOf(r).steps)
 		o.Ends[r.State]++
 	}
 	return o

@@ -24,6 +24,8 @@ type runFacts struct {
 	keyQueuedAt time.Time
 	// machines counts the machines of all attempts.
 	machines int
+	// steps are its fallbacks.
+	steps []run.DetourStep
 	// missing is the position of an execution that has not started.
 	missing      position
 	missingStart int
@@ -61,6 +63,8 @@ func (w *world) checkChange(before, r *run.Run) {
 		facts.actingAt = w.time.now
 	}
 	w.checkJobRun(before, r)
+	w.checkDetour(r)
+	w.checkHome(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
 		facts.terminatingAt = w.time.now
 	}
@@ -77,7 +81,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	for n := range r.Attempt.Number {
 		strangers += w.attempt(r.TaskID, n+1).strangers
 	}
-	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers; r.Attempt.Number > most {
+	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers + len(facts.steps); r.Attempt.Number > most {
 		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
 	}
 	w.checkFault(r)
@@ -230,6 +234,7 @@ func (w *world) checkLaunch(m *machine) {
 	if facts.machines++; facts.machines > 1 && w.calm() && facts.strangers == 0 {
 		w.fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
 	}
+	w.checkFallback(m)
 	for _, other := range w.machines.live {
 		if other.spec.Owner.RunID != m.spec.Owner.RunID || other.spec.Owner.Attempt >= m.spec.Owner.Attempt || !other.known {
 			continue

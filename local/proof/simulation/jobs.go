@@ -33,7 +33,9 @@ func (w *world) drawJobs() {
 	if !w.contended() && (w.requests > 10 || w.chance(0.4)) {
 		return
 	}
-	w.requests = w.random.IntN(3)
+	if !w.mixed() {
+		w.requests = w.random.IntN(3)
+	}
 	if w.contended() {
 		w.requests, w.horizon = 1+w.random.IntN(6), w.between(time.Minute, 4*time.Minute)
 		for i := range maxJobs {
@@ -187,6 +189,9 @@ func (w *world) drawDefinition(id string) map[string]any {
 	d := map[string]any{
 		"id": id, "image": "worker", "command": []string{"work"},
 		"completion": []run.Completion{run.CompletionExit, run.CompletionExit, run.CompletionCallback}[w.random.IntN(3)],
+	}
+	if w.mixed() {
+		d["pool"] = w.pools[w.random.IntN(len(w.pools))].id
 	}
 	constraints := map[string]any{}
 	if w.chained() {

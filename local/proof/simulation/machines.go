@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// machines is the simulated runner.
+// machines are the machines of all platforms.
 type machines struct {
 	w    *world
 	byID map[string]*machine
@@ -22,18 +22,27 @@ type machines struct {
 
 // machine is a simulated machine with its workers.
 type machine struct {
-	id        string
-	spec      port.LaunchSpec
-	phase     port.MachinePhase
-	exit      *port.Exit
-	visibleAt time.Time
-	stopping  bool
+	id    string
+	on    *platform
+	spec  port.LaunchSpec
+	phase port.MachinePhase
+	exit  *port.Exit
+	// startFault is why its platform does not start it.
+	startFault *fault.Fault
+	visibleAt  time.Time
+	stopping   bool
+	// destroyed: its name is given up. erased: its platform has forgotten it.
+	destroyed, erased bool
 	// changed fires when the phase changes.
 	changed signal
+	// seen is its status at each change, for platforms whose reads lag.
+	seen []seenStatus
 	// stuckUntil is the time before which nothing ends the machine.
 	stuckUntil time.Time
-	// endedAt is when the machine was gone.
-	endedAt time.Time
+	// ranAt is when its program started, endedAt when the machine was gone. failed: its
+	// program has ended by itself.
+	ranAt, endedAt time.Time
+	failed         bool
 	// known: the record of its run has its id.
 	known bool
 	// unwantedAt is the time since which no run uses the machine; zero while
@@ -45,29 +54,74 @@ type machine struct {
 func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
 func (m *machine) view() port.MachineStatus {
-	return port.MachineStatus{Machine: port.Machine{Runner: "simulated", ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
+	s := port.MachineStatus{Machine: port.Machine{Runner: m.on.runner, ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
+	if m.ranAt.IsZero() && !m.stopping && !m.destroyed {
+		s.StartFault = m.startFault
+	}
+	return s
+}
+
+// enter changes the phase.
+func (m *machine) enter(phase port.MachinePhase) {
+	m.phase = phase
+	m.change()
+}
+
+// change notes that the status has changed.
+func (m *machine) change() {
+	if m.on.lagging {
+		m.seen = append(m.seen, seenStatus{m.on.w.time.now, m.view()})
+	}
+	m.changed.fire()
+}
+
+// platform is a simulated runner.
+type platform struct {
+	*machines
+	// runner is its name in placements and machines.
+	runner string
+	// away is the outage in which its API does not answer.
+	away outage
+	// lagging: its reads show earlier states.
+	lagging bool
+}
+
+// newPlatform returns a platform whose API fails during an outage.
+func newPlatform(w *world, runner string, away outage) *platform {
+	return &platform{machines: w.machines, runner: runner, away: away}
 }
 
 // Launch implements port.Runner.
-func (r *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	plan, facts := r.w.plan, r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+func (r *platform) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	r.w.maybeCancel(spec.Env["TASK_ID"])
 	if err := r.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
 	switch {
-	case r.w.down(throttling), r.w.chance(plan.throttles):
-		facts.longStart = true
-		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines created at once")
-	case r.w.chance(plan.noCapacity):
-		facts.longStart = true
-		return port.MachineStatus{}, fault.New(fault.Capacity, "no capacity")
+	case r.w.down(throttling), r.w.chance(r.w.plan.throttles):
+		return port.MachineStatus{}, r.refuse(spec, fault.Throttled, "too many machines created at once")
+	case r.w.chance(r.w.plan.noCapacity):
+		return port.MachineStatus{}, r.refuse(spec, fault.Capacity, "no capacity")
 	}
 	m := r.named(spec.Name)
 	if m == nil {
 		m = r.create(spec)
+		r.w.startWorkers(m)
 	}
-	if r.w.chance(plan.lostCalls) {
+	return r.answer(m)
+}
+
+// refuse returns the fault of a launch, which is noted for its attempt.
+func (r *platform) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
+	facts := r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts.longStart = true
+	facts.refusals = append(facts.refusals, refusal{r.w.time.now, r.runner, code, message})
+	return fault.New(code, "%s", message)
+}
+
+// answer returns the machine of a launch, whose response can be lost.
+func (r *platform) answer(m *machine) (port.MachineStatus, error) {
+	if r.w.chance(r.w.plan.lostCalls) {
 		r.w.note("response about %s is lost", m.id)
 		r.w.unknownMachines++
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
@@ -76,29 +130,30 @@ func (r *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 }
 
 // maybeLost returns an error if the request is lost.
-func (r *machines) maybeLost(ctx context.Context) error {
+func (r *platform) maybeLost(ctx context.Context) error {
 	r.w.maybeInterrupt()
 	if err := interrupted(ctx); err != nil {
 		return err
 	}
-	if r.w.down(runnerOutage) || r.w.chance(r.w.plan.lostCalls) {
+	if r.w.down(r.away) || r.w.chance(r.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	return nil
 }
 
-func (r *machines) named(name string) *machine {
+func (r *platform) named(name string) *machine {
 	for _, m := range r.live {
-		if m.spec.Name == name {
+		if m.on == r && m.spec.Name == name {
 			return m
 		}
 	}
 	return nil
 }
 
-func (r *machines) create(spec port.LaunchSpec) *machine {
+// create creates a machine that has not started.
+func (r *platform) create(spec port.LaunchSpec) *machine {
 	r.created++
-	m := &machine{id: fmt.Sprintf("m%d", r.created), spec: spec, phase: port.MachineCreating}
+	m := &machine{id: fmt.Sprintf("m%d", r.created), on: r, spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.now
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
@@ -111,13 +166,13 @@ func (r *machines) create(spec port.LaunchSpec) *machine {
 	}
 	r.byID[m.id] = m
 	r.live = append(r.live, m)
+	m.change()
 	r.w.checkSecrets(spec)
 	r.w.checkLaunch(m)
 	if r.w.chance(r.w.plan.strangers) {
 		r.w.time.after(r.w.upTo(r.w.longest), func() { r.stopByStranger(m) })
 	}
 	r.w.note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
-	r.w.startWorkers(m)
 	return m
 }
 
@@ -133,34 +188,48 @@ func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
 	return by
 }
 
+// own returns a machine of the platform; nil if it has none of that id.
+func (r *platform) own(of port.Machine) *machine {
+	if m := r.byID[of.ID]; m != nil && m.on == r {
+		return m
+	}
+	return nil
+}
+
 // Inspect implements port.Runner.
-func (r *machines) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
+func (r *platform) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	if err := r.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	m, ok := r.byID[of.ID]
-	if !ok || r.w.time.now.Before(m.visibleAt) {
+	m := r.own(of)
+	if m == nil || m.erased || r.w.time.now.Before(m.visibleAt) {
 		return port.MachineStatus{}, port.ErrNotFound
 	}
 	return m.view(), nil
 }
 
 // Wait implements port.Runner. Other events run meanwhile.
-func (r *machines) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
-	m, until := r.byID[of.ID], r.w.time.now.Add(limit)
-	for m != nil && (m.phase == port.MachineCreating || phase == port.MachineGone && m.alive()) && until.After(r.w.time.now) && ctx.Err() == nil {
-		r.w.time.await(until.Sub(r.w.time.now), &m.changed)
-	}
+func (r *platform) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	r.await(ctx, r.own(of), phase, limit)
 	return r.Inspect(ctx, of)
 }
 
+// await waits until a machine is in the phase, cannot get there, or limit is over.
+func (r *platform) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
+	until := r.w.time.now.Add(limit)
+	for m != nil && (m.phase == port.MachineCreating && m.view().StartFault == nil || phase == port.MachineGone && m.alive()) &&
+		until.After(r.w.time.now) && ctx.Err() == nil {
+		r.w.time.await(until.Sub(r.w.time.now), &m.changed)
+	}
+}
+
 // List implements port.Runner.
-func (r *machines) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+func (r *platform) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}
 	for _, m := range r.live {
-		if !r.w.time.now.Before(m.visibleAt) && !each(m.view()) {
+		if m.on == r && !r.w.time.now.Before(m.visibleAt) && !each(m.view()) {
 			break
 		}
 	}
@@ -168,12 +237,12 @@ func (r *machines) List(ctx context.Context, each func(port.MachineStatus) bool)
 }
 
 // Stop implements port.Runner.
-func (r *machines) Stop(ctx context.Context, of port.Machine, grace time.Duration) error {
+func (r *platform) Stop(ctx context.Context, of port.Machine, grace time.Duration) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}
-	m, ok := r.byID[of.ID]
-	if !ok || !m.alive() {
+	m := r.own(of)
+	if m == nil || !m.alive() {
 		return nil
 	}
 	r.stop(m, grace)
@@ -213,16 +282,21 @@ func (r *machines) stopByStranger(m *machine) {
 }
 
 // Destroy implements port.Runner.
-func (r *machines) Destroy(ctx context.Context, of port.Machine) error {
+func (r *platform) Destroy(ctx context.Context, of port.Machine) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}
-	if m, ok := r.byID[of.ID]; ok && m.alive() {
+	if m := r.own(of); m != nil && m.alive() {
 		r.w.checkDestroy(m)
 		r.w.maybeCancel(m.spec.Env["TASK_ID"])
-		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+		r.destroy(m)
 	}
 	return nil
+}
+
+func (r *machines) destroy(m *machine) {
+	m.destroyed = true
+	r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
 // end ends a machine, or schedules its end if it is stuck.
@@ -231,18 +305,18 @@ func (r *machines) end(m *machine, exit port.Exit) {
 		return
 	}
 	if wait := m.stuckUntil.Sub(r.w.time.now); wait > 0 {
-		m.phase = port.MachineEnding
-		m.changed.fire()
+		m.enter(port.MachineEnding)
 		r.w.time.after(wait, func() { r.end(m, exit) })
 		return
 	}
 	m.phase, m.endedAt = port.MachineGone, r.w.time.now
-	m.changed.fire()
 	r.live = slices.DeleteFunc(slices.Clone(r.live), func(one *machine) bool { return one == m })
 	if !r.w.chance(r.w.plan.lostExits) {
 		exit.At = r.w.time.now
 		m.exit = &exit
 	}
+	m.failed = !exit.Requested && exit.Code != 0
+	m.change()
 	if exit.Code == 0 {
 		r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).exitedZero = true
 	}

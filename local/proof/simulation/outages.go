@@ -22,6 +22,8 @@ const (
 	executionsOutage
 	sweepOutage
 	suspension // the host stops, and its clock continues
+	clusterOutage
+	engineOutage
 	outageKinds
 )
 
@@ -40,8 +42,13 @@ func (w *world) outageEvents() int { return int(w.longestOutage()/(20*time.Secon
 
 // planOutages draws the outages.
 func (w *world) planOutages() {
+	for range w.ways.outages {
+		kind, length := clusterOutage+outage(w.random.IntN(2)), w.between(10*time.Second, 10*time.Minute)
+		w.outageTime += length
+		w.time.push(w.upTo(2*w.longest), false, func() { w.beginOutage(kind, length) })
+	}
 	for range w.plan.outages {
-		kind, length := outage(w.random.IntN(int(outageKinds))), w.drawOutage()
+		kind, length := outage(w.random.IntN(int(suspension)+1)), w.drawOutage()
 		w.outageTime += length
 		w.time.push(w.upTo(2*w.longest), false, func() { w.beginOutage(kind, length) })
 	}
@@ -60,6 +67,10 @@ func (w *world) beginOutage(kind outage, length time.Duration) {
 			break
 		}
 		w.crash()
+	case engineOutage:
+		if w.chance(0.5) {
+			w.engine.die()
+		}
 	case suspension:
 		w.time.now = w.time.now.Add(length)
 		w.outageEnded(kind)

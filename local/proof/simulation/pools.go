@@ -34,6 +34,10 @@ type resize struct {
 // changes its limits.
 func (w *world) startOperator() {
 	w.resizes = []resize{{limit: w.config.MaxMachines, doneAt: start}}
+	if w.mixed() {
+		w.time.after(0, w.operateMixed)
+		return
+	}
 	if w.contended() {
 		w.time.after(0, w.operateContended)
 		return
@@ -95,6 +99,12 @@ func (w *world) limits() (least, most int) {
 // checkLimit checks that a run which gets a slot of the pool does so within its limit. A
 // lowered limit ends no run.
 func (w *world) checkLimit(r *run.Run) {
+	if p := w.poolOf(r.Slot.Pool); p != w.pools[0] {
+		if held := w.poolUse()[p.id].held; p.definition.Limit > 0 && held > p.definition.Limit {
+			w.fail("%s got one of %d held slots of %s, want at most %d", r.ID, held, p.id, p.definition.Limit)
+		}
+		return
+	}
 	if _, most := w.limits(); most > 0 {
 		if held := w.poolUse()[w.config.Pool].held; held > most {
 			w.fail("%s got one of %d held slots, want at most %d", r.ID, held, most)
@@ -173,7 +183,7 @@ func (w *world) draining() bool {
 // checkDrained checks that a pool which drains grants nothing. A grant may have been
 // decided by an older record of the pool.
 func (w *world) checkDrained(r *run.Run) {
-	if at := w.drains.drainedAt; !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
+	if at := w.drains.drainedAt; r.Slot.Pool == w.config.Pool && !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
 		w.fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(start))
 	}
 }

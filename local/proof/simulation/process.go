@@ -46,7 +46,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	}
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = orchestrator.NewSystem(
-		&crashingStore{store, w}, &executions{w}, w.wakeUps, crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
+		&crashingStore{store, w}, &executions{w}, w.wakeUps, crashingRunner{w.runner, w}, w.buckets, w.signer, hostClock{w}, w.log,
 		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {

@@ -224,6 +224,9 @@ func (w *world) checkSilence(r *run.Run) {
 func (w *world) checkIdle() {
 	held, queued := 0, 0
 	for _, r := range w.records.ordered {
+		if r.Slot.Pool != w.config.Pool && w.mixed() {
+			continue
+		}
 		switch r.PoolState() {
 		case run.SlotHeld:
 			held++
@@ -232,7 +235,7 @@ func (w *world) checkIdle() {
 		}
 	}
 	limit, _ := w.limits()
-	if queued == 0 || held >= limit || w.draining() || w.plan.throttles > 0 || w.down(throttling) { // a throttled start queues too
+	if queued == 0 || held >= limit || w.draining() || w.plan.throttles+w.ways.tooMany > 0 || w.down(throttling) { // a throttled start queues too
 		w.idleSince = time.Time{}
 		return
 	}

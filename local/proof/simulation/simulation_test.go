@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, attempts, starts, machines, steps, calls, renewals, streamed, deliveries int
+	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries int
 	traced, started := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
@@ -62,7 +62,7 @@ func TestInvariants(t *testing.T) {
 				}
 				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 				streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
-				steps, calls, renewals = steps+o.Steps, calls+o.Calls, renewals+o.Renewals
+				steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 				for state, n := range o.Ends {
 					ends[state] += n
 				}
@@ -81,13 +81,16 @@ func TestInvariants(t *testing.T) {
 	if ends[run.Completed]*4 < runs && *seeds >= 60 {
 		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs)
 	}
+	if fallbacks < 10 && *seeds >= 60 {
+		t.Errorf("got %d fallbacks, want at least 10", fallbacks)
+	}
 	if renewals == 0 && *seeds >= 300 {
 		t.Error("got no renewed token, want some")
 	}
 	took := time.Since(started).Seconds()
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; %d events in streams, %d calls of receivers; ends: %v",
-		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, streamed, deliveries, ends)
+		"%d calls of workers, %d renewed tokens; %d fallbacks; %d events in streams, %d calls of receivers; ends: %v",
+		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, streamed, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

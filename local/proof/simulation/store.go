@@ -131,14 +131,22 @@ func (s observedStore) observeJob(ctx context.Context, j job.Job, commit func() 
 
 // crashingRunner is a runner whose caller can crash before it answers.
 type crashingRunner struct {
-	*machines
+	port.Runner
 	w *world
+}
+
+// ListOf implements port.RunnerLists.
+func (r crashingRunner) ListOf(ctx context.Context, runner string, each func(port.MachineStatus) bool) error {
+	if lists, ok := r.Runner.(port.RunnerLists); ok {
+		return lists.ListOf(ctx, runner, each)
+	}
+	return r.List(ctx, each)
 }
 
 // Launch implements port.Runner.
 func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	r.w.maybeCrash()
-	m, err := r.machines.Launch(ctx, spec)
+	m, err := r.Runner.Launch(ctx, spec)
 	r.w.maybeCrash()
 	return m, err
 }

@@ -47,6 +47,16 @@ func (w *world) startWorkers(m *machine) {
 	if w.chance(w.plan.neverStart) {
 		return
 	}
+	w.addWorkers(m)
+	begin := w.upTo(5 * time.Second)
+	if w.chance(w.plan.immediate) {
+		begin = 0
+	}
+	w.soon(begin, m.start)
+}
+
+// addWorkers draws the behaviour of the workers of a machine.
+func (w *world) addWorkers(m *machine) {
 	count := 1
 	if w.chance(w.plan.clones) {
 		count = 2
@@ -63,20 +73,19 @@ func (w *world) startWorkers(m *machine) {
 		p.token = p.envelope.TaskToken
 		m.workers = append(m.workers, p)
 	}
-	begin := w.upTo(5 * time.Second)
-	if w.chance(w.plan.immediate) {
-		begin = 0
+}
+
+// start starts the workers of a machine that has not started and does not end.
+func (m *machine) start() {
+	if m.phase != port.MachineCreating {
+		return
 	}
-	w.soon(begin, func() {
-		if m.phase != port.MachineCreating {
-			return
-		}
-		m.phase = port.MachineRunning
-		m.changed.fire()
-		for _, p := range m.workers {
-			p.start()
-		}
-	})
+	m.ranAt = m.on.w.time.now
+	m.on.w.checkRuns(m)
+	m.enter(port.MachineRunning)
+	for _, p := range m.workers {
+		p.start()
+	}
 }
 
 // soon runs do after d, immediately if d is 0.

@@ -27,11 +27,17 @@ type world struct {
 	trace  *bytes.Buffer
 
 	machines *machines
-	buckets  *buckets
-	signer   port.Signer
-	wakeUps  *schedules
-	hooks    *hooks
-	config   orchestrator.Config
+	// runner creates the machines, engine is one of its platforms in a mixed world.
+	runner port.Runner
+	engine *containers
+	ways   ways
+	// pools are those of the operator, the default one first.
+	pools   []*pool
+	buckets *buckets
+	signer  port.Signer
+	wakeUps *schedules
+	hooks   *hooks
+	config  orchestrator.Config
 	// longest limits the durations of the world's policies, requests is the
 	// number of runs that clients submit.
 	longest  time.Duration
@@ -134,6 +140,8 @@ func newWorld(seed uint64, dir string) *world {
 	if w.contended() {
 		w.drawContention()
 	}
+	w.drawPools()
+	w.runner, w.broken = w.newRunner()
 	w.drawJobs()
 	w.events = newStreamModel(w)
 	w.drawSubscribers()

@@ -30,6 +30,7 @@ var (
 	_ port.Runner      = (*Runner)(nil)
 	_ port.StartLimits = (*Runner)(nil)
 	_ port.MachineLogs = (*Runner)(nil)
+	_ port.RunnerLists = (*Runner)(nil)
 )
 
 // New returns a Runner. The keys of runners are the names in placements and in machines;
@@ -121,6 +122,16 @@ func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) e
 		return nil
 	}
 	return errors.Join(failed...)
+}
+
+// ListOf implements port.RunnerLists. Fault: Unavailable for a runner that is not
+// configured.
+func (r *Runner) ListOf(ctx context.Context, runner string, each func(port.MachineStatus) bool) error {
+	one, err := r.of(port.Machine{Runner: runner})
+	if err != nil {
+		return err
+	}
+	return one.List(ctx, each)
 }
 
 // parts returns one name of each runner, sorted.

@@ -62,6 +62,30 @@ func (o on) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatu
 	return o.Runner.Launch(ctx, spec)
 }
 
+// TestListOfOneRunner lists the machines of one runner alone.
+func TestListOfOneRunner(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, name := range []string{"first", "second"} {
+		spec := port.LaunchSpec{Name: "m-" + name, Image: "waits", Owner: port.MachineOwner{Tenant: "t", RunID: "r-" + name, Attempt: 1}, MemoryMB: 256, CPUs: 1}
+		if _, err := (on{p.Runner, name}).Launch(ctx, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{"": "r-first", "second": "r-second"} {
+		var runs []string
+		err := p.ListOf(ctx, asked, func(m port.MachineStatus) bool { runs = append(runs, m.Owner.RunID); return true })
+		if err != nil || !slices.Equal(runs, []string{want}) {
+			t.Errorf("runner %q: got machines of %v and %v, want that of %s", asked, runs, err, want)
+		}
+	}
+	if err := p.ListOf(ctx, "third", func(port.MachineStatus) bool { return true }); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v for a runner that is not configured, want Unavailable", err)
+	}
+}
+
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "alias", "first", "second"} {

@@ -1,0 +1,243 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// ways holds the probabilities of what platforms other than Fly do.
+type ways struct {
+	// tooMany are refused calls of the API server, and pulls that a registry refuses.
+	// quota are namespaces without room, and engines without storage.
+	tooMany, quota float64
+	// unscheduled pods find no node, at first or at all. badImage: the image cannot be
+	// pulled. pending pods wait long.
+	unscheduled, badImage, pending float64
+	// evicted pods are ended by the cluster, lostNodes stop with their workers, and
+	// deleted Jobs are forgotten by it.
+	evicted, lostNodes, deleted float64
+	// startRefused containers are created, and the engine cannot start them.
+	startRefused float64
+	// lag is how old the reads of a cluster are at most. cuts is how often its watch is
+	// cut for up to longestCut.
+	lag  time.Duration
+	cuts int
+	// outages are those of the API server and of the engine.
+	outages int
+}
+
+// longestCut is how long the watch of a cluster is cut at most.
+const longestCut = time.Minute
+
+// drawWays draws the probabilities. About half of them are zero.
+func (w *world) drawWays() ways {
+	some := func(most float64) float64 {
+		if w.random.IntN(2) == 0 {
+			return 0
+		}
+		return w.random.Float64() * most
+	}
+	p := ways{
+		tooMany: some(0.6), quota: some(0.6), unscheduled: some(0.5), badImage: some(0.4), pending: some(0.5),
+		evicted: some(0.2), lostNodes: some(0.2), deleted: some(0.2), startRefused: some(0.5),
+		cuts: w.random.IntN(2) * w.random.IntN(6), outages: w.random.IntN(2) * w.random.IntN(4),
+	}
+	if w.chance(0.5) {
+		p.lag = w.upTo(5 * time.Second)
+	}
+	return p
+}
+
+// seenStatus is the status of a machine from a time on.
+type seenStatus struct {
+	at     time.Time
+	status port.MachineStatus
+}
+
+// cluster is a simulated Kubernetes cluster with its adapter. A machine is a Job with its
+// pod. Lists show what a watch has seen; Inspect reads the API server.
+type cluster struct {
+	*platform
+	// jobs are all machines, in the order of their creation.
+	jobs []*machine
+	// cutAt and cutUntil limit the last cut of the watch.
+	cutAt, cutUntil time.Time
+}
+
+// newCluster returns a cluster, and plans the cuts of its watch.
+func newCluster(w *world, runner string) *cluster {
+	c := &cluster{platform: newPlatform(w, runner, clusterOutage)}
+	c.lagging = true
+	for range w.ways.cuts {
+		w.time.push(w.upTo(2*w.longest), true, func() {
+			c.cutAt, c.cutUntil = w.time.now, w.time.now.Add(w.upTo(longestCut))
+			w.note("the watch of the cluster is cut until %s", c.cutUntil.Sub(start))
+		})
+	}
+	return c
+}
+
+// cached returns the machine as the watch shows it; false if it does not show it yet.
+func (c *cluster) cached(m *machine) (s port.MachineStatus, ok bool) {
+	at := c.w.time.now.Add(-c.w.ways.lag)
+	if c.w.time.now.Before(c.cutUntil) && c.cutAt.Before(at) {
+		at = c.cutAt
+	}
+	for _, one := range m.seen {
+		if one.at.After(at) {
+			break
+		}
+		s, ok = one.status, true
+	}
+	return s, ok
+}
+
+// named returns the Job with a name, also after its pod has ended by itself.
+func (c *cluster) named(name string) *machine {
+	for _, m := range c.jobs {
+		if m.spec.Name == name && !m.erased && (m.alive() || !m.destroyed) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Launch implements port.Runner: it creates the Job, or adopts the one with the name, and
+// observes it for a while. A machine that does not start is destroyed again.
+func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	w := c.w
+	w.maybeCancel(spec.Env["TASK_ID"])
+	if err := c.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, err
+	}
+	if w.down(throttling) || w.chance(w.ways.tooMany) {
+		return port.MachineStatus{}, c.refuse(spec, fault.Throttled, "too many requests to the cluster")
+	}
+	m := c.named(spec.Name)
+	switch {
+	case m != nil && m.destroyed:
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "the machine that had its name still ends")
+	case m == nil && w.chance(w.ways.quota):
+		return port.MachineStatus{}, c.refuse(spec, fault.Capacity, "exceeded quota: pods=10")
+	case m == nil:
+		m = c.create(spec)
+		c.jobs = append(c.jobs, m)
+		c.schedule(m)
+	}
+	status, err := c.answer(m)
+	if err != nil {
+		return status, err
+	}
+	c.await(ctx, m, port.MachineRunning, w.upTo(5*time.Second))
+	if status = m.view(); status.StartFault == nil {
+		return status, nil
+	}
+	w.note("%s is withdrawn", m.id)
+	if err := c.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, fault.Wrap(err, fault.Unavailable, "the machine was not destroyed")
+	}
+	c.destroy(m)
+	facts := w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts.machines, facts.longStart = facts.machines-1, true
+	return port.MachineStatus{}, status.StartFault
+}
+
+// schedule draws whether, when and where the pod of a Job starts.
+func (c *cluster) schedule(m *machine) {
+	w := c.w
+	if w.chance(w.plan.neverStart) {
+		w.note("%s gets no pod", m.id)
+		return
+	}
+	w.addWorkers(m)
+	pause := w.upTo(5 * time.Second)
+	if w.chance(w.ways.pending) {
+		pause = w.upTo(w.longest / 4)
+	}
+	switch {
+	case w.chance(w.ways.unscheduled):
+		w.time.after(w.upTo(10*time.Second), func() { c.hinder(m, fault.Capacity, "0/3 nodes are available", 0.3) })
+	case w.chance(w.ways.badImage):
+		w.time.after(w.upTo(10*time.Second), func() { c.hinder(m, fault.Image, "ImagePullBackOff", 0.1) })
+	default:
+		w.time.after(pause, func() { c.begin(m) })
+	}
+}
+
+// hinder shows why a pod does not start. With the probability it does later.
+func (c *cluster) hinder(m *machine, code fault.Code, message string, later float64) {
+	w := c.w
+	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
+	facts.refusals = append(facts.refusals, refusal{w.time.now, c.runner, code, message})
+	m.startFault = fault.New(code, "%s", message)
+	w.note("%s does not start: %s", m.id, message)
+	m.change()
+	if w.chance(later) {
+		w.time.after(w.upTo(w.longest/4), func() {
+			m.startFault = nil
+			c.begin(m)
+		})
+	}
+}
+
+// begin starts the pod, and draws what the cluster does to it.
+func (c *cluster) begin(m *machine) {
+	w := c.w
+	if m.destroyed || m.stopping {
+		return // a pod that is deleted gets no node
+	}
+	m.start()
+	switch {
+	case w.chance(w.ways.evicted):
+		w.time.after(w.upTo(w.longest/2), func() { c.interrupt(m, "evicted", 0) })
+	case w.chance(w.ways.lostNodes):
+		w.time.after(w.upTo(w.longest/2), func() { c.loseNode(m) })
+	case w.chance(w.ways.deleted):
+		w.time.after(w.upTo(w.longest/2), func() {
+			if c.interrupt(m, "deleted with its Job", w.upTo(5*time.Second)) {
+				m.erased = true
+			}
+		})
+	}
+}
+
+// interrupt ends a pod that runs, from the side of the cluster.
+func (c *cluster) interrupt(m *machine, how string, grace time.Duration) bool {
+	if !m.alive() {
+		return false
+	}
+	c.w.note("%s is %s", m.id, how)
+	c.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+	c.stop(m, grace)
+	return true
+}
+
+// loseNode stops the workers of a machine for a while. Then its pod is evicted.
+func (c *cluster) loseNode(m *machine) {
+	w := c.w
+	if !m.alive() {
+		return
+	}
+	w.note("the node of %s is lost", m.id)
+	w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+	for _, p := range m.workers {
+		p.wasFrozen, p.frozenUntil = true, w.time.now.Add(w.upTo(10*time.Minute))
+	}
+	w.time.after(w.upTo(5*time.Minute), func() { c.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+}
+
+// List implements port.Runner with what the watch shows.
+func (c *cluster) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+	if err := c.maybeLost(ctx); err != nil {
+		return err
+	}
+	for _, m := range c.jobs {
+		if s, ok := c.cached(m); ok && s.Phase != port.MachineGone && !each(s) {
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// containers is a simulated container engine with its adapter. A machine is a container,
+// which is created and then started.
+type containers struct {
+	*platform
+	made []*machine
+}
+
+func newContainers(w *world, runner string) *containers {
+	return &containers{platform: newPlatform(w, runner, engineOutage)}
+}
+
+// named returns the container with a name, also after its program has ended by itself.
+func (e *containers) named(name string) *machine {
+	for _, m := range e.made {
+		if m.spec.Name == name && !m.erased && !m.destroyed && (m.alive() || !m.stopping) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Launch implements port.Runner. A launch that finds the container of its name starts it,
+// unless its program has run.
+func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	w := e.w
+	w.maybeCancel(spec.Env["TASK_ID"])
+	if err := e.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, err
+	}
+	m := e.named(spec.Name)
+	if m == nil {
+		switch {
+		case w.chance(w.ways.tooMany):
+			return port.MachineStatus{}, e.refuse(spec, fault.Throttled, "too many requests to the registry")
+		case w.chance(w.ways.badImage):
+			return port.MachineStatus{}, e.refuse(spec, fault.Image, "manifest unknown")
+		case w.chance(w.ways.quota):
+			return port.MachineStatus{}, e.refuse(spec, fault.Capacity, "no space left on device")
+		}
+		m = e.create(spec)
+		e.made = append(e.made, m)
+		w.addWorkers(m)
+		if w.chance(w.plan.lostCalls) {
+			w.note("%s is created and not started", m.id)
+			w.unknownMachines++
+			return port.MachineStatus{}, fault.New(fault.Unavailable, "the engine did not answer")
+		}
+	}
+	if m.phase == port.MachineCreating && !m.stopping {
+		if w.chance(w.ways.startRefused) {
+			return port.MachineStatus{}, e.notStarted(spec, m)
+		}
+		m.start()
+	}
+	return e.answer(m)
+}
+
+// notStarted removes a container that the engine cannot start, and returns the fault of
+// its launch.
+func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
+	if e.w.chance(e.w.plan.lostCalls) {
+		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
+	}
+	m.destroyed = true
+	facts := e.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts.machines--
+	m.stuckUntil = time.Time{}
+	e.end(m, port.Exit{Code: 128, Requested: true})
+	if e.w.chance(0.5) {
+		return e.refuse(spec, fault.Capacity, "cannot allocate memory")
+	}
+	return e.refuse(spec, fault.Image, "exec format error")
+}
+
+// die ends all containers, as the end of an engine without live restore does.
+func (e *containers) die() {
+	for _, m := range e.made {
+		if m.alive() && m.phase == port.MachineRunning {
+			e.end(m, port.Exit{Code: 137})
+		}
+	}
+}
+
+// Inspect implements port.Runner. The engine shows how a program ended a moment later.
+func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
+	s, err := e.platform.Inspect(ctx, of)
+	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.time.now.Sub(m.endedAt) < time.Second {
+		s.Phase, s.Exit = port.MachineEnding, nil
+	}
+	return s, err
+}
+
+// Wait implements port.Runner. Only Inspect shows how a program ended.
+func (e *containers) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	until := e.w.time.now.Add(limit)
+	m := e.own(of)
+	e.await(ctx, m, phase, limit)
+	if m != nil && !m.alive() {
+		if wait := min(m.endedAt.Add(time.Second).Sub(e.w.time.now), until.Sub(e.w.time.now)); wait > 0 {
+			e.w.time.sleep(wait)
+		}
+	}
+	return e.Inspect(ctx, of)
+}

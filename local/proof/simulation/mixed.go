@@ -1,0 +1,170 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/runner"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// mixed reports whether the world has pools of several runners, with fallbacks.
+func (w *world) mixed() bool { return w.seed%5 == 3 }
+
+// pool is a pool as its operator has defined it.
+type pool struct {
+	id         string
+	definition orchestrator.PoolDefinition
+	// further are the pools that it may fall back to, so that there is no cycle.
+	further []string
+	// ever are all fallbacks that it has had.
+	ever []run.Fallback
+	// drainedAt is when a drain was acknowledged, zero once its end is requested.
+	drainedAt time.Time
+}
+
+// drawPools draws the pools of a mixed world: the default one on Fly, and others.
+func (w *world) drawPools() {
+	w.pools = []*pool{{id: w.config.Pool, definition: orchestrator.PoolDefinition{Limit: w.config.MaxMachines, QueueLimit: new(0)}}}
+	if !w.mixed() {
+		return
+	}
+	w.ways = w.drawWays()
+	w.requests = 2 + w.random.IntN(8)
+	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes, run.RunnerContainer}}
+	for i := range 2 + w.random.IntN(3) {
+		p := &pool{id: fmt.Sprintf("pool-%d", i+1), definition: orchestrator.PoolDefinition{QueueLimit: new(0)}}
+		if w.chance(0.5) {
+			p.definition.Limit = 1 + w.random.IntN(4)
+		}
+		w.pools = append(w.pools, p)
+	}
+	for i, p := range w.pools {
+		p.definition.Placement = run.Placement{Runner: w.config.Runners.Runners[w.random.IntN(3)]}
+		for _, other := range w.pools[i+1:] {
+			p.further = append(p.further, other.id)
+		}
+		w.drawFallbacks(p)
+	}
+}
+
+// drawFallbacks draws other fallbacks of a pool.
+func (w *world) drawFallbacks(p *pool) {
+	p.definition.Fallbacks = nil
+	for _, to := range p.further {
+		f := run.Fallback{Pool: to}
+		for _, reason := range run.FallbackReasons() {
+			if w.chance(0.6) {
+				f.On = append(f.On, reason)
+				if reason == run.FallbackThrottled {
+					f.ThrottledFor = w.between(time.Second, max(w.longest/8, 2*time.Second))
+				}
+			}
+		}
+		if len(f.On) > 0 {
+			p.definition.Fallbacks = append(p.definition.Fallbacks, f)
+		}
+	}
+	p.ever = append(p.ever, p.definition.Fallbacks...)
+}
+
+// definePools creates the pools of a mixed world, those without fallbacks first.
+func (w *world) definePools(ctx context.Context) error {
+	for i := len(w.pools) - 1; i >= 0 && w.mixed(); i-- {
+		var err error = errUnreachable
+		for tries := 0; err != nil && tries < 100; tries++ {
+			err = w.putPool(ctx, w.pools[i])
+		}
+		if err != nil {
+			return fmt.Errorf("pool %s: %w", w.pools[i].id, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) putPool(ctx context.Context, p *pool) error {
+	_, _, err := w.system.Pools.Put(ctx, client, p.id, p.definition, orchestrator.Precondition{})
+	return err
+}
+
+// poolOf returns a pool of the world.
+func (w *world) poolOf(id string) *pool {
+	for _, p := range w.pools {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// newRunner returns the runner of the world: one platform, or those of a mixed world
+// behind the runner that dispatches to them.
+func (w *world) newRunner() (port.Runner, error) {
+	if !w.mixed() {
+		return newPlatform(w, "simulated", runnerOutage), nil
+	}
+	w.engine = newContainers(w, run.RunnerContainer)
+	platforms := []port.Runner{newPlatform(w, run.RunnerFly, runnerOutage), newCluster(w, run.RunnerKubernetes), w.engine}
+	byName := map[string]port.Runner{}
+	for i, name := range w.config.Runners.Runners {
+		byName[name] = platforms[i]
+	}
+	dispatcher, err := runner.New(run.RunnerFly, byName)
+	return dispatched{dispatcher, platforms}, err
+}
+
+// dispatched is the runner of several platforms. It lists them one after another, because
+// a call of the simulation has one thread.
+type dispatched struct {
+	*runner.Runner
+	platforms []port.Runner
+}
+
+// List implements port.Runner.
+func (d dispatched) List(ctx context.Context, each func(port.MachineStatus) bool) (failed error) {
+	more := true
+	for _, p := range d.platforms {
+		if !more {
+			break
+		}
+		err := p.List(ctx, func(m port.MachineStatus) bool {
+			more = each(m)
+			return more
+		})
+		if err != nil {
+			failed = err
+		}
+	}
+	if !more {
+		return nil
+	}
+	return failed
+}
+
+// operateMixed changes and drains the pools.
+func (w *world) operateMixed() {
+	for range w.random.IntN(6) {
+		w.time.sleep(w.upTo(w.longest / 2))
+		p := w.pools[w.random.IntN(len(w.pools))]
+		switch {
+		case w.chance(0.6):
+			w.drawFallbacks(p)
+			w.jobCall(fmt.Sprintf("fallbacks of %s: %+v", p.id, p.definition.Fallbacks), func(ctx context.Context) error { return w.putPool(ctx, p) })
+		case p.id != w.config.Pool:
+			w.jobCall("drain of "+p.id, func(ctx context.Context) error {
+				_, err := w.system.Pools.Drain(ctx, client, p.id, nil, orchestrator.Precondition{})
+				return err
+			})
+			p.drainedAt = w.time.now
+			w.time.sleep(w.upTo(w.longest / 4))
+			p.drainedAt = time.Time{}
+			w.jobCall("resume of "+p.id, func(ctx context.Context) error {
+				_, err := w.system.Pools.Resume(ctx, client, p.id, orchestrator.Precondition{})
+				return err
+			})
+		}
+	}
+}
