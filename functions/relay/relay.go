@@ -95,20 +95,21 @@ func (d Dispatchers) Sweep(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// Handler relays a batch, or the outbox. It counts changes in the metrics EventsRelayed,
+// Handler relays a batch, or the outbox. It counts changes in the metrics
 // RelayFailures, RelaySetAside, BusFailures, DispatchFailures and TracesDropped, records the
 // samples of ended runs and of firings, and exports the traces: each change once, and again only if the
 // process ends before its response.
 func Handler(
-	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, outbox port.Outbox, decode Decode, traces port.Traces, now func() time.Time,
+	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, outbox port.Outbox, decode Decode, traces port.Traces,
+	lags series.Reader, now func() time.Time,
 ) lambdakit.TaskFunc {
-	h := handler{svc, bus, hooks, outbox, decode, traces, now}
+	h := handler{svc, bus, hooks, outbox, decode, traces, lags, now}
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
 		defer h.flush(ctx)
 		switch {
 		case batch.DetailType == scheduled:
 			answer, err := h.redrive(ctx)
-			return answer, errors.Join(err, h.svc.Sweep(ctx), h.bus.Sweep(ctx), h.hooks.Sweep(ctx))
+			return answer, errors.Join(err, h.svc.Sweep(ctx), h.bus.Sweep(ctx), h.hooks.Sweep(ctx), h.observeLags(ctx))
 		case batch.Redrive:
 			return h.redrive(ctx)
 		}
@@ -123,7 +124,20 @@ type handler struct {
 	outbox port.Outbox
 	decode Decode
 	traces port.Traces
+	lags   series.Reader
 	now    func() time.Time
+}
+
+// observeLags records the lags that the sweeps have left. A lag of 0 has no sample, because
+// CloudWatch bills a metric for each hour in which it is published.
+func (h handler) observeLags(ctx context.Context) error {
+	lags, err := h.lags(ctx)
+	for _, lag := range lags {
+		if lag.Value > 0 {
+			lambdakit.Observe(ctx, lag)
+		}
+	}
+	return err
 }
 
 // flushLimit is how long a call waits for the traces, after its events were published.
@@ -173,7 +187,6 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 			h.record(ctx, c)
 		}
 	}
-	lambdakit.Count(ctx, "EventsRelayed", done.Events)
 	if len(done.Again) > 0 {
 		lambdakit.Count(ctx, "RelayFailures", len(done.Again))
 	}

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/functions/relay"
@@ -37,6 +36,8 @@ type stage struct {
 	feedLost, busLost bool
 	log               bytes.Buffer
 	counts            map[string]int
+	observing         sync.Mutex
+	observed          map[string]float64 // by name and labels; the last value of a gauge
 	// runs are the samples of ended runs that were recorded, by their times.
 	runs   map[time.Time]float64
 	handle lambdakit.TaskFunc
@@ -82,7 +83,7 @@ func (s *stage) ids() string {
 
 // recording returns a context whose samples are added to runs.
 func (s *stage) recording(ctx context.Context) context.Context {
-	return lambdakit.WithRecorder(ctx, func(at time.Time, samples []series.Sample) {
+	return lambdakit.WithRecorder(lambdakit.WithObserver(ctx, s.observe), func(at time.Time, samples []series.Sample) {
 		for _, sample := range samples {
 			if sample.Name == series.Runs {
 				s.runs[at] += sample.Value
@@ -93,7 +94,7 @@ func (s *stage) recording(ctx context.Context) context.Context {
 
 func setup(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, counts: map[string]int{}, runs: map[time.Time]float64{}, clock: clock.NewVirtual(at)}
+	s := &stage{T: t, counts: map[string]int{}, observed: map[string]float64{}, runs: map[time.Time]float64{}, clock: clock.NewVirtual(at)}
 	unless := func(lost *bool) fake.Plan {
 		return func(fake.Call) fake.Fate {
 			if *lost {
@@ -106,7 +107,7 @@ func setup(t *testing.T) *stage {
 	feed := fake.NewFeed(s.clock, 7*24*time.Hour, unless(&s.feedLost), func(err error) { t.Error(err) })
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	keys := fake.NewEventKeys(nil)
-	service := orchestrator.NewRelay(feed, keys, s.clock, log, api.Published())
+	service := orchestrator.NewRelay(feed, keys, s.clock, log, api.Published(), lambdakit.Observe)
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
@@ -116,8 +117,22 @@ func setup(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.outbox = outbox
-	s.handle = relay.Handler(service, orchestrator.NewBus(feed, s.bus, keys, log), &s.hooks, outbox, s.decode, &s.traces, s.clock.Now)
+	levels := orchestrator.NewEventLevels(outbox, feed, outbox, s.clock)
+	s.handle = relay.Handler(service, orchestrator.NewBus(feed, s.bus, keys, log), &s.hooks, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
 	return s
+}
+
+// observe adds up counters and keeps gauges.
+func (s *stage) observe(samples ...series.Sample) {
+	s.observing.Lock()
+	defer s.observing.Unlock()
+	for _, sample := range samples {
+		name := strings.Join(append([]string{sample.Name}, sample.Labels...), " ")
+		if sample.Name == series.RelayLag {
+			s.observed[name] = 0
+		}
+		s.observed[name] += sample.Value
+	}
 }
 
 var at = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -175,8 +190,8 @@ func TestEventsArePublishedInOrder(t *testing.T) {
 	if ids := s.ids(); ids != "a b c d" {
 		t.Errorf("got events %s, want a b c d", ids)
 	}
-	if diff := cmp.Diff(map[string]int{"EventsRelayed": 4}, s.counts); diff != "" {
-		t.Error(diff)
+	if n := s.observed[series.RelayEvents]; len(s.counts) > 0 || n != 4 {
+		t.Errorf("got the counts %v and %v events, want no count and four events", s.counts, n)
 	}
 }
 
@@ -306,12 +321,19 @@ func TestOutageOfTheBusHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.busLost = true
-	if answer := s.relay(image("r", "a"), image("r", "b")); answer != none || s.counts["BusFailures"] != 1 || s.counts["EventsRelayed"] != 2 {
+	if answer := s.relay(image("r", "a"), image("r", "b")); answer != none || s.counts["BusFailures"] != 1 || s.observed[series.RelayEvents] != 2 {
 		t.Errorf("got response %s and metrics %v, want %s, a failure of the bus and two events", answer, s.counts, none)
 	}
+	s.clock.Advance(time.Minute)
 	s.redrive()
+	if late := s.observed[series.RelayLag+" bus"]; late != 60 {
+		t.Errorf("got a lag of %v s of the bus, want 60: %v", late, s.observed)
+	}
 	s.busLost = false
 	s.redrive()
+	if late := s.observed[series.RelayLag+" bus"]; late != 60 {
+		t.Errorf("got the lag %v after the outage, want no further sample", late)
+	}
 	if s.ids() != "a b" {
 		t.Errorf("got events %s, want a b", s.ids())
 	}
@@ -327,6 +349,8 @@ func TestMalformedBatchIsInvalid(t *testing.T) {
 	}
 }
 
+func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
+
 func FuzzRelay(f *testing.F) {
 	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"r","ids":["a"]}}}]}`)
 	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"poison"}}},null]}`)
@@ -334,8 +358,8 @@ func FuzzRelay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input string) {
 		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
-		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published())
-		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, nil, decode, &fake.Traces{}, time.Now)(t.Context(), json.RawMessage(input))
+		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published(), series.Discard)
+		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

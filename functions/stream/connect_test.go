@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -45,9 +46,9 @@ func newKeeper(t *testing.T) *keeper {
 	k := &keeper{bench: b, t: t, document: document, sockets: fake.NewSockets(nil)}
 	log, half := slog.New(slog.DiscardHandler), func() float64 { return 0.5 }
 	connections, pushes, seats := fake.NewConnections(nil), fake.NewPushes(nil), fake.NewSeats(b.Clock, nil)
-	reception := stream.NewReception(b.feed, connections, pushes, seats, 2, b.Clock, half)
+	reception := stream.NewReception(b.feed, connections, pushes, seats, 2, series.Discard, b.Clock, half)
 	k.pusher = stream.NewPusher(stream.PusherConfig{
-		Feed: b.feed, Connections: connections, Sockets: k.sockets, Pushes: pushes, Seats: seats, Render: functionstream.Messages,
+		Feed: b.feed, Connections: connections, Sockets: k.sockets, Pushes: pushes, Seats: seats, Render: functionstream.Messages, Record: series.Discard,
 		Clock: b.Clock, Log: log, Random: half,
 	})
 	server, err := httpkit.New(httpkit.Config{

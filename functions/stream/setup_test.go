@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
@@ -38,6 +39,7 @@ type bench struct {
 	feed    *fake.Feed
 	streams *stream.Streams
 	tickets httpkit.TicketSource
+	tally   *seriestest.Tally
 }
 
 // settings is what most tests use.
@@ -51,6 +53,8 @@ func setup(t *testing.T, config stream.Config) *bench {
 	if b.Writer, err = streamtest.New(b.feed, apitest.Tenant, parts.Clock); err != nil {
 		t.Fatal(err)
 	}
+	b.tally = &seriestest.Tally{}
+	config.Record = b.tally.Record
 	b.streams = stream.New(b.feed, parts.Clock, slog.New(slog.DiscardHandler), rand.Float64, config)
 	tokens := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	b.tickets = tokens.OpenTicket

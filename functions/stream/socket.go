@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -21,6 +22,7 @@ func serveSocket(streams *stream.Streams, watch *watch, w http.ResponseWriter, r
 	if err != nil {
 		return err
 	}
+	q.Transport = series.WebSocket
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	s := &socket{w: w, r: r, left: cancel}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -21,6 +22,7 @@ func serveSSE(streams *stream.Streams, watch *watch, w http.ResponseWriter, r *h
 	if err != nil {
 		return err
 	}
+	q.Transport = series.SSE
 	s := &sse{w: w, conn: http.NewResponseController(w)}
 	if s.unnamed, err = choice(r, "as", "message"); err != nil {
 		return err

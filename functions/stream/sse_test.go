@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
@@ -313,6 +314,9 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		}
 		<-tick.C
 		b.Clock.Advance(time.Second / 4)
+	}
+	if slow := b.tally.Of(series.ReadersEnded, "sse", "slow"); slow != 1 {
+		t.Errorf("got %v slow readers, want 1", slow)
 	}
 	if now := b.Clock.Now().Sub(apitest.Began); now > 2*time.Minute {
 		t.Errorf("got the reader cut off after %s, want it within two minutes", now)

@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/stream"
 )
 
 // writeLimit is how long a reader may take for one write. A slower one is cut off; it
@@ -26,7 +28,9 @@ type writing struct {
 	clock clock.Clock
 	// since is when the current write began, in Unix nanoseconds; 0 without one.
 	since atomic.Int64
-	cut   func()
+	// slow: the connection was cut off.
+	slow atomic.Bool
+	cut  func()
 }
 
 func newWatch(c clock.Clock) *watch { return &watch{clock: c, open: map[*writing]struct{}{}} }
@@ -66,15 +70,20 @@ func (w *watch) look() bool {
 	limit := w.clock.Now().Add(-writeLimit).UnixNano()
 	for conn := range w.open {
 		if since := conn.since.Load(); since != 0 && since <= limit {
+			conn.slow.Store(true)
 			conn.cut()
 		}
 	}
 	return len(w.open) > 0
 }
 
-// write calls do, which the watch can make fail.
+// write calls do, which the watch can make fail with stream.ErrSlow.
 func (c *writing) write(do func() error) error {
 	c.since.Store(c.clock.Now().UnixNano())
 	defer c.since.Store(0)
-	return do()
+	err := do()
+	if err != nil && c.slow.Load() {
+		return errors.Join(stream.ErrSlow, err)
+	}
+	return err
 }

@@ -43,7 +43,14 @@ func panels() []panel {
 		{"Firings", []string{series.Firings}, []string{"stage", "result"}, "Sum"},
 		{"Lateness of firings (p99)", []string{series.Lateness}, []string{"stage"}, "p99"},
 		{"Heartbeats and transitions", []string{series.Heartbeats, series.Transitions}, kind, "Sum"},
-		{"Events", []string{"EventsRelayed", "RelayFailures", "RelaySetAside", "BusFailures", "DispatchFailures", "DeliverFailures", "PushFailures", "TracesDropped"}, function, "Sum"},
+		{"Events in their streams", []string{series.RelayEvents}, []string{"stage"}, "Sum"},
+		{"Age of the oldest event that the bus or the webhooks have not got", []string{series.RelayLag}, []string{"stage", "target"}, "Maximum"},
+		{"Events sent to readers, and readers over the limit", []string{series.EventsSent, series.ReadersRefused}, []string{"stage", "transport"}, "Sum"},
+		{"Streams of readers that ended", []string{series.ReadersEnded}, []string{"stage", "transport", "reason"}, "Sum"},
+		{"Attempts to deliver to webhooks", []string{series.Attempts}, []string{"stage", "outcome"}, "Sum"},
+		{"Time of attempts to deliver to webhooks (p90)", []string{series.AttemptLatency}, []string{"stage"}, "p90"},
+		{"Webhooks whose receiver fails", []string{series.Halts}, []string{"stage", "reason"}, "Sum"},
+		{"Failures of events", []string{"RelayFailures", "RelaySetAside", "BusFailures", "DispatchFailures", "DeliverFailures", "PushFailures", "TracesDropped"}, function, "Sum"},
 		{"Faults", []string{"Faults"}, append(function, "code"), "Sum"},
 	}
 }

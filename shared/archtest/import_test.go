@@ -23,7 +23,7 @@ var importRules = []importRule{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/retry", "shared/adapter/r2"}},
-	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
+	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
 		folder: "functions", may: []string{"shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
@@ -46,7 +46,7 @@ var importRules = []importRule{
 	{folder: "shared/hook/guard", never: []string{"net", "net/http", "os"}},
 	{folder: "shared/hook", may: []string{"shared/clock", "shared/limit", "shared/retry"}, never: []string{"os", "github.com/aws/"}},
 	{folder: "shared/redact", standard: true},
-	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
+	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/livelog", standard: true},
 	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
@@ -56,11 +56,11 @@ var importRules = []importRule{
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{
-		folder: "shared/orchestrator", may: []string{"events", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
+		folder: "shared/orchestrator", may: []string{"events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
-	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
+	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/series", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"events", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone

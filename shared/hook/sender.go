@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -45,8 +46,10 @@ type Reply struct {
 	Status int
 	// Body is the start of the body, at most limit.HookBody bytes of UTF-8.
 	Body string
-	// Problem says why there is no answer, without a part of the URL but its host.
-	Problem string
+	// Problem says why there is no answer, without a part of the URL but its host. TimedOut:
+	// the answer did not come in time. Refused: the address is not permitted.
+	Problem           string
+	TimedOut, Refused bool
 	// RetryAfter is the pause that the receiver requests, at most a day; 0 means no pause.
 	RetryAfter time.Duration
 	// Latency is the time from the request to the end of the answer.
@@ -57,7 +60,7 @@ type Reply struct {
 func (s *Sender) Send(ctx context.Context, m Message) (Reply, error) {
 	target, problem := s.client.check(m)
 	if problem != "" {
-		return Reply{Problem: problem}, nil
+		return Reply{Problem: problem, Refused: true}, nil
 	}
 	if m.Timeout == 0 {
 		m.Timeout = DefaultTimeout
@@ -69,7 +72,9 @@ func (s *Sender) Send(ctx context.Context, m Message) (Reply, error) {
 		return Reply{}, fmt.Errorf("a request to %s was interrupted: %w", target.Host, ctx.Err())
 	}
 	if err != nil {
-		return Reply{Problem: describe(err, target, m.Timeout), Latency: latency}, nil
+		return Reply{
+			Problem: describe(err, target, m.Timeout), TimedOut: errors.Is(err, errTimeout), Refused: errors.Is(err, guard.ErrNotPermitted), Latency: latency,
+		}, nil
 	}
 	return Reply{
 		Status: status, Body: limit.Cut(plain(string(body)), limit.HookBody), Latency: latency,

@@ -96,7 +96,7 @@ func TestSendEndsInTime(t *testing.T) {
 			<-arrived
 			r.clock.Advance(15 * time.Second)
 		}()
-		want := hook.Reply{Problem: "no answer from 127.0.0.1 within 15s", Latency: 15 * time.Second}
+		want := hook.Reply{Problem: "no answer from 127.0.0.1 within 15s", TimedOut: true, Latency: 15 * time.Second}
 		if got := r.send(hook.Message{URL: "/", Timeout: 15 * time.Second}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}

@@ -24,3 +24,18 @@ func Record(ctx context.Context, at time.Time, samples []series.Sample) {
 		r(at, samples)
 	}
 }
+
+type observerKey struct{}
+
+// WithObserver returns a context with the recorder for Observe.
+func WithObserver(ctx context.Context, observe func(samples ...series.Sample)) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
+// Observe is a series.Recorder. It records samples of the time at which the call ends, if
+// the context has an observer.
+func Observe(ctx context.Context, samples ...series.Sample) {
+	if observe, ok := ctx.Value(observerKey{}).(func(samples ...series.Sample)); ok {
+		observe(samples...)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -36,13 +37,14 @@ type Delivery struct {
 	sender Sender
 	rand   Rand
 	owner  string
+	record series.Recorder
 	cache  *eventCache
 }
 
 // NewDelivery returns a Delivery. owner names the worker: a worker that begins again under
-// the same name continues with its leases.
-func NewDelivery(s *Subscriptions, tasks TaskFinder, sender Sender, rand Rand, owner string) *Delivery {
-	return &Delivery{Subscriptions: s, tasks: tasks, sender: sender, rand: rand, owner: owner, cache: newEventCache()}
+// the same name continues with its leases. record gets the samples of attempts.
+func NewDelivery(s *Subscriptions, tasks TaskFinder, sender Sender, rand Rand, owner string, record series.Recorder) *Delivery {
+	return &Delivery{Subscriptions: s, tasks: tasks, sender: sender, rand: rand, owner: owner, record: record, cache: newEventCache()}
 }
 
 // Subscriptions are the webhooks with the streams of their events.
@@ -198,5 +200,18 @@ func (t *turn) disableOrWarn(ctx context.Context, why webhook.Reason) error {
 	}
 	t.log.WarnContext(ctx, "the receiver of a webhook fails", "tenant", w.Tenant, "webhook", w.ID, "reason", string(why),
 		"last_success", p.Health.LastSuccess, "failures", p.Health.Failures)
+	t.record(ctx, series.Count(series.Halts, 1, string(haltOf(why))))
 	return t.save(ctx, &t.w, w, &p, run.Actor{Subject: run.ActorSweep}, why)
+}
+
+// haltOf returns the halt of a webhook's reason.
+func haltOf(why webhook.Reason) series.Halt {
+	switch why {
+	case webhook.ReasonGone:
+		return series.HaltGone
+	case webhook.ReasonFailing:
+		return series.HaltFailing
+	default:
+		return series.HaltDisabled
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -241,6 +242,8 @@ func (t *turn) attempt(ctx context.Context, b *batch) {
 				b.kept = append(b.kept, s.Delivery)
 				return
 			}
+			t.record(ctx, series.Count(series.Attempts, 1, string(outcomeOf(reply))),
+				series.Sample{Name: series.AttemptLatency, Value: reply.Latency.Seconds()})
 			a := attemptOf(reply, t.now())
 			b.results = append(b.results, webhook.Result{Delivery: s.Delivery, Attempt: a, RetryAfter: reply.RetryAfter})
 			t.log.LogAttrs(ctx, slog.LevelDebug, "event delivered", slog.String("tenant", t.w.Tenant), slog.String("webhook", t.w.ID),
@@ -264,6 +267,18 @@ func signingKeys(w webhook.Webhook, now time.Time) (older hook.Key, newer []hook
 		}
 	}
 	return older, newer, nil
+}
+
+func outcomeOf(reply hook.Reply) series.Outcome {
+	switch {
+	case reply.Status > 0:
+		return series.OutcomeOf(reply.Status)
+	case reply.TimedOut:
+		return series.OutcomeTimeout
+	case reply.Refused:
+		return series.OutcomeRefused
+	}
+	return series.OutcomeConnection
 }
 
 func attemptOf(reply hook.Reply, now time.Time) webhook.Attempt {
@@ -304,6 +319,9 @@ func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err 
 		}
 		err := t.store.SaveDeliveries(ctx, p, append(deliveries, b.kept...)...)
 		if err == nil {
+			if p.Health.Failing() && !t.p.Health.Failing() {
+				t.record(ctx, series.Count(series.Halts, 1, string(series.HaltCircuit)))
+			}
 			if !more && !next.IsZero() {
 				t.wake(ctx, t.w.Ref(), next.Sub(now))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // PoolSizes reads the use and the limits of all pools.
@@ -59,6 +60,24 @@ func (s *PoolSizes) Read(ctx context.Context) ([]port.PoolSize, error) {
 	slices.SortFunc(all, func(a, b port.PoolSize) int {
 		return strings.Compare(a.Tenant+"\x00"+a.Pool, b.Tenant+"\x00"+b.Pool)
 	})
+	return all, nil
+}
+
+// Samples returns the gauges of the pools.
+func (s *PoolSizes) Samples(ctx context.Context) ([]series.Sample, error) {
+	sizes, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []series.Sample
+	for _, p := range sizes {
+		labels := []string{p.Tenant, p.Pool}
+		all = append(all,
+			series.Sample{Name: series.PoolHeld, Value: float64(p.Held), Labels: labels},
+			series.Sample{Name: series.PoolQueued, Value: float64(p.Queued), Labels: labels},
+			series.Sample{Name: series.PoolLimit, Value: float64(p.Limit), Labels: labels},
+		)
+	}
 	return all, nil
 }
 

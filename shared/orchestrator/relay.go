@@ -12,17 +12,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Relay appends the events of changes to the streams of their tenants, signed. Any number
 // of relays can do that for the same changes at the same time: a stream has each event
 // once, and the events of a change in their order.
 type Relay struct {
-	feed  port.Feed
-	keys  port.EventKeys
-	clock clock.Clock
-	log   *slog.Logger
-	as    Published
+	feed   port.Feed
+	keys   port.EventKeys
+	clock  clock.Clock
+	log    *slog.Logger
+	as     Published
+	record series.Recorder
 }
 
 // Published makes the events of changes as they are published.
@@ -34,9 +36,9 @@ type Published struct {
 	Unreadable func(tenant, changeID string, at time.Time) events.Envelope
 }
 
-// NewRelay returns a Relay to a feed.
-func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published) *Relay {
-	return &Relay{feed, keys, c, log, as}
+// NewRelay returns a Relay to a feed. record gets the samples of appended events.
+func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published, record series.Recorder) *Relay {
+	return &Relay{feed, keys, c, log, as, record}
 }
 
 // Change is one commit, as the store's stream or the outbox delivers it.

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // A stream gets a checkpoint when this time or number of events has passed since the
@@ -131,6 +132,7 @@ func (s *Relay) appendOnce(ctx context.Context, key events.Key, t *tenantEvents)
 			if head, err = s.feed.Append(ctx, stream, batch); err != nil {
 				return fmt.Errorf("cannot append to the stream: %w", err)
 			}
+			s.record(ctx, series.Count(series.RelayEvents, len(batch.Records)))
 		}
 		for _, r := range batch.Records {
 			known[r.ID] = 0

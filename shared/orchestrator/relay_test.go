@@ -23,10 +23,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 )
 
 // relayStage is a relay to a feed.
 type relayStage struct {
+	tally seriestest.Tally
 	tb    fails
 	feed  *fake.Feed
 	keys  *fake.EventKeys
@@ -78,7 +80,7 @@ func newRelayStage(tb fails, plan fake.Plan) *relayStage {
 			e.EventType, e.Job = eventtype.RelayUnreadable, nil
 			return e
 		},
-	})
+	}, s.tally.Record)
 	return s
 }
 

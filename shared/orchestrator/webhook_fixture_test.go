@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -35,6 +36,7 @@ type hooked struct {
 	*testing.T
 	clock    *sharedclock.Virtual
 	store    *notedWebhooks
+	outbox   port.Outbox
 	feed     *fake.Feed
 	wakes    *fake.Wakes
 	receiver *hookReceiver
@@ -45,6 +47,7 @@ type hooked struct {
 	delivery *orchestrator.Delivery
 	dispatch *orchestrator.Dispatch
 	log      *bytes.Buffer
+	tally    seriestest.Tally
 	appended int
 }
 
@@ -158,6 +161,7 @@ func withWebhooks(t *testing.T) *hooked {
 	roots := x509.NewCertPool()
 	roots.AddCert(h.receiver.Certificate())
 	h.sender = hook.NewSender(hook.Config{Policy: policy.WithPlainLoopback(), Clock: h.clock, RootCAs: roots})
+	h.outbox = store
 	h.store = &notedWebhooks{WebhookStore: fake.NewWebhooks(store, nil, func(err error) { t.Error(err) })}
 	h.connect(h.store, policy)
 	return h
@@ -174,7 +178,7 @@ func (h *hooked) connect(store port.WebhookStore, policy guard.Policy) {
 }
 
 func (h *hooked) worker(owner string) *orchestrator.Delivery {
-	return orchestrator.NewDelivery(h.subs, h.tasks, h.sender, func() float64 { return 0 }, owner)
+	return orchestrator.NewDelivery(h.subs, h.tasks, h.sender, func() float64 { return 0 }, owner, h.tally.Record)
 }
 
 // seededRandom is a Random with distinct results. It is safe for concurrent use.

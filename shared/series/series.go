@@ -1,5 +1,5 @@
-// Package series has the metrics of Sortie: their names, their labels, and the samples of
-// a commit. GET /metrics and CloudWatch have the same names. No label has the id of a run
+// Package series has the metrics of Sortie: their names, their labels and their values, and
+// the samples of a commit. GET /metrics and CloudWatch have the same names. No label has the id of a run
 // or of a job, so the number of series is bounded.
 package series
 
@@ -80,7 +80,7 @@ func Families() []Family {
 	for _, p := range run.Phases() {
 		families = append(families, Family{Phase(p), "Time that a run spent in the phase " + string(p) + ", if it was in it.", Histogram, kind})
 	}
-	return families
+	return append(families, eventFamilies()...)
 }
 
 // Phase returns the name of a phase's metric, such as "sortie_run_pre_run_seconds".
@@ -95,7 +95,8 @@ func Phase(p run.Phase) string {
 	return "sortie_run_" + name.String() + "_seconds"
 }
 
-// Sample is the increment of a counter or the observation of a histogram.
+// Sample is the increment of a counter, the observation of a histogram or the value of a
+// gauge.
 type Sample struct {
 	Name  string
 	Value float64

@@ -2,11 +2,13 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // The times of readers.
@@ -29,6 +31,8 @@ type Query struct {
 	Filter           events.Filter
 	// FailOnGap refuses a cursor that the stream does not have.
 	FailOnGap bool
+	// Transport is how the reader is connected, for the metrics.
+	Transport series.Transport
 }
 
 // Gap is the event of a cursor that the stream does not have.
@@ -67,6 +71,7 @@ func (s *Streams) Follow(ctx context.Context, who port.Identity, q Query, send f
 		return err
 	}
 	if !ok {
+		s.config.Record(ctx, series.Count(series.ReadersRefused, 1, string(q.Transport)))
 		_ = send(Batch{Retry: RefusedRetry, End: true}) // the reader has disconnected
 		return nil
 	}
@@ -84,12 +89,16 @@ func (s *Streams) Follow(ctx context.Context, who port.Identity, q Query, send f
 	if !ok {
 		first.Gap = &Gap{from.cursor, oldest(head), Cursor{head.Epoch, head.Newest}}
 	}
-	r := reader{Streams: s, name: name, filter: q.Filter, send: send, at: at}
+	r := reader{Streams: s, name: name, filter: q.Filter, transport: q.Transport, send: send, at: at}
 	r.topic = s.topics.join(name, head)
 	defer s.topics.leave(name, r.topic)
-	if more := r.follow(ctx, first); more {
+	s.open.add(q.Transport, 1)
+	defer s.open.add(q.Transport, -1)
+	why, err := r.follow(ctx, first)
+	if err == nil {
 		_ = send(Batch{Cursor: r.at, Retry: s.retry(), End: true}) // the reader may have disconnected
 	}
+	s.config.Record(ctx, series.Count(series.ReadersEnded, 1, string(q.Transport), string(why)))
 	return nil
 }
 
@@ -114,13 +123,14 @@ func (s *Streams) life(ctx context.Context) time.Duration {
 type reader struct {
 	*Streams
 
-	name   string
-	topic  *topic
-	filter events.Filter
-	send   func(Batch) error
-	at     Cursor
-	sent   time.Time
-	bytes  int64
+	name      string
+	topic     *topic
+	filter    events.Filter
+	transport series.Transport
+	send      func(Batch) error
+	at        Cursor
+	sent      time.Time
+	bytes     int64
 }
 
 // ready is the channel of a stream that has further events.
@@ -130,46 +140,65 @@ var ready = func() <-chan struct{} {
 	return c
 }()
 
-// follow sends the first batch and then events until the stream is to end. more is false
-// if the reader has disconnected.
-func (r *reader) follow(ctx context.Context, first Batch) (more bool) {
+// ErrSlow is the error of a send to a reader that was cut off because it did not read.
+var ErrSlow = errors.New("the reader does not read")
+
+// broken returns why a stream has ended whose send has failed.
+func broken(err error) series.End {
+	if errors.Is(err, ErrSlow) {
+		return series.EndSlow
+	}
+	return series.EndGone
+}
+
+// follow sends the first batch and then events until the stream is to end. The error is
+// that of send.
+func (r *reader) follow(ctx context.Context, first Batch) (why series.End, err error) {
 	over, stopLife := r.clock.NewTimer(r.life(ctx))
 	defer stopLife()
 	idleOver, stopIdle := r.clock.NewTimer(CursorInterval)
 	defer func() { stopIdle() }()
-	if r.give(first) != nil {
-		return false
+	if err := r.give(ctx, first); err != nil {
+		return broken(err), err
 	}
 	for {
 		head, changed := r.topic.current()
 		if r.at.Epoch == "" { // the stream was empty
 			r.at.Epoch = head.Epoch
 		}
-		if r.at.Epoch != head.Epoch || r.config.Bytes > 0 && r.bytes >= r.config.Bytes {
-			return true
+		if r.at.Epoch != head.Epoch {
+			return series.EndLost, nil
+		}
+		if r.config.Bytes > 0 && r.bytes >= r.config.Bytes {
+			return series.EndSize, nil
 		}
 		if r.at.Position < head.Newest {
 			changed = ready
 		}
 		select {
 		case <-ctx.Done():
-			return true
+			return series.EndGone, nil
 		case <-r.seats.closing:
-			return true
+			return series.EndShutdown, nil
 		case <-over:
-			return true
+			return series.EndLifetime, nil
 		case <-idleOver:
 			idle := r.clock.Now().Sub(r.sent)
 			if idle < CursorInterval {
 				idleOver, stopIdle = r.clock.NewTimer(CursorInterval - idle)
 				continue
 			}
-			if idleOver, stopIdle = r.clock.NewTimer(CursorInterval); r.give(Batch{Cursor: r.at}) != nil {
-				return false
+			idleOver, stopIdle = r.clock.NewTimer(CursorInterval)
+			if err := r.give(ctx, Batch{Cursor: r.at}); err != nil {
+				return broken(err), err
 			}
 		case <-changed:
-			if ended, err := r.next(ctx, head.Newest); ended || err != nil {
-				return err == nil
+			ended, err := r.next(ctx, head.Newest)
+			switch {
+			case err != nil:
+				return broken(err), err
+			case ended:
+				return series.EndLost, nil
 			}
 		}
 	}
@@ -204,7 +233,7 @@ func (r *reader) next(ctx context.Context, newest int64) (ended bool, err error)
 	if len(selected) == 0 {
 		return false, nil
 	}
-	return false, r.give(Batch{Events: selected, Cursor: r.at})
+	return false, r.give(ctx, Batch{Events: selected, Cursor: r.at})
 }
 
 // readable reports whether all events have an envelope.
@@ -218,10 +247,14 @@ func readable(found []*Event) bool {
 }
 
 // give sends a batch.
-func (r *reader) give(b Batch) error {
+func (r *reader) give(ctx context.Context, b Batch) error {
 	for _, e := range b.Events {
 		r.bytes += int64(len(e.Plain))
 	}
 	r.sent = r.clock.Now()
-	return r.send(b)
+	if err := r.send(b); err != nil || len(b.Events) == 0 {
+		return err
+	}
+	r.config.Record(ctx, series.Count(series.EventsSent, len(b.Events), string(r.transport)))
+	return nil
 }

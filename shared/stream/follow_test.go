@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
@@ -163,7 +164,7 @@ func TestTenantHasLimitedSeats(t *testing.T) {
 	go func() {
 		ofOther := who
 		ofOther.Tenant = "tenant-b"
-		_ = b.streams.Follow(ctx, ofOther, stream.Query{After: "0"}, func(batch stream.Batch) error { other <- batch; return nil })
+		_ = b.streams.Follow(ctx, ofOther, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error { other <- batch; return nil })
 	}()
 	if got := <-other; got.End {
 		t.Errorf("got %+v for another tenant, want a stream", got)
@@ -240,7 +241,7 @@ func TestResumeAfterRandomCuts(t *testing.T) {
 			for after := "0"; len(got) < total; {
 				ctx, cut := context.WithCancel(t.Context())
 				left := random.IntN(6)
-				err := b.streams.Follow(ctx, who, stream.Query{After: after}, func(batch stream.Batch) error {
+				err := b.streams.Follow(ctx, who, stream.Query{After: after, Transport: series.SSE}, func(batch stream.Batch) error {
 					if left--; left < 0 {
 						return errors.New("cut") // the reader does not get this batch
 					}
@@ -283,7 +284,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		readers.Go(func() {
 			var got []int64
 			var ended stream.Batch
-			if err := b.streams.Follow(t.Context(), who, stream.Query{After: "0"}, func(batch stream.Batch) error {
+			if err := b.streams.Follow(t.Context(), who, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error {
 				got, ended = append(got, positions(batch.Events)...), batch
 				if len(batch.Events) > 0 {
 					ready <- struct{}{}

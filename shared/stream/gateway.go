@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // The quotas of WebSockets in Amazon API Gateway ("Quotas for configuring and running a
@@ -47,17 +48,18 @@ type Reception struct {
 	pushes      port.Pushes
 	seats       port.Seats
 	readers     int
+	record      series.Recorder
 
 	clock  clock.Clock
 	random func() float64
 }
 
 // NewReception returns a Reception. A tenant can have a number of readers at a time.
-// random returns a number, 0 <= n < 1.
+// record gets the samples of readers. random returns a number, 0 <= n < 1.
 func NewReception(
-	feed port.Feed, connections port.Connections, pushes port.Pushes, seats port.Seats, readers int, c clock.Clock, random func() float64,
+	feed port.Feed, connections port.Connections, pushes port.Pushes, seats port.Seats, readers int, record series.Recorder, c clock.Clock, random func() float64,
 ) *Reception {
-	return &Reception{feed, connections, pushes, seats, readers, c, random}
+	return &Reception{feed, connections, pushes, seats, readers, record, c, random}
 }
 
 // Open stores a connection whose handshake is not over: a Pusher sends the caller what a
@@ -89,13 +91,15 @@ func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id str
 	if err != nil {
 		return fmt.Errorf("cannot count the connections: %w", err)
 	}
-	c.Seat, c.Refused = seat, !seated
+	if c.Seat, c.Refused = seat, !seated; c.Refused {
+		r.record(ctx, series.Count(series.ReadersRefused, 1, string(series.WebSocket)))
+	}
 	if err = r.connections.AddConnection(ctx, c); err == nil {
 		err = r.pushes.Push(ctx, who.Tenant, "opened "+id)
 	}
 	if err != nil {
 		// The gateway refuses the connection. What stays ends by itself.
-		_ = leave(context.WithoutCancel(ctx), r.connections, r.seats, id)
+		_ = leave(context.WithoutCancel(ctx), r.connections, r.seats, id, series.EndLost, series.Discard)
 		if seated {
 			_ = r.seats.LeaveSeat(context.WithoutCancel(ctx), seat)
 		}
@@ -106,14 +110,19 @@ func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id str
 
 // Leave forgets a connection that is closed, if it is known.
 func (r *Reception) Leave(ctx context.Context, id string) error {
-	return leave(ctx, r.connections, r.seats, id)
+	return leave(ctx, r.connections, r.seats, id, series.EndGone, r.record)
 }
 
 // leave removes a connection and gives its seat back.
-func leave(ctx context.Context, connections port.Connections, seats port.Seats, id string) error {
+func leave(
+	ctx context.Context, connections port.Connections, seats port.Seats, id string, why series.End, record series.Recorder,
+) error {
 	was, err := connections.RemoveConnection(ctx, id)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
+	}
+	if err == nil && !was.Refused {
+		record(ctx, series.Count(series.ReadersEnded, 1, string(series.WebSocket), string(why)))
 	}
 	if err == nil && was.Seat.Room != "" {
 		err = seats.LeaveSeat(ctx, was.Seat)

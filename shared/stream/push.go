@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // The bounds of a push.
@@ -55,6 +56,7 @@ type PusherConfig struct {
 	Pushes      port.Pushes
 	Seats       port.Seats
 	Render      Render
+	Record      series.Recorder
 	Clock       clock.Clock
 	Log         *slog.Logger
 	Random      func() float64
@@ -175,17 +177,22 @@ func (p *pushRun) serve(ctx context.Context, c port.Connection, head port.Head) 
 	sent, failed := p.send(ctx, c.ID, messages)
 	if sent > 0 {
 		c.Failures = 0
+		p.Record(ctx, series.Count(series.EventsSent, min(sent, len(b.Events)), string(series.WebSocket)))
 	}
 	switch {
 	case errors.Is(failed, port.ErrGone) && !c.Greeted && p.Clock.Now().Before(c.OpenedAt.Add(handshakeTime)):
 		return absent, nil
-	case errors.Is(failed, port.ErrGone) || b.End && failed == nil:
-		return served, p.end(ctx, c)
+	case errors.Is(failed, port.ErrGone):
+		return served, p.end(ctx, c, series.EndGone)
+	case b.End && failed == nil && p.Clock.Now().Before(c.EndsAt):
+		return served, p.end(ctx, c, series.EndLost)
+	case b.End && failed == nil:
+		return served, p.end(ctx, c, series.EndLifetime)
 	case failed != nil:
 		c.Failures++
 		p.Log.WarnContext(ctx, "cannot send to a connection", "tenant", c.Tenant, "connection", c.ID, "failures", c.Failures, "error", failed.Error())
 		if c.Failures >= pushFailures {
-			return served, p.end(ctx, c)
+			return served, p.end(ctx, c, series.EndSlow)
 		}
 		more = false
 		p.fail(c.ID)
@@ -276,9 +283,9 @@ func (p *Pusher) send(ctx context.Context, id string, messages [][]byte) (sent i
 }
 
 // end closes a connection and forgets it.
-func (p *Pusher) end(ctx context.Context, c port.Connection) error {
+func (p *Pusher) end(ctx context.Context, c port.Connection, why series.End) error {
 	if err := p.Sockets.Disconnect(ctx, c.ID); err != nil {
 		return fmt.Errorf("cannot close a connection: %w", err)
 	}
-	return leave(ctx, p.Connections, p.Seats, c.ID)
+	return leave(ctx, p.Connections, p.Seats, c.ID, why, p.Record)
 }

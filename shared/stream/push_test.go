@@ -54,10 +54,10 @@ func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 		seats: fake.NewSeats(b.clock, nil),
 	}
 	half := func() float64 { return 0.5 }
-	g.reception = stream.NewReception(b.feed, g.connections, g.pushes, g.seats, 2, b.clock, half)
+	g.reception = stream.NewReception(b.feed, g.connections, g.pushes, g.seats, 2, g.tally.Record, b.clock, half)
 	g.waker = stream.NewWaker(g.connections, g.pushes, b.clock, slog.New(slog.DiscardHandler), half)
 	g.pusher = stream.NewPusher(stream.PusherConfig{
-		Feed: b.feed, Connections: g.connections, Sockets: g.sockets, Pushes: g.pushes, Seats: g.seats, Render: render,
+		Feed: b.feed, Connections: g.connections, Sockets: g.sockets, Pushes: g.pushes, Seats: g.seats, Render: render, Record: g.tally.Record,
 		Clock: b.clock, Log: slog.New(slog.DiscardHandler), Random: half,
 	})
 	return g

@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
@@ -34,6 +37,7 @@ type bench struct {
 	clock   *clock.Virtual
 	feed    *counted
 	streams *stream.Streams
+	tally   *seriestest.Tally
 }
 
 // counted counts the reads of a feed.
@@ -68,7 +72,14 @@ func setup(t *testing.T, config stream.Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{w, now, feed, stream.New(feed, now, slog.New(slog.DiscardHandler), rand.Float64, config)}
+	tally := &seriestest.Tally{}
+	config.Record = tally.Record
+	t.Cleanup(func() {
+		for _, problem := range tally.Problems() {
+			t.Error(problem)
+		}
+	})
+	return &bench{w, now, feed, stream.New(feed, now, slog.New(slog.DiscardHandler), rand.Float64, config), tally}
 }
 
 // add appends n events of a type, with a checkpoint after each 100 and the last one.
@@ -91,6 +102,7 @@ type follower struct {
 // follow starts a reader. Its send waits until the test takes the batch.
 func (b *bench) follow(t *testing.T, q stream.Query) *follower {
 	t.Helper()
+	q.Transport = cmp.Or(q.Transport, series.SSE)
 	ctx, leave := context.WithCancel(t.Context())
 	f := &follower{make(chan stream.Batch), make(chan error, 1), leave}
 	t.Cleanup(leave)

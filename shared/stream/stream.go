@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Config configures Streams.
@@ -25,6 +26,8 @@ type Config struct {
 	// have Readers of them, and all tenants together Total; 0 is no limit.
 	Seats port.Seats
 	Total int
+	// Record gets the samples of readers; nil discards them.
+	Record series.Recorder
 }
 
 // Streams reads the event streams of tenants. It is safe for concurrent use.
@@ -34,6 +37,7 @@ type Streams struct {
 	log    *slog.Logger
 	random func() float64
 	config Config
+	open   counters
 
 	cache  *cache
 	topics *topics
@@ -42,6 +46,9 @@ type Streams struct {
 
 // New returns Streams that read a feed. random returns a number, 0 <= n < 1.
 func New(feed port.Feed, c clock.Clock, log *slog.Logger, random func() float64, config Config) *Streams {
+	if config.Record == nil {
+		config.Record = series.Discard
+	}
 	return &Streams{
 		feed: feed, clock: c, log: log, random: random, config: config,
 		cache:  newCache(feed, log),

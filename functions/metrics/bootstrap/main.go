@@ -1,6 +1,6 @@
 // The function metrics: the route GET /metrics. A process of a function sees a part of
-// the runs, so this one serves the gauges of the pools alone; the other metrics are in
-// CloudWatch.
+// the runs and of the readers, so this one serves the gauges alone, which it reads from the
+// table; the other metrics are in CloudWatch.
 package main
 
 import (
@@ -10,10 +10,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/stream"
 )
 
 func main() {
 	p := process.Start("metrics")
-	sizes := orchestrator.NewPoolSizes(deployed.Store(p), access.Default, p.Settings())
-	p.ServeHTTP(metrics.Routes(prometheus.New(sizes.Read).Text), deployed.ClientTokens(p))
+	store := deployed.Store(p)
+	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings())
+	levels := orchestrator.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock())
+	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
+	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))
 }

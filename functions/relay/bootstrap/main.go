@@ -6,6 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/traces"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -23,8 +24,9 @@ func main() {
 		waiting = append(waiting, sockets)
 	}
 	p.ServeEvent(relay.Handler(
-		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published()),
+		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(), lambdakit.Observe),
 		orchestrator.NewBus(feed, bus, keys, p.Log),
-		waiting, store, dynamo.ChangeOf, traces.Exporter(p), p.Clock().Now,
+		waiting, store, dynamo.ChangeOf, traces.Exporter(p),
+		orchestrator.NewEventLevels(store, feed, store, p.Clock()).Lags, p.Clock().Now,
 	))
 }

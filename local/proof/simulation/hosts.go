@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
@@ -39,15 +40,17 @@ func (w *world) newHost(name string) (*host, error) {
 	}
 	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
 	store := faultyWebhooks{w.process.store, w}
-	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, api.Published())
-	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, clock.Now)
+	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, api.Published(), series.Discard)
+	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
 	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
-	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name)
+	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
 	h.dispatch = orchestrator.NewDispatch(h.delivery)
 	h.webhooks = orchestrator.NewWebhooks(subscriptions, nil, guard.Policy{})
 	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{})
 	return h, nil
 }
+
+func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
 
 // onHost calls a host. It returns false if the host has crashed: then it is not called
 // again.

@@ -1,12 +1,18 @@
 package stack_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // TestMetricsOfTheStack runs two programs and reads the metrics repeatedly. They count
@@ -52,4 +58,92 @@ func TestMetricsOfTheStack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMetricsOfEvents runs an export with a reader of each transport and with webhooks that
+// accept, refuse and do not answer.
+func TestMetricsOfEvents(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Play: "success", Settings: withLoopbackHooks})
+	accepts, refuses := receiveEvents(t), receiveEvents(t)
+	refuses.status = http.StatusBadRequest
+	for _, url := range []string{accepts.URL, refuses.URL} {
+		if answer := g.Call(http.MethodPost, "/v1/webhooks", `{"url":"`+url+`","eventTypes":["job.*"]}`); answer.Status != http.StatusCreated {
+			t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
+		}
+	}
+	if answer := g.Call(http.MethodPost, "/v1/webhooks", `{"url":"`+accepts.URL+`","paused":true}`); answer.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.Addresses.URL+"/v1/events/stream", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sse, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sse.Body.Close()
+	socket, _, err := websocket.Dial(t.Context(), strings.Replace(g.Addresses.URL, "http", "ws", 1)+"/v1/events/ws", nil) //nolint:bodyclose // Dial documents that it needs no close
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.CloseNow()
+	g.awaitMetrics(t, `sortie_stream_readers{transport="sse"} 1`, `sortie_stream_readers{transport="websocket"} 1`)
+	g.End(g.post(contract.ExportOptions{}))
+	accepts.await(t, eventtype.Completed)
+	<-refuses.tried
+	sent := 0
+	for line := bufio.NewScanner(sse.Body); line.Scan(); {
+		if strings.HasPrefix(line.Text(), "event: job.") {
+			sent++
+		}
+		if line.Text() == "event: "+string(eventtype.Completed) {
+			break
+		}
+	}
+	accepts.mu.Lock()
+	delivered := len(accepts.got)
+	accepts.mu.Unlock()
+	if delivered == 0 || sent == 0 {
+		t.Fatalf("got %d deliveries and %d events, want some", delivered, sent)
+	}
+	_ = socket.CloseNow()
+	g.awaitMetrics(t,
+		fmt.Sprintf(`sortie_webhook_attempts_total{outcome="2xx"} %d`, delivered),
+		`sortie_webhook_attempts_total{outcome="4xx"} `,
+		`sortie_webhook_attempt_seconds_count `,
+		`sortie_webhooks{state="paused"} 1`,
+		`sortie_webhooks{state="active"} `,
+		`sortie_webhook_deliveries_waiting `,
+		`sortie_stream_readers{transport="websocket"} 0`,
+		`sortie_stream_readers_ended_total{reason="gone",transport="websocket"} 1`,
+		`sortie_stream_events_sent_total{transport="sse"} `,
+		`sortie_stream_events_sent_total{transport="websocket"} `,
+		`sortie_relay_events_total `,
+		`sortie_relay_lag_seconds{target="feed"} 0`,
+		`sortie_relay_lag_seconds{target="bus"} 0`,
+		`sortie_relay_lag_seconds{target="webhooks"} 0`,
+	)
+}
+
+// awaitMetrics waits until the metrics have lines that start with each text.
+func (g *target) awaitMetrics(t *testing.T, starts ...string) {
+	t.Helper()
+	var text, missing string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		text, missing = "\n"+string(g.Call(http.MethodGet, "/metrics", "").Body), ""
+		for _, start := range starts {
+			if !strings.Contains(text, "\n"+start) {
+				missing = start
+			}
+		}
+		if missing == "" {
+			if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
+				t.Errorf("got problems %v (%v), want none", problems, err)
+			}
+			return
+		}
+	}
+	t.Fatalf("got no line %q within a minute in%s", missing, text)
 }

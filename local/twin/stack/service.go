@@ -33,7 +33,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
-	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -114,7 +113,9 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	if err := s.wireBus(config); err != nil {
 		return nil, err
 	}
-	s.streams = stream.New(s.feed, s.clock, s.config.Log, chance{}.Float64, stream.Config{Life: config.StreamLife, Readers: config.StreamReaders})
+	s.streams = stream.New(s.feed, s.clock, s.config.Log, chance{}.Float64, stream.Config{
+		Life: config.StreamLife, Readers: config.StreamReaders, Record: s.metrics.Record,
+	})
 	tickets := orchestrator.NewTokens(signer, s.clock, randomHex)
 	executions.Engine = s.engine
 	tokens, required, err := s.openTokens()
@@ -192,7 +193,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
-	s.metrics = prometheus.New(orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config).Read)
+	s.metrics = s.newMetrics(config)
 	observers := []port.Observer{s.metrics}
 	if traces := s.config.Settings.Traces; traces.Endpoint != "" {
 		s.traces = otlp.New(otlp.Config{Config: traces, Version: s.config.Version, Clock: s.clock, Log: s.config.Log})
@@ -214,7 +215,7 @@ func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (e
 	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	subscriptions := orchestrator.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
 	// One process has the folder, and continues with the leases of the one before.
-	delivery := orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local")
+	delivery := orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
 	s.wakes.deliver = delivery.Deliver
 	s.dispatch, s.webhooks = orchestrator.NewDispatch(delivery), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -57,7 +58,7 @@ func TestDeliveryCosts(t *testing.T) {
 	sender := hook.NewSender(hook.Config{Policy: policy, Clock: clock.System{}})
 	wakes := fake.NewWakes(clock.System{}, nil)
 	subscriptions := orchestrator.NewSubscriptions(s, feed, wakes, api.WebhookDocument, clock.System{}, slog.New(slog.DiscardHandler), middle{})
-	delivery := orchestrator.NewDelivery(subscriptions, s, sender, middle{}.Float64, "worker")
+	delivery := orchestrator.NewDelivery(subscriptions, s, sender, middle{}.Float64, "worker", series.Discard)
 	dispatch := orchestrator.NewDispatch(delivery)
 	for _, row := range []struct {
 		events                  int

@@ -1,7 +1,7 @@
 // Package prometheus serves the metrics of package series in Prometheus' text format.
 //
-// Counters and histograms are those of the process: they count the commits that it has
-// made since its start. The gauges of pools are read from the store for each response.
+// Counters and histograms are those of the process: they count since its start. Gauges are
+// read for each response.
 package prometheus
 
 import (
@@ -21,12 +21,10 @@ import (
 // fraction of a second, a run up to days.
 var buckets = []float64{0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600}
 
-// Pools reads the use of the pools.
-type Pools func(context.Context) ([]port.PoolSize, error)
-
-// Registry counts commits. It implements port.Observer and is safe for concurrent use.
+// Registry counts commits and samples. It implements port.Observer and is safe for
+// concurrent use.
 type Registry struct {
-	pools      Pools
+	gauges     series.Reader
 	registry   *prometheus.Registry
 	counters   map[string]*prometheus.CounterVec
 	histograms map[string]*prometheus.HistogramVec
@@ -35,9 +33,9 @@ type Registry struct {
 var _ port.Observer = (*Registry)(nil)
 
 // New returns an empty Registry.
-func New(pools Pools) *Registry {
+func New(gauges series.Reader) *Registry {
 	r := &Registry{
-		pools: pools, registry: prometheus.NewRegistry(),
+		gauges: gauges, registry: prometheus.NewRegistry(),
 		counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
 	}
 	for _, f := range series.Families() {
@@ -61,8 +59,13 @@ func New(pools Pools) *Registry {
 }
 
 // Committed implements port.Observer.
-func (r *Registry) Committed(_ context.Context, of run.Run, events []run.Event) {
-	for _, s := range series.OfCommit(of, events) {
+func (r *Registry) Committed(ctx context.Context, of run.Run, events []run.Event) {
+	r.Record(ctx, series.OfCommit(of, events)...)
+}
+
+// Record is a series.Recorder.
+func (r *Registry) Record(_ context.Context, samples ...series.Sample) {
+	for _, s := range samples {
 		if counter, ok := r.counters[s.Name]; ok {
 			counter.WithLabelValues(s.Labels...).Add(s.Value)
 		} else {
@@ -73,7 +76,7 @@ func (r *Registry) Committed(_ context.Context, of run.Run, events []run.Event) 
 
 // Text returns all series.
 func (r *Registry) Text(ctx context.Context) ([]byte, error) {
-	gauges, err := r.gauges(ctx)
+	gauges, err := r.current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +94,11 @@ func (r *Registry) Text(ctx context.Context) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// gauges returns a registry with the use of the pools.
-func (r *Registry) gauges(ctx context.Context) (*prometheus.Registry, error) {
-	pools, err := r.pools(ctx)
+// current returns a registry with the gauges.
+func (r *Registry) current(ctx context.Context) (*prometheus.Registry, error) {
+	samples, err := r.gauges(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the pools: %w", err)
+		return nil, fmt.Errorf("cannot read the gauges: %w", err)
 	}
 	registry := prometheus.NewRegistry()
 	for _, f := range series.Families() {
@@ -104,9 +107,10 @@ func (r *Registry) gauges(ctx context.Context) (*prometheus.Registry, error) {
 		}
 		vector := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.Help}, f.Labels)
 		registry.MustRegister(vector)
-		for _, p := range pools {
-			value := map[string]int{series.PoolHeld: p.Held, series.PoolQueued: p.Queued, series.PoolLimit: p.Limit}[f.Name]
-			vector.WithLabelValues(p.Tenant, p.Pool).Set(float64(value))
+		for _, s := range samples {
+			if s.Name == f.Name {
+				vector.WithLabelValues(s.Labels...).Set(s.Value)
+			}
 		}
 	}
 	return registry, nil

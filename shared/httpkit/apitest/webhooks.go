@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Webhooks are the use cases of webhooks on the store of a stage.
@@ -50,7 +51,7 @@ func NewWebhooks(t *testing.T, parts Parts, allowed ...string) *Webhooks {
 		store, w.Feed, fake.NewWakes(parts.Clock, nil), api.WebhookDocument, parts.Clock, slog.New(slog.DiscardHandler), chance{},
 	)
 	w.Webhooks = orchestrator.NewWebhooks(subscriptions, sender, policy)
-	w.Delivery = orchestrator.NewDelivery(subscriptions, parts.Store, sender, chance{}.Float64, "worker")
+	w.Delivery = orchestrator.NewDelivery(subscriptions, parts.Store, sender, chance{}.Float64, "worker", series.Discard)
 	w.Publish(t)
 	return w
 }

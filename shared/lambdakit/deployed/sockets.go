@@ -3,6 +3,7 @@ package deployed
 import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/sqs"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -12,7 +13,7 @@ import (
 // A tenant can have SORTIE_READERS of them open.
 func SocketReception(p *process.Process, store *dynamo.Store) *stream.Reception {
 	readers := integer(p, "SORTIE_READERS", p.Need("SORTIE_READERS"))
-	return stream.NewReception(Feed(p, store), store, Pushes(p, p.Need("SORTIE_PUSHES")), store, readers, p.Clock(), p.Rand)
+	return stream.NewReception(Feed(p, store), store, Pushes(p, p.Need("SORTIE_PUSHES")), store, readers, lambdakit.Observe, p.Clock(), p.Rand)
 }
 
 // Waker returns what queues the tenants with connections. It is nil without SORTIE_PUSHES:

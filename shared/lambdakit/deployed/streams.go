@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/setting"
@@ -32,7 +33,7 @@ func Pages(p *process.Process, store *dynamo.Store) *stream.Streams {
 // Streams returns the streams for readers. A tenant can have SORTIE_READERS of them open,
 // all tenants together SORTIE_READERS_TOTAL, without which there is no limit.
 func Streams(p *process.Process, store *dynamo.Store) *stream.Streams {
-	config := stream.Config{Life: streamLife, Bytes: streamBytes, Seats: store}
+	config := stream.Config{Life: streamLife, Bytes: streamBytes, Seats: store, Record: lambdakit.Observe}
 	if p.Buffered() {
 		config.Bytes = bufferedBytes
 	}

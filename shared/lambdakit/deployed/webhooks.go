@@ -5,6 +5,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqs"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -19,7 +20,7 @@ func Webhooks(p *process.Process, store *dynamo.Store, config orchestrator.Confi
 
 // Delivery returns a worker that delivers events to the webhooks in a table.
 func Delivery(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Delivery {
-	return orchestrator.NewDelivery(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength))
+	return orchestrator.NewDelivery(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength), lambdakit.Observe)
 }
 
 // subscriptions returns the webhooks in a table, which the queue SORTIE_DELIVERIES wakes.

@@ -19,13 +19,14 @@ import (
 // Namespace is the metrics' namespace in CloudWatch.
 const Namespace = "Sortie"
 
-// Counts collects counts, and the samples of runs, until Write. The zero value is empty. It is safe for concurrent
-// use.
+// Counts collects counts and samples until Write. The zero value is empty. It is safe for
+// concurrent use.
 type Counts struct {
-	mu      sync.Mutex
-	values  map[string]int
-	faults  map[string]int
-	commits []commit
+	mu       sync.Mutex
+	values   map[string]int
+	faults   map[string]int
+	commits  []commit
+	observed map[string]observed // by the labels
 }
 
 // Add adds n to the metric of that name.
@@ -52,13 +53,13 @@ func add(to *map[string]int, name string, n int) {
 // Dimensions are the dimensions of every metric.
 type Dimensions struct{ Function, Stage string }
 
-// Write writes one line for all counts, one for each fault code and one for the samples of
-// each commit, and resets them. The
-// unit of a metric whose name ends in "Ms" is milliseconds, otherwise count.
+// Write writes one line for all counts, one for each fault code, one for the samples of
+// each commit and one for each set of labels of other samples, and resets them. The unit of
+// a count whose name ends in "Ms" is milliseconds, otherwise count.
 func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	c.mu.Lock()
-	values, faults, commits := c.values, c.faults, c.commits
-	c.values, c.faults, c.commits = nil, nil, nil
+	values, faults, commits, others := c.values, c.faults, c.commits, c.observed
+	c.values, c.faults, c.commits, c.observed = nil, nil, nil, nil
 	c.mu.Unlock()
 	var text []byte
 	if len(values) > 0 {
@@ -81,6 +82,13 @@ func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 			return err
 		}
 		text = append(text, line...)
+	}
+	for _, labels := range slices.Sorted(maps.Keys(others)) {
+		lines, err := others[labels].lines(at, d.Stage)
+		if err != nil {
+			return err
+		}
+		text = append(text, lines...)
 	}
 	if len(text) == 0 {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/series"
@@ -48,11 +47,7 @@ func (c commit) line(stage string) ([]byte, error) {
 			n = len(directives)
 			directives = append(directives, directive{Namespace: Namespace, Dimensions: [][]string{dimensions}})
 		}
-		unit := "Count"
-		if strings.HasSuffix(s.Name, "_seconds") {
-			unit = "Seconds"
-		}
-		directives[n].Metrics = append(directives[n].Metrics, declared{s.Name, unit})
+		directives[n].Metrics = append(directives[n].Metrics, declared{s.Name, unitOf(s.Name)})
 		line[s.Name] = s.Value
 	}
 	line["_aws"] = header{c.at.UnixMilli(), directives}

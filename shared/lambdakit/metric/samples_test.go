@@ -2,6 +2,7 @@ package metric_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
@@ -29,6 +30,36 @@ func TestSamplesHaveTheEmbeddedFormat(t *testing.T) {
 		`"sortie_schedule_lateness_seconds":0.25,"stage":"dev","state":"Failed"}` + "\n"
 	if out.String() != want {
 		t.Errorf("got line\n%s\nwant\n%s", &out, want)
+	}
+	out.Reset()
+	if err := c.Write(&out, at, dim); err != nil || out.Len() > 0 {
+		t.Errorf("second Write: got %s (%v), want nothing", &out, err)
+	}
+}
+
+// TestObservedSamplesAreSummed adds samples of several kinds and labels, and more values of
+// a histogram than a line can have.
+func TestObservedSamplesAreSummed(t *testing.T) {
+	t.Parallel()
+	var c metric.Counts
+	for range 101 {
+		c.Observe(series.Count(series.Attempts, 1, "2xx"), series.Sample{Name: series.AttemptLatency, Value: 0.5})
+	}
+	c.Observe(series.Count(series.Attempts, 1, "5xx"), series.Count(series.RelayEvents, 7))
+	var out bytes.Buffer
+	if err := c.Write(&out, at, dim); err != nil {
+		t.Fatal(err)
+	}
+	values := strings.Repeat("0.5,", 99) + "0.5"
+	want := `{"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[{"Namespace":"Sortie","Dimensions":[["stage"]],"Metrics":[` +
+		`{"Name":"sortie_relay_events_total","Unit":"Count"},{"Name":"sortie_webhook_attempt_seconds","Unit":"Seconds"}]}]},` +
+		`"sortie_relay_events_total":7,"sortie_webhook_attempt_seconds":[` + values + `],"stage":"dev"}
+{"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[{"Namespace":"Sortie","Dimensions":[["stage"]],"Metrics":[{"Name":"sortie_webhook_attempt_seconds","Unit":"Seconds"}]}]},"sortie_webhook_attempt_seconds":[0.5],"stage":"dev"}
+{"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[{"Namespace":"Sortie","Dimensions":[["stage","outcome"]],"Metrics":[{"Name":"sortie_webhook_attempts_total","Unit":"Count"}]}]},"outcome":"2xx","sortie_webhook_attempts_total":101,"stage":"dev"}
+{"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[{"Namespace":"Sortie","Dimensions":[["stage","outcome"]],"Metrics":[{"Name":"sortie_webhook_attempts_total","Unit":"Count"}]}]},"outcome":"5xx","sortie_webhook_attempts_total":1,"stage":"dev"}
+`
+	if out.String() != want {
+		t.Errorf("got lines\n%s\nwant\n%s", &out, want)
 	}
 	out.Reset()
 	if err := c.Write(&out, at, dim); err != nil || out.Len() > 0 {

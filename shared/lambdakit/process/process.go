@@ -129,6 +129,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	}
 	ctx = context.WithValue(ctx, callKey{}, c)
 	ctx = lambdakit.WithRecorder(lambdakit.WithCounter(ctx, c.counts.Add), c.counts.Record)
+	ctx = lambdakit.WithObserver(ctx, c.counts.Observe)
 	if c.first {
 		// No metric: CloudWatch bills a metric for each hour in which it is published,
 		// and a function that a schedule invokes starts every few hours.

@@ -1,0 +1,18 @@
+package stack
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// newMetrics returns the metrics. Their gauges are read once the stack serves requests.
+func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
+	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config)
+	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {
+		levels := orchestrator.NewEventLevels(s.store, s.feed, s.store, s.clock)
+		return series.AllOf(sizes.Samples, levels.Samples, s.streams.Open)(ctx)
+	})
+}

@@ -1,0 +1,125 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// EventLevels reads how far the events of all tenants are.
+type EventLevels struct {
+	outbox port.Outbox
+	feed   port.Feed
+	store  port.WebhookStore
+	clock  clock.Clock
+}
+
+// NewEventLevels returns EventLevels.
+func NewEventLevels(outbox port.Outbox, feed port.Feed, store port.WebhookStore, c clock.Clock) *EventLevels {
+	return &EventLevels{outbox, feed, store, c}
+}
+
+// Lags returns the age of the oldest event that each target has not got.
+func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
+	var feed, bus, webhooks time.Duration
+	now := s.clock.Now()
+	waiting, _, err := s.outbox.Stored(ctx, "", 1)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the outbox: %w", err)
+	}
+	for _, c := range waiting {
+		feed = max(now.Sub(c.At), 0)
+	}
+	err = eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error {
+		stream := port.EventStream(tenant)
+		head, err := s.feed.Head(ctx, stream)
+		if err != nil {
+			return fmt.Errorf("cannot read the head of the stream: %w", err)
+		}
+		late, err := s.lag(ctx, stream, busConsumer+head.Epoch, head, now)
+		if err != nil {
+			return err
+		}
+		bus = max(bus, late)
+		late, err = s.lag(ctx, stream, webhookConsumer, head, now)
+		webhooks = max(webhooks, late)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	lag := func(to series.Target, age time.Duration) series.Sample {
+		return series.Sample{Name: series.RelayLag, Value: age.Seconds(), Labels: []string{string(to)}}
+	}
+	return []series.Sample{lag(series.ToFeed, feed), lag(series.ToBus, bus), lag(series.ToWebhooks, webhooks)}, nil
+}
+
+// lag returns the age of the oldest event of a stream that a consumer has not handled.
+func (s *EventLevels) lag(ctx context.Context, stream, consumer string, head port.Head, now time.Time) (time.Duration, error) {
+	at, err := s.feed.Cursor(ctx, stream, consumer)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the cursor of %s: %w", consumer, err)
+	}
+	if at >= head.Newest {
+		return 0, nil
+	}
+	records, err := s.feed.Read(ctx, stream, at, 1)
+	if err != nil || len(records) == 0 {
+		return 0, err
+	}
+	return max(now.Sub(records[0].At), 0), nil
+}
+
+// Webhooks returns how many webhooks there are and how many of their deliveries wait.
+func (s *EventLevels) Webhooks(ctx context.Context) ([]series.Sample, error) {
+	counts, waiting := map[series.Standing]int{}, 0
+	err := eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error {
+		for page := (port.Page{Limit: 1000}); ; {
+			found, next, err := s.store.Webhooks(ctx, tenant, page)
+			if err != nil {
+				return fmt.Errorf("cannot list the webhooks: %w", err)
+			}
+			for _, w := range found {
+				p, err := s.store.Progress(ctx, w.Ref())
+				if errors.Is(err, port.ErrNotFound) {
+					continue // it was deleted meanwhile
+				}
+				if err != nil {
+					return fmt.Errorf("cannot read the progress of a webhook: %w", err)
+				}
+				waiting += p.Pending
+				switch {
+				case w.Disabled != nil:
+					counts[series.StandingDisabled]++
+				case w.Paused:
+					counts[series.StandingPaused]++
+				case p.Health.Failing():
+					counts[series.StandingCircuit]++
+				default:
+					counts[series.StandingActive]++
+				}
+			}
+			if page.Cursor = next; next == "" {
+				return nil
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := []series.Sample{{Name: series.Waiting, Value: float64(waiting)}}
+	for _, standing := range series.Standings() {
+		all = append(all, series.Sample{Name: series.Webhooks, Value: float64(counts[standing]), Labels: []string{string(standing)}})
+	}
+	return all, nil
+}
+
+// Samples returns the gauges of events.
+func (s *EventLevels) Samples(ctx context.Context) ([]series.Sample, error) {
+	return series.AllOf(s.Lags, s.Webhooks)(ctx)
+}
