@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,16 +24,19 @@ func serveSocket(streams *stream.Streams, watch *watch, w http.ResponseWriter, r
 	q.Transport = series.WebSocket
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	reader, err := streams.NewReader(ctx, httpkit.CallerOf(ctx), q)
+	if err != nil {
+		return fmt.Errorf("cannot follow the events: %w", err)
+	}
 	s := &socket{w: w, r: r, left: cancel}
 	var end func()
 	s.writing, end = watch.add(func() { _ = s.conn.CloseNow() }) // the write fails
 	defer end()
-	err = follow(streams, r.WithContext(ctx), q, s.send)
+	reader.Follow(ctx, s.send)
 	if s.conn != nil {
 		_ = s.conn.CloseNow() // it may be closed
-		return nil
 	}
-	return errors.Join(err, s.refused)
+	return s.refused
 }
 
 // socket writes the messages of one reader to a WebSocket.

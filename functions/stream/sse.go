@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
@@ -17,24 +18,29 @@ import (
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
+// serveSSE keeps the stack of the request's goroutine below 8 KiB: what needs more runs
+// before it, or elsewhere. The goroutine lasts as long as its reader.
 func serveSSE(streams *stream.Streams, watch *watch, w http.ResponseWriter, r *http.Request) error {
-	q, err := parse(r)
-	if err != nil {
-		return err
-	}
-	q.Transport = series.SSE
 	s := &sse{w: w, conn: http.NewResponseController(w)}
-	if s.unnamed, err = choice(r, "as", "message"); err != nil {
+	q, err := s.parse(r)
+	if err != nil {
 		return err
 	}
 	if r.Method == http.MethodHead {
 		s.begin()
 		return nil
 	}
+	reader, err := streams.NewReader(r.Context(), httpkit.CallerOf(r.Context()), q)
+	if err != nil {
+		return fmt.Errorf("cannot follow the events: %w", err)
+	}
 	var end func()
 	s.writing, end = watch.add(func() { _ = s.conn.SetWriteDeadline(past) }) // without deadlines, the request has one
 	defer end()
-	return follow(streams, r, q, s.send)
+	s.begin()
+	_ = s.flush(nil) // a reader that has gone makes the first batch fail
+	reader.Follow(r.Context(), s.send)
+	return nil
 }
 
 // sse writes the messages of one reader as Server-Sent Events.
@@ -45,17 +51,25 @@ type sse struct {
 	conn *http.ResponseController
 	// unnamed omits the field "event", for readers that handle only "message".
 	unnamed bool
-	begun   bool
 }
 
-// begin sends the header.
+// parse reads the query.
+func (s *sse) parse(r *http.Request) (q stream.Query, err error) {
+	if q, err = parse(r); err != nil {
+		return q, err
+	}
+	q.Transport = series.SSE
+	s.unnamed, err = choice(r, "as", "message")
+	return q, err
+}
+
+// begin writes the header.
 func (s *sse) begin() {
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
-	s.begun = true
 }
 
 // buffers are shared by all readers, so that an idle one has no buffer.
@@ -66,9 +80,6 @@ const bufferSize = 32 << 10
 
 // send writes a batch and flushes it.
 func (s *sse) send(b stream.Batch) error {
-	if !s.begun {
-		s.begin()
-	}
 	kept := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool has nothing else
 	defer buffers.Put(kept)
 	text := (*kept)[:0]

@@ -6,7 +6,6 @@
 package stream
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/access"
@@ -74,12 +73,4 @@ func choice(r *http.Request, name, value string) (bool, error) {
 		return false, fault.Invalid(name, "invalid %s, want %s or no parameter", name, value)
 	}
 	return query.Has(name), nil
-}
-
-// follow sends the events that a query selects.
-func follow(streams *stream.Streams, r *http.Request, q stream.Query, send func(stream.Batch) error) error {
-	if err := streams.Follow(r.Context(), httpkit.CallerOf(r.Context()), q, send); err != nil {
-		return fmt.Errorf("cannot follow the events: %w", err)
-	}
-	return nil
 }

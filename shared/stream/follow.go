@@ -56,50 +56,83 @@ type Batch struct {
 	End bool
 }
 
-// Follow sends the events of the caller's tenant as the stream grows, until the stream's
-// time is over, the process ends or send fails. It calls send once at the start, with
-// the cursor, and at least once in each CursorInterval. A tenant with too many open streams gets
-// one batch, with End. A send that blocks delays only its own reader. The errors are
-// those of Page, all before the first batch.
-func (s *Streams) Follow(ctx context.Context, who port.Identity, q Query, send func(Batch) error) error {
+// NewReader finds the place from which a query follows the events of the caller's tenant. The
+// caller then calls Follow, once. A tenant with too many open streams gets a reader whose
+// Follow sends one batch, with End. The errors are those of Page.
+func (s *Streams) NewReader(ctx context.Context, who port.Identity, q Query) (*Reader, error) {
 	from, err := parsePlace(q.After, q.Parameter)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	leave, ok, err := s.enter(ctx, who.Tenant)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !ok {
 		s.config.Record(ctx, series.Count(series.ReadersRefused, 1, string(q.Transport)))
-		_ = send(Batch{Retry: RefusedRetry, End: true}) // the reader has disconnected
-		return nil
+		return &Reader{Streams: s, first: Batch{Retry: RefusedRetry, End: true}}, nil
 	}
-	defer leave()
-	name := port.EventStream(who.Tenant)
-	head, err := s.feed.Head(ctx, name)
+	r, err := s.place(ctx, port.EventStream(who.Tenant), from, q)
 	if err != nil {
-		return fmt.Errorf("cannot read the end of the stream: %w", err)
+		leave()
+		return nil, err
+	}
+	r.leave = leave
+	return r, nil
+}
+
+// place returns a reader at the place of its query.
+func (s *Streams) place(ctx context.Context, name string, from place, q Query) (*Reader, error) {
+	head, err := s.head(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the end of the stream: %w", err)
 	}
 	at, ok := from.in(head)
 	if !ok && q.FailOnGap {
-		return expired(head)
+		return nil, expired(head)
 	}
 	first := Batch{Cursor: at, Retry: s.retry()}
 	if !ok {
 		first.Gap = &Gap{from.cursor, oldest(head), Cursor{head.Epoch, head.Newest}}
 	}
-	r := reader{Streams: s, name: name, filter: q.Filter, transport: q.Transport, send: send, at: at}
-	r.topic = s.topics.join(name, head)
-	defer s.topics.leave(name, r.topic)
-	s.open.add(q.Transport, 1)
-	defer s.open.add(q.Transport, -1)
-	why, err := r.follow(ctx, first)
-	if err == nil {
-		_ = send(Batch{Cursor: r.at, Retry: s.retry(), End: true}) // the reader may have disconnected
+	return &Reader{Streams: s, name: name, filter: q.Filter, transport: q.Transport, at: at, first: first, topic: s.topics.join(name, head)}, nil
+}
+
+// head reads the end of a stream in a goroutine of its own: the stack that a database
+// needs would stay with the caller's for as long as the reader does.
+func (s *Streams) head(ctx context.Context, name string) (head port.Head, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		head, err = s.feed.Head(ctx, name)
+	}()
+	<-done
+	return head, err
+}
+
+// Follow sends the events as the stream grows, until the stream's time is over, the
+// process ends or send fails. It calls send once at the start, with the cursor, and at
+// least once in each CursorInterval. A send that blocks delays only its own reader.
+func (r *Reader) Follow(ctx context.Context, send func(Batch) error) {
+	r.send = send
+	if r.leave == nil {
+		_ = send(r.first) // the reader has disconnected
+		return
 	}
-	s.config.Record(ctx, series.Count(series.ReadersEnded, 1, string(q.Transport), string(why)))
-	return nil
+	defer r.end()
+	r.open.add(r.transport, 1)
+	why, err := r.follow(ctx)
+	if err == nil {
+		_ = send(Batch{Cursor: r.at, Retry: r.retry(), End: true}) // the reader may have disconnected
+	}
+	r.config.Record(ctx, series.Count(series.ReadersEnded, 1, string(r.transport), string(why)))
+}
+
+// end gives back what NewReader has taken.
+func (r *Reader) end() {
+	r.open.add(r.transport, -1)
+	r.topics.leave(r.name, r.topic)
+	r.leave()
 }
 
 // retry is random, so that readers whose streams end at once do not come back at once.
@@ -119,12 +152,15 @@ func (s *Streams) life(ctx context.Context) time.Duration {
 	return life
 }
 
-// reader is one call of Follow.
-type reader struct {
+// Reader follows the events of a tenant. Streams.NewReader creates it.
+type Reader struct {
 	*Streams
 
-	name      string
-	topic     *topic
+	name  string
+	topic *topic
+	// leave gives the seat back; nil without a seat.
+	leave     func()
+	first     Batch
 	filter    events.Filter
 	transport series.Transport
 	send      func(Batch) error
@@ -153,12 +189,12 @@ func broken(err error) series.End {
 
 // follow sends the first batch and then events until the stream is to end. The error is
 // that of send.
-func (r *reader) follow(ctx context.Context, first Batch) (why series.End, err error) {
+func (r *Reader) follow(ctx context.Context) (why series.End, err error) {
 	over, stopLife := r.clock.NewTimer(r.life(ctx))
 	defer stopLife()
 	idleOver, stopIdle := r.clock.NewTimer(CursorInterval)
 	defer func() { stopIdle() }()
-	if err := r.give(ctx, first); err != nil {
+	if err := r.give(ctx, r.first); err != nil {
 		return broken(err), err
 	}
 	for {
@@ -206,7 +242,7 @@ func (r *reader) follow(ctx context.Context, first Batch) (why series.End, err e
 
 // next sends the next events up to newest. ended reports that the stream cannot continue:
 // the reader connects again, and gets a gap if events were removed. The error is that of send.
-func (r *reader) next(ctx context.Context, newest int64) (ended bool, err error) {
+func (r *Reader) next(ctx context.Context, newest int64) (ended bool, err error) {
 	if r.at.Position >= newest {
 		return false, nil
 	}
@@ -247,7 +283,7 @@ func readable(found []*Event) bool {
 }
 
 // give sends a batch.
-func (r *reader) give(ctx context.Context, b Batch) error {
+func (r *Reader) give(ctx context.Context, b Batch) error {
 	for _, e := range b.Events {
 		r.bytes += int64(len(e.Plain))
 	}

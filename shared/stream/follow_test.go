@@ -76,7 +76,7 @@ func TestGapIsTheFirstEvent(t *testing.T) {
 			t.Errorf("%s: got %v after the gap, want the oldest events", name, positions(got.Events))
 		}
 		f.leave()
-		err := b.streams.Follow(t.Context(), who, stream.Query{After: asked.String(), FailOnGap: true}, func(stream.Batch) error {
+		err := follow(t.Context(), b.streams, who, stream.Query{After: asked.String(), FailOnGap: true}, func(stream.Batch) error {
 			t.Errorf("%s: got a batch, want an error", name)
 			return nil
 		})
@@ -84,7 +84,7 @@ func TestGapIsTheFirstEvent(t *testing.T) {
 			t.Errorf("%s: got %v, want CursorExpired with the oldest cursor", name, err)
 		}
 	}
-	err := b.streams.Follow(t.Context(), who, stream.Query{After: "x", Parameter: "Last-Event-ID"}, nil)
+	err := follow(t.Context(), b.streams, who, stream.Query{After: "x", Parameter: "Last-Event-ID"}, nil)
 	if f := fault.Of(err); f.Code != fault.InvalidRequest || f.Field != "Last-Event-ID" {
 		t.Errorf("got %v for a malformed cursor, want one that names the parameter", err)
 	}
@@ -164,7 +164,7 @@ func TestTenantHasLimitedSeats(t *testing.T) {
 	go func() {
 		ofOther := who
 		ofOther.Tenant = "tenant-b"
-		_ = b.streams.Follow(ctx, ofOther, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error { other <- batch; return nil })
+		_ = follow(ctx, b.streams, ofOther, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error { other <- batch; return nil })
 	}()
 	if got := <-other; got.End {
 		t.Errorf("got %+v for another tenant, want a stream", got)
@@ -241,7 +241,7 @@ func TestResumeAfterRandomCuts(t *testing.T) {
 			for after := "0"; len(got) < total; {
 				ctx, cut := context.WithCancel(t.Context())
 				left := random.IntN(6)
-				err := b.streams.Follow(ctx, who, stream.Query{After: after, Transport: series.SSE}, func(batch stream.Batch) error {
+				err := follow(ctx, b.streams, who, stream.Query{After: after, Transport: series.SSE}, func(batch stream.Batch) error {
 					if left--; left < 0 {
 						return errors.New("cut") // the reader does not get this batch
 					}
@@ -284,7 +284,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		readers.Go(func() {
 			var got []int64
 			var ended stream.Batch
-			if err := b.streams.Follow(t.Context(), who, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error {
+			if err := follow(t.Context(), b.streams, who, stream.Query{After: "0", Transport: series.SSE}, func(batch stream.Batch) error {
 				got, ended = append(got, positions(batch.Events)...), batch
 				if len(batch.Events) > 0 {
 					ready <- struct{}{}

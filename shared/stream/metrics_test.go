@@ -43,7 +43,7 @@ func TestReadersAreCounted(t *testing.T) {
 	other.next(t)
 	slow := make(chan error, 1)
 	go func() {
-		slow <- b.streams.Follow(t.Context(), who, stream.Query{After: stream.Latest, Transport: series.WebSocket}, func(got stream.Batch) error {
+		slow <- follow(t.Context(), b.streams, who, stream.Query{After: stream.Latest, Transport: series.WebSocket}, func(got stream.Batch) error {
 			if len(got.Events) > 0 {
 				return fmt.Errorf("cut off: %w", stream.ErrSlow)
 			}

@@ -26,7 +26,7 @@ func (b *bench) reader(t *testing.T, s *stream.Streams, tenant string) *follower
 	t.Cleanup(leave)
 	f := &follower{make(chan stream.Batch), make(chan error, 1), leave}
 	go func() {
-		f.ended <- s.Follow(ctx, port.Identity{Tenant: tenant}, stream.Query{After: stream.Latest}, func(batch stream.Batch) error {
+		f.ended <- follow(ctx, s, port.Identity{Tenant: tenant}, stream.Query{After: stream.Latest}, func(batch stream.Batch) error {
 			select {
 			case f.batches <- batch:
 				return nil
@@ -45,7 +45,7 @@ func (b *bench) reader(t *testing.T, s *stream.Streams, tenant string) *follower
 func refused(t *testing.T, s *stream.Streams, tenant string) bool {
 	t.Helper()
 	var first *stream.Batch
-	err := s.Follow(t.Context(), port.Identity{Tenant: tenant}, stream.Query{After: stream.Latest}, func(b stream.Batch) error {
+	err := follow(t.Context(), s, port.Identity{Tenant: tenant}, stream.Query{After: stream.Latest}, func(b stream.Batch) error {
 		first = &b
 		return errors.New("the reader leaves")
 	})
@@ -122,7 +122,7 @@ func TestSeatsThatFail(t *testing.T) {
 		return fake.Applied
 	})
 	s := b.process(config)
-	err := s.Follow(t.Context(), who, stream.Query{After: stream.Latest}, func(stream.Batch) error {
+	err := follow(t.Context(), s, who, stream.Query{After: stream.Latest}, func(stream.Batch) error {
 		t.Error("got a batch, want an error")
 		return nil
 	})

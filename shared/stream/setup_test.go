@@ -107,7 +107,7 @@ func (b *bench) follow(t *testing.T, q stream.Query) *follower {
 	f := &follower{make(chan stream.Batch), make(chan error, 1), leave}
 	t.Cleanup(leave)
 	go func() {
-		f.ended <- b.streams.Follow(ctx, who, q, func(batch stream.Batch) error {
+		f.ended <- follow(ctx, b.streams, who, q, func(batch stream.Batch) error {
 			select {
 			case f.batches <- batch:
 				return nil
@@ -160,4 +160,14 @@ func from(first, last int64) (all []int64) {
 		all = append(all, n)
 	}
 	return all
+}
+
+// follow opens a stream and follows it until its end.
+func follow(ctx context.Context, s *stream.Streams, who port.Identity, q stream.Query, send func(stream.Batch) error) error {
+	r, err := s.NewReader(ctx, who, q)
+	if err != nil {
+		return err
+	}
+	r.Follow(ctx, send)
+	return nil
 }
