@@ -41,9 +41,18 @@ func (d *draft) endByExit(exit Exit) {
 		d.endAttempt(OutcomeSucceeded, "the program "+exit.String(), nil)
 		return
 	}
-	why := fault.New(fault.ProgramExit, "the program %s", exit)
-	why.Retryable = !codes.Final(exit.Code)
+	why := d.Work.lost(&exit)
 	d.endAttempt(OutcomeFailed, why.Message, why)
+}
+
+// lost returns the fault of an exit that came after the attempt was given up.
+func (w Work) lost(exit *Exit) *fault.Fault {
+	if !w.endsByExit(exit) || exit.Signal == 0 && w.Program.ExitCodes.Succeeds(exit.Code) {
+		return lost(exit)
+	}
+	why := fault.New(fault.ProgramExit, "the program %s", exit)
+	why.Retryable = !w.Program.ExitCodes.Final(exit.Code)
+	return why
 }
 
 // String describes the exit for a message.

@@ -127,7 +127,15 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
 	stays := ""
-	if f.Unseen && d.Leaves() {
+	ran := d.Leaves() && f.programRan()
+	switch {
+	case ran:
+		stays = "does not fall back, because the program ran after all; "
+		d.stay()
+		why = d.withDetour(d.Work.lost(f.Exit))
+		d.Fault = why
+		setIfZero(&d.Attempt.Exit, f.Exit)
+	case f.Unseen && d.Leaves():
 		stays = "does not fall back, because the machine was not seen gone; "
 		d.stay()
 		why = d.withDetour(why)
@@ -144,7 +152,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.Spent.Stops++
 		again = d.Spent.Stops <= maxStops
 		retry.MaxDelay, failures = max(retry.MaxDelay, stopDelay), d.Spent.Stops
-	case why.Code == fault.StartTimeout, d.Attempt.StartedAt.IsZero():
+	case why.Code == fault.StartTimeout, d.Attempt.StartedAt.IsZero() && !ran:
 		d.Spent.Starts++
 		again, failures = d.Spent.Starts <= retry.MaxFurtherStarts, d.Spent.Starts
 	default:
@@ -163,6 +171,14 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)
+}
+
+// programRan reports whether the exit is one of the program. The exit of a machine that
+// was destroyed or stopped may have another cause.
+func (f Settled) programRan() bool {
+	const signals = 128 // a shell adds the signal
+	e := f.Exit
+	return e != nil && !e.Requested && !e.Host && (!f.Destroyed || e.Signal == 0 && e.Code > 0 && e.Code < signals)
 }
 
 // SlotReleased: the machine of an attempt that has ended is gone, but its output
