@@ -94,7 +94,7 @@ func (q *Queue) limit(kind LimitKind) Limit {
 
 // forecast returns when the run at a position gets a slot and starts.
 func (q *Queue) forecast(position int, class string, kind LimitKind, gate run.StartGate, now time.Time) Range {
-	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !paced(gate, now) {
+	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !gate.Paced(now) {
 		return q.Measures.Started(class)
 	}
 	return NewForecast(q.Load(kind, gate, now), q.Measures).Queued(position, class)
@@ -106,26 +106,17 @@ func (q *Queue) Load(kind LimitKind, gate run.StartGate, now time.Time) Load {
 	for _, h := range q.Holders {
 		l.Held = append(l.Held, Held{h.class, max(now.Sub(h.Since), 0)})
 	}
-	if paced(gate, now) && !l.Kept {
+	if gate.Paced(now) && !l.Kept {
 		l.Permit, l.Interval = pace(gate, now)
 	}
 	return l
-}
-
-func paced(gate run.StartGate, now time.Time) bool {
-	for _, app := range gate.Apps {
-		if app.Next.After(now) {
-			return true
-		}
-	}
-	return false
 }
 
 // pace returns the time until the next permitted start and the time between two permitted
 // starts.
 func pace(gate run.StartGate, now time.Time) (permit, interval time.Duration) {
 	for i, app := range gate.Apps {
-		if wait := max(app.Next.Sub(now), 0); i == 0 || wait < permit {
+		if wait := max(app.Permit().Sub(now), 0); i == 0 || wait < permit {
 			permit = wait
 		}
 		interval += app.Interval

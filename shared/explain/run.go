@@ -232,15 +232,15 @@ func (x *Explanation) queuedInPool(r run.Run, f Facts) {
 		x.because(PoolUnknown, r.QueueBy(), "pool %s was deleted and starts no run until it exists again; %s", q.Name, ahead(q.Position))
 	case q.Draining:
 		x.because(PoolDraining, r.QueueBy(), "pool %s is draining and starts no run until it is resumed; %s", q.Name, ahead(q.Position))
-		if !full && !paced(f.Gate, f.Now) && (q.Limit == 0 || q.Position < q.Limit-q.Held) {
+		if !full && !f.Gate.Paced(f.Now) && (q.Limit == 0 || q.Position < q.Limit-q.Held) {
 			x.Change = &Change{Kind: ResumePool, Name: q.Name}
 		}
 	case full:
 		x.because(PoolFull, r.QueueBy(), "%d of %d slots of pool %s are held, and %s", q.Held, q.Limit, q.Name, ahead(q.Position))
-		if q.Position >= 0 && q.Position < positions && !paced(f.Gate, f.Now) {
+		if q.Position >= 0 && q.Position < positions && !f.Gate.Paced(f.Now) {
 			x.Change = &Change{Kind: RaiseLimit, Name: q.Name, From: q.Limit, To: q.Held + q.Position + 1}
 		}
-	case paced(f.Gate, f.Now):
+	case f.Gate.Paced(f.Now):
 		next := f.Now.Add(permitted)
 		x.because(StartsPaced, r.QueueBy(), "the platform has throttled starts and permits the next one of pool %s at %s; %s", q.Name, stamp(next), ahead(q.Position))
 	default:

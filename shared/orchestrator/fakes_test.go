@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"golang.org/x/time/rate"
 )
 
 // store is the SQLite store with hooks before commits and an outage.
@@ -169,6 +170,10 @@ type runner struct {
 	burst    float64
 	tokensAt time.Time
 	refused  int
+	// paces are the documented limits of several apps, which buckets enforces; nil for one
+	// app without a documented burst.
+	paces   []run.StartPace
+	buckets map[string]*rate.Limiter
 	// unreachable fails every inspection.
 	unreachable bool
 	// silent is a runner whose machines cannot be listed.
@@ -224,15 +229,41 @@ func (h *fixture) limitStarts(burst int) {
 
 // StartLimits implements port.StartLimits.
 func (r *runner) StartLimits(run.Placement) []run.StartPace {
+	if r.paces != nil {
+		return r.paces
+	}
 	return []run.StartPace{{App: "app", Interval: 1050 * time.Millisecond}}
 }
 
 // AppOf implements port.StartLimits.
 func (r *runner) AppOf(run.Placement, string) string { return "app" }
 
+// documentLimits gives each of n apps the documented limit of one creation per second with
+// a burst.
+func (h *fixture) documentLimits(n, burst int) {
+	h.runner.buckets = map[string]*rate.Limiter{}
+	for i := range n {
+		app := fmt.Sprint("app-", i)
+		h.runner.paces = append(h.runner.paces, run.StartPace{App: app, Interval: 1050 * time.Millisecond, Burst: burst})
+		h.runner.buckets[app] = rate.NewLimiter(1, burst)
+	}
+}
+
 // take takes a token of the platform's limit.
-func (r *runner) take() bool {
+func (r *runner) take(app string) bool {
 	now := r.h.clock.now
+	if r.buckets != nil {
+		bucket, known := r.buckets[app]
+		if !known {
+			r.h.Errorf("got a launch in app %q, want one of the pool's", app)
+			return false
+		}
+		if bucket.AllowN(now, 1) {
+			return true
+		}
+		r.refused++
+		return false
+	}
 	r.tokens, r.tokensAt = min(r.burst, r.tokens+now.Sub(r.tokensAt).Seconds()), now
 	if !r.limited || r.tokens >= 1 {
 		r.tokens--
@@ -244,7 +275,7 @@ func (r *runner) take() bool {
 
 // Launch implements port.Runner. Names need not be unique.
 func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	if !r.take() {
+	if !r.take(spec.App) {
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines")
 	}
 	m := &machine{spec: spec, MachineStatus: port.MachineStatus{

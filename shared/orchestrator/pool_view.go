@@ -147,8 +147,8 @@ func (s *Pools) startFigures(ctx context.Context, h *PoolHealth) error {
 			continue
 		}
 		h.StartRate += float64(time.Second) / float64(app.Interval)
-		if h.NextStart.IsZero() || app.Next.Before(h.NextStart) {
-			h.NextStart = app.Next
+		if h.NextStart.IsZero() || app.Permit().Before(h.NextStart) {
+			h.NextStart = app.Permit()
 		}
 	}
 	if h.NextStart.Before(s.now()) {

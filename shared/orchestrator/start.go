@@ -32,8 +32,8 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 }
 
 // awaitPermit waits until the permitted start of a run that was granted one, and
-// grants the next one. Without a permit, a start behind a closed gate is deferred: it
-// would overtake the runs that wait. An attempt that may have a machine already is
+// grants the next one. Another run takes a token of the platform's limit. A start that
+// finds none, or a closed gate, is deferred: it would overtake the runs that wait. An attempt that may have a machine already is
 // not. permitted is false if the attempt needs no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	if !r.Attempt.StartAt.IsZero() {
@@ -42,16 +42,42 @@ func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, p
 	if r.Attempt.Unsure {
 		return r, true, nil
 	}
-	gate, err := s.store.StartGate(ctx, r.Slot.Pool)
-	if err != nil {
-		return r, false, err
+	apps, app := s.places(r)
+	for range permitTries {
+		gate, err := s.store.StartGate(ctx, r.Slot.Pool)
+		if err != nil {
+			return r, false, err
+		}
+		taken, changed, limited, ok := gate.Take(apps, s.now())
+		switch {
+		case !limited && !gate.Closed(app, s.now()):
+			return r, true, nil
+		case !ok:
+			after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
+			return after, false, err
+		}
+		d, err := run.Decide(r, run.StartPermitted{Attempt: r.Attempt.Number, App: taken}, s.now())
+		if err == nil {
+			err = s.write(ctx, []run.Decision{d}, &changed)
+		}
+		if err == nil {
+			d.Run.Version++
+			return d.Run, true, nil
+		}
+		if !errors.Is(err, port.ErrConflict) {
+			return r, false, err
+		}
+		if after, err = s.store.Load(ctx, r.Ref()); err != nil || after.Version != r.Version {
+			return after, false, err // another call acts for the run
+		}
 	}
-	if _, app := s.places(r); !gate.Closed(app, s.now()) {
-		return r, true, nil
-	}
+	// Many starts take tokens at the same time: the queue orders them.
 	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
 	return after, false, err
 }
+
+// permitTries bounds how often a start tries to take a token that others take.
+const permitTries = 5
 
 func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	wait := r.Attempt.StartAt.Sub(s.now())

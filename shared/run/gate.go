@@ -6,8 +6,10 @@ import (
 )
 
 // StartGate paces the machine starts of a pool whose platform limits how often
-// machines are created. Starts need no permit until the platform has throttled one.
-// From then on each grant to a queued run takes the next permit of an app, so that
+// machines are created. It has a token bucket for each app whose limit is documented:
+// each start takes a token of the app that permits one first, and a start that finds none
+// waits in the queue. Starts of another platform need no permit until it has throttled one.
+// While a gate paces, each grant to a queued run takes the next permit of an app, so that
 // the runs are started in order and at the pace of the platform. The zero value is
 // open. A gate is a value; its methods return a changed copy.
 type StartGate struct {
@@ -24,7 +26,11 @@ type StartPace struct {
 	App string `json:"app"`
 	// Interval is the time between two starts.
 	Interval time.Duration `json:"interval"`
-	// Next is when the next start is permitted.
+	// Burst is how many starts the platform permits at once after a rest. 0 means that it
+	// documents no limit.
+	Burst int `json:"burst,omitempty"`
+	// Next is when the next start is permitted; with a Burst, when the bucket is full
+	// again less one Interval. See Permit.
 	Next time.Time `json:"next,omitzero"`
 	// Refusals counts consecutive starts that were throttled although they were
 	// permitted, SlowedAt is the time of the last one.
@@ -46,7 +52,75 @@ const (
 // Closed reports whether a start in the app must wait for its permit.
 func (g StartGate) Closed(app string, now time.Time) bool {
 	i := g.index(app)
-	return i >= 0 && g.Apps[i].Next.After(now)
+	return i >= 0 && g.Apps[i].Permit().After(now)
+}
+
+// Paced reports whether no app permits a start now.
+func (g StartGate) Paced(now time.Time) bool {
+	return len(g.Apps) > 0 && !slices.ContainsFunc(g.Apps, func(p StartPace) bool { return !p.Permit().After(now) })
+}
+
+// Permit is when the next start is permitted.
+func (p StartPace) Permit() time.Time {
+	if p.Next.IsZero() {
+		return p.Next
+	}
+	return p.Next.Add(-p.saved())
+}
+
+// saved is the time of the starts that a full bucket permits at once, less one. While
+// permitted starts are throttled, nothing is saved.
+func (p StartPace) saved() time.Duration {
+	if p.Refusals > 0 || p.Burst <= 1 {
+		return 0
+	}
+	return time.Duration(p.Burst-1) * p.Interval
+}
+
+// take returns the pace after a start that is permitted at a time.
+func (p StartPace) take(at time.Time) StartPace {
+	p.Next = later(p.Next, at).Add(p.gap())
+	return p
+}
+
+// first returns the index of the app that permits a start first.
+func (g StartGate) first() int {
+	best := 0
+	for i := range g.Apps {
+		if g.Apps[i].Permit().Before(g.Apps[best].Permit()) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Take takes the token of a start that did not wait in the queue. apps are the platform's
+// apps. limited is false if the platform documents no limit: then there are no tokens. ok
+// is false if no app permits a start now.
+func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after StartGate, limited, ok bool) {
+	if !slices.ContainsFunc(apps, func(p StartPace) bool { return p.Burst > 0 }) {
+		return "", g, false, false
+	}
+	g = g.of(apps)
+	best := g.first()
+	if g.Apps[best].Permit().After(now) {
+		return "", g, true, false
+	}
+	g.Apps[best] = g.Apps[best].take(now)
+	return g.Apps[best].App, g, true, true
+}
+
+// of returns the gate of the platform's apps, each as the gate knows it.
+func (g StartGate) of(apps []StartPace) StartGate {
+	known := g
+	g.Apps = slices.Clone(apps)
+	for i, app := range g.Apps {
+		if old := known.index(app.App); old >= 0 {
+			g.Apps[i] = known.Apps[old]
+			g.Apps[i].Interval, g.Apps[i].Burst = app.Interval, app.Burst
+		}
+	}
+	return g
 }
 
 // paces reports whether a grant to the queued run needs a permit. A queued run of a
@@ -66,20 +140,14 @@ func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *Sta
 	if !g.paces(r, limit, now) {
 		return f, nil, true
 	}
-	best := 0
-	for i := range g.Apps {
-		if g.Apps[i].Next.Before(g.Apps[best].Next) {
-			best = i
-		}
-	}
-	at := later(g.Apps[best].Next, now)
+	best := g.first()
+	at := later(g.Apps[best].Permit(), now)
 	if at.Sub(now) > gateHorizon {
 		return f, nil, false
 	}
 	g.Apps = slices.Clone(g.Apps)
-	pace := &g.Apps[best]
-	pace.Next = at.Add(pace.gap())
-	f.App, f.StartAt = pace.App, at
+	g.Apps[best] = g.Apps[best].take(at)
+	f.App, f.StartAt = g.Apps[best].App, at
 	return f, &g, true
 }
 
@@ -93,14 +161,7 @@ func (p StartPace) gap() time.Duration {
 // apps with their intervals. changed is false if the gate is already slow enough.
 func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.Time) (after StartGate, changed bool) {
 	known := g.Apps
-	g.Apps = slices.Clone(apps)
-	for i := range g.Apps {
-		if old := (StartGate{Apps: known}).index(g.Apps[i].App); old >= 0 {
-			interval := g.Apps[i].Interval
-			g.Apps[i] = known[old]
-			g.Apps[i].Interval = interval
-		}
-	}
+	g = g.of(apps)
 	i := g.index(app)
 	if i < 0 {
 		return g, false
@@ -109,7 +170,7 @@ func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.T
 	if !permitted.IsZero() && !permitted.Before(pace.SlowedAt) {
 		pace.Refusals, pace.SlowedAt = pace.Refusals+1, now
 	}
-	pace.Next = later(pace.Next, now.Add(pace.gap()))
+	pace.Next = later(pace.Next, now.Add(pace.gap()+pace.saved()))
 	return g, !slices.Equal(known, g.Apps)
 }
 
@@ -126,6 +187,7 @@ func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed
 	if next := now.Add(pace.Interval); next.Before(pace.Next) {
 		pace.Next = next
 	}
+	pace.Next = pace.Next.Add(pace.saved()) // the bucket is empty
 	return g, true
 }
 

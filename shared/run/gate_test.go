@@ -109,3 +109,69 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 		}
 	}
 }
+
+// TestBucketPermitsItsBurst takes tokens of two apps with a documented limit as fast as
+// they are given: first the bursts of both, then one of each app per interval, through
+// direct starts and grants alike.
+func TestBucketPermitsItsBurst(t *testing.T) {
+	t.Parallel()
+	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}, {App: "b", Interval: time.Second, Burst: 3}}
+	g, given := run.StartGate{Pool: "p"}, map[string][]time.Time{}
+	for tick := range 600 {
+		now := epoch.Add(time.Duration(tick) * 100 * time.Millisecond)
+		for {
+			if tick%2 == 0 {
+				app, after, limited, ok := g.Take(apps, now)
+				if !limited {
+					t.Fatal("got no limit, want that of the apps")
+				}
+				if !ok {
+					break
+				}
+				g, given[app] = after, append(given[app], now)
+				continue
+			}
+			f, after, ok := g.Grant(throttledRun(), 0, now)
+			if !ok || f.StartAt.After(now) {
+				break
+			}
+			g, given[f.App] = *after, append(given[f.App], f.StartAt)
+		}
+	}
+	for app, at := range given {
+		if len(at) < 60 || len(at) > 63 || at[2] != epoch || !at[3].Equal(epoch.Add(time.Second)) {
+			t.Errorf("app %s: got %d permits in a minute, the first at %v, want 3 at once and then one per second", app, len(at), at[:4])
+		}
+	}
+	if _, _, limited, _ := g.Take([]run.StartPace{{App: "a", Interval: time.Second}}, epoch); limited {
+		t.Error("got a limit of a platform that documents none")
+	}
+	rested := epoch.Add(time.Hour)
+	for i := range 3 {
+		app, after, _, ok := g.Take(apps[:1], rested)
+		if g = after; !ok || app != "a" {
+			t.Fatalf("start %d after a rest: got %t in %q, want it permitted in a", i, ok, app)
+		}
+	}
+	if _, _, _, ok := g.Take(apps[:1], rested); ok || !g.Paced(rested) {
+		t.Error("got a fourth start at once, want the burst to be 3")
+	}
+}
+
+// TestThrottledBucketIsEmpty throttles a start that had a token: the bucket has none left,
+// and a start that is accepted restores the pace and not the burst.
+func TestThrottledBucketIsEmpty(t *testing.T) {
+	t.Parallel()
+	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}}
+	_, g, _, _ := run.StartGate{Pool: "p"}.Take(apps, epoch)
+	g, _ = g.Throttled(apps, "a", epoch, epoch)
+	if _, _, _, ok := g.Take(apps, epoch.Add(time.Second)); ok {
+		t.Error("got a start a second after a throttled one, want the pace halved")
+	}
+	at := epoch.Add(2 * time.Second)
+	if _, after, _, ok := g.Take(apps, at); !ok {
+		t.Error("got no start two seconds after a throttled one")
+	} else if g, _ = after.Accepted("a", at); g.Closed("a", at.Add(time.Second)) || !g.Closed("a", at.Add(900*time.Millisecond)) {
+		t.Errorf("got permit %s after the accepted start at %s, want it a second later", g.Apps[0].Permit(), at)
+	}
+}

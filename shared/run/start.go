@@ -161,6 +161,9 @@ func (f StartRefused) apply(d *draft) error {
 		}
 		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
+		if !d.Attempt.Unsure { // no machine exists: the next call needs a token of its own
+			d.Attempt.App, d.Attempt.StartAt = "", time.Time{}
+		}
 		d.await(StepContainerCreating)
 	default:
 		d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
@@ -212,6 +215,22 @@ func (f StartDeferred) apply(d *draft) error {
 	d.Attempt.CreateBy = time.Time{}
 	d.requeue()
 	d.emit(Event{Type: EventQueued, Message: "waits for the platform to permit a start"})
+	return nil
+}
+
+// StartPermitted: a start that did not wait in the queue took the token of an app. It is
+// committed with the gate, before the create call.
+type StartPermitted struct {
+	Attempt int
+	App     string
+}
+
+func (f StartPermitted) apply(d *draft) error {
+	if f.Attempt != d.Attempt.Number || d.State != ContainerCreating || d.Attempt.Machine.Known() || d.Queued() {
+		return nil
+	}
+	d.Attempt.App, d.Attempt.StartAt = f.App, d.now
+	d.changed = true
 	return nil
 }
 

@@ -100,6 +100,9 @@ func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	paces := make([]run.StartPace, len(apps))
 	for i, app := range apps {
 		paces[i] = run.StartPace{App: app, Interval: interval}
+		if r.cfg.CreatesPerSecond > 0 {
+			paces[i].Burst = r.cfg.Burst
+		}
 	}
 	return paces
 }

@@ -1,0 +1,61 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestBurstIsNeverRefused accepts many runs at once on apps whose platform documents how
+// often it permits a creation. The first calls use the bursts of all apps, the others wait
+// in the queue, in the order of their creation: the platform refuses none, and no app is
+// left idle.
+func TestBurstIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	for _, apps := range []int{1, 4} {
+		t.Run(fmt.Sprint(apps, " apps"), func(t *testing.T) {
+			t.Parallel()
+			const burst, runs = 3, 100
+			h := setup(t, func(c *orchestrator.Config) {
+				c.MaxMachines, c.Policy.TimeLimit, c.Policy.QueueTimeout = runs, 10*time.Hour, 10*time.Hour
+				c.Policy.HeartbeatInterval, c.Policy.HeartbeatTimeout = time.Hour, 3*time.Hour
+			})
+			h.documentLimits(apps, burst)
+			var tasks []string
+			for range runs {
+				h.clock.to(h.clock.now.Add(time.Millisecond))
+				tasks = append(tasks, h.accept())
+			}
+			start := h.clock.now
+			h.step()
+			if got, want := len(h.runner.launched), burst*apps; got < want {
+				t.Errorf("got %d machines at once, want the bursts of all apps: %d", got, want)
+			}
+			// A restart of the process loses no token: the gate is in the store.
+			for until := start.Add(10 * time.Minute); h.clock.now.Before(until) && len(h.runner.launched) < runs; {
+				h.advance(time.Second)
+			}
+			took := h.clock.now.Sub(start)
+			if most := time.Duration(runs-burst*apps)*1050*time.Millisecond/time.Duration(apps) + 5*time.Second; took > most {
+				t.Errorf("got the last machine after %s, want it within %s", took, most)
+			}
+			if h.runner.refused > 0 {
+				t.Errorf("got %d refused creations, want none", h.runner.refused)
+			}
+			var order []string
+			for _, m := range h.runner.launched {
+				order = append(order, m.spec.Env["TASK_ID"])
+			}
+			if !slices.Equal(order[burst*apps:], tasks[burst*apps:]) {
+				t.Errorf("got starts in the order %v, want the order of the creation %v", order, tasks)
+			}
+			for _, task := range tasks {
+				h.wantState(task, run.Running)
+			}
+		})
+	}
+}
