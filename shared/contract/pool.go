@@ -111,8 +111,9 @@ type PoolMetrics struct {
 	MeasuredStarts  int      `json:"measuredStarts"`
 	StartP50Seconds *float64 `json:"startP50Seconds,omitempty"`
 	StartP99Seconds *float64 `json:"startP99Seconds,omitempty"`
-	// StartsPerSecond is the pace of a platform that has throttled starts; absent for
-	// another one. NextStartAt is when it permits the next start, if that is not yet.
+	// StartsPerSecond is how many starts a second the limits of all apps permit now; absent
+	// before the first start, and for a platform without a documented limit that has
+	// throttled none. NextStartAt is when the next start is permitted, if that is not yet.
 	StartsPerSecond *float64  `json:"startsPerSecond,omitempty"`
 	NextStartAt     time.Time `json:"nextStartAt,omitzero"`
 }

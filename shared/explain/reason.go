@@ -19,8 +19,8 @@ const (
 	KeyFull Reason = "key_full"
 	// PoolFull: the run is queued, and all slots of its pool are held.
 	PoolFull Reason = "pool_full"
-	// StartsPaced: the platform has throttled starts of the pool, and the run waits for
-	// the next permitted one.
+	// StartsPaced: the limit of the platform permits no start of the pool now, and the run
+	// waits for the next permitted one.
 	StartsPaced Reason = "starts_paced"
 	// SlotGranted: a slot of the pool is free, and it is being granted to the runs at the
 	// head of the queue.

@@ -241,8 +241,11 @@ func (x *Explanation) queuedInPool(r run.Run, f Facts) {
 			x.Change = &Change{Kind: RaiseLimit, Name: q.Name, From: q.Limit, To: q.Held + q.Position + 1}
 		}
 	case f.Gate.Paced(f.Now):
-		next := f.Now.Add(permitted)
-		x.because(StartsPaced, r.QueueBy(), "the platform has throttled starts and permits the next one of pool %s at %s; %s", q.Name, stamp(next), ahead(q.Position))
+		next, why := stamp(f.Now.Add(permitted)), "starts wait for the limit of the platform, which permits the next one"
+		if f.Gate.Slowed() {
+			why = "the platform has throttled starts and permits the next one"
+		}
+		x.because(StartsPaced, r.QueueBy(), "%s of pool %s at %s; %s", why, q.Name, next, ahead(q.Position))
 	default:
 		x.because(SlotGranted, r.QueueBy(), "%d of %d slots of pool %s are held; the free ones are being granted, and %s", q.Held, q.Limit, q.Name, ahead(q.Position))
 	}

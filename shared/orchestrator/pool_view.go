@@ -84,8 +84,10 @@ type PoolHealth struct {
 	// StartP99 at most.
 	Starts             int
 	StartP50, StartP99 time.Duration
-	// StartRate is how many starts a second the platform permits now, and NextStart when
-	// it permits the next one. They are zero while it throttles none.
+	// StartRate is how many starts a second the limits of all apps permit now: fewer while
+	// the platform throttles permitted starts. It is zero if the platform documents no limit
+	// and has throttled none, and before the first start. NextStart is when the next start is
+	// permitted; zero if one is permitted now.
 	StartRate float64
 	NextStart time.Time
 	// LongestWait is how long the first run of the queue has waited.
@@ -142,17 +144,9 @@ func (s *Pools) startFigures(ctx context.Context, h *PoolHealth) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the pace of the starts of pool %s: %w", h.ID, err)
 	}
-	for _, app := range gate.Apps {
-		if app.Next.IsZero() || app.Interval <= 0 {
-			continue
-		}
-		h.StartRate += float64(time.Second) / float64(app.Interval)
-		if h.NextStart.IsZero() || app.Permit().Before(h.NextStart) {
-			h.NextStart = app.Permit()
-		}
-	}
-	if h.NextStart.Before(s.now()) {
-		h.NextStart = time.Time{}
+	h.StartRate = gate.Rate()
+	if gate.Paced(s.now()) {
+		h.NextStart = gate.Permit()
 	}
 	return nil
 }

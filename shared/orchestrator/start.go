@@ -33,8 +33,9 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 
 // awaitPermit waits until the permitted start of a run that was granted one, and
 // grants the next one. Another run takes a token of the platform's limit. A start that
-// finds none, or a closed gate, is deferred: it would overtake the runs that wait. An attempt that may have a machine already is
-// not. permitted is false if the attempt needs no create call now.
+// finds none, or a closed gate, is deferred: it would overtake the runs that wait. An
+// attempt that may have a machine already is not. permitted is false if the attempt needs
+// no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	if !r.Attempt.StartAt.IsZero() {
 		return s.awaitStart(ctx, r)
@@ -76,7 +77,9 @@ func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, p
 	return after, false, err
 }
 
-// permitTries bounds how often a start tries to take a token that others take.
+// permitTries bounds how often a start tries to take a token that others take, and so the
+// conditional writes that fail: each start fails at most that often, and never after the
+// last token is taken.
 const permitTries = 5
 
 func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {

@@ -2,10 +2,12 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -35,7 +37,6 @@ func TestBurstIsNeverRefused(t *testing.T) {
 			if got, want := len(h.runner.launched), burst*apps; got < want {
 				t.Errorf("got %d machines at once, want the bursts of all apps: %d", got, want)
 			}
-			// A restart of the process loses no token: the gate is in the store.
 			for until := start.Add(10 * time.Minute); h.clock.now.Before(until) && len(h.runner.launched) < runs; {
 				h.advance(time.Second)
 			}
@@ -57,5 +58,48 @@ func TestBurstIsNeverRefused(t *testing.T) {
 				h.wantState(task, run.Running)
 			}
 		})
+	}
+}
+
+// TestBucketSurvivesARestart uses up the tokens of an app and opens the store again: the
+// next start waits for a token, and the platform refuses none.
+func TestBucketSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.documentLimits(1, 3)
+	for range 3 {
+		h.accept()
+	}
+	h.step()
+	reopened, err := sqlite.NewStore(h.Context(), h.db, h.clock)
+	h.ok(err)
+	h.store.Store = reopened
+	h.service = h.system(wiring{})
+	if got := h.health(); got.NextStart.IsZero() {
+		t.Error("got a start that is permitted now, want one later")
+	}
+	before := h.clock.now
+	last := h.post()
+	h.advance(2 * time.Second)
+	h.wantState(last, run.Running)
+	if waited := h.record(last).Attempt.StartAt.Sub(before); waited < time.Second || h.runner.refused > 0 {
+		t.Errorf("got a start after %s and %d refused creations, want one after 1s at least and none", waited, h.runner.refused)
+	}
+}
+
+// TestHealthHasTheRateOfAllApps starts one run on two apps: the other one permits as many
+// starts, and one now.
+func TestHealthHasTheRateOfAllApps(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.documentLimits(2, 1)
+	h.post()
+	got := h.health()
+	if want := 2 / 1.05; math.Abs(got.StartRate-want) > 1e-9 || !got.NextStart.IsZero() {
+		t.Errorf("got %v starts a second, the next one at %s, want %v and now", got.StartRate, got.NextStart, want)
+	}
+	h.post()
+	if got, want := h.health().NextStart, h.clock.now.Add(1050*time.Millisecond); !got.Equal(want) {
+		t.Errorf("got the next start at %s, want %s", got, want)
 	}
 }

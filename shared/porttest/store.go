@@ -70,6 +70,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"limit of the grant counts":                   limitOfTheCommit,
 		"start gate is stored":                        gateIsStored,
 		"grant and start gate are atomic":             gateAndGrantAreAtomic,
+		"many starts share the tokens of one gate":    tokenRace,
 		"throttled start is queued":                   throttledStartIsQueued,
 		"pool without a limit has a queue":            unlimitedPoolHasAQueue,
 		"pools are isolated":                          poolsAreIsolated,

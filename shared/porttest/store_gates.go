@@ -2,6 +2,8 @@ package porttest
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -110,3 +112,68 @@ func unlimitedPoolHasAQueue(s *storeTest) {
 	s.apply(second, granted(0))
 	s.wantPools()
 }
+
+// tokenRace starts twenty runs at once whose pool has two apps with a burst of two: each
+// token is taken once, with the run that it starts, and a start that loses a token changes
+// nothing. A start loses at most one commit to each token, and tries no more once all are
+// taken.
+func tokenRace(s *storeTest) {
+	const starts, burst = 20, 2
+	apps := []run.StartPace{{App: "a", Interval: time.Hour, Burst: burst}, {App: "b", Interval: time.Hour, Burst: burst}}
+	runs := make([]run.Run, starts)
+	for i := range runs {
+		runs[i] = s.apply(s.create(sample("acme", fmt.Sprint("run-", i))), admitted("p", 0))
+	}
+	var mu sync.Mutex
+	conflicts, taken := 0, map[string]int{}
+	won := s.race(starts, func(i int) error {
+		for {
+			gate, err := s.store.StartGate(s.ctx, "p")
+			if err != nil {
+				return err
+			}
+			app, after, _, ok := gate.Take(apps, s.now)
+			if !ok {
+				return errNoToken
+			}
+			d, err := run.Decide(runs[i], run.StartPermitted{Attempt: 1, App: app}, s.now)
+			if err != nil {
+				return err
+			}
+			w := port.WriteOf(d)
+			w.Gate = &after
+			err = s.store.Commit(s.ctx, w)
+			mu.Lock()
+			switch {
+			case err == nil:
+				taken[app]++
+			case errors.Is(err, port.ErrConflict):
+				conflicts++
+			}
+			mu.Unlock()
+			if !errors.Is(err, port.ErrConflict) {
+				return err
+			}
+		}
+	}, func(err error) bool { return errors.Is(err, errNoToken) })
+	s.same(map[string]int{"a": burst, "b": burst}, taken)
+	if won != 2*burst || conflicts > (starts-1)*2*burst {
+		s.Errorf("got %d starts with %d conflicts, want %d with at most %d", won, conflicts, 2*burst, (starts-1)*2*burst)
+	}
+	committed := map[string]int{}
+	for _, r := range runs {
+		now, err := s.store.Load(s.ctx, r.Ref())
+		s.ok(err)
+		if now.Version > r.Version {
+			committed[now.Attempt.App]++
+		}
+	}
+	s.same(taken, committed)
+	gate, err := s.store.StartGate(s.ctx, "p")
+	s.ok(err)
+	if _, _, _, ok := gate.Take(apps, s.now); ok || gate.Version != 2*burst {
+		s.Errorf("got version %d and a further token %t, want %d and none", gate.Version, ok, 2*burst)
+	}
+}
+
+var errNoToken = errors.New("no token")

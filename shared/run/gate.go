@@ -77,6 +77,31 @@ func (p StartPace) saved() time.Duration {
 	return time.Duration(p.Burst-1) * p.Interval
 }
 
+// Permit is when the app that permits a start first does so; zero without apps.
+func (g StartGate) Permit() time.Time {
+	if len(g.Apps) == 0 {
+		return time.Time{}
+	}
+	return g.Apps[g.first()].Permit()
+}
+
+// Rate is the number of starts a second that the apps permit together, also those that no
+// start has used. It is 0 without apps.
+func (g StartGate) Rate() (perSecond float64) {
+	for _, app := range g.Apps {
+		if gap := app.gap(); gap > 0 {
+			perSecond += float64(time.Second) / float64(gap)
+		}
+	}
+	return perSecond
+}
+
+// Slowed reports whether the platform throttles starts of an app: permitted ones, or those of
+// an app without a documented limit.
+func (g StartGate) Slowed() bool {
+	return slices.ContainsFunc(g.Apps, func(p StartPace) bool { return p.Refusals > 0 || p.Burst == 0 })
+}
+
 // take returns the pace after a start that is permitted at a time.
 func (p StartPace) take(at time.Time) StartPace {
 	p.Next = later(p.Next, at).Add(p.gap())

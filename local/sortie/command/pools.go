@@ -124,7 +124,7 @@ func startFigures(m contract.PoolMetrics) (text string) {
 		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
 	}
 	if m.StartsPerSecond != nil {
-		text += fmt.Sprintf("\nthe platform throttles: %.2g starts a second", *m.StartsPerSecond)
+		text += fmt.Sprintf("\nthe platform permits %.2g starts a second", *m.StartsPerSecond)
 		if !m.NextStartAt.IsZero() {
 			text += ", the next one at " + moment(m.NextStartAt)
 		}

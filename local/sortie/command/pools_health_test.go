@@ -29,7 +29,7 @@ func TestPoolShowsItsStarts(t *testing.T) {
 slots: 3 of 4 held, 2 with a machine, 1 of them starting
 queue: 0 of no limit
 starts: 2.4 s for half of 12, 9.5 s for 99 of 100
-the platform throttles: 0.95 starts a second, the next one at 2026-01-02 03:04:05 UTC
+the platform permits 0.95 starts a second, the next one at 2026-01-02 03:04:05 UTC
 remains: a, Running since 2026-01-02 03:00:00 UTC, asked to end
 remains: b, Pending since 2026-01-02 03:00:01 UTC
 remains: 1 more

@@ -3,6 +3,7 @@ package flymachines
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 )
@@ -59,6 +60,12 @@ func (s *Server) inject(w http.ResponseWriter, r *http.Request, action, id strin
 	}
 	if rule, struck := injector.Inject(faults.Capacity, action, subject); struck {
 		return noCapacity(rule.Variant)
+	}
+	if _, struck := injector.Inject(faults.Leased, action, subject); struck {
+		return refuse(http.StatusConflict, "aborted: machine ID %s lease currently held by another, expires at %s", id, now.Add(time.Minute).UTC().Format(time.RFC3339))
+	}
+	if _, struck := injector.Inject(faults.Changed, action, subject); struck {
+		return refuse(http.StatusConflict, "aborted: machine ID %s has another version", id)
 	}
 	if rule, struck := injector.Inject(faults.Slow, action, subject); struck {
 		over, stop := s.cfg.Clock.NewTimer(rule.For)

@@ -31,7 +31,7 @@ func (s *Stack) offer() run.RunnerOffer {
 }
 
 // runnerOffer is what pools of every stack can name. The runners process and fly are the same: the
-// local Fly Machines API, which starts processes.
+// local Fly Machines API, which starts processes. Pools that name fly keep to Fly's limits.
 func runnerOffer() run.RunnerOffer {
 	return run.RunnerOffer{Runners: []string{run.RunnerProcess, run.RunnerFly}, FlyApps: []string{service.DefaultApp}}
 }

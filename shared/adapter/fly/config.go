@@ -33,8 +33,11 @@ type Config struct {
 	// the spec. Empty leaves the choice to Fly.
 	Regions []string
 	// CreatesPerSecond limits creations per app, with bursts of Burst; Fly
-	// allows one a second and three. 0 is no limit. A launch that would wait
-	// longer than MaxPause is throttled at once; 0 is five seconds.
+	// allows one a second and three, which is the Burst of 0. CreatesPerSecond 0 is no
+	// limit of the API; see StartLimits. Both are the StartLimits, by which
+	// callers pace launches. The Runner itself paces its calls too: a launch that tries
+	// several regions needs more than one. One that would wait longer than MaxPause is
+	// throttled at once; 0 is five seconds.
 	CreatesPerSecond float64
 	Burst            int
 	MaxPause         time.Duration
@@ -53,6 +56,12 @@ type Config struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 }
+
+// Fly's documented limit of creations in one app.
+const (
+	DocumentedRate  = 1
+	DocumentedBurst = 3
+)
 
 // Defaults of Config.
 const (
@@ -92,7 +101,7 @@ func (c Config) complete() (Config, *url.URL, error) {
 		return Config{}, nil, fmt.Errorf("cannot use Fly Machines: %w", errors.Join(problems...))
 	}
 	if c.Burst == 0 {
-		c.Burst = 1
+		c.Burst = DocumentedBurst
 	}
 	orElse := func(d *time.Duration, other time.Duration) {
 		if *d <= 0 {

@@ -54,3 +54,30 @@ func TestPlacementChoosesAppsAndRegions(t *testing.T) {
 		t.Errorf("app outside of the lists: got %v and %v, want LaunchRefused without a call", err, tried)
 	}
 }
+
+// TestStartLimits returns Fly's documented limit for the pools that name the runner, and the
+// configured one for all.
+func TestStartLimits(t *testing.T) {
+	t.Parallel()
+	local := setup(t).runner
+	limited := setup(t, func(c *fly.Config) { c.CreatesPerSecond, c.Burst = 2, 5 }).runner
+	named := run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Apps: []string{"workers-2"}}}
+	for name, row := range map[string]struct {
+		runner *fly.Runner
+		where  run.Placement
+		apps   int
+		burst  int
+		rate   float64
+	}{
+		"local API":               {local, run.Placement{}, 3, 0, 1},
+		"local API, process":      {local, run.Placement{Runner: run.RunnerProcess}, 3, 0, 1},
+		"local API, fly":          {local, named, 1, 3, 1},
+		"configured limit":        {limited, run.Placement{}, 3, 5, 2},
+		"configured limit, named": {limited, named, 1, 5, 2},
+	} {
+		got := row.runner.StartLimits(row.where)
+		if len(got) != row.apps || got[0].Burst != row.burst || (run.StartGate{Apps: got[:1]}).Rate() >= row.rate || (run.StartGate{Apps: got[:1]}).Rate() < row.rate*0.9 {
+			t.Errorf("%s: got %+v, want %d apps with burst %d and just below %v a second", name, got, row.apps, row.burst, row.rate)
+		}
+	}
+}

@@ -34,10 +34,13 @@ type machinesAPI interface {
 type Runner struct {
 	cfg    Config
 	client machinesAPI
-	paces  map[string]*rate.Limiter // by app; empty where nothing is paced
-	log    *slog.Logger
-	idle   func()
-	logs   logReader
+	// paces limit the calls of this process by app; empty where nothing is paced. The start
+	// gate of a pool counts launches, in all processes. A launch in several regions makes a
+	// call in each, which only these limit.
+	paces map[string]*rate.Limiter
+	log   *slog.Logger
+	idle  func()
+	logs  logReader
 }
 
 var (
@@ -88,19 +91,20 @@ func (r *Runner) apps(where run.Placement) []string {
 	return r.cfg.Apps
 }
 
-// StartLimits implements port.StartLimits. Without a configured pace the limit is
-// one creation per second.
+// StartLimits implements port.StartLimits. Without a configured pace only a placement that
+// names the runner has the documented limit of Fly: a local API has none, and may start the
+// machines of other placements. The pace of those is Fly's once they are throttled.
 func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	perSecond := r.cfg.CreatesPerSecond
 	if perSecond == 0 {
-		perSecond = 1
+		perSecond = DocumentedRate
 	}
 	interval := time.Duration(startMargin / perSecond * float64(time.Second))
 	apps := r.apps(where)
 	paces := make([]run.StartPace, len(apps))
 	for i, app := range apps {
 		paces[i] = run.StartPace{App: app, Interval: interval}
-		if r.cfg.CreatesPerSecond > 0 {
+		if r.cfg.CreatesPerSecond > 0 || where.Runner == kind {
 			paces[i].Burst = r.cfg.Burst
 		}
 	}
@@ -214,7 +218,7 @@ func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	switch classify(err) {
 	case fine, noMachine:
 		return nil
-	case wrongState, busy:
+	case wrongState, busy, changed:
 		if now, err := r.client.Get(ctx, m.App, m.ID); err == nil && (now.State == "destroying" || now.State == "destroyed") {
 			return nil
 		}

@@ -33,6 +33,8 @@ const (
 	wrongState
 	// busy: another caller has the machine's lease.
 	busy
+	// changed: the machine is no longer at the version that the call named.
+	changed
 	refused
 )
 
@@ -75,7 +77,11 @@ func classify(err error) verdict {
 		return unknown // no answer that the API documents
 	case capacity:
 		return noRoom
-	case status == http.StatusConflict && has("lease"), status == http.StatusConflict && has("aborted"):
+	case status == http.StatusConflict && has("lease"):
+		return busy
+	case status == http.StatusConflict && has("version"):
+		return changed
+	case status == http.StatusConflict && has("aborted"):
 		return busy
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return badToken
@@ -123,6 +129,10 @@ func failure(ctx context.Context, err error, what string) error {
 		return fault.Wrap(err, fault.Unavailable, "cannot %s: Fly refuses the token", what)
 	case verdict == noApp:
 		return fault.Wrap(err, fault.Unavailable, "cannot %s: Fly does not know the app", what)
+	case verdict == busy:
+		return fault.Wrap(err, fault.Unavailable, "cannot %s: another caller has the machine's lease", what)
+	case verdict == changed:
+		return fault.Wrap(err, fault.Unavailable, "cannot %s: the machine was changed meanwhile", what)
 	case verdict == unknown:
 		return fault.Wrap(err, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
 	}

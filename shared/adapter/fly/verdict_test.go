@@ -48,6 +48,8 @@ func TestClassify(t *testing.T) {
 		"no capacity beside the volume": {answered(412, "insufficient resources to create new machine with existing volume"), noRoom, fault.Capacity},
 		"the quota":                     {answered(403, "this is over the allowed quota. please consider other regions"), noRoom, fault.Capacity},
 		"a lease":                       {answered(409, "aborted: machine ID 1 lease currently held by me, expires at 2025"), busy, fault.Unavailable},
+		"another version":               {answered(409, "aborted: machine version mismatch: want 01J, have 01K"), changed, fault.Unavailable},
+		"a conflict without a cause":    {answered(409, "aborted"), busy, fault.Unavailable},
 		"another conflict":              {answered(409, "failed_precondition"), refused, fault.LaunchRefused},
 		"no image":                      {answered(400, "invalid_argument: failed to get manifest registry.fly.io/x: not found"), badImage, fault.Image},
 		"no image, 404":                 {answered(404, `could not find image "x"`), badImage, fault.Image},

@@ -104,7 +104,7 @@ CREATE TABLE claim (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
 -- The machine as JSON, in place of the text "app/id".
 UPDATE runs SET machine = json_object('runner', 'fly', 'app', substr(machine, 1, instr(machine, '/') - 1),
 	'id', substr(machine, instr(machine, '/') + 1)) WHERE machine IS NOT NULL;
--- The start gate of a pool whose platform has throttled starts.
+-- The start gate of a pool: the token buckets of its apps.
 CREATE TABLE gates (
 	pool    TEXT PRIMARY KEY,
 	version INTEGER NOT NULL,

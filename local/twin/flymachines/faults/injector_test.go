@@ -124,6 +124,8 @@ func TestPlanValidation(t *testing.T) {
 		`kind "boom" is unknown`:          {Kind: "boom"},
 		`action "fly" is unknown`:         {Kind: faults.Slow, For: 1, Action: "fly"},
 		`does not apply to action "stop"`: {Kind: faults.OOM, Action: faults.Stop},
+		`needs an action`:                 {Kind: faults.Leased},
+		`does not apply to action "list"`: {Kind: faults.Changed, Action: faults.List},
 		`is not a pattern`:                {Kind: faults.OOM, Name: "["},
 		`times is -1`:                     {Kind: faults.OOM, Times: -1},
 		`rate is 2`:                       {Kind: faults.OOM, Rate: 2},

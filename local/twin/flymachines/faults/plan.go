@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,10 @@ const (
 	// Capacity refuses to create a machine with one of Fly's errors
 	// (Rule.Variant).
 	Capacity Kind = "capacity"
+	// Leased answers 409 as if another caller held the machine's lease, and Changed as if
+	// the machine had another version; nothing happens.
+	Leased  Kind = "leased"
+	Changed Kind = "changed"
 )
 
 // The kinds that apply to a machine. They are chosen when the machine is
@@ -125,21 +130,27 @@ func (p Plan) Validate() error {
 	return errors.Join(problems...)
 }
 
+// ofMachine reports whether the fault answers only requests that change one machine.
+func (k Kind) ofMachine() bool { return k == Leased || k == Changed }
+
 func (r Rule) problems() []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	requests := []Kind{Throttle, BadGateway, BadGatewayAfter, LostAnswer, Slow, Capacity}
+	requests := []Kind{Throttle, BadGateway, BadGatewayAfter, LostAnswer, Slow, Capacity, Leased, Changed}
 	machines := []Kind{Invisible, StuckCreated, StuckStarting, StuckDestroying, OOM, LostExit, Unreachable}
 	actions := []string{Create, Get, List, Wait, Start, Stop, Restart, Signal, Destroy, Metadata}
+	writes := []string{Start, Stop, Restart, Signal, Destroy, Metadata}
 	onRequest := slices.Contains(requests, r.Kind)
 	if !onRequest && !slices.Contains(machines, r.Kind) {
 		add("kind %q is unknown", r.Kind)
 	}
 	switch {
+	case r.Action == "" && r.Kind.ofMachine():
+		add("kind %q needs an action, want %s", r.Kind, strings.Join(writes, " or "))
 	case r.Action == "":
 	case !slices.Contains(actions, r.Action):
 		add("action %q is unknown", r.Action)
-	case !onRequest || (r.Kind == Capacity && r.Action != Create):
+	case !onRequest || (r.Kind == Capacity && r.Action != Create) || r.Kind.ofMachine() && !slices.Contains(writes, r.Action):
 		add("kind %q does not apply to action %q", r.Kind, r.Action)
 	}
 	if _, err := path.Match(r.Name, ""); err != nil {

@@ -35,7 +35,7 @@ func flyMachines(p *process.Process) port.Runner {
 			document, err := secret.Get(ctx)
 			return document.Token, err
 		},
-		Cluster: cluster(p), CreatesPerSecond: 1, Burst: 3, Clock: p.Clock(), Log: p.Log,
+		Cluster: cluster(p), CreatesPerSecond: fly.DocumentedRate, Burst: fly.DocumentedBurst, Clock: p.Clock(), Log: p.Log,
 	})
 	p.Check(err)
 	return runner
