@@ -36,6 +36,9 @@ type Config struct {
 	// Keep is how long the Job of a machine that is gone is kept, with its exit and its
 	// log; 0 is DefaultKeep.
 	Keep time.Duration
+	// Poll makes the Runner read by calls instead of watching, for a process that is
+	// suspended between its calls, such as a Lambda function.
+	Poll bool
 
 	Clock clock.Clock
 	Log   *slog.Logger

@@ -11,7 +11,8 @@
 // deleted by List, with its pod and its Secret.
 //
 // The Runner watches its Jobs and pods with one informer for each namespace and reads
-// their state from its cache. Inspect asks the API server.
+// their state from its cache. Inspect asks the API server. With Config.Poll nothing
+// watches: every method asks the API server.
 //
 // A Job whose annotations name another run or attempt is never adopted. A namespace
 // that cannot be watched is reported by List and does not hide the others.

@@ -154,7 +154,7 @@ func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.Ma
 	begun := r.cfg.Clock.Now()
 	for {
 		waited := r.cfg.Clock.Now().Sub(begun)
-		seen := p.seen(at.uid)
+		seen := r.look(ctx, p, at)
 		if seen.known() {
 			now = seen.status(r.cfg.Cluster, at, true)
 		}
@@ -213,14 +213,21 @@ func (r *Runner) withdraw(ctx context.Context, p *part, at place, why *fault.Fau
 	}
 	over, stop := r.cfg.Clock.NewTimer(forgetTime)
 	defer stop()
-	for p.status(at, r.cfg).Phase != port.MachineGone {
+	for {
+		if now, known := r.observed(ctx, p, at); known && now.Phase == port.MachineGone {
+			return why
+		}
+		pause, end := r.cfg.Clock.NewTimer(observePause)
 		select {
 		case <-changed:
+			end()
+		case <-pause:
 		case <-over:
+			end()
 			return why
 		case <-ctx.Done():
+			end()
 			return why
 		}
 	}
-	return why
 }

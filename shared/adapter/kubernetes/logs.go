@@ -24,7 +24,7 @@ func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 		return nil, none
 	}
 	o := p.seen(at.uid)
-	if len(o.pods) == 0 {
+	if r.cfg.Poll || len(o.pods) == 0 {
 		var err error
 		if o, err = r.fetch(ctx, at); err != nil {
 			return nil, failure(ctx, err, what)

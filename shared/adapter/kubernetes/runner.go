@@ -31,7 +31,7 @@ var (
 	_ port.MachineLogs = (*Runner)(nil)
 )
 
-// New returns a Runner that watches its namespaces. The caller closes it.
+// New returns a Runner that watches its namespaces, or polls. The caller closes it.
 func New(cfg Config) (*Runner, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -83,6 +83,9 @@ func (r *Runner) fetch(ctx context.Context, at place) (objects, error) {
 	}
 	for i := range pods.Items {
 		o.pods = append(o.pods, &pods.Items[i])
+		if p := r.parts[at.namespace]; r.cfg.Poll && p != nil {
+			p.time(&pods.Items[i], r.cfg.Clock.Now())
+		}
 	}
 	return o, nil
 }
@@ -121,7 +124,7 @@ const (
 	waitMost  = time.Minute
 )
 
-// Wait implements port.Runner with the cache.
+// Wait implements port.Runner with the cache, or by calls.
 func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	p, at := r.find(m)
 	if p == nil {
@@ -129,7 +132,7 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePha
 	}
 	changed, end := p.subscribe(at.uid)
 	defer end()
-	if !p.seen(at.uid).known() {
+	if r.cfg.Poll || !p.seen(at.uid).known() {
 		if now, err := r.Inspect(ctx, m); err != nil || settled(now, phase) {
 			return now, err
 		}
@@ -140,7 +143,7 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePha
 		if ctx.Err() != nil {
 			return port.MachineStatus{}, failure(ctx, ctx.Err(), "wait for the machine")
 		}
-		if now := p.status(at, r.cfg); settled(now, phase) {
+		if now, known := r.observed(ctx, p, at); known && settled(now, phase) {
 			return now, nil
 		}
 		pause, end := r.cfg.Clock.NewTimer(observePause) // a pod becomes unschedulable by time
@@ -171,8 +174,8 @@ func reached(now, wanted port.MachinePhase) bool {
 // syncWait is how long List waits for the first answer of the cluster.
 const syncWait = 5 * time.Second
 
-// List implements port.Runner with the cache. It deletes Jobs that have been gone for a
-// while.
+// List implements port.Runner with the cache, which it fills first if nothing watches. It
+// deletes Jobs that have been gone for a while.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	var failed []error
 	for _, namespace := range r.cfg.Namespaces {
@@ -192,9 +195,12 @@ func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) e
 	return errors.Join(failed...)
 }
 
-// ready waits for the first answers to the informers of a part, and returns why its cache
-// is not up to date.
+// ready waits for the first answers to the informers of a part, or reads it, and returns
+// why its cache is not up to date.
 func (r *Runner) ready(ctx context.Context, p *part) error {
+	if r.cfg.Poll {
+		return p.read(ctx, r.cfg)
+	}
 	over, stop := r.cfg.Clock.NewTimer(syncWait)
 	defer stop()
 	for {

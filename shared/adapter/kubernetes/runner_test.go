@@ -72,8 +72,18 @@ func namespaceOf(name string) string {
 
 func TestRunner(t *testing.T) {
 	t.Parallel()
+	suite(t, func(*Config) {})
+}
+
+// TestRunnerThatPolls runs the suite without a watch, as functions on AWS do.
+func TestRunnerThatPolls(t *testing.T) {
+	t.Parallel()
+	suite(t, func(c *Config) { c.Poll = true })
+}
+
+func suite(t *testing.T, change func(*Config)) {
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
-		c, r := setup(t)
+		c, r := setup(t, change)
 		return porttest.RunnerHarness{
 			Runner: spread{r, c}, Image: image, NoImage: noImage,
 			Unknown: port.Machine{Runner: kind, Cluster: "test", App: "runs-1", ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
@@ -90,7 +100,9 @@ func TestRunner(t *testing.T) {
 			},
 			FailPart: func(t *testing.T, m port.MachineStatus) {
 				c.breakNamespace(m.App)
-				awaitBroken(t, r.parts[m.App])
+				if !r.cfg.Poll {
+					awaitBroken(t, r.parts[m.App])
+				}
 			},
 		}
 	})

@@ -27,7 +27,9 @@ const byUID = "uid"
 // part is the cache of one namespace.
 type part struct {
 	namespace  string
-	jobs, pods cache.SharedIndexInformer
+	jobs, pods cache.Indexer
+	// informers fill the cache; none if the Runner polls.
+	informers []cache.SharedIndexInformer
 
 	mu sync.Mutex
 	// broken has the failure of the last call of each informer; none if it succeeded.
@@ -51,12 +53,29 @@ func newPart(cfg Config, namespace string) (*part, error) {
 		namespace: namespace, broken: map[string]error{}, waiting: map[types.UID]map[chan struct{}]struct{}{}, gone: goneSince{},
 		stuck: map[types.UID]time.Time{},
 	}
-	var failed [2]error
-	p.jobs, failed[0] = informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.BatchV1().Jobs(namespace), func(o metav1.Object) types.UID { return o.GetUID() })
-	p.pods, failed[1] = informer(p, cfg, "pods", &corev1.Pod{}, cfg.Client.CoreV1().Pods(namespace), func(o metav1.Object) types.UID {
-		return types.UID(o.GetLabels()[labelJobUID])
-	})
-	return p, errors.Join(failed[:]...)
+	if cfg.Poll {
+		p.jobs, p.pods = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes(uidOfJob)), cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes(uidOfPod))
+		return p, nil
+	}
+	jobs, noJobs := informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.BatchV1().Jobs(namespace), uidOfJob)
+	pods, noPods := informer(p, cfg, "pods", &corev1.Pod{}, cfg.Client.CoreV1().Pods(namespace), uidOfPod)
+	p.jobs, p.pods, p.informers = jobs.GetIndexer(), pods.GetIndexer(), []cache.SharedIndexInformer{jobs, pods}
+	return p, errors.Join(noJobs, noPods)
+}
+
+// uidOfJob and uidOfPod return the UID of the Job of an object.
+func uidOfJob(o metav1.Object) types.UID { return o.GetUID() }
+func uidOfPod(o metav1.Object) types.UID { return types.UID(o.GetLabels()[labelJobUID]) }
+
+// indexes returns the index of a cache.
+func indexes(of func(metav1.Object) types.UID) cache.Indexers {
+	return cache.Indexers{byUID: func(o any) ([]string, error) {
+		about, err := meta.Accessor(o)
+		if err != nil {
+			return nil, err
+		}
+		return []string{string(of(about))}, nil
+	}}
 }
 
 // informer returns an informer about the objects of this Sortie. of returns the UID of
@@ -79,13 +98,7 @@ func informer[L runtime.Object](
 			return changes, err
 		},
 	}, cfg.Client)
-	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{byUID: func(o any) ([]string, error) {
-		about, err := meta.Accessor(o)
-		if err != nil {
-			return nil, err
-		}
-		return []string{string(of(about))}, nil
-	}})
+	i := cache.NewSharedIndexInformer(lw, example, 0, indexes(of))
 	changed := func(o any) {
 		if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 			o = last.Obj
@@ -125,10 +138,11 @@ func (p *part) run(ctx context.Context, cfg Config) {
 	// Failures are reported by List. Those of the informers' own log are of no use to an
 	// operator.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet{cfg.Log.Handler()}))
-	var both sync.WaitGroup
-	both.Go(func() { p.jobs.RunWithContext(ctx) })
-	both.Go(func() { p.pods.RunWithContext(ctx) })
-	both.Wait()
+	var all sync.WaitGroup
+	for _, i := range p.informers {
+		all.Go(func() { i.RunWithContext(ctx) })
+	}
+	all.Wait()
 }
 
 // time records since when a pod is unschedulable.
@@ -189,8 +203,10 @@ func (p *part) health() error {
 	for _, err := range p.broken {
 		return err
 	}
-	if !p.jobs.HasSynced() || !p.pods.HasSynced() {
-		return errNotRead
+	for _, i := range p.informers {
+		if !i.HasSynced() {
+			return errNotRead
+		}
 	}
 	return nil
 }
@@ -206,8 +222,8 @@ func (p *part) seen(uid types.UID) (o objects) {
 	return o
 }
 
-func indexed[T any](i cache.SharedIndexInformer, uid types.UID) (all []T) {
-	found, err := i.GetIndexer().ByIndex(byUID, string(uid))
+func indexed[T any](i cache.Indexer, uid types.UID) (all []T) {
+	found, err := i.ByIndex(byUID, string(uid))
 	if err != nil {
 		return nil
 	}
@@ -222,12 +238,12 @@ func indexed[T any](i cache.SharedIndexInformer, uid types.UID) (all []T) {
 // places returns all Jobs in the cache, and those of pods without one.
 func (p *part) places() map[types.UID]place {
 	all := map[types.UID]place{}
-	for _, o := range p.jobs.GetStore().List() {
+	for _, o := range p.jobs.List() {
 		if j, ok := o.(*batchv1.Job); ok {
 			all[j.UID] = place{p.namespace, j.Name, j.UID}
 		}
 	}
-	for _, o := range p.pods.GetStore().List() {
+	for _, o := range p.pods.List() {
 		if pod, ok := o.(*corev1.Pod); ok {
 			if at := jobOf(pod); at.uid != "" {
 				all[at.uid] = at
