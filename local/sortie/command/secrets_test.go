@@ -76,7 +76,7 @@ func TestWrongSecretsAreRefused(t *testing.T) {
 		{"empty document", "", []string{"fly", "--stage", "prod"}, 2, []string{"no JSON"}},
 		{"too long", `{"token":"` + strings.Repeat("x", 64<<10) + `"}`, []string{"fly", "--stage", "prod"}, 2, []string{"65536 bytes"}},
 		{"misspelt name", `{}`, []string{"fyl", "--stage", "prod"}, 2, []string{"did you mean fly?", "--tenant default"}},
-		{"malformed name", `{}`, []string{"Fly", "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
+		{"malformed name", `{}`, []string{"Fly", "--stage", "prod"}, 2, []string{"clients, fly, kubernetes, outputs"}},
 		{"malformed tenant", `s3cret`, []string{"api-key", "--stage", "prod", "--tenant", "a/b"}, 2, []string{`"a/b"`}},
 		{"empty value", "\n", []string{"api-key", "--stage", "prod"}, 2, []string{"0 bytes"}},
 		{"value with a NUL", "s3cret\x00", []string{"api-key", "--stage", "prod"}, 2, []string{"without a NUL"}},
@@ -86,7 +86,7 @@ func TestWrongSecretsAreRefused(t *testing.T) {
 		{"malformed stage", `{}`, []string{"fly", "--stage", "prod/x"}, 2, []string{"--stage"}},
 		{"missing file", "", []string{"fly", "--stage", "prod", "--file", "/nowhere/fly.json"}, 2, []string{"/nowhere/fly.json"}},
 		{"stage that is not deployed", `{"token":"s3cret"}`, []string{"fly", "--stage", "dev"}, 1, []string{"sortie/dev/fly", "deploying"}},
-		{"value as the name", "", []string{`{"token":"s3cret"}`, "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
+		{"value as the name", "", []string{`{"token":"s3cret"}`, "--stage", "prod"}, 2, []string{"clients, fly, kubernetes, outputs"}},
 		{"value as an argument", "", []string{"fly", "--stage", "prod", `{"token":"s3cret"}`}, 2, []string{"arg"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,6 +45,15 @@ func (c Clients) All() []access.Token {
 // Fly is the access to the Machines API.
 type Fly struct {
 	Token string `json:"token"`
+}
+
+// Kubernetes is the access to the cluster of pools with the runner "kubernetes".
+type Kubernetes struct {
+	// Kubeconfig is the text of a kubeconfig file, with all that it needs.
+	Kubeconfig string `json:"kubeconfig"`
+	// EKS is the name of an EKS cluster, at which the role of the function authenticates
+	// itself in place of the user of Kubeconfig; empty for another cluster.
+	EKS string `json:"eks,omitempty"`
 }
 
 // Canary is the access of the canary to the API: a client token.
@@ -93,6 +103,7 @@ var documents = []struct {
 }{
 	{Clients{}, "the tokens of clients", parse[Clients]},
 	{Fly{}, "the token of the Machines API", parse[Fly]},
+	{Kubernetes{}, "the access to the Kubernetes cluster", parse[Kubernetes]},
 	{Outputs{}, "the keys to the outputs, Sortie's and the worker's", parse[Outputs]},
 	{Canary{}, "the client token of the canary", parse[Canary]},
 	{Traces{}, "the headers of the exporter of traces", parse[Traces]},
@@ -147,12 +158,13 @@ func parse[D Document](text []byte) (Document, error) {
 	return document, nil
 }
 
-func (Clients) kind() string { return "clients" }
-func (Fly) kind() string     { return "fly" }
-func (Canary) kind() string  { return "canary" }
-func (Traces) kind() string  { return "traces" }
-func (Outputs) kind() string { return "outputs" }
-func (Events) kind() string  { return "events" }
+func (Clients) kind() string    { return "clients" }
+func (Fly) kind() string        { return "fly" }
+func (Kubernetes) kind() string { return "kubernetes" }
+func (Canary) kind() string     { return "canary" }
+func (Traces) kind() string     { return "traces" }
+func (Outputs) kind() string    { return "outputs" }
+func (Events) kind() string     { return "events" }
 
 func (c Clients) problems() (list []error) {
 	if len(c.Tokens) == 0 && c.Records == nil {
@@ -170,6 +182,19 @@ func (c Clients) problems() (list []error) {
 }
 
 func (f Fly) problems() []error { return plain("token", f.Token) }
+
+// eksName is the form of the name of an EKS cluster.
+var eksName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+func (k Kubernetes) problems() (list []error) {
+	if strings.TrimSpace(k.Kubeconfig) == "" {
+		list = append(list, errors.New("kubeconfig is missing"))
+	}
+	if k.EKS != "" && !eksName.MatchString(k.EKS) {
+		list = append(list, errors.New("eks is malformed, want the name of an EKS cluster"))
+	}
+	return list
+}
 
 func (c Canary) problems() []error { return plain("token", c.Token) }
 
@@ -237,6 +262,11 @@ func (c Clients) Fingerprints() map[string]string {
 // Fingerprints implements Document.
 func (c Canary) Fingerprints() map[string]string {
 	return map[string]string{"token": fingerprint(c.Token)}
+}
+
+// Fingerprints implements Document.
+func (k Kubernetes) Fingerprints() map[string]string {
+	return map[string]string{"kubeconfig": fingerprint(k.Kubeconfig)}
 }
 
 // Fingerprints implements Document.

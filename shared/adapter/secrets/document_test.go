@@ -37,6 +37,11 @@ func TestParse(t *testing.T) {
 			map[string]string{"seed": "9d55d7"},
 		},
 		{"clients", `{"records":[]}`, secrets.Clients{Records: []access.Token{}}, map[string]string{}},
+		{
+			"kubernetes", `{"kubeconfig":"FlyV1 a,b","eks":"east_1"}`,
+			secrets.Kubernetes{Kubeconfig: "FlyV1 a,b", EKS: "east_1"},
+			map[string]string{"kubeconfig": "5fe987"},
+		},
 		{"fly", `{"token":"FlyV1 a,b"}`, secrets.Fly{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{
 			"outputs", `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"one","workerSecretAccessKey":"two"}`,
@@ -77,12 +82,13 @@ func TestParseNamesAllProblems(t *testing.T) {
 		{"events", `{"seed":"s3cret"}`, []string{"seed of 6 characters, want at least 43"}},
 		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},
 		{"fly", `{"token":"s3cret"} {}`, []string{"after"}},
+		{"kubernetes", `{"kubeconfig":" ","eks":"s3cret/"}`, []string{"kubeconfig is missing", "eks is malformed"}},
 		{"fly", `s3cret`, []string{"no JSON"}},
 		{"fly", ``, []string{"no JSON"}},
 		{"outputs", `{"endpoint":"s3cret.example"}`, []string{
 			"accessKeyId is missing", "secretAccessKey is missing", "workerAccessKeyId is missing", "workerSecretAccessKey is missing", "endpoint is no",
 		}},
-		{"keys", `{}`, []string{"clients, fly, outputs"}},
+		{"keys", `{}`, []string{"clients, fly, kubernetes, outputs"}},
 	} {
 		_, err := secrets.Parse(row.kind, []byte(row.text))
 		for _, part := range row.says {

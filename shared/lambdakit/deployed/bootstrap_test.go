@@ -58,11 +58,12 @@ const (
 	flyGo         = "github.com/superfly/fly-go"
 	eventBridge   = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	managementAPI = "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
+	clientGo      = "k8s.io/client-go/kubernetes"
 	exporter      = "github.com/sortie-dev/sortie/shared/adapter/otlp"
 )
 
 // links are the programs that link an SDK which most functions do not use.
-var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"}}
+var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"}}
 
 // unlinked are packages that no program links.
 var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
@@ -77,6 +78,7 @@ var values = map[string]string{
 	"SORTIE_KEYS":           "11111111-2222-4333-8444-555555555555,66666666-7777-4888-9999-000000000000",
 	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
+	"SORTIE_KUBERNETES_CLUSTER": "east", "SORTIE_KUBERNETES_NAMESPACES": "runs,more",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 	"SORTIE_DELIVERIES": "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-deliveries",

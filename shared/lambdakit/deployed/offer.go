@@ -7,7 +7,11 @@ import (
 )
 
 // RunnerOffer returns what pools can name: the runners of package runner and their
-// settings. SORTIE_FLY_APPS are the apps.
+// settings. SORTIE_FLY_APPS are the apps, SORTIE_KUBERNETES_CLUSTER the cluster.
 func RunnerOffer(p *process.Process) run.RunnerOffer {
-	return run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: p.List("SORTIE_FLY_APPS", service.DefaultApp)}
+	o := run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: p.List("SORTIE_FLY_APPS", service.DefaultApp)}
+	if cluster := p.Option("SORTIE_KUBERNETES_CLUSTER", ""); cluster != "" {
+		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{cluster}
+	}
+	return o
 }

@@ -17,7 +17,11 @@ import (
 // New returns the runners that pools can name; see deployed.RunnerOffer. The default one
 // is fly.
 func New(p *process.Process) port.Runner {
-	all, err := dispatch.New(run.RunnerFly, map[string]port.Runner{run.RunnerFly: flyMachines(p)})
+	runners := map[string]port.Runner{run.RunnerFly: flyMachines(p)}
+	if pods := kubernetesJobs(p); pods != nil {
+		runners[run.RunnerKubernetes] = pods
+	}
+	all, err := dispatch.New(run.RunnerFly, runners)
 	p.Check(err)
 	return all
 }

@@ -1,0 +1,168 @@
+package runner_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// function is the process of a function with a cluster that has one pod, and the clock by
+// which it reads its secrets again.
+type function struct {
+	*process.Process
+	clock *clock.Virtual
+
+	mu sync.Mutex
+	// kubernetes is the secret, asked has the tokens that the cluster got.
+	kubernetes secrets.Kubernetes
+	asked      map[string]bool
+	// refused, if the cluster refuses every call.
+	refused bool
+	config  func(user string) string
+}
+
+func setup(t *testing.T) *function {
+	t.Helper()
+	f := &function{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), asked: map[string]bool{}}
+	cluster := httptest.NewTLSServer(f)
+	t.Cleanup(cluster.Close)
+	fly := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "[]") }))
+	t.Cleanup(fly.Close)
+	f.config = func(user string) string {
+		authority, _ := json.Marshal(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cluster.Certificate().Raw}))
+		return `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {` + user + `}}],
+			"clusters": [{"name": "c", "cluster": {"server": "` + cluster.URL + `", "certificate-authority-data": ` + string(authority) + `}}],
+			"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`
+	}
+	aws := awstest.Serve(t, map[string]awstest.Call{"GetSecretValue": f.secret})
+	env := map[string]string{
+		"SORTIE_STAGE": "test", "SORTIE_SECRET_FLY": "sortie/test/fly", "SORTIE_FLY_URL": fly.URL, "SORTIE_FLY_APPS": "app",
+		"SORTIE_STATE_MACHINE": "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-test-run", "SORTIE_SECRET_KUBERNETES": "sortie/test/kubernetes",
+		"SORTIE_KUBERNETES_CLUSTER": "east", "SORTIE_KUBERNETES_NAMESPACES": "runs", "AWS_REGION": aws.Region, "AWS_ENDPOINT_URL": *aws.BaseEndpoint,
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	}
+	out := &bytes.Buffer{}
+	f.Process = process.New("sweep", process.Host{
+		Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		Out: out, Err: out, Clock: f.clock, Exit: func(code int) { t.Errorf("got exit code %d: %s", code, out) },
+	})
+	return f
+}
+
+func (f *function) secret(input json.RawMessage) (any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var document any = secrets.Fly{Token: "FlyV1 token"}
+	if strings.Contains(string(input), "kubernetes") {
+		document = f.kubernetes
+	}
+	text, err := json.Marshal(document)
+	return map[string]string{"SecretString": string(text)}, err
+}
+
+// ServeHTTP is the cluster.
+func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")] = true
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case f.refused:
+		w.WriteHeader(http.StatusForbidden)
+	case r.URL.Path == "/apis/batch/v1/namespaces/runs/jobs":
+		_, _ = fmt.Fprint(w, `{"apiVersion": "batch/v1", "kind": "JobList", "items": []}`)
+	default:
+		_, _ = fmt.Fprint(w, `{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a-x", "namespace": "runs", "uid": "2", "labels":
+			{"batch.kubernetes.io/job-name": "a", "batch.kubernetes.io/controller-uid": "1"}}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}]}`)
+	}
+}
+
+// tokens returns the tokens that the cluster got since the last call.
+func (f *function) tokens() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	got := f.asked
+	f.asked = map[string]bool{}
+	return got
+}
+
+func (f *function) store(document secrets.Kubernetes) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kubernetes = document
+}
+
+// TestClusterOfAFunction lists the machines of a cluster with the role of the function, with
+// a token that replaces it, and with a secret that cannot be used.
+func TestClusterOfAFunction(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	if got := deployed.RunnerOffer(f.Process); len(got.Clusters) != 1 || got.Clusters[0] != "east" || got.Runners[len(got.Runners)-1] != run.RunnerKubernetes {
+		t.Errorf("got %+v, want the cluster east", got)
+	}
+	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"exec": {"command": "aws"}`), EKS: "prod"})
+	r := runner.New(f.Process)
+	list := func() (ids []string, err error) {
+		err = r.List(t.Context(), func(m port.MachineStatus) bool { ids = append(ids, m.Cluster+"/"+m.App+"/"+m.ID); return true })
+		return ids, err
+	}
+	ids, err := list()
+	if err != nil || len(ids) != 1 || ids[0] != "east/runs/a.1" {
+		t.Errorf("got machines %v, %v, want that of the pod", ids, err)
+	}
+	for token := range f.tokens() {
+		if !strings.HasPrefix(token, "k8s-aws-v1.") {
+			t.Errorf("got token %q, want one of EKS", token)
+		}
+	}
+
+	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"token": "second"`)})
+	f.clock.Advance(time.Hour)
+	if _, err := list(); err != nil {
+		t.Error(err)
+	}
+	if got := f.tokens(); len(got) != 1 || !got["second"] {
+		t.Errorf("got tokens %v, want that of the new secret", got)
+	}
+
+	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"tokenFile": "/s3cret"`)})
+	f.clock.Advance(time.Hour)
+	if _, err := list(); err == nil || !strings.Contains(err.Error(), "tokenFile") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v, want that files are refused", err)
+	}
+}
+
+// TestClusterThatRefusesIsReported checks that the machines of another runner are listed
+// beside a cluster that refuses the function.
+func TestClusterThatRefusesIsReported(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"token": "first"`)})
+	f.refused = true
+	r := runner.New(f.Process)
+	err := r.List(t.Context(), func(port.MachineStatus) bool { return true })
+	if err == nil || !strings.Contains(err.Error(), "namespace runs") {
+		t.Errorf("got %v, want the failure of the namespace", err)
+	}
+	_, err = r.Inspect(t.Context(), port.Machine{Runner: run.RunnerKubernetes, Cluster: "east", App: "runs", ID: "a.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"})
+	if fault.Of(err) == nil {
+		t.Errorf("got %v, want a fault", err)
+	}
+}
