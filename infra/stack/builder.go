@@ -127,6 +127,7 @@ func (b *builder) addResults() {
 	b.result("BusName", b.bus.name, "the event bus")
 	b.result("UploadsBucket", b.buckets.uploads, "the bucket that workers write to")
 	b.result("AcceptedBucket", b.buckets.accepted, "the bucket that downloads come from")
+	b.addClusterRoles()
 	b.result("DeadLetterQueue", b.dead.url, "the queue of what could not be processed")
 }
 

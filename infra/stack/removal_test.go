@@ -21,7 +21,7 @@ func complete() map[string]any {
 		"alarmEmail": "watch@example.org", "origins": "https://pages.example.org", "signingKeys": "2,1", "outputsKeys": "1,2",
 		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
 		"traceHeaders": true, "settings": map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.org"},
-		"logDays": 90, "flyApps": "one,two", "account": "111122223333", "region": "eu-west-1",
+		"logDays": 90, "flyApps": "one,two", "kubernetesCluster": "east", "kubernetesNamespaces": "runs,more", "account": "111122223333", "region": "eu-west-1",
 	}
 }
 
@@ -72,6 +72,8 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 		{map[string]any{"budget": nil}, []string{"budget"}, nil},
 		{map[string]any{"origins": nil}, []string{"origins"}, nil},
 		{map[string]any{"flyApps": "two"}, []string{"flyApps"}, nil},
+		{map[string]any{"kubernetesCluster": nil}, []string{"kubernetes", "secrets"}, nil},
+		{map[string]any{"kubernetesNamespaces": "more"}, []string{"kubernetes"}, nil},
 		{map[string]any{"tableStream": restored}, []string{"table"}, []string{"tableStream"}},
 		{map[string]any{"clientRate": 7, "workerRate": 8, "readers": 9, "tracing": true, "memory": "sweep=512", "reserved": "callback=2", "version": "v9", "stream": false}, nil, nil},
 	} {

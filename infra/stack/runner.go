@@ -2,6 +2,10 @@ package stack
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/setting"
@@ -13,32 +17,80 @@ type RunnerSettings struct {
 	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
 	FlyApps []string
 	FlyURL  string
+	// KubernetesCluster is the name of the cluster in the settings of pools; empty is no
+	// cluster. KubernetesNamespaces can have machines. The secret kubernetes has the access.
+	KubernetesCluster    string
+	KubernetesNamespaces []string
 }
+
+// kubernetesSecret is the kind of the secret with the access to the cluster, which only a
+// stage with one has.
+const kubernetesSecret = "kubernetes"
+
+// label is the form of the names of clusters and namespaces, a DNS label.
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // settings lists the keys, bound to s.
 func (s *RunnerSettings) settings() []setting.Setting {
 	return []setting.Setting{
 		setting.List(&s.FlyApps, "flyApps", service.DefaultApp, "Fly apps for machines"),
 		setting.URL(&s.FlyURL, "flyUrl", "", "the Machines API; empty is Fly's own"),
+		setting.Pattern(&s.KubernetesCluster, "kubernetesCluster", "", "the name of a Kubernetes cluster in the settings of pools; empty is no cluster. The secret kubernetes has the access", label),
+		setting.List(&s.KubernetesNamespaces, "kubernetesNamespaces", "sortie", "namespaces of the cluster for machines; the first one is that of pools without a namespace"),
 	}
 }
 
 // contradictions lists the problems of keys that are well-formed by themselves.
 func (s *RunnerSettings) contradictions() []error {
+	var problems []error
 	if len(s.FlyApps) == 0 {
-		return []error{errors.New("flyApps: want at least one")}
+		problems = append(problems, errors.New("flyApps: want at least one"))
 	}
-	return nil
+	if len(s.KubernetesNamespaces) == 0 {
+		problems = append(problems, errors.New("kubernetesNamespaces: want at least one"))
+	}
+	for _, name := range s.KubernetesNamespaces {
+		if !label.MatchString(name) {
+			problems = append(problems, fmt.Errorf("kubernetesNamespaces: malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens", name))
+		}
+	}
+	return problems
 }
 
 // offers are the variables with what pools can name.
 func (b *builder) offers() map[string]string {
-	return map[string]string{"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ",")}
+	env := map[string]string{"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ",")}
+	maps.Copy(env, optionalVariable("SORTIE_KUBERNETES_CLUSTER", b.settings.KubernetesCluster))
+	return env
 }
 
-// machinesGrant is what a function needs for calls to the runner.
+// addClusterRoles adds the output with the roles that call the cluster: one of EKS needs
+// an access entry for each.
+func (b *builder) addClusterRoles() {
+	if b.settings.KubernetesCluster == "" {
+		return
+	}
+	var roles []string
+	for _, name := range b.settings.Functions() {
+		if slices.Contains(functions[name].uses, machines) {
+			roles = append(roles, *b.functions[name].Role().RoleArn())
+		}
+	}
+	b.result("KubernetesRoles", strings.Join(roles, " "), "the roles that call the Kubernetes cluster")
+}
+
+// machinesGrant is what a function needs for calls to the runners.
 func (b *builder) machinesGrant() grant {
-	return b.secretGrant("fly", map[string]string{
+	g := b.secretGrant("fly", map[string]string{
 		"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ","), "SORTIE_FLY_URL": b.settings.FlyURL,
 	})
+	if b.settings.KubernetesCluster == "" {
+		return g
+	}
+	pods := b.secretGrant(kubernetesSecret, map[string]string{
+		"SORTIE_KUBERNETES_CLUSTER": b.settings.KubernetesCluster, "SORTIE_KUBERNETES_NAMESPACES": strings.Join(b.settings.KubernetesNamespaces, ","),
+	})
+	maps.Copy(g.env, pods.env)
+	g.allow = append(g.allow, pods.allow...)
+	return g
 }

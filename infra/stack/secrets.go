@@ -28,7 +28,8 @@ func (b *builder) addSecrets() {
 	b.secrets = map[string]awssecretsmanager.CfnSecret{}
 	meanings := secrets.Meanings()
 	for _, kind := range secrets.Kinds() {
-		if kind == canarySecret && b.settings.CanaryPI == "" || kind == tracesSecret && !b.settings.TraceHeaders {
+		if kind == canarySecret && b.settings.CanaryPI == "" || kind == tracesSecret && !b.settings.TraceHeaders ||
+			kind == kubernetesSecret && b.settings.KubernetesCluster == "" {
 			continue
 		}
 		name := secrets.Name(b.settings.Stage, kind)

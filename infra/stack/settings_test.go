@@ -47,7 +47,7 @@ func TestEveryProblemIsNamed(t *testing.T) {
 		"stage": "Prod!", "account": "12", "region": "Frankfurt", "domain": "sortie.example.org", "alarmEmail": "not-an-address",
 		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeys": "1,2,1", "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
 		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,unknown=128", "reserved": "status=-1",
-		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "SOURCE_API_URL": "entities",
+		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "kubernetesCluster": "East", "kubernetesNamespaces": "a,B", "SOURCE_API_URL": "entities",
 		"settings": `{"SORTIE_MAX_MACHINE": "1", "SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
 	}))
 	if err == nil {
@@ -56,7 +56,7 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	for _, name := range []string{
 		"stage: ", "account: ", "region: ", "domain, certificate: ", "alarmEmail: ", "logDays: ", "outputs: ", "outputsEndpoint: ",
 		`outputsKeys: "1" occurs twice`, "stages.Prod!: missing", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "unknown"`, "reserved: ",
-		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
+		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "kubernetesCluster: ", "kubernetesNamespaces: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
 		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: unknown", "SORTIE_MAX_MACHINE: unknown key, did you mean SORTIE_MAX_MACHINES?",
 	} {
 		if !strings.Contains(err.Error(), name) {

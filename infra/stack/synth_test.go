@@ -127,6 +127,7 @@ func everything(tb testing.TB) template.Template {
 		"outputs": "s3", "tracing": true, "version": "v1.2.3", "domain": "sortie.example.org", "alarmEmail": "watch@example.org",
 		"certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one", "origins": "https://pages.example.org",
 		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
+		"kubernetesCluster": "east", "kubernetesNamespaces": "runs,more",
 		"traceHeaders": true, "settings": map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.org", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"},
 		"reserved": "callback=100,sweep=2", "memory": "sweep=512", "signingKeys": "2,1", "account": "111122223333", "region": "eu-west-1",
 	})

@@ -66,6 +66,8 @@ var references = []struct{ word, variable string }{
 	{"outputs", "SORTIE_OUTPUTS_ENDPOINT"},
 	{"flyApps", "SORTIE_FLY_APPS"},
 	{"flyApps", "SORTIE_FLY_URL"},
+	{"kubernetes", "SORTIE_KUBERNETES_CLUSTER"},
+	{"kubernetes", "SORTIE_KUBERNETES_NAMESPACES"},
 	{"origins", "SORTIE_ORIGINS"},
 }
 
