@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // EventLevels reads how far the events of all tenants are.
@@ -47,8 +48,15 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 		}
 		bus = max(bus, late)
 		late, err = s.lag(ctx, stream, webhookConsumer, head, now)
-		webhooks = max(webhooks, late)
-		return err
+		if err != nil || late <= webhooks {
+			return err
+		}
+		return eachWebhook(ctx, s.store, tenant, func(w webhook.Webhook) error {
+			if w.Live() { // without one, no webhook waits for the events
+				webhooks = late
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -79,35 +87,27 @@ func (s *EventLevels) lag(ctx context.Context, stream, consumer string, head por
 func (s *EventLevels) Webhooks(ctx context.Context) ([]series.Sample, error) {
 	counts, waiting := map[series.Standing]int{}, 0
 	err := eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error {
-		for page := (port.Page{Limit: 1000}); ; {
-			found, next, err := s.store.Webhooks(ctx, tenant, page)
+		return eachWebhook(ctx, s.store, tenant, func(w webhook.Webhook) error {
+			p, err := s.store.Progress(ctx, w.Ref())
+			if errors.Is(err, port.ErrNotFound) {
+				return nil // it was deleted meanwhile
+			}
 			if err != nil {
-				return fmt.Errorf("cannot list the webhooks: %w", err)
+				return fmt.Errorf("cannot read the progress of a webhook: %w", err)
 			}
-			for _, w := range found {
-				p, err := s.store.Progress(ctx, w.Ref())
-				if errors.Is(err, port.ErrNotFound) {
-					continue // it was deleted meanwhile
-				}
-				if err != nil {
-					return fmt.Errorf("cannot read the progress of a webhook: %w", err)
-				}
-				waiting += p.Pending
-				switch {
-				case w.Disabled != nil:
-					counts[series.StandingDisabled]++
-				case w.Paused:
-					counts[series.StandingPaused]++
-				case p.Health.Failing():
-					counts[series.StandingCircuit]++
-				default:
-					counts[series.StandingActive]++
-				}
+			waiting += p.Pending
+			switch {
+			case w.Disabled != nil:
+				counts[series.StandingDisabled]++
+			case w.Paused:
+				counts[series.StandingPaused]++
+			case p.Health.Failing():
+				counts[series.StandingCircuit]++
+			default:
+				counts[series.StandingActive]++
 			}
-			if page.Cursor = next; next == "" {
-				return nil
-			}
-		}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -164,6 +165,40 @@ func TestDispatchWakesOnceForManyEvents(t *testing.T) {
 	h.ok(h.dispatch.DispatchAll(t.Context()))
 	if due := h.wakes.Due(); len(due) != 1 || due[0].Webhook == w.ID {
 		t.Errorf("got wakes %v, want one of the other webhook", due)
+	}
+}
+
+// Only a sweep moves the cursor of a tenant without a live webhook. The events before a
+// webhook are not for it.
+func TestSweepDispatchesForTenantsWithoutWebhooks(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	dispatched := func() int64 {
+		if failed := h.dispatch.DispatchTenants(t.Context(), []string{subscriber.Tenant}); failed > 0 {
+			t.Fatalf("got %d failed tenants", failed)
+		}
+		position, err := h.dispatch.Position(t.Context(), subscriber.Tenant)
+		h.ok(err)
+		return position
+	}
+	h.append("a", "b")
+	h.clock.Advance(time.Minute)
+	if at := dispatched(); at != 0 {
+		t.Errorf("got position %d without a webhook, want 0", at)
+	}
+	if lag := h.levels(h.outbox)[series.RelayLag+" webhooks"]; lag != 0 {
+		t.Errorf("got a lag of %v s without a webhook, want 0", lag)
+	}
+	h.ok(h.dispatch.DispatchAll(t.Context()))
+	if at := dispatched(); at != 2 {
+		t.Errorf("got position %d after a sweep, want 2", at)
+	}
+	h.append("c")
+	w := h.subscribe()
+	h.clock.Advance(2 * time.Second) // the process asks for the webhooks again
+	h.append("d")
+	if at := dispatched(); at != 4 || len(h.wakes.Due()) != 1 {
+		t.Errorf("got position %d and wakes %v, want 4 and one of %s", at, h.wakes.Due(), w.ID)
 	}
 }
 
