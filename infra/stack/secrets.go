@@ -12,16 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// eventsSecret is the kind of the secret that the platform fills with seedLength random
-// letters and digits.
-const (
-	eventsSecret = "events"
-	seedLength   = 64
-)
-
 // addSecrets adds a secret without a value for each kind of shared/adapter/secrets.
-// "sortie secrets put" stores the values, so that no template contains them. The key of
-// events is random. The
+// "sortie secrets put" stores the values, so that no template contains them. The
 // secrets are deleted with the stack even if data is retained: their values can be
 // issued again, and a remaining secret would block its name for the next deployment.
 func (b *builder) addSecrets() {
@@ -36,13 +28,17 @@ func (b *builder) addSecrets() {
 		b.secrets[kind] = awssecretsmanager.NewCfnSecret(b.stack, jsii.String("Secret"+capital(kind)), &awssecretsmanager.CfnSecretProps{
 			Name: jsii.String(name), Description: jsii.String(meanings[kind]),
 		})
-		if kind == eventsSecret {
-			b.secrets[kind].SetGenerateSecretString(&awssecretsmanager.CfnSecret_GenerateSecretStringProperty{
-				SecretStringTemplate: jsii.String("{}"), GenerateStringKey: jsii.String("seed"), PasswordLength: num(seedLength), ExcludePunctuation: true,
-			})
-		}
 		b.result(capital(kind)+"Secret", name, "the secret with "+meanings[kind])
 	}
+}
+
+// eventSeed is the parameter with the seed of the key of events. The relay makes it: a
+// template cannot make an encrypted one.
+func (b *builder) eventSeed() grant {
+	name := secrets.SeedName(b.settings.Stage)
+	return grant{map[string]string{"SORTIE_EVENT_SEED": name}, []statement{{
+		actions: []string{"ssm:GetParameter", "ssm:PutParameter"}, resources: []string{b.arn("ssm", "parameter", name[1:], awscdk.ArnFormat_SLASH_RESOURCE_NAME)},
+	}}}
 }
 
 // namedSecrets is the ARN of all named secrets of the stage. "sortie secrets put" makes

@@ -63,7 +63,7 @@ func (b *builder) grants() map[use]grant {
 
 		verifies:    {keys, []statement{public}},
 		signs:       {keys, []statement{public, {actions: []string{"kms:Sign"}, resources: b.keys}}},
-		signsEvents: b.secretGrant(eventsSecret, nil),
+		signsEvents: b.eventSeed(),
 		clients:     b.secretGrant("clients", nil),
 		machines:    b.machinesGrant(),
 		offers:      {b.offers(), nil},

@@ -26,7 +26,7 @@ func TestBill(t *testing.T) {
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{
-		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
+		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, EventUnits, ReadUnits, Signatures, Events, SecretCalls,
 		BucketWrites, BucketReads, QueueRequests, FIFORequests, SocketMessages, SocketMinutes, WakeUps, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
 		FirewallMonths, RuleMonths, FirewallRequests, BackupGBMonths, Traces,
 	} {

@@ -258,9 +258,14 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 	used := cost.Usage{}
 	counted, own := d.proxy.Take()
 	for function, each := range counted {
-		if function == "sweep" {
+		switch function {
+		case "sweep":
 			each = cost.Usage{cost.WriteUnits: each[cost.WriteUnits]}
+		case "relay":
+			each[cost.EventUnits] = each[cost.WriteUnits]
+			delete(each, cost.WriteUnits)
 		}
+		d.Logf("of %s: %v", function, each)
 		used = used.Plus(each)
 	}
 	for function := range d.memory {

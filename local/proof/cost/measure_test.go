@@ -194,7 +194,8 @@ func (d *deployment) idle() cost.Row {
 	// Nothing else runs, so every call of every function is counted.
 	counted, own := d.proxy.Take()
 	used, metrics := cost.Usage{}, 0.0
-	for _, each := range counted {
+	for function, each := range counted {
+		d.Logf("of %s: %v", function, each)
 		used = used.Plus(each)
 	}
 	for function := range d.memory {

@@ -11,6 +11,7 @@ var prices = map[Kind]float64{
 	LambdaGBs:      0.0000133334,
 	Transitions:    0.025 / 1e3,
 	WriteUnits:     0.625 / 1e6,
+	EventUnits:     0.625 / 1e6,
 	ReadUnits:      0.125 / 1e6,
 	Signatures:     0.15 / 1e4, // all asymmetric keys except RSA of 2048 bits
 	Events:         1.00 / 1e6, // custom events; those of AWS and of schedules are free

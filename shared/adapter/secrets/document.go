@@ -107,7 +107,6 @@ var documents = []struct {
 	{Outputs{}, "the keys to the outputs, Sortie's and the worker's", parse[Outputs]},
 	{Canary{}, "the client token of the canary", parse[Canary]},
 	{Traces{}, "the headers of the exporter of traces", parse[Traces]},
-	{Events{}, "the key that signs events", parse[Events]},
 }
 
 // Kinds lists the names of the documents.

@@ -31,11 +31,6 @@ func TestParse(t *testing.T) {
 		},
 		{"canary", `{"token":"FlyV1 a,b"}`, secrets.Canary{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{"traces", `{"headers":{"api-key":"FlyV1 a,b"}}`, secrets.Traces{Headers: map[string]string{"api-key": "FlyV1 a,b"}}, map[string]string{"headers.api-key": "5fe987"}},
-		{
-			"events", `{"seed":"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"}`,
-			secrets.Events{Seed: "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"},
-			map[string]string{"seed": "9d55d7"},
-		},
 		{"clients", `{"records":[]}`, secrets.Clients{Records: []access.Token{}}, map[string]string{}},
 		{
 			"kubernetes", `{"kubeconfig":"FlyV1 a,b","eks":"east_1"}`,
@@ -79,7 +74,6 @@ func TestParseNamesAllProblems(t *testing.T) {
 			"records[1].scopes: missing", "two records", "the same token",
 		}},
 		{"clients", `{"tokens":"s3cret"}`, []string{"tokens is not of its type"}},
-		{"events", `{"seed":"s3cret"}`, []string{"seed of 6 characters, want at least 43"}},
 		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},
 		{"fly", `{"token":"s3cret"} {}`, []string{"after"}},
 		{"kubernetes", `{"kubeconfig":" ","eks":"s3cret/"}`, []string{"kubeconfig is missing", "eks is malformed"}},

@@ -1,6 +1,7 @@
 // Package secrets reads Sortie's secrets from AWS Secrets Manager: the tokens
 // of clients, the token of the Machines API, and the keys to the outputs. Each
-// is one secret with one JSON document.
+// is one secret with one JSON document. The key of events is a parameter of
+// Systems Manager (OpenSeed).
 //
 // A secret is read once in five minutes. A rotated one is used within that
 // time, or ten seconds after the old one was refused. During an outage of
@@ -46,12 +47,20 @@ type Config struct {
 // Secret is one secret with its document in memory. It is safe for concurrent
 // use.
 type Secret[D Document] struct {
-	client *secretsmanager.Client
+	source source
 	id     string
 	config Config
 	// known has the state in memory; a goroutine that takes it out puts it
 	// back.
 	known chan known[D]
+}
+
+// source is where the text of a secret is.
+type source struct {
+	// text returns the text, "" if it was never set.
+	text func(ctx context.Context) (string, error)
+	// fill is the command that sets it.
+	fill string
 }
 
 type known[D Document] struct {
@@ -66,6 +75,20 @@ type known[D Document] struct {
 
 // Open returns the secret with this name or ARN. It makes no call.
 func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], error) {
+	client := secretsmanager.NewFromConfig(cfg)
+	return open[D](id, config, source{fill: hint[D](id), text: func(ctx context.Context) (string, error) {
+		answer, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id})
+		if _, absent := errors.AsType[*types.ResourceNotFoundException](err); absent {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(answer.SecretString), nil
+	}})
+}
+
+func open[D Document](id string, config Config, from source) (*Secret[D], error) {
 	var problems []error
 	if id == "" {
 		problems = append(problems, errors.New("its name is missing"))
@@ -85,7 +108,7 @@ func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], err
 	if config.TTL == 0 {
 		config.TTL = DefaultTTL
 	}
-	s := &Secret[D]{secretsmanager.NewFromConfig(cfg), id, config, make(chan known[D], 1)}
+	s := &Secret[D]{from, id, config, make(chan known[D], 1)}
 	s.known <- known[D]{}
 	return s, nil
 }
@@ -134,21 +157,21 @@ func (s *Secret[D]) Refused() {
 
 func (s *Secret[D]) read(ctx context.Context) (D, error) {
 	var none D
-	answer, err := s.client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &s.id})
-	if _, absent := errors.AsType[*types.ResourceNotFoundException](err); absent || err == nil && aws.ToString(answer.SecretString) == "" {
-		return none, fmt.Errorf("the secret %s was never filled; %q does it", nameOf(s.id), hint[D](s.id))
+	text, err := s.source.text(ctx)
+	if err == nil && text == "" {
+		return none, fmt.Errorf("the secret %s was never filled; %q does it", nameOf(s.id), s.source.fill)
 	}
 	if err != nil {
 		return none, fmt.Errorf("cannot read the secret %s: %w", nameOf(s.id), err)
 	}
 	var document D
-	if err = json.Unmarshal([]byte(*answer.SecretString), &document); err != nil {
+	if err = json.Unmarshal([]byte(text), &document); err != nil {
 		err = unreadable(err)
 	} else {
 		err = errors.Join(document.problems()...)
 	}
 	if err != nil {
-		return none, fmt.Errorf("the secret %s is not usable; %q replaces it: %w", nameOf(s.id), hint[D](s.id), err)
+		return none, fmt.Errorf("the secret %s is not usable; %q replaces it: %w", nameOf(s.id), s.source.fill, err)
 	}
 	return document, nil
 }

@@ -79,7 +79,7 @@ var values = map[string]string{
 	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_KUBERNETES_CLUSTER": "east", "SORTIE_KUBERNETES_NAMESPACES": "runs,more",
-	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
+	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SORTIE_EVENT_SEED": "/sortie/dev/events", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 	"SORTIE_DELIVERIES": "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-deliveries",
 	"SORTIE_PUSHES":     "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-pushes.fifo", "SORTIE_SOCKETS_URL": "https://a1b2c3.execute-api.eu-central-1.amazonaws.com/dev",

@@ -17,10 +17,10 @@ func Feed(p *process.Process, store *dynamo.Store) port.Feed {
 	return feed
 }
 
-// EventKeys returns the keys that sign events. The seed is the secret that
-// SORTIE_SECRET_EVENTS names, which may be replaced while the process runs.
+// EventKeys returns the keys that sign events. The seed is the parameter that
+// SORTIE_EVENT_SEED names, which may be replaced while the process runs.
 func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
-	secret, err := secrets.Open[secrets.Events](p.AWS(), p.Need("SORTIE_SECRET_EVENTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
+	secret, err := secrets.OpenSeed(p.AWS(), p.Need("SORTIE_EVENT_SEED"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	seed := func(ctx context.Context) ([]byte, error) {
 		document, err := secret.Get(ctx)

@@ -50,7 +50,7 @@ func TestRelayExportsTraces(t *testing.T) {
 			var logs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &logs, &logs
 			cmd.Env = []string{
-				"SORTIE_STAGE=dev", "SORTIE_TABLE=t", "SORTIE_BUS=b", "SORTIE_DELIVERIES=https://sqs.eu-central-1.amazonaws.com/1/q", "SORTIE_KEYS=k", "SORTIE_SECRET_EVENTS=" + secrets.Name("dev", "events"), "SORTIE_SECRET_TRACES=" + secrets.Name("dev", "traces"),
+				"SORTIE_STAGE=dev", "SORTIE_TABLE=t", "SORTIE_BUS=b", "SORTIE_DELIVERIES=https://sqs.eu-central-1.amazonaws.com/1/q", "SORTIE_KEYS=k", "SORTIE_EVENT_SEED=" + secrets.SeedName("dev"), "SORTIE_SECRET_TRACES=" + secrets.Name("dev", "traces"),
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL, "AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(api.URL, "http://"),
 				"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL=" + aws.URL,
 			}
@@ -99,9 +99,8 @@ func platform(t *testing.T) http.HandlerFunc {
 			answer = `{"FailedEntryCount":0,"Entries":[{"EventId":"1"}]}`
 		case "secretsmanager.GetSecretValue":
 			answer = `{"SecretString":"{\"headers\":{\"api-key\":\"from-the-secret\"}}"}`
-			if strings.Contains(string(body), "events") {
-				answer = `{"SecretString":"{\"seed\":\"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH\"}"}`
-			}
+		case "AmazonSSM.GetParameter":
+			answer = `{"Parameter":{"Value":"{\"seed\":\"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH\"}"}}`
 		case "TrentService.GetPublicKey":
 			answer = fmt.Sprintf(`{"KeyId":"k","KeySpec":"ECC_NIST_P256","KeyUsage":"SIGN_VERIFY","PublicKey":%q}`, base64.StdEncoding.EncodeToString(public))
 		case "TrentService.Sign":
