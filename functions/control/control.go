@@ -91,15 +91,7 @@ func get(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 }
 
 func remove(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
-	required, err := httpkit.Precondition(r)
-	if err != nil {
-		return err
-	}
-	ctx, who, id := request(r)
-	if err := svc.Delete(ctx, who, id, required); err != nil {
-		return fmt.Errorf("cannot delete the pool: %w", err)
-	}
-	return httpkit.WriteRemoved(w)
+	return httpkit.Remove(w, r, "pool", r.PathValue("pool_id"), svc.Delete)
 }
 
 func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {

@@ -38,12 +38,9 @@ func export(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks, w ht
 	if !slices.Contains(limit.Formats(), format) {
 		return unknownFormat()
 	}
-	key, err := httpkit.IdempotencyKey(r)
-	if err != nil {
-		return err
-	}
 	var request contract.ExportRequest
-	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
+	key, err := httpkit.DecodeKeyed(w, r, &request)
+	if err != nil {
 		return err
 	}
 	submission, err := api.Export(format, request)

@@ -144,14 +144,7 @@ func version(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) err
 }
 
 func remove(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
-	required, err := httpkit.Precondition(r)
-	if err != nil {
-		return err
-	}
-	if err := svc.Delete(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), required); err != nil {
-		return fmt.Errorf("cannot delete the job: %w", err)
-	}
-	return httpkit.WriteRemoved(w)
+	return httpkit.Remove(w, r, "job", idOf(r), svc.Delete)
 }
 
 func pause(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {

@@ -36,12 +36,9 @@ func cancelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) e
 
 // retryAll serves a page of POST /v1/runs:retry.
 func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
-	key, err := httpkit.IdempotencyKey(r)
-	if err != nil {
-		return err
-	}
 	var request contract.BulkRequest
-	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
+	key, err := httpkit.DecodeKeyed(w, r, &request)
+	if err != nil {
 		return err
 	}
 	in, err := bulkOf(r, request, func(s run.State) bool { return !s.Terminal() }, "has not ended, want a state of runs that have")

@@ -24,12 +24,9 @@ func ReplayRoutes(svc *orchestrator.Replays) []httpkit.Route {
 }
 
 func replay(svc *orchestrator.Replays, w http.ResponseWriter, r *http.Request) error {
-	key, err := httpkit.IdempotencyKey(r)
-	if err != nil {
-		return err
-	}
 	var body contract.ReplayRequest
-	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+	key, err := httpkit.DecodeKeyed(w, r, &body)
+	if err != nil {
 		return err
 	}
 	in, err := replayOf(body)

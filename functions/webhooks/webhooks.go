@@ -68,12 +68,9 @@ func answer(w http.ResponseWriter, status int, v orchestrator.WebhookView, secre
 }
 
 func create(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
-	key, err := httpkit.IdempotencyKey(r)
-	if err != nil {
-		return err
-	}
 	var body contract.WebhookSettings
-	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+	key, err := httpkit.DecodeKeyed(w, r, &body)
+	if err != nil {
 		return err
 	}
 	ctx, who, _ := request(r)
@@ -134,15 +131,7 @@ func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) e
 }
 
 func remove(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
-	required, err := httpkit.Precondition(r)
-	if err != nil {
-		return err
-	}
-	ctx, who, id := request(r)
-	if err := svc.Delete(ctx, who, id, required); err != nil {
-		return fmt.Errorf("cannot delete the webhook: %w", err)
-	}
-	return httpkit.WriteRemoved(w)
+	return httpkit.Remove(w, r, "webhook", r.PathValue("webhook_id"), svc.Delete)
 }
 
 func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {

@@ -28,6 +28,14 @@ const (
 // depthLimit is the deepest nesting of a client's body.
 const depthLimit = 64
 
+// DecodeKeyed is DecodeJSON with the Idempotency-Key of the request.
+func DecodeKeyed(w http.ResponseWriter, r *http.Request, v any) (key string, err error) {
+	if key, err = IdempotencyKey(r); err == nil {
+		err = DecodeJSON(w, r, v)
+	}
+	return key, err
+}
+
 // DecodeJSON decodes the body of a client, one JSON object, into the struct that v
 // points to. Its faults are InvalidRequest with the field in dotted spelling
 // ("options.maxDepth"), TooLarge above the size limit, and 415 for another

@@ -1,10 +1,13 @@
 package httpkit
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Precondition returns the precondition in If-Match and If-None-Match. Fault:
@@ -23,4 +26,20 @@ func Precondition(r *http.Request) (orchestrator.Precondition, error) {
 		return required, fault.Invalid("If-None-Match", "malformed If-None-Match, want *")
 	}
 	return required, nil
+}
+
+// Remove removes what a request names by its id, with its precondition. what is its kind
+// for the error.
+func Remove(
+	w http.ResponseWriter, r *http.Request, what, id string,
+	remove func(ctx context.Context, who port.Identity, id string, required orchestrator.Precondition) error,
+) error {
+	required, err := Precondition(r)
+	if err != nil {
+		return err
+	}
+	if err := remove(r.Context(), CallerOf(r.Context()), id, required); err != nil {
+		return fmt.Errorf("cannot delete the %s: %w", what, err)
+	}
+	return WriteRemoved(w)
 }

@@ -122,27 +122,44 @@ func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedd
 	ctx, watch := watchLimits(ctx, e.cfg.Clock, request.Limits)
 	defer watch.stop()
 	var got struct {
-		Data []struct {
-			Index     int       `json:"index"`
-			Embedding []float64 `json:"embedding"`
-		} `json:"data"`
-		Usage openaiUsage `json:"usage"`
+		Data  []indexedVector `json:"data"`
+		Usage openaiUsage     `json:"usage"`
 	}
 	err := e.post(ctx, "/v1/embeddings", map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}, &got)
 	if err != nil {
 		return port.Embedded{}, err
 	}
-	answer := port.Embedded{Vectors: make([][]float64, len(request.Inputs)), Usage: got.Usage.usage()}
-	for _, d := range got.Data {
-		if d.Index < 0 || d.Index >= len(answer.Vectors) || answer.Vectors[d.Index] != nil || len(d.Embedding) == 0 {
-			return port.Embedded{}, fault.New(fault.WorkerReset, "the engine sent a vector with the unexpected index %d", d.Index)
+	vectors, err := inOrder("vector", len(request.Inputs), got.Data, func(v indexedVector) (int, []float64, bool) {
+		return v.Index, v.Embedding, len(v.Embedding) > 0
+	})
+	return port.Embedded{Vectors: vectors, Usage: got.Usage.usage()}, err
+}
+
+type indexedVector struct {
+	Index     int       `json:"index"`
+	Embedding []float64 `json:"embedding"`
+}
+
+type indexedScore struct {
+	Index int     `json:"index"`
+	Score float64 `json:"relevance_score"`
+}
+
+// inOrder returns the answers to want inputs by their index. Fault: WorkerReset unless
+// each input has one answer, and that is whole.
+func inOrder[A, T any](what string, want int, answers []A, of func(A) (index int, value T, whole bool)) ([]T, error) {
+	values, seen := make([]T, want), make([]bool, want)
+	for _, a := range answers {
+		i, value, whole := of(a)
+		if i < 0 || i >= want || seen[i] || !whole {
+			return nil, fault.New(fault.WorkerReset, "the engine sent a %s with the unexpected index %d", what, i)
 		}
-		answer.Vectors[d.Index] = d.Embedding
+		values[i], seen[i] = value, true
 	}
-	if len(got.Data) != len(request.Inputs) {
-		return port.Embedded{}, fault.New(fault.WorkerReset, "the engine sent %d vectors, want %d", len(got.Data), len(request.Inputs))
+	if len(answers) != want {
+		return nil, fault.New(fault.WorkerReset, "the engine sent %d answers with a %s, want %d", len(answers), what, want)
 	}
-	return answer, nil
+	return values, nil
 }
 
 // Rerank requests scores.
@@ -153,26 +170,13 @@ func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranke
 	ctx, watch := watchLimits(ctx, e.cfg.Clock, request.Limits)
 	defer watch.stop()
 	var got struct {
-		Results []struct {
-			Index int     `json:"index"`
-			Score float64 `json:"relevance_score"`
-		} `json:"results"`
-		Usage openaiUsage `json:"usage"`
+		Results []indexedScore `json:"results"`
+		Usage   openaiUsage    `json:"usage"`
 	}
 	err := e.post(ctx, "/v1/rerank", map[string]any{"model": request.Model, "query": request.Query, "documents": request.Documents}, &got)
 	if err != nil {
 		return port.Ranked{}, err
 	}
-	answer := port.Ranked{Scores: make([]float64, len(request.Documents)), Usage: got.Usage.usage()}
-	seen := make([]bool, len(request.Documents))
-	for _, r := range got.Results {
-		if r.Index < 0 || r.Index >= len(seen) || seen[r.Index] {
-			return port.Ranked{}, fault.New(fault.WorkerReset, "the engine sent a score with the unexpected index %d", r.Index)
-		}
-		answer.Scores[r.Index], seen[r.Index] = r.Score, true
-	}
-	if len(got.Results) != len(request.Documents) {
-		return port.Ranked{}, fault.New(fault.WorkerReset, "the engine sent %d scores, want %d", len(got.Results), len(request.Documents))
-	}
-	return answer, nil
+	scores, err := inOrder("score", len(request.Documents), got.Results, func(s indexedScore) (int, float64, bool) { return s.Index, s.Score, true })
+	return port.Ranked{Scores: scores, Usage: got.Usage.usage()}, err
 }
