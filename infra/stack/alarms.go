@@ -115,8 +115,9 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "raise the quota \"Concurrent executions\", or find the function that uses most of it; reserve concurrency for callback",
 		},
 		{
-			id: "ExecutionsEnd", above: 0, periods: 1, metrics: machine("ExecutionsFailed", "ExecutionsTimedOut"),
-			meaning: "executions failed or timed out; the sweep restarts each once and then marks its run Orphaned",
+			// Without a TimeoutSeconds of the state machine, no execution times out.
+			id: "ExecutionsEnd", above: 0, periods: 1, metrics: machine("ExecutionsFailed"),
+			meaning: "executions failed; the sweep restarts each once and then marks its run Orphaned",
 			action:  "read the state machine's log, which has the state and the error",
 		},
 		{

@@ -85,7 +85,8 @@ func (m Measured) Goals() []Goal {
 		goals = append(
 			goals,
 			Goal{"transitions of an export", plain.Usage[Transitions], 8},
-			Goal{"write units of an export", plain.Usage[WriteUnits], 60},
+			Goal{"write units of an export, without its events", plain.Usage[WriteUnits], 60},
+			Goal{"write units of the events of an export", plain.Usage[EventUnits], 45},
 			Goal{"dollars for a million exports", Dollars(plain.Usage) * 1e6, 300},
 		)
 	}
