@@ -124,7 +124,7 @@ var functions = map[string]function{
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, signs, outputs}, routes: callback.Routes(nil)},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
-	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, tasks.Keys{}, "")},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, clients}, routes: control.Routes(nil)},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},

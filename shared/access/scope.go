@@ -22,6 +22,9 @@ const (
 	// MetricsRead allows reading the metrics of the deployment, which count the runs of
 	// all tenants and name their pools.
 	MetricsRead Scope = "metrics:read"
+	// MachinesReport allows reporting machines of the tenant's runs, at which Sortie then
+	// looks. It is for the agent in a cluster.
+	MachinesReport Scope = "machines:report"
 	// Admin allows operating pools and other resources of the deployment.
 	Admin Scope = "admin"
 	// Quota allows changing quotas and budgets.
@@ -32,7 +35,7 @@ const (
 
 // Scopes lists all scopes.
 func Scopes() []Scope {
-	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, Admin, Quota, Backfill}
+	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, MachinesReport, Admin, Quota, Backfill}
 }
 
 // Known reports whether s is one of Scopes.

@@ -35,15 +35,16 @@ const (
 // The sizes of fields in bytes. Message, StackTrace, Phase and Object are cut or
 // replaced where they are longer; longer values of the others are refused.
 const (
-	BatchID        = 128
-	IdempotencyKey = 255
-	FileName       = 255
-	BulkPage       = 100 // runs of a bulk request
-	ObjectKey      = 1024
-	Token          = 4096
-	Phase          = 255
-	Message        = 2 << 10
-	StackTrace     = 16 << 10
+	BatchID          = 128
+	IdempotencyKey   = 255
+	FileName         = 255
+	BulkPage         = 100 // runs of a bulk request
+	ReportedMachines = 50  // machines of a report about a cluster
+	ObjectKey        = 1024
+	Token            = 4096
+	Phase            = 255
+	Message          = 2 << 10
+	StackTrace       = 16 << 10
 	// Object is the size of a JSON object that a worker defines, such as metrics.
 	Object = 16 << 10
 	// Input is the size of the standard input of a program in a request.

@@ -27,6 +27,7 @@ type System struct {
 	Jobs         *Jobs
 	Explanations *Explanations
 	Pools        *Pools
+	Reports      *MachineReports
 }
 
 // Random is the source of random numbers and ids.
@@ -60,6 +61,7 @@ func NewSystem(
 		Jobs:         NewJobs(definitions, firing, documents.Job),
 		Explanations: NewExplanations(definitions),
 		Pools:        NewPools(life, documents.Pool, config),
+		Reports:      NewMachineReports(machines),
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

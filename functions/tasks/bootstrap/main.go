@@ -13,9 +13,10 @@ func main() {
 	p := process.Start("tasks")
 	life, config := deployed.Lifecycle(p)
 	objects, bucket := deployed.Outputs(p)
-	p.ServeStream(tasks.Routes(
+	machines := runner.New(p)
+	p.ServeStream(append(tasks.Routes(
 		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
-		orchestrator.NewLogs(life.Records, runner.New(p), objects, bucket, deployed.Secrets(p)),
+		orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, deployed.Store(p))}, p.Version(),
-	), deployed.ClientTokens(p))
+	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines)))...), deployed.ClientTokens(p))
 }

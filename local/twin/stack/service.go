@@ -132,7 +132,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		runs.Routes(s.system.Definitions, s.system.Explanations),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
-		metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
+		tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
 		events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
 	handler, err := httpkit.New(httpkit.Config{

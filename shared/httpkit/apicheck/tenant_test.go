@@ -131,7 +131,8 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
 		"POST /v1/runs": `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
-		"POST /v1/runs:cancel": bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
+		"POST /v1/machines:report": `{"cluster":"a","machines":[{"runId":"` + task + `","attempt":1,"namespace":"a","machineId":"a.1"}]}`,
+		"POST /v1/runs:cancel":     bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
 		"PUT /v1/pools/{pool_id}": `{"limit":1}`, "POST /v1/webhooks": `{"url":"https://127.0.0.1:1/"}`, "PATCH /v1/webhooks/{webhook_id}": `{}`,
 		"POST /v1/webhooks/{webhook_id}/redeliver": `{"position":1}`, "POST /v1/events:replay": `{"from":"earliest","target":{"bus":true}}`,
 	}[op.Method+" "+op.Path]
@@ -282,6 +283,17 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		}
 	},
 	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
+	// TestReportOfAnotherMachineIsUnknown of shared/orchestrator reports the machine of a run.
+	"POST /v1/machines:report": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+		t.Helper()
+		before := stage.Run(t, task)
+		if answer := call(t, stage, op, task, stranger); !strings.Contains(answer.Body, `"unknown"`) {
+			t.Errorf("got %d %s, want an unknown machine", answer.Status, answer.Body)
+		}
+		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
+			t.Errorf("got a changed run:\n%s", diff)
+		}
+	},
 	"GET /metrics": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
 		t.Helper()
 		// The operation serves all tenants under a separate scope, and names no task.

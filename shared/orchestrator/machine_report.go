@@ -1,0 +1,103 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// MachineReports looks at machines about which a process beside them has reported
+// something new. A report is a hint: it says where to look, and the runner shows what is
+// there. Reports may be repeated, late and in any order.
+type MachineReports struct{ *Machines }
+
+// NewMachineReports returns the use case.
+func NewMachineReports(machines *Machines) *MachineReports { return &MachineReports{machines} }
+
+// ReportedMachine is a machine, with the attempt that the platform shows as its owner.
+type ReportedMachine struct {
+	RunID   string
+	Attempt int
+	Machine port.Machine
+}
+
+// MachineReportResult is what a report about one machine did.
+type MachineReportResult string
+
+// The results of a report.
+const (
+	// MachineChanged means that the run has changed, MachineUnchanged that it shows what
+	// the runner shows.
+	MachineChanged   MachineReportResult = "changed"
+	MachineUnchanged MachineReportResult = "unchanged"
+	// MachineUnknown means that no current attempt of the tenant has the machine.
+	MachineUnknown MachineReportResult = "unknown"
+)
+
+// Report inspects the machines that are those of current attempts of the caller's tenant
+// and commits to their runs what the runner shows, as a sweep does. After an error the caller repeats the
+// whole report.
+func (s *MachineReports) Report(ctx context.Context, who port.Identity, reported []ReportedMachine) ([]MachineReportResult, error) {
+	results := make([]MachineReportResult, len(reported))
+	for i, m := range reported {
+		var err error
+		if results[i], err = s.report(ctx, run.Ref{Tenant: who.Tenant, ID: m.RunID}, m); err != nil {
+			return nil, fmt.Errorf("run %s: %w", m.RunID, err)
+		}
+	}
+	return results, nil
+}
+
+func (s *MachineReports) report(ctx context.Context, ref run.Ref, reported ReportedMachine) (MachineReportResult, error) {
+	r, err := s.store.Load(ctx, ref)
+	if errors.Is(err, port.ErrNotFound) || err == nil && !isOf(reported, r) {
+		return MachineUnknown, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot load the run: %w", err)
+	}
+	before := r.Version
+	m, err := s.runner.Inspect(ctx, reported.Machine)
+	switch {
+	case errors.Is(err, port.ErrNotFound) && (!r.Attempt.Machine.Known() || s.now().Before(r.Attempt.StartBy)):
+		return MachineUnchanged, nil // it may not be visible yet
+	case errors.Is(err, port.ErrNotFound):
+		m = port.MachineStatus{Machine: reported.Machine, Phase: port.MachineGone}
+	case err != nil:
+		return "", fmt.Errorf("cannot inspect machine %s: %w", reported.Machine.ID, err)
+	case m.Owner != ownerOf(r):
+		return MachineUnknown, nil
+	}
+	if !r.Attempt.Machine.Known() {
+		if r, err = s.applyTo(ctx, r, is(run.Swept{Fact: run.MachineCreated{Attempt: reported.Attempt, Machine: m.Machine}})); err != nil {
+			return "", err
+		}
+	}
+	shown := s.shows(ctx, reported.Attempt, m)
+	if shown != nil && r.State != run.Terminating && (r.State != run.Running || m.Phase != port.MachineRunning) {
+		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.Swept{Fact: shown(r)} }); err != nil {
+			return "", err
+		}
+	}
+	if r.Version == before {
+		return MachineUnchanged, nil
+	}
+	return MachineChanged, nil
+}
+
+// isOf reports whether a machine is the one of a run's current attempt, whose id may not be
+// committed yet: its name is the first part of the id.
+func isOf(m ReportedMachine, r run.Run) bool {
+	if !r.State.HasMachine() || r.Queued() || r.Attempt.Number != m.Attempt {
+		return false
+	}
+	if r.Attempt.Machine.Known() {
+		return r.Attempt.Machine.Key() == m.Machine.Key()
+	}
+	name, _, _ := strings.Cut(m.Machine.ID, ".")
+	return name == r.Attempt.MachineName
+}
