@@ -196,7 +196,7 @@ CDK       ?= cdk
 CDKFLAGS  ?=
 DEPLOYFLAGS ?=
 ALLOW_REMOVAL ?=
-FUNCTIONS := $(filter-out worker,$(patsubst functions/%/bootstrap,%,$(wildcard functions/*/bootstrap)))
+FUNCTIONS := $(filter-out worker watch,$(patsubst functions/%/bootstrap,%,$(wildcard functions/*/bootstrap)))
 RUNCDK     = cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 CDK_DISABLE_CLI_TELEMETRY=true \
 	.cdk/node_modules/.bin/$(CDK)
 CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)

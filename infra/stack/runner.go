@@ -64,8 +64,8 @@ func (b *builder) offers() map[string]string {
 	return env
 }
 
-// addClusterRoles adds the output with the roles that call the cluster: one of EKS needs
-// an access entry for each.
+// addClusterRoles adds the outputs with the roles that call the cluster, of which one of EKS
+// needs an access entry for each, and with the label of the Jobs.
 func (b *builder) addClusterRoles() {
 	if b.settings.KubernetesCluster == "" {
 		return
@@ -77,6 +77,7 @@ func (b *builder) addClusterRoles() {
 		}
 	}
 	b.result("KubernetesRoles", strings.Join(roles, " "), "the roles that call the Kubernetes cluster")
+	b.result("KubernetesOrchestrator", strings.Join([]string{*b.stack.Account(), *b.stack.Region(), b.settings.Stage}, "."), "the label sortie/orchestrator of the Jobs")
 }
 
 // machinesGrant is what a function needs for calls to the runners.

@@ -38,6 +38,9 @@ func TestOnlyCallersOfMachinesReachTheCluster(t *testing.T) {
 	if roles := template.Flat(full.Outputs["KubernetesRoles"].Value); len(strings.Fields(roles)) != len(callers) || !strings.Contains(roles, "RoleSweep") {
 		t.Errorf("got roles %q, want those of %v", roles, callers)
 	}
+	if got := template.Flat(full.Outputs["KubernetesOrchestrator"].Value); got != "111122223333.eu-west-1.dev" {
+		t.Errorf("got label %s, want account, region and stage", got)
+	}
 
 	plain := deployed(t)
 	for _, function := range functionsOf(plain) {

@@ -27,7 +27,7 @@ func Programs(repository string) ([]string, error) {
 	}
 	var names []string
 	for _, file := range found {
-		if name := filepath.Base(filepath.Dir(filepath.Dir(file))); name != "worker" {
+		if name := filepath.Base(filepath.Dir(filepath.Dir(file))); name != "worker" && name != "watch" {
 			names = append(names, name)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	watch "github.com/sortie-dev/sortie/functions/watch/program"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
@@ -50,12 +51,18 @@ var firstNodes struct {
 	list []*node.Node
 }
 
-// TestMain also runs as the program of pods, and as the stack of TestJobs.
+// TestMain also runs as the program of pods, as the agent, and as the stack of TestJobs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "program" {
 		terminated := make(chan os.Signal, 1)
 		signal.Notify(terminated, syscall.SIGTERM)
 		os.Exit(porttest.RunnerProgram(os.Getenv, terminated, nil))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "watch" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		code := watch.Main(ctx, os.Environ(), os.Stderr)
+		stop()
+		os.Exit(code)
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		stacktest.Main(m, os.Args, os.Environ(), nil) // a stack, and the programs that it starts

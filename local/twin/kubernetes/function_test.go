@@ -34,7 +34,13 @@ func serviceAccount(t *testing.T, c *kubernetes.Cluster, admin clients.Interface
 	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "sortie", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	return kubeconfigOf(t, c, admin, namespace, "sortie")
+}
+
+// kubeconfigOf returns the text of a kubeconfig file with a token of a service account.
+func kubeconfigOf(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, namespace, account string) string {
+	t.Helper()
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,12 +36,15 @@ type system struct {
 
 // serve starts a stack whose pool "pods" is on the cluster. It has the rights of
 // rbac.yaml.
-func serve(t *testing.T, c *kubernetes.Cluster, admin clients.Interface) *system {
+func serve(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, change ...func(*stacktest.Config)) *system {
 	t.Helper()
 	s := &system{admin: admin, namespace: namespace(t, admin, "system")}
 	s.given = stacktest.Config{Data: t.TempDir(), Settings: map[string]string{
 		"SORTIE_KUBERNETES_CONFIG": s.authorize(t, c), "SORTIE_KUBERNETES_NAMESPACES": s.namespace, "SORTIE_FURTHER_STARTS": "0",
 	}}
+	for _, change := range change {
+		change(&s.given)
+	}
 	s.start(t)
 	t.Cleanup(func() {
 		if _, err := s.process.End(syscall.SIGTERM); err != nil {

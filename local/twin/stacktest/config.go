@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,11 +29,13 @@ type Config struct {
 	Engine string
 	// Source is the entity API; empty is that of the sample.
 	Source string
+	// Sweep is the time between two sweeps; 0 is short, because tests wait for them.
+	Sweep time.Duration
 	// Now is the initial time of the stack; the zero time is the present.
 	Now time.Time
 }
 
-// sweepInterval is short because tests wait for sweeps.
+// sweepInterval is the default of Config.Sweep.
 const sweepInterval = 100 * time.Millisecond
 
 // Stack returns the configuration of the stack.
@@ -47,7 +50,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	}
 	config := stack.Config{
 		Addr: "127.0.0.1:0", DataDir: c.Data, Executable: []string{executable}, Settings: settings,
-		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: sweepInterval,
+		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: cmp.Or(c.Sweep, sweepInterval),
 	}
 	if c.Engine != "" {
 		config.Containers = container.Addresses{Tried: []string{c.Engine}}

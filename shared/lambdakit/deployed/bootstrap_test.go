@@ -24,7 +24,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// programs lists the programs of all functions. The worker is a container image.
+// programs lists the programs of all functions. The worker and the agent are container
+// images.
 func programs(t *testing.T) []string {
 	t.Helper()
 	mains, err := filepath.Glob("../../../functions/*/bootstrap/main.go")
@@ -33,7 +34,7 @@ func programs(t *testing.T) []string {
 	}
 	var names []string
 	for _, main := range mains {
-		if name := filepath.Base(filepath.Dir(filepath.Dir(main))); name != "worker" {
+		if name := filepath.Base(filepath.Dir(filepath.Dir(main))); name != "worker" && name != "watch" {
 			names = append(names, name)
 		}
 	}

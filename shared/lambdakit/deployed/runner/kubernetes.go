@@ -2,8 +2,7 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,12 +42,9 @@ func kubernetesJobs(p *process.Process) port.Runner {
 	return jobs
 }
 
-// orchestrator is the name of this deployment as the value of a label. Several deployments
-// may share a namespace.
-func orchestrator(p *process.Process) string {
-	sum := sha256.Sum256([]byte(cluster(p)))
-	return p.Stage + "-" + hex.EncodeToString(sum[:6])
-}
+// orchestrator is the name of this deployment as the value of a label, as the output
+// KubernetesOrchestrator of the stack has it. Several deployments may share a namespace.
+func orchestrator(p *process.Process) string { return strings.ReplaceAll(cluster(p), "/", ".") }
 
 // callTime limits a call, so that a cluster that does not answer leaves the function time for
 // the other runners.

@@ -1,0 +1,18 @@
+// The agent of the container image.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sortie-dev/sortie/functions/watch/program"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := program.Main(ctx, os.Environ(), os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// fact is what a machine shows that its run should show too; empty for nothing.
+type fact string
+
+const (
+	running fact = "running"
+	refused fact = "refused" // it cannot start
+	gone    fact = "gone"
+	absent  fact = "absent" // the cluster no longer shows it
+)
+
+func factOf(m port.MachineStatus) fact {
+	switch {
+	case m.Phase == port.MachineGone:
+		return gone
+	case m.StartFault != nil:
+		return refused
+	case m.Phase == port.MachineRunning:
+		return running
+	}
+	return ""
+}
+
+// ledger has the machines that the agent has seen, and what it has reported of them.
+type ledger map[port.Machine]*entry
+
+type entry struct {
+	owner          port.MachineOwner
+	shown, settled fact
+}
+
+// update notes what the cluster shows of the tenant's machines. complete: it shows all of
+// them, so others have disappeared.
+func (l ledger) update(tenant string, seen []port.MachineStatus, complete bool) {
+	present := make(map[port.Machine]bool, len(seen))
+	for _, m := range seen {
+		if m.Owner.Tenant != tenant || m.Owner.RunID == "" || m.Owner.Attempt < 1 {
+			continue
+		}
+		key := m.Key()
+		present[key] = true
+		if l[key] == nil {
+			l[key] = &entry{owner: m.Owner}
+		}
+		l[key].shown = factOf(m)
+	}
+	for key, e := range l {
+		switch {
+		case present[key] || !complete:
+		case e.settled == gone || e.settled == absent:
+			delete(l, key)
+		default:
+			e.shown = absent
+		}
+	}
+}
+
+// news returns at most n machines with something to report, those that have ended first.
+func (l ledger) news(n int) []contract.ReportedMachine {
+	var found []port.Machine
+	for key, e := range l {
+		if e.shown != "" && e.shown != e.settled {
+			found = append(found, key)
+		}
+	}
+	slices.SortFunc(found, func(a, b port.Machine) int {
+		first := func(m port.Machine) int {
+			if l[m].shown == running {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.App, b.App), cmp.Compare(a.ID, b.ID))
+	})
+	reported := make([]contract.ReportedMachine, 0, n)
+	for _, key := range found[:min(n, len(found))] {
+		owner := l[key].owner
+		reported = append(reported, contract.ReportedMachine{RunID: owner.RunID, Attempt: owner.Attempt, Namespace: key.App, MachineID: key.ID})
+	}
+	return reported
+}
+
+// settle notes that machines were reported as they are shown.
+func (l ledger) settle(reported []contract.ReportedMachine) {
+	done := make(map[string]bool, len(reported))
+	for _, m := range reported {
+		done[m.Namespace+"/"+m.MachineID] = true
+	}
+	for key, e := range l {
+		if done[key.App+"/"+key.ID] {
+			e.settled = e.shown
+		}
+	}
+}
