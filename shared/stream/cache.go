@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 
@@ -95,23 +96,47 @@ func (c *cache) fill(ctx context.Context, k *chunk, after, newest int64) ([]*Eve
 // removed those up to them, or up to until.
 func (c *cache) add(ctx context.Context, k *chunk, records []port.FeedRecord, until int64) {
 	grown, end := 0, (k.key.number+1)*chunkLength
-	for _, r := range records {
-		if r.Position > end {
-			break
-		}
-		e, err := newEvent(r)
-		if err != nil {
+	if behind := slices.IndexFunc(records, func(r port.FeedRecord) bool { return r.Position > end }); behind >= 0 {
+		records = records[:behind]
+	}
+	decoded, failed := decode(records)
+	for i, e := range decoded {
+		if failed[i] != nil {
 			c.log.ErrorContext(ctx, "cannot read a record of the feed; only exports have it",
-				"stream", k.key.stream, "position", r.Position, "error", err.Error())
+				"stream", k.key.stream, "position", e.Position, "error", failed[i].Error())
 		}
-		k.events = append(k.events, e)
-		k.read = r.Position
+		k.read = e.Position
 		grown += e.size()
 	}
+	k.events = append(k.events, decoded...)
 	if grown == 0 {
 		k.read = until
 	}
 	c.grow(k, grown)
+}
+
+// decodePart is the number of records that one goroutine decodes.
+const decodePart = 64
+
+// decode returns the events of records, with the error of each. Decoding is most of the
+// time of a resumed stream, so the processors share it.
+func decode(records []port.FeedRecord) (decoded []*Event, failed []error) {
+	decoded, failed = make([]*Event, len(records)), make([]error, len(records))
+	var parts sync.WaitGroup
+	for from := 0; from < len(records); from += decodePart {
+		part := func() {
+			for i := from; i < min(from+decodePart, len(records)); i++ {
+				decoded[i], failed[i] = newEvent(records[i])
+			}
+		}
+		if from+decodePart < len(records) {
+			parts.Go(part)
+		} else {
+			part()
+		}
+	}
+	parts.Wait()
+	return decoded, failed
 }
 
 // grow counts the bytes of a chunk, and drops those that were not used for the longest
