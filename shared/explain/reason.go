@@ -39,6 +39,9 @@ const (
 	StartRefused Reason = "start_refused"
 	// MachineStarting: the machine was requested and was not observed running.
 	MachineStarting Reason = "machine_starting"
+	// WaitingForCluster: the machine was created, and the cluster says why it has not
+	// started: no node has room for its pod, or another controller has suspended its Job.
+	WaitingForCluster Reason = "waiting_for_cluster"
 	// Running: the machine runs.
 	Running Reason = "running"
 	// Cancelling: the machine runs, a cancel was requested, and the worker has time to end.
@@ -85,7 +88,7 @@ func PlanReasons() []Reason { return []Reason{StartsNow, QueueFull} }
 func Reasons() []Reason {
 	return []Reason{
 		Scheduled, AdmissionDue, ExecutionLate, PoolUnknown, PoolDraining, KeyFull, PoolFull, StartsPaced, SlotGranted, ConstraintsChecked,
-		ActionRunning, ActionDelayed, JobFull, StartRefused, MachineStarting, Running, Cancelling, CleaningUp, RetryDelayed, FallingBack,
+		ActionRunning, ActionDelayed, JobFull, StartRefused, MachineStarting, WaitingForCluster, Running, Cancelling, CleaningUp, RetryDelayed, FallingBack,
 		Succeeded, Skipped, KeyOverflowed, FiringsMissed, Failed, Cancelled, Orphaned,
 	}
 }

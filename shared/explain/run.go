@@ -148,6 +148,8 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 		x.because(StartRefused, a.BackoffUntil, "%s; the start is repeated at %s", orElse(f.Refusal, "the machine was not created"), stamp(a.BackoffUntil))
 	case r.State == run.ContainerCreating && a.StartAt.After(f.Now) && !a.Machine.Known():
 		x.because(StartsPaced, a.StartAt, "the platform permits the start at %s", stamp(a.StartAt))
+	case r.State == run.ContainerCreating && a.Waiting != "":
+		x.because(WaitingForCluster, a.StartBy, "machine %s was created, and has not started: %s; it has until %s", a.Machine.ID, a.Waiting, stamp(a.StartBy))
 	case r.State == run.ContainerCreating:
 		what := "the machine was requested"
 		if a.Machine.Known() {

@@ -107,6 +107,9 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		s.step()
 	case "stuck":
 		s.runner.stuck = true
+	case "waits":
+		s.runner.last().Waiting = "Unschedulable: 0/3 nodes are available"
+		s.sweep()
 	case "no-capacity":
 		s.runner.during = func(m *machine) error {
 			m.exit(1)

@@ -36,6 +36,8 @@ func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineS
 		}
 	case machine.Phase == port.MachineGone:
 		return is(run.MachineGone{Attempt: attempt, Exit: machine.Exit})
+	case machine.Phase == port.MachineCreating:
+		return is(run.MachineWaits{Attempt: attempt, Words: machine.Waiting})
 	}
 	return nil
 }

@@ -120,6 +120,9 @@ type MachineStatus struct {
 	// start, and for one whose program has run. The machine exists until it is destroyed
 	// or gone.
 	StartFault *fault.Fault
+	// Waiting is why a machine that may still start has not started, in the platform's
+	// words; empty if the platform shows no reason.
+	Waiting string
 }
 
 // Exit is how a machine's program ended. An adapter whose platform reports the

@@ -29,6 +29,9 @@ type Attempt struct {
 	ThrottledSince   time.Time `json:"throttledSince,omitzero"`
 	ThrottledMessage string    `json:"throttledMessage,omitempty"`
 	FallbackBy       time.Time `json:"fallbackBy,omitzero"`
+	// Waiting is why the platform does not start the machine yet, in its words; empty if it
+	// shows no reason, and once the machine runs.
+	Waiting string `json:"waiting,omitempty"`
 	// Unsure: a create call had no answer, so a machine may exist that the platform
 	// does not show.
 	Unsure bool `json:"unsure,omitempty"`

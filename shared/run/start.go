@@ -253,10 +253,25 @@ func (f MachineRunning) apply(d *draft) error {
 
 // begin enters Running, from which the time limit counts.
 func (d *draft) begin() {
-	d.Attempt.StartedAt = d.now
+	d.Attempt.StartedAt, d.Attempt.Waiting = d.now, ""
 	d.observeStart()
 	d.await(StepRunning)
 	d.enter(Running, "", nil)
+}
+
+// MachineWaits: the runner shows that the machine of the attempt may start later, and what
+// its platform says about that. It decides nothing.
+type MachineWaits struct {
+	Attempt int
+	// Words are those of the platform; empty if it no longer says anything.
+	Words string
+}
+
+func (f MachineWaits) apply(d *draft) error {
+	if d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Attempt.Waiting != f.Words {
+		d.Attempt.Waiting, d.changed = f.Words, true
+	}
+	return nil
 }
 
 // MachineGone: the runner has shown that the attempt's machine is gone.

@@ -39,6 +39,38 @@ func startProblem(p *corev1.Pod, job string, patient bool) *fault.Fault {
 	return nil
 }
 
+// suspendedWords is what a Job shows that another controller, such as Kueue, has suspended
+// until its queue has room.
+const suspendedWords = "the Job is suspended by another controller of the cluster"
+
+// waiting returns why a pod that may start has not started; empty if the cluster shows no
+// reason. job is the name of its Job.
+func (o objects) waiting(job string) string {
+	p := o.pod()
+	if p == nil {
+		if o.job != nil && is(o.job.Spec.Suspend) && !withdrawn(o.job) {
+			return suspendedWords
+		}
+		return ""
+	}
+	if c := unschedulable(p); c != nil {
+		return words(c.Reason, c.Message)
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && !awaitsSecret(*w, job) {
+			return words(w.Reason, w.Message)
+		}
+	}
+	return ""
+}
+
+// awaitsSecret reports whether a container needs the Secret of its attempt, which is
+// created after the Job.
+func awaitsSecret(w corev1.ContainerStateWaiting, job string) bool {
+	message := strings.ToLower(w.Message)
+	return strings.Contains(message, `secret "`+job+`-`) && strings.Contains(message, `" not found`)
+}
+
 // permanent are parts of messages of registries about an image that another try does not
 // get either.
 var permanent = []string{"not found", "manifest unknown", "denied", "unauthorized", "no match for platform", "does not exist"}
@@ -53,8 +85,8 @@ func waitingProblem(w corev1.ContainerStateWaiting, job string) *fault.Fault {
 		}
 	case "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "SignatureValidationFailed":
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		if has(`secret "`+job+`-`) && has(`" not found`) {
-			return nil // it is created after the Job
+		if awaitsSecret(w, job) {
+			return nil
 		}
 		return fault.New(fault.LaunchRefused, "cannot launch the machine: the cluster cannot create the container: %s", words(w.Reason, w.Message))
 	default:

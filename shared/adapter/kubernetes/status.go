@@ -60,6 +60,9 @@ func (o objects) status(cluster string, at place, patient bool) port.MachineStat
 	case o.job != nil:
 		s.Phase = jobPhase(o.job)
 	}
+	if s.Phase == port.MachineCreating && s.StartFault == nil {
+		s.Waiting = o.waiting(at.name)
+	}
 	return s
 }
 

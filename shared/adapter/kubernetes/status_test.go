@@ -146,6 +146,41 @@ func TestWhyAPodDoesNotStart(t *testing.T) {
 	}
 }
 
+// TestWhatAMachineWaitsFor checks the words of a cluster about a machine that may start.
+func TestWhatAMachineWaitsFor(t *testing.T) {
+	t.Parallel()
+	waits := func(reason, message string) objects {
+		return objects{job: &batchv1.Job{}, pods: []*corev1.Pod{
+			pod(corev1.PodPending, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}),
+		}}
+	}
+	unscheduled := objects{pods: []*corev1.Pod{pod(corev1.PodPending, corev1.ContainerState{}, func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
+	})}}
+	suspended := &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}
+	withdrawn := suspended.DeepCopy()
+	withdrawn.Annotations = map[string]string{keyStopped: "t"}
+	for name, row := range map[string]struct {
+		o       objects
+		patient bool
+		want    string
+	}{
+		"no pod yet":                  {objects{job: &batchv1.Job{}}, true, ""},
+		"suspended by another":        {objects{job: suspended}, true, suspendedWords},
+		"suspended by Sortie":         {objects{job: withdrawn}, true, ""},
+		"unschedulable":               {unscheduled, true, "Unschedulable: 0/3 nodes are available"},
+		"unschedulable for long":      {unscheduled, false, ""}, // a fault has the words
+		"creating":                    {waits("ContainerCreating", ""), true, ""},
+		"its Secret is created later": {waits("CreateContainerConfigError", `secret "name-x" not found`), true, ""},
+		"registry does not answer":    {waits("ErrImagePull", "i/o timeout"), true, "ErrImagePull: i/o timeout"},
+	} {
+		s := row.o.status("c", place{"n", "name", "uid"}, row.patient)
+		if s.Waiting != row.want {
+			t.Errorf("%s: got %q, want %q", name, s.Waiting, row.want)
+		}
+	}
+}
+
 func TestGoneSince(t *testing.T) {
 	t.Parallel()
 	g, a, b := goneSince{}, place{uid: "a"}, place{uid: "b"}
