@@ -36,7 +36,27 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 		}
 		d.Fallbacks = append(d.Fallbacks, next)
 	}
+	if w := body.Warm; w != nil {
+		seconds := func(n int) time.Duration {
+			return time.Duration(min(max(n, -1), 1e9)) * time.Second
+		}
+		d.Warm = &run.Warm{
+			Min: w.Min, Max: w.Max, Ahead: seconds(w.AheadSeconds), MaxAge: seconds(w.MaxAgeSeconds),
+			Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB,
+		}
+	}
 	return d
+}
+
+// poolWarm returns the settings of warm machines; nil without any.
+func poolWarm(w *run.Warm) *contract.PoolWarm {
+	if w == nil {
+		return nil
+	}
+	return &contract.PoolWarm{
+		Min: w.Min, Max: w.Max, AheadSeconds: int(w.Ahead / time.Second), MaxAgeSeconds: int(w.MaxAge / time.Second),
+		Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB,
+	}
 }
 
 // poolFallback returns the fallbacks of a pool.
@@ -122,7 +142,7 @@ func poolSettings(where run.Placement) *contract.PoolSettings {
 // Pool returns the response for a pool.
 func Pool(v orchestrator.PoolView) contract.Pool {
 	return contract.Pool{
-		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
+		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
 	}
 }
@@ -131,7 +151,10 @@ func Pool(v orchestrator.PoolView) contract.Pool {
 func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	found := contract.PoolHealth{
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
-		Metrics:   contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds(), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
+		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds(), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
+		WarmMachines: contract.WarmCounts{
+			Creating: h.Warm[run.WarmCreating], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
+		},
 		Remaining: make([]contract.Holder, 0, len(h.Remaining)),
 	}
 	if h.Starts > 0 {

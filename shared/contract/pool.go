@@ -15,6 +15,8 @@ type PoolDefinition struct {
 	// Fallback are the pools of runs whose machines the platform of this pool does not
 	// start, in their order.
 	Fallback []PoolFallback `json:"fallback,omitempty"`
+	// Warm are the settings of the warm machines; absent without any.
+	Warm *PoolWarm `json:"warm,omitempty"`
 	// Limit is the number of runs that hold a slot at the same time; 0 is no limit.
 	Limit *int `json:"limit"`
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
@@ -30,6 +32,23 @@ type PoolFallback struct {
 	// ThrottledSeconds is how long the platform must have throttled the starts of an
 	// attempt, for the reason throttled.
 	ThrottledSeconds *int `json:"throttledSeconds,omitempty"`
+}
+
+// PoolWarm are the settings of the warm machines of a pool: machines that were created and
+// stopped before a run needs them.
+type PoolWarm struct {
+	// Min is the number of machines that are kept for Image and its size, Max the number of
+	// all machines that no run has claimed.
+	Min int `json:"min,omitempty"`
+	Max int `json:"max"`
+	// AheadSeconds is how long before a firing a machine is created for it; 0 is never.
+	AheadSeconds int `json:"aheadSeconds,omitempty"`
+	// MaxAgeSeconds is when an unclaimed machine is replaced; 0 is a day.
+	MaxAgeSeconds int `json:"maxAgeSeconds,omitempty"`
+	// Image, CPUs and MemoryMB are of the machines of Min; absent are those of the deployment.
+	Image    string `json:"image,omitempty"`
+	CPUs     int    `json:"cpus,omitempty"`
+	MemoryMB int    `json:"memoryMb,omitempty"`
 }
 
 // PoolSettings are the settings of the runner of a pool.
@@ -59,6 +78,7 @@ type Pool struct {
 	ID string `json:"id"`
 	// Runner and Settings are as in PoolDefinition.
 	Runner     string         `json:"runner,omitempty"`
+	Warm       *PoolWarm      `json:"warm,omitempty"`
 	Fallback   []PoolFallback `json:"fallback,omitempty"`
 	Settings   *PoolSettings  `json:"settings,omitempty"`
 	Limit      int            `json:"limit"`
@@ -90,13 +110,24 @@ type PoolHealth struct {
 	Held     int  `json:"held"`
 	Queued   int  `json:"queued"`
 	// Machines is the number of machines of the first 100 runs that hold a slot.
-	Machines int         `json:"machines"`
-	Metrics  PoolMetrics `json:"metrics"`
+	Machines int `json:"machines"`
+	// WarmMachines counts the warm machines by their state.
+	WarmMachines WarmCounts  `json:"warmMachines"`
+	Metrics      PoolMetrics `json:"metrics"`
 	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`
 	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
 	// null without one.
 	LastError *PoolError `json:"lastError"`
+}
+
+// WarmCounts are the warm machines of a pool: those that are being created, that are ready,
+// that belong to a run, and that are being destroyed.
+type WarmCounts struct {
+	Creating int `json:"creating"`
+	Ready    int `json:"ready"`
+	Claimed  int `json:"claimed"`
+	Ending   int `json:"ending"`
 }
 
 // PoolMetrics are the figures of a pool.

@@ -180,11 +180,15 @@ type runner struct {
 	// silent is a runner whose machines cannot be listed.
 	silent  string
 	stopped []string
+	// warmStarts counts the starts of warm machines.
+	warmStarts int
 }
 
 type machine struct {
 	port.MachineStatus
 	spec port.LaunchSpec
+	// stuck: it does not start. late: it does while it is destroyed.
+	stuck, late bool
 	// hidden machines are in neither List nor Inspect.
 	hidden bool
 }
@@ -311,7 +315,7 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 	m := r.find(at)
 	switch {
 	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone || phase == port.MachineRunning && m.StartFault != nil:
-	case phase == port.MachineRunning && !r.stuck:
+	case phase == port.MachineRunning && !r.stuck && !m.stuck:
 		m.Phase = port.MachineRunning
 	case phase == port.MachineGone && !r.indestructible:
 		m.exit(0)
@@ -355,7 +359,10 @@ func (r *runner) Stop(_ context.Context, at port.Machine, _ time.Duration) error
 // Destroy implements port.Runner.
 func (r *runner) Destroy(_ context.Context, at port.Machine) error {
 	if m := r.find(at); m != nil && !r.indestructible && m.Phase != port.MachineGone {
-		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true}
+		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
+		if m.Phase = port.MachineGone; started {
+			m.Exit, m.Started = &port.Exit{Code: 137, Signal: 9, Requested: true}, true
+		}
 	}
 	return nil
 }

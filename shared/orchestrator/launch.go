@@ -79,13 +79,23 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		return err
 	}
 	attempt := r.Attempt.Number
-	if !r.Attempt.Machine.Known() {
-		if r, err = s.create(ctx, r); err != nil {
+	for stuck := -1; stuck < r.Attempt.StuckWarm; { // after each warm machine that did not start
+		stuck = r.Attempt.StuckWarm
+		if !r.Attempt.Machine.Known() {
+			r, err = s.create(ctx, r)
+		}
+		if err == nil && r.IsCurrent(attempt) && r.State == run.ContainerCreating && r.Attempt.Machine.Known() && r.Attempt.Warm != nil {
+			r, err = s.awaitWarm(ctx, r)
+		}
+		if err != nil {
 			return err
 		}
+		if r.State != run.ContainerCreating || r.Attempt.Number != attempt || r.Queued() {
+			return nil // a fast worker has reported, or the attempt is over
+		}
 	}
-	if r.State != run.ContainerCreating || r.Attempt.Number != attempt || !r.Attempt.Machine.Known() {
-		return nil // a fast worker has reported, or the attempt is over
+	if !r.Attempt.Machine.Known() || r.Attempt.Warm != nil {
+		return nil
 	}
 	machine, err := s.runner.Wait(ctx, r.Attempt.Machine, port.MachineRunning, s.config.LaunchWait)
 	if err != nil {
@@ -114,6 +124,13 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // create creates the machine and commits its id. It returns the newest record. A
 // machine whose attempt is over is destroyed.
 func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
+	r, err := s.claimWarm(ctx, r)
+	if err != nil || r.State != run.ContainerCreating || r.Queued() || r.Attempt.Machine.Known() {
+		return r, err
+	}
+	if r.Attempt.Warm != nil {
+		return s.startWarm(ctx, r)
+	}
 	r, permitted, err := s.awaitPermit(ctx, r)
 	if err != nil || !permitted {
 		return r, err
@@ -133,6 +150,11 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 		return s.refused(ctx, r, startFault(err))
 	}
 	s.startAccepted(ctx, r)
+	return s.created(ctx, r, machine)
+}
+
+// created commits the machine of the run's attempt. It returns the newest record.
+func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineStatus) (run.Run, error) {
 	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
 		Attempt: r.Attempt.Number, Machine: machine.Machine, Running: machine.Phase == port.MachineRunning,
 	}))
@@ -199,17 +221,8 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	return port.LaunchSpec{
 		Placement: r.Attempt.Place(), JobID: r.JobID, ScheduledAt: r.ScheduledAt, PodSpec: r.Work.PodSpec,
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
-		Region: s.region(r), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
+		Region: s.config.region(r.Work, r.Attempt.Place()), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
 	}, nil
-}
-
-// region returns the region that is tried first: that of the job, or that of the deployment
-// if the pool lists none.
-func (s *Launches) region(r run.Run) string {
-	if where := r.Attempt.Place(); where.Fly != nil && len(where.Fly.Regions) > 0 {
-		return r.Work.Resources.Region
-	}
-	return cmp.Or(r.Work.Resources.Region, s.config.Region)
 }
 
 // lifeMargin is added to the limits of an attempt in the limit of its machine's life.

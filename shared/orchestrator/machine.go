@@ -100,6 +100,9 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 	if r.Attempt.Machine.Known() {
 		return r.Attempt.Machine, nil
 	}
+	if r.Attempt.Warm != nil {
+		return r.Attempt.Warm.Machine, nil // it may be starting
+	}
 	latest, err := s.await(ctx, r)
 	if err != nil || latest.Known() {
 		return latest, err

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type PoolDefinition struct {
 	QueueLimit *int
 	Placement  run.Placement
 	Fallbacks  []run.Fallback
+	// Warm is nil for a pool without warm machines.
+	Warm *run.Warm
 	// Faults are those of the request that the other fields do not show, each with its
 	// field.
 	Faults []*fault.Fault
@@ -86,10 +89,13 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 			p = *stored
 		}
 		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()).
-			FallingBack(d.Fallbacks, who.Subject, s.now()), nil
+			FallingBack(d.Fallbacks, who.Subject, s.now()).Warmed(d.Warm, who.Subject, s.now()), nil
 	})
 	if err != nil {
 		return v, false, err
+	}
+	if p.Warm == nil {
+		s.forgetWarm(ctx, p.Ref())
 	}
 	s.fillAll(ctx, p)
 	v, err = s.view(ctx, p)
@@ -108,6 +114,9 @@ func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, 
 	where := d.Placement.Check(s.offer)
 	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.checkPodDefaults != nil {
 		where = s.checkPodDefaults(k.PodDefaults)
+	}
+	if d.Warm != nil {
+		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.offer.Default()))...)
 	}
 	fallbacks, err := s.checkFallbacks(ctx, tenant, id, d.Fallbacks)
 	return slices.Concat(found, where, fallbacks), err
@@ -274,10 +283,25 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if err != nil {
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}
+		s.forgetWarm(ctx, p.Ref())
 		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
 		return nil
 	}
 	return tooManyPoolChanges()
+}
+
+// forgetWarm deletes the records of the warm machines of a pool that has none any more: a
+// sweep destroys machines without a record.
+func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
+	have, err := s.store.WarmMachines(ctx, ref)
+	for _, w := range have {
+		if lost := s.store.DeleteWarm(ctx, w); lost != nil && !errors.Is(lost, port.ErrConflict) {
+			err = errors.Join(err, lost)
+		}
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot delete the records of warm machines; a sweep ends the machines", "pool", ref.ID, "error", err.Error())
+	}
 }
 
 // unused returns a fault if a run of the pool has not ended. A run that is created

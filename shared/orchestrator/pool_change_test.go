@@ -162,7 +162,7 @@ func TestDrainEndsRunsAfterItsDeadline(t *testing.T) {
 			if r := h.wantState(queued, run.Pending); !r.Queued() || r.Cancel != nil {
 				t.Errorf("got %+v, want it queued", r.Slot)
 			}
-			if due, _, err := h.store.DrainsDue(t.Context(), h.clock.now, "", 10); err != nil || len(due) != 0 {
+			if due, _, err := h.store.PoolsDue(t.Context(), h.clock.now, "", 10); err != nil || len(due) != 0 {
 				t.Errorf("got %v due, %v, want the drain done", due, err)
 			}
 			h.resume("default")

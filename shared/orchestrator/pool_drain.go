@@ -83,7 +83,7 @@ func (s *Lifecycle) endHolder(ctx context.Context, p run.Pool, r run.Run) error 
 // sweepDrains ends the runs of draining pools whose deadline is over.
 func (s *Sweeper) sweepDrains(ctx context.Context) error {
 	return s.sweepRefs(ctx, "drains", func(after string) ([]run.Ref, string, error) {
-		due, next, err := s.store.DrainsDue(ctx, s.now(), after, sweepPage)
+		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the draining pools: %w", err)
 		}

@@ -92,6 +92,8 @@ type PoolHealth struct {
 	NextStart time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
+	// Warm counts the warm machines by their state.
+	Warm map[run.WarmState]int
 	// LastError is the newest failure of an attempt among the runs that hold a slot and
 	// those at the head of the queue; nil without one.
 	LastError *fault.Fault
@@ -117,6 +119,14 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 				h.Starting++
 			}
 		}
+	}
+	warm, err := s.store.WarmMachines(ctx, h.Ref())
+	if err != nil {
+		return h, fmt.Errorf("cannot read the warm machines of pool %s: %w", id, err)
+	}
+	h.Warm = map[run.WarmState]int{}
+	for _, w := range warm {
+		h.Warm[w.Phase]++
 	}
 	h.Remaining = held[:min(len(held), healthRemaining)]
 	if err := s.startFigures(ctx, &h); err != nil {

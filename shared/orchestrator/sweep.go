@@ -30,6 +30,9 @@ type Sweeper struct {
 	firing    *Firing
 	reception *Reception
 	workers   int
+	// config and policy are those of runs that warm machines are created for.
+	config Config
+	policy run.Policy
 	// claimed is set once the store is known to be claimed.
 	claimed atomic.Bool
 
@@ -54,6 +57,7 @@ type start struct {
 func NewSweeper(machines *Machines, outputs *Outputs, firing *Firing, reception *Reception, config Config) *Sweeper {
 	return &Sweeper{
 		Machines: machines, outputs: outputs, firing: firing, reception: reception, workers: config.SweepWorkers,
+		config: config, policy: config.Policy,
 		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
 }
@@ -84,12 +88,14 @@ func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) e
 // gets an equal share of the time that the parts before have left, so that a slow
 // part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
+	warm := newWarmList()
 	parts := []func(context.Context) error{
 		s.RecordReception,
 		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
-		s.sweepMachines, s.sweepHeartbeats,
+		func(ctx context.Context) error { return s.sweepMachines(ctx, warm) }, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepDrains, s.sweepPools, s.sweepOutputs, s.sweepRecords,
+		func(ctx context.Context) error { return s.sweepWarm(ctx, warm) },
 	}
 	var failed []error
 	for i, part := range parts {

@@ -25,7 +25,9 @@ const placementPage = 500
 //
 // A machine that is not in the list is inspected: absence from a list proves
 // nothing, an inspection does.
-func (s *Sweeper) sweepMachines(ctx context.Context) error {
+//
+// Warm machines without an attempt are noted in warm.
+func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	var failed failures
 	known, err := s.placements(ctx)
 	if err == nil {
@@ -35,7 +37,7 @@ func (s *Sweeper) sweepMachines(ctx context.Context) error {
 	listed := s.crew(&failed)
 	failed.add(s.inShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
-			if !known.settles(m) {
+			if !known.settles(m) && !warm.takes(m) {
 				listed.do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m) })
 			}
 			return ctx.Err() == nil
@@ -59,7 +61,7 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error 
 		return err
 	}
 	needed := err == nil && r.State.HasMachine() && !r.Queued() && r.Attempt.Number == m.Owner.Attempt &&
-		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && r.Attempt.MachineName == m.Name)
+		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && (r.Attempt.MachineName == m.Name || r.HasClaimed(m.Machine)))
 	if !needed {
 		if m.Phase == port.MachineGone {
 			return nil

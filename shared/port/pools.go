@@ -9,8 +9,8 @@ import (
 
 // PoolStore stores the records of pools. A pool with leases or a queue needs no record.
 //
-// Reads by id are strongly consistent. PoolRecords and DrainsDue may be eventually
-// consistent: they can miss recent commits, and DrainsDue can return a pool that one has
+// Reads by id are strongly consistent. PoolRecords and PoolsDue may be eventually
+// consistent: they can miss recent commits, and PoolsDue can return a pool that one has
 // changed or deleted. The errors of a commit are those of Store.
 type PoolStore interface {
 	// SavePool writes a pool and raises its version by one. Version 0 creates the pool;
@@ -26,8 +26,16 @@ type PoolStore interface {
 	// PoolRecords returns a page of a tenant's pools, ordered by id. It uses the page's
 	// Cursor and Limit only.
 	PoolRecords(ctx context.Context, tenant string, page Page) (pools []run.Pool, next string, err error)
-	// DrainsDue returns a page of at most limit pools with a DrainDue by now, the longest
+	// WarmMachines returns the warm machines of a pool, strongly consistent and in any order.
+	WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error)
+	// SaveWarm writes a warm machine and raises its version by one. Version 0 creates it;
+	// another one must be the stored version. Otherwise the error is ErrConflict, or nil
+	// if the stored machine is the written one. DeleteWarm
+	// deletes it under the same condition; it returns nil if the machine has no record.
+	SaveWarm(ctx context.Context, w run.WarmMachine) error
+	DeleteWarm(ctx context.Context, w run.WarmMachine) error
+	// PoolsDue returns a page of at most limit pools with a Due by now, the longest
 	// overdue first. It may return a pool up to a second late. Its pages are those of
 	// Store.Due.
-	DrainsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error)
+	PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error)
 }

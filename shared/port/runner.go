@@ -108,13 +108,19 @@ type Machine = run.Machine
 // MachineStatus is a machine as the platform reports it. Its Pool is empty.
 type MachineStatus struct {
 	Machine
-	Name      string
-	Phase     MachinePhase
-	Owner     MachineOwner
+	Name  string
+	Phase MachinePhase
+	Owner MachineOwner
+	// Warm is the record of a warm machine that no attempt was started on; its Owner is
+	// zero. It is zero for another machine.
+	Warm      run.WarmRef
 	CreatedAt time.Time
 	// Exit is set once the platform has reported how the program ended. It may
 	// stay nil for a machine that is gone.
 	Exit *Exit
+	// Started: the platform reports that the program was started. It may stay false for a
+	// machine that Launch has created.
+	Started bool
 	// StartFault is why the platform does not start the machine: Capacity, Image or
 	// LaunchRefused, with the platform's message. It is nil for a machine that may still
 	// start, and for one whose program has run. The machine exists until it is destroyed
@@ -138,6 +144,30 @@ type StartLimits interface {
 	// AppOf returns the place that a launch without an App uses for the machine
 	// name; empty without places.
 	AppOf(where run.Placement, machineName string) string
+}
+
+// WarmMachines is a capability of a Runner whose machines can be created stopped, and
+// started later. Its faults are those of Runner.
+type WarmMachines interface {
+	// Prepare creates a stopped machine, or adopts the one of the same name and record. Its
+	// phase is MachineCreating until it can be started, and then MachineEnding.
+	Prepare(ctx context.Context, spec WarmSpec) (MachineStatus, error)
+	// StartWarm makes a prepared machine that of an attempt, and starts it: the result has
+	// the Owner of the spec, and no Warm. Only the first call for a machine starts it; a
+	// repeated call of the same attempt returns it. Name, App and Region of the spec are
+	// ignored. A fault other than Unavailable and Throttled says that the call has not
+	// started the machine and that no later one will.
+	StartWarm(ctx context.Context, m Machine, spec LaunchSpec) (MachineStatus, error)
+}
+
+// WarmSpec describes a warm machine.
+type WarmSpec struct {
+	run.Placement
+	// Warm identifies the record. The platform stores it as metadata.
+	Warm run.WarmRef
+	run.WarmKey
+	// Name, App and Region are as in LaunchSpec; Region is in the key.
+	Name, App string
 }
 
 // RunnerLists is a capability of a Runner that dispatches to several.

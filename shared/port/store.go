@@ -147,6 +147,9 @@ type Write struct {
 	// Gate, if it is not nil, is stored with the run as SetStartGate does. If it was
 	// changed meanwhile, the error is a *Conflict without a run.
 	Gate *run.StartGate
+	// Warm, if it is not nil, is stored with the run as SaveWarm does. If it was changed
+	// meanwhile, the error is a *Conflict without a run.
+	Warm *run.WarmMachine
 }
 
 // WriteOf returns the write of a decision.

@@ -93,8 +93,8 @@ func (s settled) PoolRecords(ctx context.Context, tenant string, page port.Page)
 	return s.Store.PoolRecords(ctx, tenant, page)
 }
 
-// DrainsDue implements port.Store.
-func (s settled) DrainsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+// PoolsDue implements port.Store.
+func (s settled) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
 	s.settle()
-	return s.Store.DrainsDue(ctx, now, after, limit)
+	return s.Store.PoolsDue(ctx, now, after, limit)
 }

@@ -146,7 +146,7 @@ func drainsAreDue(s *storeTest) {
 	}
 	s.savePool(s.samplePool("acme", "open"))
 	s.savePool(s.samplePool("acme", "no-deadline").Drain(time.Time{}, "token:abc123", s.later()))
-	due := duePages(s, s.store.DrainsDue, func(ref run.PoolRef) string { return ref.ID })
+	due := duePages(s, s.store.PoolsDue, func(ref run.PoolRef) string { return ref.ID })
 	s.wantDue(want, start, due)
 	for i, change := range []func(run.Pool) run.Pool{
 		func(p run.Pool) run.Pool { p.Drained = true; return p },

@@ -40,6 +40,10 @@ type Attempt struct {
 	// StartGate.
 	App     string    `json:"app,omitempty"`
 	StartAt time.Time `json:"startAt,omitzero"`
+	// Warm is the claim on a warm machine; nil without one. StuckWarm counts the claimed
+	// machines that did not start.
+	Warm      *WarmClaim `json:"warm,omitempty"`
+	StuckWarm int        `json:"stuckWarm,omitempty"`
 	// CreateBy is when a create call that may be in flight has ended at the
 	// latest. It is zero before the first call and after each answer.
 	CreateBy time.Time `json:"createBy,omitzero"`

@@ -175,7 +175,7 @@ func (f Evaluated) reconcileStart(d *draft) error {
 	case f.StartFault != nil:
 		return StartFailed{Attempt: d.Attempt.Number, Fault: f.StartFault, Fallbacks: f.Fallbacks}.apply(d)
 	case f.Phase == PhaseGone:
-		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
+		return MachineGone{Attempt: d.Attempt.Number, Exit: f.Exit}.apply(d)
 	case !d.now.Before(d.Attempt.StartBy):
 		why := fault.New(fault.StartTimeout,
 			"the machine was not seen running within %s", d.Policy.StartTimeout)
@@ -192,7 +192,7 @@ func (f Evaluated) reconcileStart(d *draft) error {
 func (f Evaluated) reconcileRunning(d *draft) error {
 	switch {
 	case f.Phase == PhaseGone, d.Cancel != nil && f.Exit != nil:
-		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
+		return MachineGone{Attempt: d.Attempt.Number, Exit: f.Exit}.apply(d)
 	case d.Cancel != nil && d.graceOver():
 		d.endKilled("the worker did not end within %s of the cancel request and is killed", d.Policy.CancelGrace)
 		return nil

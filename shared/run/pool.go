@@ -21,6 +21,8 @@ type Pool struct {
 	// Fallbacks are the pools of runs whose machines this pool's platform does not start,
 	// in their order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
+	// Warm are the settings of the warm machines; nil without any.
+	Warm *Warm `json:"warm,omitempty"`
 	// Draining: no run gets a slot. Runs join the queue and stay in it.
 	Draining bool `json:"draining,omitempty"`
 	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
@@ -68,6 +70,15 @@ func (p Pool) FallingBack(to []Fallback, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
+// Warmed returns the pool with the settings of warm machines. It is unchanged if it has them.
+func (p Pool) Warmed(w *Warm, by string, now time.Time) Pool {
+	if reflect.DeepEqual(p.Warm, w) {
+		return p
+	}
+	p.Warm = w
+	return p.changed(by, now)
+}
+
 // Drain returns the pool in the draining state with a deadline; zero means no deadline.
 // Draining again replaces the deadline.
 func (p Pool) Drain(deadline time.Time, by string, now time.Time) Pool {
@@ -102,6 +113,15 @@ func (p Pool) DrainDue() time.Time {
 		return time.Time{}
 	}
 	return p.DrainBy
+}
+
+// Due is when a sweep acts for the pool: always if it has warm machines, otherwise at its
+// DrainDue. Zero is never.
+func (p Pool) Due() time.Time {
+	if p.Warm != nil {
+		return p.CreatedAt
+	}
+	return p.DrainDue()
 }
 
 // Holds reports whether the run has a slot of the pool, also if the pool has no limit.

@@ -279,10 +279,15 @@ type MachineGone struct {
 	Attempt int
 	// Exit is how its program ended; nil if the runner does not know.
 	Exit *Exit
+	// GivenUp: the launch has destroyed the claimed warm machine.
+	GivenUp bool
 }
 
 func (f MachineGone) apply(d *draft) error {
 	if !d.isCurrent(f.Attempt) {
+		return nil
+	}
+	if f.Exit == nil && !f.GivenUp && d.givesUp() {
 		return nil
 	}
 	d.Attempt.Exit = f.Exit

@@ -98,7 +98,7 @@ func (a *app) poolsShow() *cobra.Command {
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
 			}
-			text += startFigures(health.Metrics) + remaining(p.Pool, health)
+			text += warmCounts(health.WarmMachines) + startFigures(health.Metrics) + remaining(p.Pool, health)
 			if p.Version > 0 {
 				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
 			}
@@ -164,7 +164,33 @@ func placement(p contract.Pool) string {
 	for _, f := range p.Fallback {
 		text += "\nfallback: " + fallbackText(f)
 	}
+	return text + warmText(p.Warm)
+}
+
+// warmText describes the settings of warm machines.
+func warmText(w *contract.PoolWarm) string {
+	if w == nil {
+		return ""
+	}
+	text := fmt.Sprintf("\nwarm machines: %d to %d", w.Min, w.Max)
+	if w.Image != "" {
+		text += " of " + display.Clean(w.Image)
+	}
+	if w.AheadSeconds > 0 {
+		text += fmt.Sprintf(", %s ahead of firings", time.Duration(w.AheadSeconds)*time.Second)
+	}
+	if w.MaxAgeSeconds > 0 {
+		text += fmt.Sprintf(", replaced after %s", time.Duration(w.MaxAgeSeconds)*time.Second)
+	}
 	return text
+}
+
+// warmCounts describes the warm machines of a pool.
+func warmCounts(n contract.WarmCounts) string {
+	if n == (contract.WarmCounts{}) {
+		return ""
+	}
+	return fmt.Sprintf("\nwarm: %d ready, %d in creation, %d of runs, %d ending", n.Ready, n.Creating, n.Claimed, n.Ending)
 }
 
 // runner describes the runner of the pool and its settings.
@@ -218,7 +244,7 @@ starts queued runs at once, a lower one ends no run.`,
 		if err != nil {
 			return err
 		}
-		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Limit: &stored.Limit}
+		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Warm: stored.Warm, Limit: &stored.Limit}
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {

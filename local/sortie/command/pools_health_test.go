@@ -12,9 +12,11 @@ func TestPoolShowsItsStarts(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		body := `{"id": "reports", "limit": 4, "queueLimit": 0, "draining": true, "held": 3, "queued": 0, "version": 0}`
+		body := `{"id": "reports", "limit": 4, "queueLimit": 0, "draining": true, "held": 3, "queued": 0, "version": 0,
+			"warm": {"min": 1, "max": 3, "image": "worker:v2", "aheadSeconds": 300, "maxAgeSeconds": 3600}}`
 		if r.URL.Path == "/v1/pools/reports/health" {
 			body = `{"live": true, "ready": false, "draining": true, "held": 3, "queued": 0, "machines": 2, "lastError": null,
+				"warmMachines": {"creating": 1, "ready": 2, "claimed": 3, "ending": 0},
 				"metrics": {"limit": 4, "queueLimit": 0, "longestWaitSeconds": 0, "startingMachines": 1, "measuredStarts": 12,
 				"startP50Seconds": 2.44, "startP99Seconds": 9.5, "startsPerSecond": 0.95, "nextStartAt": "2026-01-02T03:04:05Z"},
 				"remaining": [
@@ -26,8 +28,10 @@ func TestPoolShowsItsStarts(t *testing.T) {
 	t.Cleanup(server.Close)
 	got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", "pools", "show", "reports")
 	want := `reports: draining
+warm machines: 1 to 3 of worker:v2, 5m0s ahead of firings, replaced after 1h0m0s
 slots: 3 of 4 held, 2 with a machine, 1 of them starting
 queue: 0 of no limit
+warm: 2 ready, 1 in creation, 3 of runs, 0 ending
 starts: 2.4 s for half of 12, 9.5 s for 99 of 100
 the platform permits 0.95 starts a second, the next one at 2026-01-02 03:04:05 UTC
 remains: a, Running since 2026-01-02 03:00:00 UTC, asked to end

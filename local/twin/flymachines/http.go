@@ -66,6 +66,7 @@ func (s *Server) newRoutes() http.Handler {
 	handle("GET "+one+"/wait", s.onMachine(faults.Wait, s.wait))
 	handle("GET "+one+"/events", s.onMachine(faults.Get, s.getEvents))
 	handle("GET "+one+"/logs", s.onMachine("", s.getLogs))
+	handle("POST "+one, s.onMachine(faults.Update, s.update))
 	handle("POST "+one+"/start", s.onMachine(faults.Start, s.start))
 	handle("POST "+one+"/stop", s.onMachine(faults.Stop, s.stop))
 	handle("POST "+one+"/restart", s.onMachine(faults.Restart, s.restart))

@@ -46,8 +46,7 @@ type record struct {
 	State  string          `json:"state"`
 	Config json.RawMessage `json:"config"`
 	Argv   []string        `json:"argv"`
-	// Version is Fly's instance id. It never changes, because updates are not
-	// implemented.
+	// Version is Fly's instance id. An update changes it.
 	Version string `json:"version"`
 	// Starts is the number of the current or last start. Ended is the number of
 	// the start whose end is among the events.

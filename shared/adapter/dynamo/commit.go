@@ -79,6 +79,13 @@ func updates(changes []*change, l *leases) ([]*part, error) {
 			}
 			beside = append(beside, gate)
 		}
+		if c.Warm != nil {
+			warm, err := warmPart(*c.Warm)
+			if err != nil {
+				return nil, err
+			}
+			beside = append(beside, warm)
+		}
 	}
 	return append(parts, beside...), nil
 }

@@ -2,7 +2,7 @@
 //
 // It implements port.Store for any number of processes. Reads by ID (of a run,
 // its events, its heartbeats, a job, a queue, a pool) are strongly consistent. Reads
-// through an index (List, Jobs, JobsDue, PoolRecords, DrainsDue, Due, OutputsDue,
+// through an index (List, Jobs, JobsDue, PoolRecords, PoolsDue, Due, OutputsDue,
 // WithMachine, Purge, the register of pools, the runs that Reconcile checks) are eventually consistent: they
 // may miss the newest commits, but the records they return are read from the table.
 // Throttled requests and transaction conflicts are retried until the deadline of
@@ -102,7 +102,7 @@
 //	SavePool, DeletePool      2 WRU, and 1 for each change of a deadline
 //	LoadJob, LastResult       1 RRU; JobVersion 1 or 2; LoadPool 1
 //	Jobs, JobsDue             n RRU; 4 queries a page
-//	PoolRecords, DrainsDue    n RRU; 1 query a page
+//	PoolRecords, PoolsDue    n RRU; 1 query a page
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
 //	Heartbeat, LastHeartbeat  1 WRU, 1 RRU; the entry of an item in the due index is not moved
 //	HeartbeatsDue             4 queries, n/2 RRU for the items whose first limit is over

@@ -36,6 +36,7 @@ const (
 	sortResult    = "result"
 	sortVersion   = "version#"
 	sortRecord    = "record"
+	sortWarm      = "warm#"
 )
 
 // Partition keys of the items without a tenant: those of tenants start with the
@@ -60,6 +61,7 @@ func within(tenant, kind, name string) string {
 
 func pkRun(ref run.Ref) string                       { return within(ref.Tenant, "run", ref.ID) }
 func pkPool(tenant, pool string) string              { return within(tenant, "pool", pool) }
+func pkWarm(tenant, pool string) string              { return within(tenant, "warm", pool) }
 func pkKey(tenant, key string) string                { return within(tenant, "key", key) }
 func pkTask(tenant, taskID string) string            { return within(tenant, "task", taskID) }
 func runKey(ref run.Ref) item                        { return keyOf(pkRun(ref), sortRun) }

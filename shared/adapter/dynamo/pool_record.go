@@ -41,7 +41,7 @@ func (s *Store) savePool(ctx context.Context, p run.Pool, noted []*part) error {
 	put[attrVersion], put[attrMade] = number(p.Version), moment(p.CreatedAt)
 	put[attrDoc], put[attrNonce] = document(doc), bytes(nonce)
 	put[attrList], put[attrBorn] = text(poolsKey(p.Tenant)), bytes([]byte(p.ID))
-	if due := p.DrainDue(); !due.IsZero() {
+	if due := p.Due(); !due.IsZero() {
 		put[attrDue], put[attrAt] = text(dueKey(dueDrain, "0")), number(wholeSecond(due))
 	}
 	is := &part{put: put, refused: func(_ context.Context, is item) error {
@@ -103,8 +103,8 @@ func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) 
 	return pools, next, wrap(err, "list the pools of", tenant)
 }
 
-// DrainsDue implements port.Store. It reads the index only, to the second.
-func (s *Store) DrainsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+// PoolsDue implements port.Store. It reads the index only, to the second.
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortRecord, 1, dueDrain)
 	if err != nil {
 		return nil, "", wrap(err, "read", "the pools that are to be drained")

@@ -3,6 +3,7 @@ package fly
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/superfly/fly-go"
 
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Metadata of every machine.
@@ -18,6 +20,9 @@ const (
 	keyTenant  = "tenant"
 	keyRun     = "run_id"
 	keyAttempt = "attempt"
+	// keyPool and keyWarm are of a warm machine that no attempt was started on.
+	keyPool = "pool"
+	keyWarm = "warm"
 )
 
 // checkMetadata checks that the API's filters can find a value.
@@ -52,13 +57,20 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 	if err != nil {
 		created = time.Time{} // no valid time in Fly's response
 	}
+	if id := m.GetMetadataByKey(keyWarm); id != "" {
+		warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: id}
+		return port.MachineStatus{
+			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
+			Name:    m.Name, Phase: phase(m.State), Warm: warm, CreatedAt: created.UTC(),
+		}
+	}
 	return port.MachineStatus{
 		Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
 		Name:    m.Name, Phase: phase(m.State),
 		Owner: port.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},
-		CreatedAt: created.UTC(), Exit: exit(m),
+		CreatedAt: created.UTC(), Exit: exit(m), Started: started(m),
 	}
 }
 
@@ -76,6 +88,14 @@ func phase(state string) port.MachinePhase {
 		return port.MachineGone
 	}
 	return port.MachineUnknown
+}
+
+// started reports whether the machine's program was started at least once: Fly reports the
+// request of a start and the start itself with the same type.
+func started(m *fly.Machine) bool {
+	return slices.ContainsFunc(m.Events, func(e *fly.MachineEvent) bool {
+		return e != nil && (e.Type == "exit" || e.Type == "start" && e.Status == "started")
+	})
 }
 
 // exit returns the last exit of the machine's program, nil if Fly reports no

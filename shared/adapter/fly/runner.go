@@ -44,8 +44,9 @@ type Runner struct {
 }
 
 var (
-	_ port.Runner      = (*Runner)(nil)
-	_ port.StartLimits = (*Runner)(nil)
+	_ port.Runner       = (*Runner)(nil)
+	_ port.StartLimits  = (*Runner)(nil)
+	_ port.WarmMachines = (*Runner)(nil)
 )
 
 // New returns a Runner. It makes no call. The caller closes it.

@@ -27,10 +27,11 @@ type Runner struct {
 }
 
 var (
-	_ port.Runner      = (*Runner)(nil)
-	_ port.StartLimits = (*Runner)(nil)
-	_ port.MachineLogs = (*Runner)(nil)
-	_ port.RunnerLists = (*Runner)(nil)
+	_ port.Runner       = (*Runner)(nil)
+	_ port.StartLimits  = (*Runner)(nil)
+	_ port.MachineLogs  = (*Runner)(nil)
+	_ port.RunnerLists  = (*Runner)(nil)
+	_ port.WarmMachines = (*Runner)(nil)
 )
 
 // New returns a Runner. The keys of runners are the names in placements and in machines;
@@ -190,4 +191,25 @@ func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 		return nil, fmt.Errorf("the runner %s keeps no logs: %w", m.Runner, port.ErrNotFound)
 	}
 	return logs.Logs(ctx, m)
+}
+
+// Prepare implements port.WarmMachines. Fault: LaunchRefused for a runner without warm
+// machines.
+func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
+	if one, ok := r.named(spec.Runner).(port.WarmMachines); ok {
+		return one.Prepare(ctx, spec)
+	}
+	return port.MachineStatus{}, noWarm(spec.Runner)
+}
+
+// StartWarm implements port.WarmMachines. Its fault is that of Prepare.
+func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
+	if one, ok := r.named(m.Runner).(port.WarmMachines); ok {
+		return one.StartWarm(ctx, m, spec)
+	}
+	return port.MachineStatus{}, noWarm(m.Runner)
+}
+
+func noWarm(runner string) error {
+	return fault.New(fault.LaunchRefused, "the runner %q has no warm machines", runner)
 }

@@ -204,6 +204,38 @@ func (able) AppOf(where run.Placement, name string) string { return where.Fly.Ap
 
 func (able) Logs(context.Context, port.Machine) ([]byte, error) { return []byte("text"), nil }
 
+func (able) Prepare(_ context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
+	return port.MachineStatus{Name: spec.Name}, nil
+}
+
+func (able) StartWarm(_ context.Context, m port.Machine, _ port.LaunchSpec) (port.MachineStatus, error) {
+	return port.MachineStatus{Machine: m}, nil
+}
+
+func TestWarmMachinesAreThoseOfTheRunner(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	both, err := runner.New("first", map[string]port.Runner{"first": p.first, "able": able{p.second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := port.WarmSpec{Placement: run.Placement{Runner: "able"}, Name: "n"}
+	if m, err := both.Prepare(t.Context(), spec); err != nil || m.Name != "n" {
+		t.Errorf("got %+v, %v, want a prepared machine", m, err)
+	}
+	at := port.Machine{Runner: "able", ID: "1"}
+	if m, err := both.StartWarm(t.Context(), at, port.LaunchSpec{}); err != nil || m.Machine != at {
+		t.Errorf("got %+v, %v, want the started machine", m, err)
+	}
+	if _, err := both.Prepare(t.Context(), port.WarmSpec{}); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("a runner without warm machines: got %v, want %s", err, fault.LaunchRefused)
+	}
+	at.Runner = "first"
+	if _, err := both.StartWarm(t.Context(), at, port.LaunchSpec{}); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("a runner without warm machines: got %v, want %s", err, fault.LaunchRefused)
+	}
+}
+
 func TestCapabilitiesAreThoseOfTheRunner(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

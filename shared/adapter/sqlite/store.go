@@ -241,6 +241,9 @@ func updateRuns(tx *Tx, records []record) error {
 		if err := setGate(tx, rec.Gate); err != nil {
 			return err
 		}
+		if err := setWarm(tx, rec.Warm); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -31,11 +31,11 @@ func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) er
 		if before == 0 {
 			changed, err = tx.Exec(`INSERT INTO pool_records (tenant, id, version, created_at, slots, drain_due, doc)
 				VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-				p.Tenant, p.ID, p.Version, nanos(p.CreatedAt), slots, moment(p.DrainDue()), doc)
+				p.Tenant, p.ID, p.Version, nanos(p.CreatedAt), slots, moment(p.Due()), doc)
 		} else {
 			changed, err = tx.Exec(`UPDATE pool_records SET version = ?, slots = ?, drain_due = ?, doc = ?
 				WHERE tenant = ? AND id = ? AND version = ? AND created_at = ?`,
-				p.Version, slots, moment(p.DrainDue()), doc, p.Tenant, p.ID, before, nanos(p.CreatedAt))
+				p.Version, slots, moment(p.Due()), doc, p.Tenant, p.ID, before, nanos(p.CreatedAt))
 		}
 		return orConflict(changed, err)
 	}), "store pool", p.ID)
@@ -70,8 +70,8 @@ func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) 
 	return pools, next, wrap(err, "list the pools of", tenant)
 }
 
-// DrainsDue implements port.Store.
-func (s *Store) DrainsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+// PoolsDue implements port.Store.
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
 	rows, next, err := s.duePage(ctx, "pool_records", "drain_due", now, after, limit, "")
 	due := make([]run.PoolRef, len(rows))
 	for i, row := range rows {

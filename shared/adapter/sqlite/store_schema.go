@@ -252,6 +252,16 @@ CREATE TABLE outbox (
 	doc BLOB NOT NULL     -- a port.Change; for a change that was set aside its record
 ) STRICT;
 CREATE UNIQUE INDEX outbox_id ON outbox (id) WHERE id IS NOT NULL;
+`, `
+-- The warm machines of pools.
+CREATE TABLE warm_machines (
+	tenant  TEXT NOT NULL,
+	pool    TEXT NOT NULL,
+	id      TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	doc     BLOB NOT NULL,
+	PRIMARY KEY (tenant, pool, id)
+) STRICT, WITHOUT ROWID;
 `}
 
 // runsTriggers returns the triggers that maintain pools for the rows of runs. place is the

@@ -36,10 +36,10 @@ func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) 
 	return pools, next, err
 }
 
-// DrainsDue implements port.Store.
-func (s *Store) DrainsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error) {
-	next, err = ask(s, "DrainsDue", false, func() (place string, err error) {
-		due, place, err = s.inner.DrainsDue(ctx, now, after, limit)
+// PoolsDue implements port.Store.
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error) {
+	next, err = ask(s, "PoolsDue", false, func() (place string, err error) {
+		due, place, err = s.inner.PoolsDue(ctx, now, after, limit)
 		return place, err
 	})
 	if err != nil {
@@ -51,4 +51,19 @@ func (s *Store) DrainsDue(ctx context.Context, now time.Time, after string, limi
 // AddNotes implements port.Store.
 func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
 	return s.call(context.Background(), "AddNotes", "", true, func() error { return s.inner.AddNotes(ctx, notes...) })
+}
+
+// WarmMachines implements port.Store.
+func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
+	return ask(s, "WarmMachines", false, func() ([]run.WarmMachine, error) { return s.inner.WarmMachines(ctx, ref) })
+}
+
+// SaveWarm implements port.Store.
+func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+	return s.call(context.Background(), "SaveWarm", "", true, func() error { return s.inner.SaveWarm(ctx, w) })
+}
+
+// DeleteWarm implements port.Store.
+func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
+	return s.call(context.Background(), "DeleteWarm", "", true, func() error { return s.inner.DeleteWarm(ctx, w) })
 }

@@ -71,6 +71,7 @@ const (
 	List     = "list"
 	Wait     = "wait"
 	Start    = "start"
+	Update   = "update"
 	Stop     = "stop"
 	Restart  = "restart"
 	Signal   = "signal"
@@ -138,8 +139,8 @@ func (r Rule) problems() []string {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	requests := []Kind{Throttle, BadGateway, BadGatewayAfter, LostAnswer, Slow, Capacity, Leased, Changed}
 	machines := []Kind{Invisible, StuckCreated, StuckStarting, StuckDestroying, OOM, LostExit, Unreachable}
-	actions := []string{Create, Get, List, Wait, Start, Stop, Restart, Signal, Destroy, Metadata}
-	writes := []string{Start, Stop, Restart, Signal, Destroy, Metadata}
+	actions := []string{Create, Get, List, Wait, Start, Update, Stop, Restart, Signal, Destroy, Metadata}
+	writes := []string{Start, Update, Stop, Restart, Signal, Destroy, Metadata}
 	onRequest := slices.Contains(requests, r.Kind)
 	if !onRequest && !slices.Contains(machines, r.Kind) {
 		add("kind %q is unknown", r.Kind)

@@ -1,0 +1,81 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func warmKey(w run.WarmMachine) item { return keyOf(pkWarm(w.Tenant, w.Pool), sortWarm+w.ID) }
+
+// WarmMachines implements port.Store.
+func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.WarmMachine, err error) {
+	query := s.beside(pkWarm(ref.Tenant, ref.ID), sortWarm)
+	query.ConsistentRead = aws.Bool(true)
+	var malformed error
+	err = s.each(ctx, query, func(is item) bool {
+		var w run.WarmMachine
+		if malformed = json.Unmarshal([]byte(textOf(is[attrDoc])), &w); malformed != nil {
+			return false
+		}
+		found = append(found, w)
+		return true
+	})
+	if err == nil && malformed != nil {
+		err = fmt.Errorf("cannot decode a warm machine: %w", malformed)
+	}
+	return found, wrap(err, "read the warm machines of pool", ref.ID)
+}
+
+// SaveWarm implements port.Store.
+func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+	p, err := warmPart(w)
+	if err == nil {
+		wanted := textOf(p.put[attrDoc])
+		p.refused = func(_ context.Context, is item) error {
+			if textOf(is[attrDoc]) == wanted {
+				return errApplied
+			}
+			return &port.Conflict{}
+		}
+		err = s.again(ctx, func() error { return s.write(ctx, []*part{p}) })
+	}
+	return wrap(err, "store warm machine", w.ID)
+}
+
+// DeleteWarm implements port.Store.
+func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
+	p := &part{key: warmKey(w), remove: true, refused: func(_ context.Context, is item) error {
+		if is == nil {
+			return errApplied
+		}
+		return port.ErrConflict
+	}}
+	p.where(attrVersion, "=", number(w.Version))
+	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "delete warm machine", w.ID)
+}
+
+// warmPart puts a warm machine if its version is the stored one.
+func warmPart(w run.WarmMachine) (*part, error) {
+	before := w.Version
+	w.Version++
+	doc, err := json.Marshal(w)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode warm machine %s: %w", w.ID, err)
+	}
+	put := warmKey(w)
+	put[attrVersion], put[attrDoc] = number(w.Version), text(string(doc))
+	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
+	if before == 0 {
+		p.absent(schema.Partition.Name)
+	} else {
+		p.where(attrVersion, "=", number(before))
+	}
+	return p, nil
+}

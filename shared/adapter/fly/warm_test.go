@@ -1,0 +1,144 @@
+package fly_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func warmSpec(id string) port.WarmSpec {
+	return port.WarmSpec{
+		Warm: run.WarmRef{Tenant: "acme", Pool: "p", ID: id}, WarmKey: run.WarmKey{Image: image, CPUs: 1, MemoryMB: 256}, Name: "warm-" + id,
+	}
+}
+
+func (p platform) prepare(t *testing.T, id string) port.MachineStatus {
+	t.Helper()
+	m, err := p.runner.Prepare(t.Context(), warmSpec(id))
+	if err != nil || m.Phase != port.MachineEnding || m.Warm != warmSpec(id).Warm || m.Owner != (port.MachineOwner{}) {
+		t.Fatalf("got %+v, %v, want a stopped machine of the record", m, err)
+	}
+	return m
+}
+
+// running waits until the machine runs.
+func (p platform) running(t *testing.T, m port.Machine) port.MachineStatus {
+	t.Helper()
+	for range 600 {
+		now, err := p.runner.Wait(t.Context(), m, port.MachineRunning, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.Phase == port.MachineRunning {
+			return now
+		}
+	}
+	t.Fatal("got a machine that does not run")
+	return port.MachineStatus{}
+}
+
+// TestWarmMachineIsStartedOnce prepares a machine, and starts it by many concurrent calls:
+// it runs once, as the machine of the attempt, and is gone after its program.
+func TestWarmMachineIsStartedOnce(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	m := p.prepare(t, "a")
+	if again := p.prepare(t, "a"); again.ID != m.ID {
+		t.Errorf("got machine %s, want the same: %s", again.ID, m.ID)
+	}
+	var listed []port.MachineStatus
+	if err := p.runner.List(t.Context(), func(m port.MachineStatus) bool { listed = append(listed, m); return true }); err != nil || len(listed) != 1 || listed[0].Warm != m.Warm {
+		t.Errorf("got list %+v, %v, want the warm machine", listed, err)
+	}
+	s := spec("r-x")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			got, err := p.runner.StartWarm(t.Context(), m.Machine, s)
+			if err != nil && !fault.Is(err, fault.Unavailable) {
+				t.Errorf("got %v, want a start or %s", err, fault.Unavailable)
+			}
+			if err == nil && (got.Owner != s.Owner || got.Warm != (run.WarmRef{}) || got.ID != m.ID) {
+				t.Errorf("got %+v, want the machine with the attempt as its owner", got)
+			}
+		})
+	}
+	group.Wait()
+	if got := p.running(t, m.Machine); got.Owner != s.Owner || got.Name != m.Name {
+		t.Errorf("got %+v, want the running machine of the attempt", got)
+	}
+	other := spec("r-y")
+	if _, err := p.runner.StartWarm(t.Context(), m.Machine, other); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("got %v for another attempt, want %s", err, fault.LaunchRefused)
+	}
+	if err := p.runner.Stop(t.Context(), m.Machine, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := p.runner.Wait(t.Context(), m.Machine, port.MachineGone, 30*time.Second)
+	if err != nil || gone.Phase != port.MachineGone || gone.Exit == nil {
+		t.Errorf("got %+v, %v, want a machine that destroyed itself after one exit", gone, err)
+	}
+}
+
+// TestStartOfAWarmMachineFails refuses the call, loses its answer, or has no machine.
+func TestStartOfAWarmMachineFails(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		rule faults.Rule
+		want fault.Code // empty for a start
+	}{
+		"lost answer":           {faults.Rule{Kind: faults.LostAnswer, Action: faults.Update, Times: 1}, ""},
+		"applied with an error": {faults.Rule{Kind: faults.BadGatewayAfter, Action: faults.Update, Times: 1}, ""},
+		"not applied":           {faults.Rule{Kind: faults.BadGateway, Action: faults.Update, Times: 1}, fault.Unavailable},
+		"leased":                {faults.Rule{Kind: faults.Leased, Action: faults.Update, Times: 1}, fault.Unavailable},
+		"changed":               {faults.Rule{Kind: faults.Changed, Action: faults.Update, Times: 1}, fault.Unavailable},
+		"throttled":             {faults.Rule{Kind: faults.Throttle, Action: faults.Update, Times: 1}, fault.Throttled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			m := p.prepare(t, "a")
+			p.inject(t, row.rule)
+			got, err := p.runner.StartWarm(t.Context(), m.Machine, spec("r-x"))
+			if row.want == "" && (err != nil || got.Owner != spec("r-x").Owner) || row.want != "" && !fault.Is(err, row.want) {
+				t.Errorf("got %+v, %v, want %q", got, err, row.want)
+			}
+			if _, err := p.runner.StartWarm(t.Context(), m.Machine, spec("r-x")); err != nil {
+				t.Errorf("got %v for the repeated call, want a start", err)
+			}
+			p.running(t, m.Machine)
+		})
+	}
+	p := setup(t)
+	m := p.prepare(t, "a")
+	if err := p.runner.Destroy(t.Context(), m.Machine); err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]port.Machine{"destroyed": m.Machine, "unknown": unknown, "malformed": {Runner: "fly"}} {
+		if _, err := p.runner.StartWarm(t.Context(), at, spec("r-x")); !fault.Is(err, fault.LaunchRefused) {
+			t.Errorf("%s: got %v, want %s", name, err, fault.LaunchRefused)
+		}
+	}
+}
+
+// TestPreparedNameOfAnotherMachine finds a machine of another record under the name.
+func TestPreparedNameOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	p.prepare(t, "a")
+	other := warmSpec("a")
+	other.Warm.Tenant = "zenith"
+	if m, err := p.runner.Prepare(t.Context(), other); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("got %+v, %v, want %s", m, err, fault.LaunchRefused)
+	}
+	other = warmSpec("b")
+	other.Image = "registry.fly.io/unknown:none"
+	if m, err := p.runner.Prepare(t.Context(), other); !fault.Is(err, fault.Image) {
+		t.Errorf("got %+v, %v, want %s", m, err, fault.Image)
+	}
+}

@@ -1,0 +1,184 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmKey returns the key of the machines for work in a placement.
+func (c Config) warmKey(w run.Work, where run.Placement) run.WarmKey {
+	return run.WarmKey{
+		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
+		Region: c.region(w, where),
+	}
+}
+
+// region returns the region that is tried first: that of the job, or that of the deployment
+// if the pool lists none.
+func (c Config) region(w run.Work, where run.Placement) string {
+	if where.Fly != nil && len(where.Fly.Regions) > 0 {
+		return w.Resources.Region
+	}
+	return cmp.Or(w.Resources.Region, c.Region)
+}
+
+// claimTries bounds how many warm machines a start tries to claim that others claim first.
+const claimTries = 5
+
+// claimWarm claims a warm machine of the run's pool for its attempt. The result has no claim
+// if none is ready; then the attempt creates a machine. A store that does not answer costs
+// only the warm start.
+func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
+	if _, ok := s.runner.(port.WarmMachines); !ok || !r.MayClaim() {
+		return r, nil
+	}
+	p, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	if err != nil || p.Warm == nil {
+		return r, nil //nolint:nilerr // the attempt creates a machine
+	}
+	have, err := s.store.WarmMachines(ctx, p.Ref())
+	if err != nil {
+		s.warn(ctx, r, "cannot read the warm machines of the pool", err)
+		return r, nil
+	}
+	key, where := s.config.warmKey(r.Work, r.Attempt.Place()), r.Attempt.Place()
+	var ready []run.WarmMachine
+	for _, w := range have {
+		if w.Claimable(key, where) {
+			ready = append(ready, w)
+		}
+	}
+	first := fnv.New32a() // starts at the same time try different machines
+	_, _ = first.Write([]byte(r.ID))
+	for i := range min(len(ready), claimTries) {
+		w := ready[(int(first.Sum32())+i)%len(ready)]
+		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w}, s.now())
+		if err != nil || !d.Changed {
+			return r, err
+		}
+		err = s.claim(ctx, d, w.ClaimedBy(r))
+		if err == nil {
+			d.Run.Version++
+			return d.Run, nil
+		}
+		if !errors.Is(err, port.ErrConflict) {
+			return r, fmt.Errorf("cannot claim a warm machine: %w", err)
+		}
+		if after, err := s.store.Load(ctx, r.Ref()); err != nil || after.Version != r.Version {
+			return after, err // another call acts for the run
+		}
+	}
+	return r, nil
+}
+
+// claim commits the claim of an attempt with the claimed machine.
+func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine) error {
+	is := port.WriteOf(d)
+	is.Warm = &w
+	if err := s.store.Commit(ctx, is); err != nil {
+		return err
+	}
+	s.committed(ctx, d)
+	return nil
+}
+
+// startWarm starts the claimed machine of the attempt and commits it. A call that was not
+// answered is repeated for the same machine; one that was refused gives the machine up.
+func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
+	claim := r.Attempt.Warm
+	warm, ok := s.runner.(port.WarmMachines)
+	if !ok || !s.now().Before(claim.StartBy) {
+		return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine did not start in time"))
+	}
+	spec, err := s.spec(ctx, r)
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.SecretMissing {
+		return s.refused(ctx, r, f)
+	}
+	if err != nil {
+		return r, err
+	}
+	ctx, cancel := outlive(ctx, launchGrace)
+	defer cancel()
+	machine, err := warm.StartWarm(ctx, claim.Machine, spec)
+	if err == nil {
+		return s.created(ctx, r, machine)
+	}
+	f := startFault(err)
+	if f.Code != fault.Unavailable && f.Code != fault.Throttled {
+		return s.giveUp(ctx, r, f)
+	}
+	s.warn(ctx, r, "the warm machine was not started", err)
+	return s.refused(ctx, r, fault.Wrap(f, fault.Unavailable, "%s", f.Message))
+}
+
+// warmPause is the time between two looks at a machine that is stopped and about to start.
+const warmPause = 500 * time.Millisecond
+
+// awaitWarm waits until the claimed machine of the attempt runs. After the start deadline
+// it gives the machine up. The result has no machine then, and the attempt needs another
+// one.
+func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
+	attempt := r.Attempt.Number
+	for {
+		left := r.Attempt.Warm.StartBy.Sub(s.now())
+		machine, err := s.runner.Wait(ctx, r.Attempt.Machine, port.MachineRunning, max(left, time.Second))
+		if err != nil {
+			s.warn(ctx, r, "cannot see whether the warm machine has started", err)
+			return r, nil
+		}
+		if shown := s.shows(ctx, attempt, machine); shown != nil {
+			return s.apply(ctx, r.Ref(), shown)
+		}
+		if machine.Exit != nil {
+			return r, nil // the program has run; the sweep sees its machine gone
+		}
+		if left = r.Attempt.Warm.StartBy.Sub(s.now()); left <= 0 {
+			return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine is %s", machine.Phase))
+		}
+		again, stop := s.clock.NewTimer(min(left, warmPause))
+		select {
+		case <-again:
+		case <-ctx.Done():
+			stop()
+			return r, ctx.Err()
+		}
+		stop()
+	}
+}
+
+// giveUp destroys the claimed machine of the attempt. The attempt uses another machine only
+// after this one was seen gone and has run no program; otherwise it ends.
+func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
+	claim, attempt := r.Attempt.Warm, r.Attempt.Number
+	s.warn(ctx, r, "a warm machine did not start and is destroyed", why)
+	err := s.runner.Destroy(ctx, claim.Machine)
+	called := r.Attempt.Machine.Known() || r.Attempt.Unsure // a call may have started the program
+	var last port.MachineStatus
+	var gone bool
+	if err == nil {
+		if _, gone, err = s.goneWithin(ctx, claim.Machine, s.config.DestroyWait, time.Time{}); gone {
+			last, err = s.runner.Inspect(ctx, claim.Machine)
+		}
+	}
+	switch {
+	case !gone && r.Attempt.Machine.Known():
+		s.warn(ctx, r, "the warm machine was not seen gone", err)
+		return r, nil // the start limit ends the attempt
+	case !gone:
+		return s.refused(ctx, r, fault.New(fault.Unavailable, "the warm machine %s was not seen gone", claim.Machine.ID))
+	case called && (err != nil || last.Started || last.Exit != nil):
+		if _, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{Attempt: attempt, Machine: claim.Machine})); err != nil {
+			return r, err
+		}
+		return s.apply(ctx, r.Ref(), is(run.MachineGone{Attempt: attempt, Exit: last.Exit, GivenUp: true}))
+	}
+	return s.apply(ctx, r.Ref(), is(run.MachineGivenUp{Attempt: attempt, ID: claim.ID}))
+}

@@ -1,0 +1,119 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmWait is how long one sweep waits for the platform to permit creations of warm machines
+// of a pool.
+const warmWait = 20 * time.Second
+
+// createWarm creates warm machines as far as the platform permits. Runs that wait come first.
+func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *failures) error {
+	made := s.crew(failed)
+	defer made.wait()
+	until := s.now().Add(warmWait)
+	for _, key := range keys {
+		queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, 1)
+		if err != nil {
+			return fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
+		}
+		if queued > 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		app, ok, err := s.permitWarm(ctx, p, until)
+		if err != nil || !ok {
+			return err
+		}
+		now := s.now().UTC().Round(0)
+		w := run.WarmMachine{
+			Tenant: p.Tenant, Pool: p.ID, Key: key, Placement: p.Placement,
+			Phase: run.WarmCreating, App: app, CreatedAt: now,
+		}
+		made.do(ctx, func(ctx context.Context) error { return s.prepare(ctx, w) })
+	}
+	return nil
+}
+
+// permitWarm takes a token of the platform's limit. It waits until the given time; then ok
+// is false.
+func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
+	var apps []run.StartPace
+	if limits, ok := s.runner.(port.StartLimits); ok {
+		apps = limits.StartLimits(p.Placement)
+	}
+	for ctx.Err() == nil {
+		gate, err := s.store.StartGate(ctx, p.ID)
+		if err != nil {
+			return "", false, fmt.Errorf("cannot read the pace of the starts of pool %s: %w", p.ID, err)
+		}
+		app, after, limited, ok := gate.Take(apps, s.now())
+		switch {
+		case !limited:
+			return "", !gate.Paced(s.now()), nil
+		case ok:
+			if err = s.store.SetStartGate(ctx, after); err == nil {
+				return app, true, nil
+			}
+			if !errors.Is(err, port.ErrConflict) {
+				return "", false, fmt.Errorf("cannot take a token of pool %s: %w", p.ID, err)
+			}
+			continue
+		case gate.Permit().After(until):
+			return "", false, nil
+		}
+		again, stop := s.clock.NewTimer(max(gate.Permit().Sub(s.now()), time.Millisecond))
+		select {
+		case <-again:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+	return "", false, ctx.Err()
+}
+
+// prepare commits the record of a warm machine and creates the machine. A creation without
+// a clear answer leaves the record: a sweep finds its machine in the list, or ends it.
+func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
+	warm, ok := s.runner.(port.WarmMachines)
+	if !ok {
+		return nil
+	}
+	w, err := s.newWarm(ctx, w)
+	if err != nil {
+		return fmt.Errorf("cannot store a warm machine: %w", err)
+	}
+	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
+	if err != nil {
+		if f := startFault(err); f.Code != fault.Unavailable {
+			err = errors.Join(err, s.store.DeleteWarm(ctx, w)) // no machine was created
+		}
+		return fmt.Errorf("cannot create a warm machine of pool %s: %w", w.Pool, err)
+	}
+	w.Machine = made.Machine
+	if made.Phase == port.MachineEnding {
+		w.Phase = run.WarmReady
+	}
+	if _, err := s.saveWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
+		return fmt.Errorf("cannot store a warm machine: %w", err)
+	}
+	return nil
+}
+
+// newWarm stores the record of a new machine under an id of its time that is free.
+func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
+	for n := range run.MostWarm {
+		w.ID = fmt.Sprintf("%x-%x", w.CreatedAt.UnixNano(), n)
+		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {
+			break
+		}
+	}
+	return saved, err
+}

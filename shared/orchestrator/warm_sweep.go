@@ -1,0 +1,253 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmList are the warm machines that the runner has listed, by pool. It is safe for
+// concurrent use.
+type warmList struct {
+	mu    sync.Mutex
+	pools map[run.PoolRef]map[string]port.MachineStatus
+}
+
+func newWarmList() *warmList {
+	return &warmList{pools: map[run.PoolRef]map[string]port.MachineStatus{}}
+}
+
+// takes notes a warm machine. It reports whether the machine is one.
+func (l *warmList) takes(m port.MachineStatus) bool {
+	if m.Warm == (run.WarmRef{}) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ref := run.PoolRef{Tenant: m.Warm.Tenant, ID: m.Warm.Pool}
+	if l.pools[ref] == nil {
+		l.pools[ref] = map[string]port.MachineStatus{}
+	}
+	l.pools[ref][m.ID] = m
+	return true
+}
+
+// sweepWarm makes the warm machines of each pool match its settings, and destroys those
+// without a record: of deleted pools, and of creations whose answer was lost.
+func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
+	if _, ok := s.runner.(port.WarmMachines); !ok {
+		return nil
+	}
+	var failed failures
+	pools := map[run.PoolRef]run.Pool{}
+	failed.add(s.warmPools(ctx, pools))
+	for ref := range listed.pools {
+		if _, ok := pools[ref]; ok {
+			continue
+		}
+		p, err := s.pools.read(ctx, ref)
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			failed.add(err)
+			continue
+		}
+		p.Tenant, p.ID = ref.Tenant, ref.ID // a deleted pool has no settings
+		pools[ref] = p
+	}
+	firings, err := s.upcoming(ctx, pools)
+	failed.add(err)
+	for _, ref := range slices.SortedFunc(maps.Keys(pools), func(a, b run.PoolRef) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
+	}) {
+		if ctx.Err() == nil {
+			failed.add(s.keepWarm(ctx, pools[ref], firings[ref], listed.pools[ref], &failed))
+		}
+	}
+	return failed.join(ctx)
+}
+
+// warmPools reads the pools with warm machines.
+func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) error {
+	for after := ""; ; {
+		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
+		if err != nil {
+			return fmt.Errorf("cannot read the pools with warm machines: %w", err)
+		}
+		for _, ref := range due {
+			p, err := s.pools.read(ctx, ref)
+			if errors.Is(err, port.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if p.Warm != nil {
+				into[ref] = p
+			}
+		}
+		if after = next; next == "" || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// upcoming counts the machines for the next firings of jobs, each within the time that its
+// pool is ahead.
+func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
+	var ahead time.Duration
+	for _, p := range pools {
+		if p.Warm != nil && !p.Draining {
+			ahead = max(ahead, p.Warm.Ahead)
+		}
+	}
+	found := map[run.PoolRef]map[run.WarmKey]int{}
+	for after := ""; ahead > 0; {
+		due, next, err := s.store.JobsDue(ctx, s.now().Add(ahead), after, sweepPage)
+		if err != nil {
+			return found, fmt.Errorf("cannot read the next firings: %w", err)
+		}
+		for _, ref := range due {
+			j, err := s.store.LoadJob(ctx, ref.Tenant, ref.ID)
+			if errors.Is(err, port.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return found, fmt.Errorf("cannot read job %s: %w", ref.ID, err)
+			}
+			pool := s.pools.ref(j.Tenant, j.Definition.Pool)
+			p, ok := pools[pool]
+			if !ok || p.Warm == nil || !j.Due(s.now().Add(p.Warm.Ahead)) {
+				continue
+			}
+			if found[pool] == nil {
+				found[pool] = map[run.WarmKey]int{}
+			}
+			found[pool][s.config.warmKey(j.Run(s.policy).Work, p.Placement)]++
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	return found, ctx.Err()
+}
+
+// keepWarm ends and creates warm machines of a pool.
+func (s *Sweeper) keepWarm(
+	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *failures,
+) error {
+	have, err := s.store.WarmMachines(ctx, p.Ref())
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	var current []run.WarmMachine
+	for _, w := range have {
+		known[w.ID] = true
+		w, err := s.warmSeen(ctx, w, listed)
+		if err != nil {
+			failed.add(err)
+			continue
+		}
+		current = append(current, w)
+	}
+	for _, m := range listed {
+		if !known[m.Warm.ID] {
+			failed.add(s.destroyStray(ctx, m))
+		}
+	}
+	standard := s.config.warmKey(run.Work{}, p.Placement)
+	if w := p.Warm; w != nil {
+		standard.Image, standard.CPUs, standard.MemoryMB = cmp.Or(w.Image, standard.Image), cmp.Or(w.CPUs, standard.CPUs), cmp.Or(w.MemoryMB, standard.MemoryMB)
+	}
+	plan := run.PlanWarm(p, standard, firing, current, s.now())
+	if plan.Stuck > 0 {
+		s.log.WarnContext(ctx, "warm machines stayed in their creation and are destroyed", "pool", p.ID, "machines", plan.Stuck)
+	}
+	ends := s.crew(failed)
+	for _, w := range plan.End {
+		ends.do(ctx, func(ctx context.Context) error { return s.endWarm(ctx, w) })
+	}
+	ends.wait()
+	return s.createWarm(ctx, p, plan.Create, failed)
+}
+
+// warmSeen returns the record as the list shows it: ready once its machine is stopped, and
+// ending once its run has no need of it.
+func (s *Sweeper) warmSeen(ctx context.Context, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
+	before := w.Phase
+	switch w.Phase {
+	case run.WarmCreating:
+		for _, m := range listed {
+			if m.Warm == w.Ref() && m.Phase == port.MachineEnding {
+				w.Machine, w.Phase = m.Machine, run.WarmReady
+			}
+		}
+	case run.WarmClaimed:
+		r, err := s.store.Load(ctx, run.Ref{Tenant: w.Tenant, ID: w.Run})
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return w, fmt.Errorf("cannot read run %s: %w", w.Run, err)
+		}
+		if err != nil || !w.Holds(r) {
+			w.Phase = run.WarmEnding
+		}
+	}
+	if w.Phase == before {
+		return w, nil
+	}
+	return s.saveWarm(ctx, w)
+}
+
+// saveWarm stores a record and returns it with its new version.
+func (s *Sweeper) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMachine, error) {
+	if err := s.store.SaveWarm(ctx, w); err != nil {
+		return w, err
+	}
+	w.Version++
+	return w, nil
+}
+
+// endWarm destroys a warm machine, and deletes its record once the machine is gone. A
+// machine that was claimed meanwhile stays.
+func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
+	if w.Phase != run.WarmEnding {
+		w.Phase = run.WarmEnding
+		if w, err = s.saveWarm(ctx, w); errors.Is(err, port.ErrConflict) {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if w.Machine.Known() {
+		if err := s.runner.Destroy(ctx, w.Machine); err != nil {
+			return err
+		}
+		if _, gone, err := s.goneWithin(ctx, w.Machine, strayWait, time.Time{}); !gone {
+			return err // the next sweep sees it gone
+		}
+	} // the machine of a lost answer has no record then, and is destroyed as such
+	if err := s.store.DeleteWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
+		return err
+	}
+	return nil
+}
+
+// destroyStray destroys a warm machine without a record.
+func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus) error {
+	if m.Phase == port.MachineGone {
+		return nil
+	}
+	if err := s.mayDestroyUnknown(ctx, m); err != nil {
+		return err
+	}
+	s.log.LogAttrs(ctx, slog.LevelWarn, "a warm machine without a record is destroyed", machineAttributes(m, run.Run{})...)
+	return s.runner.Destroy(ctx, m.Machine)
+}

@@ -1,0 +1,220 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmPool gives the default pool warm machines, and sweeps once.
+func warmPool(t *testing.T, w *run.Warm) *fixture {
+	t.Helper()
+	h := setup(t, func(c *orchestrator.Config) {
+		c.Runners = run.RunnerOffer{Runners: []string{run.RunnerProcess}}
+		c.MaxMachines = 10
+	})
+	h.setWarm(w)
+	h.sweep()
+	return h
+}
+
+func (h *fixture) setWarm(w *run.Warm) {
+	h.Helper()
+	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 10, Warm: w}, orchestrator.Precondition{})
+	h.ok(err)
+	h.clock.to(h.clock.now.Add(2 * time.Second)) // longer than a pool is remembered
+}
+
+func (h *fixture) wantWarm(creating, ready, claimed, ending int) {
+	h.Helper()
+	want := map[run.WarmState]int{run.WarmCreating: creating, run.WarmReady: ready, run.WarmClaimed: claimed, run.WarmEnding: ending}
+	got := h.health().Warm
+	for state, n := range want {
+		if got[state] != n {
+			h.Errorf("got warm machines %v, want %v", got, want)
+			return
+		}
+	}
+}
+
+// TestWarmMachineStartsARun starts two runs on a pool with one warm machine: the first gets
+// it, the second a new one, and the next sweep creates another warm one.
+func TestWarmMachineStartsARun(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 2})
+	h.wantWarm(0, 1, 0, 0)
+	warm, cold := h.post(), h.post()
+	h.wantState(warm, run.Running)
+	h.wantState(cold, run.Running)
+	if got := h.machineOf(warm); h.runner.warmStarts != 1 || got.ID != "m1" || got.spec.Env["TASK_ID"] != warm {
+		t.Errorf("got machine %s after %d warm starts, want m1 with the environment of the run", got.ID, h.runner.warmStarts)
+	}
+	h.wantWarm(0, 0, 1, 0)
+	h.sweep()
+	h.wantWarm(0, 1, 1, 0)
+	h.wantState(warm, run.Running)
+	h.succeed(warm)
+	h.succeed(cold)
+	h.sweep()
+	h.wantWarm(0, 1, 0, 0)
+	if got := h.runner.live(); got != 1 {
+		t.Errorf("got %d live machines, want the warm one", got)
+	}
+}
+
+// TestWarmMachinesThatDoNotStartAreReplaced claims two machines whose hosts do not start
+// them. Each is destroyed after its deadline, and the attempt gets a new machine.
+func TestWarmMachinesThatDoNotStartAreReplaced(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 3, Max: 3})
+	for _, m := range h.runner.launched {
+		m.stuck = true
+	}
+	before := h.clock.now
+	task := h.post()
+	r := h.wantState(task, run.Running)
+	if took := h.clock.now.Sub(before); took < 20*time.Second || took > 30*time.Second {
+		t.Errorf("got a start after %s, want two deadlines of 10s", took)
+	}
+	if r.Attempt.StuckWarm != 2 || r.Attempt.Warm != nil || r.Attempt.Number != 1 || r.Attempt.Machine.ID != "m4" {
+		t.Errorf("got attempt %+v, want the first one on a new machine after two stuck ones", r.Attempt)
+	}
+	h.sweep()
+	h.wantWarm(0, 3, 0, 0)
+	if got := h.runner.live(); got != 4 {
+		t.Errorf("got %d live machines, want the run's and three warm ones", got)
+	}
+}
+
+// TestClaimSurvivesACrash ends the process between the claim of a machine and the answer of
+// its start: the repeated launch starts the same machine, once.
+func TestClaimSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 2, Max: 2})
+	h.runner.during = func(*machine) error { return fault.New(fault.Unavailable, "no answer") }
+	task := h.post()
+	h.sweep()
+	h.advance(time.Minute)
+	r := h.wantState(task, run.Running)
+	if r.Attempt.Warm == nil || r.Attempt.Machine.ID != r.Attempt.Warm.Machine.ID || h.runner.warmStarts != 1 || r.Attempt.Number != 1 {
+		t.Errorf("got attempt %+v after %d warm starts, want one on the claimed machine", r.Attempt, h.runner.warmStarts)
+	}
+}
+
+// TestWarmMachineThatIsGoneIsSkipped destroys the machines from outside.
+func TestWarmMachineThatIsGoneIsSkipped(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.runner.last().Phase = port.MachineGone
+	task := h.post()
+	h.wantState(task, run.Running)
+	if got := h.machineOf(task); got.ID != "m2" || h.runner.warmStarts != 0 {
+		t.Errorf("got machine %s, want a new one", got.ID)
+	}
+}
+
+// TestWarmMachinesEndWithTheirPool ends the warm machines of a pool that drains, that has no
+// warm machines any more, or that is deleted. Those of runs stay.
+func TestWarmMachinesEndWithTheirPool(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(h *fixture){
+		"drain":    func(h *fixture) { h.drain("default", nil) },
+		"turn off": func(h *fixture) { h.setWarm(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := warmPool(t, &run.Warm{Min: 3, Max: 3})
+			task := h.post()
+			end(h)
+			h.clock.to(h.clock.now.Add(2 * time.Second))
+			h.sweep()
+			h.sweep()
+			h.wantState(task, run.Running)
+			if got := h.runner.live(); got != 1 {
+				t.Errorf("got %d live machines, want that of the run", got)
+			}
+		})
+	}
+	t.Run("delete", func(t *testing.T) {
+		t.Parallel()
+		h := warmPool(t, &run.Warm{Max: 1})
+		_, _, err := h.service.Pools.Put(h.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, orchestrator.Precondition{})
+		h.ok(err)
+		h.sweep()
+		if got := h.runner.live(); got != 2 {
+			t.Fatalf("got %d live machines, want 2", got)
+		}
+		h.ok(h.service.Pools.Delete(h.Context(), client, "other", orchestrator.Precondition{}))
+		h.sweep()
+		if got := h.runner.live(); got != 0 {
+			t.Errorf("got %d live machines of a deleted pool, want none", got)
+		}
+	})
+}
+
+// TestWarmMachinesAreOfOneSize starts a run of another size: it gets a new machine.
+func TestWarmMachinesAreOfOneSize(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1, MemoryMB: 512})
+	task := h.post()
+	h.wantState(task, run.Running)
+	if got := h.machineOf(task); got.ID != "m2" {
+		t.Errorf("got machine %s, want a new one with 256 MB", got.ID)
+	}
+	h.wantWarm(0, 1, 0, 0)
+}
+
+// TestWarmMachinesComeAheadOfFirings creates a machine for a job that fires within the time,
+// and destroys it once no firing is near.
+func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Max: 2, Ahead: 30 * time.Minute})
+	ref := h.createJob("hourly", `"schedule": "0 * * * *"`)
+	h.sweep()
+	h.wantWarm(0, 0, 0, 0)
+	h.clock.to(epoch.Add(40 * time.Minute))
+	h.sweep()
+	h.wantWarm(0, 1, 0, 0)
+	h.sweep()
+	h.wantWarm(0, 1, 0, 0)
+	_, err := h.service.Jobs.Pause(h.Context(), client, ref.ID, orchestrator.Precondition{})
+	h.ok(err)
+	h.sweep()
+	h.wantWarm(0, 0, 0, 0)
+	if got := h.runner.live(); got != 0 {
+		t.Errorf("got %d live machines without a firing, want none", got)
+	}
+}
+
+// TestCancelEndsAClaimedMachine cancels a run between the claim and the start.
+func TestCancelEndsAClaimedMachine(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.runner.during = func(*machine) error { return fault.New(fault.Unavailable, "no answer") }
+	task := h.post()
+	h.cancel(task)
+	h.advance(3 * time.Minute)
+	h.wantState(task, run.Cancelled)
+	h.setWarm(nil)
+	h.sweep()
+	if got := h.runner.live(); got != 0 {
+		t.Errorf("got %d live machines, want none", got)
+	}
+}
+
+// TestWarmMachineThatStartsLateEndsTheAttempt destroys a machine whose program has started
+// after all: no other machine runs the same attempt.
+func TestWarmMachineThatStartsLateEndsTheAttempt(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.runner.last().stuck, h.runner.last().late = true, true
+	task := h.post()
+	h.advance(time.Minute)
+	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || r.Attempt.StuckWarm != 0 {
+		t.Errorf("got attempt %+v, want the second one", r.Attempt)
+	}
+}

@@ -1,0 +1,141 @@
+package porttest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func (s *storeTest) warm(tenant, pool, id string) run.WarmMachine {
+	return run.WarmMachine{
+		Tenant: tenant, Pool: pool, ID: id, Phase: run.WarmReady, CreatedAt: s.later(),
+		Key:     run.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256, Region: "ams"},
+		Machine: run.Machine{Runner: "fly", App: "app", ID: "m-" + id},
+	}
+}
+
+// saveWarm stores the machine and returns it as stored.
+func (s *storeTest) saveWarm(w run.WarmMachine) run.WarmMachine {
+	s.Helper()
+	s.ok(s.store.SaveWarm(s.ctx, w))
+	w.Version++
+	return w
+}
+
+func (s *storeTest) wantWarm(tenant, pool string, want ...run.WarmMachine) {
+	s.Helper()
+	got, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: tenant, ID: pool})
+	s.ok(err)
+	slices.SortFunc(got, func(a, b run.WarmMachine) int { return strings.Compare(a.ID, b.ID) })
+	if len(got) != len(want) {
+		s.Fatalf("got warm machines %+v, want %+v", got, want)
+	}
+	for i := range want {
+		s.same(want[i], got[i])
+	}
+}
+
+func warmIsReadBack(s *storeTest) {
+	s.wantWarm("acme", "p")
+	a := s.saveWarm(s.warm("acme", "p", "a"))
+	b := s.saveWarm(s.warm("acme", "p", "b"))
+	other := s.saveWarm(s.warm("zenith", "p", "a"))
+	s.saveWarm(s.warm("acme", "q", "a"))
+	s.wantWarm("acme", "p", a, b)
+	s.wantWarm("zenith", "p", other)
+	for _, version := range []int64{0, 2} {
+		stale := a
+		stale.Version, stale.App = version, "other"
+		if err := s.store.SaveWarm(s.ctx, stale); !errors.Is(err, port.ErrConflict) {
+			s.Errorf("got %v for version %d, want ErrConflict", err, version)
+		}
+		if err := s.store.DeleteWarm(s.ctx, stale); !errors.Is(err, port.ErrConflict) {
+			s.Errorf("got %v for the deletion of version %d, want ErrConflict", err, version)
+		}
+	}
+	a.Phase = run.WarmEnding
+	a = s.saveWarm(a)
+	s.wantWarm("acme", "p", a, b)
+	s.ok(s.store.DeleteWarm(s.ctx, a))
+	s.wantWarm("acme", "p", b)
+	s.ok(s.store.DeleteWarm(s.ctx, a))
+	if err := s.store.SaveWarm(s.ctx, a); !errors.Is(err, port.ErrConflict) {
+		s.Errorf("got %v for a deleted machine, want ErrConflict", err)
+	}
+	// Many machines are all read.
+	for i := range 120 {
+		s.ok(s.store.SaveWarm(s.ctx, s.warm("acme", "many", fmt.Sprintf("%03d", i))))
+	}
+	if got, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: "acme", ID: "many"}); err != nil || len(got) != 120 {
+		s.Errorf("got %d machines (%v), want 120", len(got), err)
+	}
+}
+
+// warmPoolsAreDue finds a pool with warm machines at each time.
+func warmPoolsAreDue(s *storeTest) {
+	p := s.samplePool("acme", "warm")
+	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &run.Warm{Min: 1, Max: 2, Ahead: time.Minute}
+	p = s.savePool(p)
+	s.savePool(s.samplePool("acme", "cold"))
+	s.wantPool(p)
+	due, _, err := s.store.PoolsDue(s.ctx, s.now, "", 10)
+	s.ok(err)
+	s.same([]run.PoolRef{p.Ref()}, due)
+	p.Warm = nil
+	s.savePool(p)
+	if due, _, err := s.store.PoolsDue(s.ctx, s.now, "", 10); err != nil || len(due) > 0 {
+		s.Errorf("got due pools %v (%v), want none without warm machines", due, err)
+	}
+}
+
+// claimRace lets twenty attempts claim three machines at once: each machine has one claim,
+// and its run has the same.
+func claimRace(s *storeTest) {
+	const attempts = 20
+	machines := []run.WarmMachine{
+		s.saveWarm(s.warm("acme", "p", "a")), s.saveWarm(s.warm("acme", "p", "b")), s.saveWarm(s.warm("acme", "p", "c")),
+	}
+	runs := make([]run.Run, attempts)
+	for i := range runs {
+		runs[i] = s.apply(s.create(sample("acme", fmt.Sprint("run-", i))), admitted("p", 0))
+	}
+	now := s.later()
+	won := s.race(attempts, func(i int) error {
+		w := machines[i%len(machines)]
+		d, err := run.Decide(runs[i], run.MachineClaimed{Attempt: 1, Warm: w}, now)
+		if err != nil || !d.Changed {
+			return fmt.Errorf("got no claim: %w", err)
+		}
+		is, claimed := port.WriteOf(d), w.ClaimedBy(runs[i])
+		is.Warm = &claimed
+		return s.store.Commit(s.ctx, is)
+	}, func(err error) bool {
+		conflict, ok := errors.AsType[*port.Conflict](err)
+		return ok && conflict.Ref == (run.Ref{})
+	})
+	if won != len(machines) {
+		s.Errorf("got %d claims, want %d", won, len(machines))
+	}
+	holders := map[string]string{}
+	for _, r := range runs {
+		now, err := s.store.Load(s.ctx, r.Ref())
+		s.ok(err)
+		if now.Attempt.Warm != nil {
+			holders[now.Attempt.Warm.ID] = now.ID
+		} else {
+			s.wantRun(r)
+		}
+	}
+	stored, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: "acme", ID: "p"})
+	s.ok(err)
+	for _, w := range stored {
+		if w.Phase != run.WarmClaimed || w.Run == "" || holders[w.ID] != w.Run || w.Version != 2 {
+			s.Errorf("got machine %+v, want it claimed by run %q", w, holders[w.ID])
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package run
+
+import "time"
+
+// WarmClaim is the claim of an attempt on a warm machine.
+type WarmClaim struct {
+	// ID is that of the WarmMachine.
+	ID      string  `json:"id"`
+	Machine Machine `json:"machine"`
+	// StartBy is when the machine must run: a stopped machine is bound to its host, which
+	// may have no room for it.
+	StartBy time.Time `json:"startBy"`
+}
+
+const (
+	// warmStart is how long a claimed machine may take to start.
+	warmStart = 10 * time.Second
+	// warmEnd is how long after its start deadline a claimed machine may take to be gone.
+	warmEnd = time.Minute
+	// mostStuck is how many claimed machines of an attempt may fail to start. Then the
+	// attempt creates a machine.
+	mostStuck = 2
+)
+
+// MayClaim reports whether the attempt can claim a warm machine: no machine of it may exist.
+func (r Run) MayClaim() bool {
+	a := r.Attempt
+	return r.State == ContainerCreating && !r.Queued() && !a.Unsure && !a.Machine.Known() && a.Warm == nil && a.StuckWarm < mostStuck
+}
+
+// HasClaimed reports whether the attempt has claimed the machine.
+func (r Run) HasClaimed(m Machine) bool {
+	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
+}
+
+// MachineClaimed: the attempt has claimed a warm machine. It is committed with the claimed
+// WarmMachine, before the call that starts it. A repeated call starts the same machine.
+type MachineClaimed struct {
+	Attempt int
+	Warm    WarmMachine
+}
+
+func (f MachineClaimed) apply(d *draft) error {
+	if f.Attempt != d.Attempt.Number || !d.MayClaim() {
+		return nil
+	}
+	d.Attempt.Warm = &WarmClaim{ID: f.Warm.ID, Machine: f.Warm.Machine, StartBy: d.now.Add(warmStart)}
+	d.changed = true
+	return nil
+}
+
+// givesUp reports whether the launch may be giving the claimed machine up: it decides what
+// follows the end of the machine.
+func (d *draft) givesUp() bool {
+	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
+}
+
+// MachineGivenUp: the claimed machine is known not to run and never ran the attempt's program.
+// The attempt claims the next one or creates a machine.
+type MachineGivenUp struct {
+	Attempt int
+	ID      string
+}
+
+func (f MachineGivenUp) apply(d *draft) error {
+	a := &d.Attempt
+	if !d.isCurrent(f.Attempt) || d.State != ContainerCreating || a.Warm == nil || a.Warm.ID != f.ID {
+		return nil
+	}
+	a.Warm, a.Machine, a.Unsure = nil, Machine{}, false
+	a.StuckWarm++
+	a.CreateBy = d.now.Add(createLimit)
+	a.StartBy = d.now.Add(d.Policy.StartTimeout)
+	d.changed = true
+	return nil
+}

@@ -1,0 +1,226 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// Warm are the settings of the warm machines of a pool: machines that were created and
+// stopped before a run needs them. Their start does not count against the platform's limit
+// of creations.
+type Warm struct {
+	// Min is the number of machines that are kept for the image and the size below.
+	Min int `json:"min,omitempty"`
+	// Max is the number of all machines that no run has claimed.
+	Max int `json:"max"`
+	// Ahead is how long before a firing a machine is created for it; 0 is never.
+	Ahead time.Duration `json:"ahead,omitempty"`
+	// MaxAge is when an unclaimed machine is replaced; 0 is DefaultWarmAge.
+	MaxAge time.Duration `json:"maxAge,omitempty"`
+	// Image, CPUs and MemoryMB are those of Min; zero values are those of the deployment.
+	Image    string `json:"image,omitempty"`
+	CPUs     int    `json:"cpus,omitempty"`
+	MemoryMB int    `json:"memoryMb,omitempty"`
+}
+
+// The limits of Warm.
+const (
+	MostWarm       = 200
+	DefaultWarmAge = 24 * time.Hour
+	mostWarmAhead  = 24 * time.Hour
+	mostWarmAge    = 30 * 24 * time.Hour
+	mostWarmCPUs   = 16
+	warmMemoryStep = 256
+	mostWarmMemory = 128 << 10
+)
+
+// KeepsWarm reports whether the machines of a runner can be created and started later.
+func KeepsWarm(runner string) bool { return runner == RunnerFly || runner == RunnerProcess }
+
+// Check returns the faults of the settings in a pool of the runner, each with its field.
+func (w Warm) Check(runner string) (found []*fault.Fault) {
+	if !KeepsWarm(runner) {
+		found = append(found, fault.Invalid("warm", "the runner %s has no warm machines, want none with it", runner))
+	}
+	within := func(field string, n, least, most int) {
+		if n < least || n > most {
+			found = append(found, fault.Invalid("warm."+field, "%d is out of range, want %d to %d", n, least, most))
+		}
+	}
+	within("min", w.Min, 0, MostWarm)
+	within("max", w.Max, max(min(w.Min, MostWarm), 1), MostWarm)
+	within("aheadSeconds", int(w.Ahead/time.Second), 0, int(mostWarmAhead/time.Second))
+	within("maxAgeSeconds", int(w.MaxAge/time.Second), 0, int(mostWarmAge/time.Second))
+	within("cpus", w.CPUs, 0, mostWarmCPUs)
+	within("memoryMb", w.MemoryMB, 0, mostWarmMemory)
+	if w.MemoryMB%warmMemoryStep != 0 {
+		found = append(found, fault.Invalid("warm.memoryMb", "%d is no multiple of %d, want one", w.MemoryMB, warmMemoryStep))
+	}
+	if len(w.Image) > limit.FileName || !limit.Printable(w.Image) {
+		found = append(found, fault.Invalid("warm.image", "malformed image, want at most %d printable characters", limit.FileName))
+	}
+	return found
+}
+
+// age is when an unclaimed machine is replaced.
+func (w Warm) age() time.Duration { return cmp.Or(w.MaxAge, DefaultWarmAge) }
+
+// WarmKey is what a run and a warm machine have in common. A tag as Image may lead to
+// another image later; MaxAge bounds that.
+type WarmKey struct {
+	Image    string `json:"image"`
+	CPUs     int    `json:"cpus"`
+	MemoryMB int    `json:"memoryMb"`
+	// Region is empty if the platform chooses it.
+	Region string `json:"region,omitempty"`
+}
+
+// WarmState is the state of a warm machine.
+type WarmState string
+
+// The states. A record is committed before each call that it announces.
+const (
+	// WarmCreating: the machine is created, or its image is not ready. Its creator moves it
+	// on; a sweep ends one that stays here.
+	WarmCreating WarmState = "creating"
+	// WarmReady: the machine is stopped. The commit of a claim moves it on, or a sweep that
+	// ends it.
+	WarmReady WarmState = "ready"
+	// WarmClaimed: the machine belongs to an attempt. A sweep ends it after the attempt.
+	WarmClaimed WarmState = "claimed"
+	// WarmEnding: the machine is destroyed. The record is deleted once it is gone.
+	WarmEnding WarmState = "ending"
+)
+
+// WarmStates lists all states.
+func WarmStates() []WarmState {
+	return []WarmState{WarmCreating, WarmReady, WarmClaimed, WarmEnding}
+}
+
+// WarmRef identifies a warm machine in its pool. The zero value means no machine.
+type WarmRef struct{ Tenant, Pool, ID string }
+
+// WarmMachine is the record of a warm machine. It is a value; its methods return a changed
+// copy.
+type WarmMachine struct {
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+	ID     string `json:"id"`
+	// Version counts the commits, from 1. A change is conditional on it.
+	Version   int64     `json:"version"`
+	Key       WarmKey   `json:"key"`
+	Placement Placement `json:"placement,omitzero"`
+	Phase     WarmState `json:"state"`
+	// App is the place in which the machine is created, Machine the machine once it is
+	// known.
+	App       string    `json:"app,omitempty"`
+	Machine   Machine   `json:"machine,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+	// Run and Attempt have claimed the machine.
+	Run     string `json:"run,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+}
+
+// Ref identifies the machine.
+func (w WarmMachine) Ref() WarmRef { return WarmRef{w.Tenant, w.Pool, w.ID} }
+
+// Name is the name of the machine on its platform.
+func (w WarmMachine) Name() string { return Name(Ref{Tenant: w.Tenant, ID: w.Pool}, "w"+w.ID+"x", 1) }
+
+// Claimable reports whether an attempt with the placement can use the machine.
+func (w WarmMachine) Claimable(key WarmKey, where Placement) bool {
+	return w.Phase == WarmReady && w.Machine.Known() && w.Key == key && w.Placement.Equal(where)
+}
+
+// ClaimedBy returns the machine as that of an attempt.
+func (w WarmMachine) ClaimedBy(r Run) WarmMachine {
+	w.Phase, w.Run, w.Attempt = WarmClaimed, r.ID, r.Attempt.Number
+	return w
+}
+
+// Holds reports whether the claim of the run holds the machine.
+func (w WarmMachine) Holds(r Run) bool {
+	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
+}
+
+// warmCreation is how long a machine may stay in WarmCreating: longer than a create call
+// and the pull of an image take.
+const warmCreation = 5 * time.Minute
+
+// WarmPlan is how the warm machines of a pool change.
+type WarmPlan struct {
+	// Create has the keys of machines to create.
+	Create []WarmKey
+	// End are the machines to destroy: those that are too old, too many, of another
+	// placement, stuck in their creation, or of a pool that admits no run.
+	End []WarmMachine
+	// Stuck counts those of End that stayed in WarmCreating.
+	Stuck int
+}
+
+// PlanWarm compares the warm machines of a pool with its settings. standard is the key of
+// Min, firing the number of machines that the firings within Ahead need. Claimed machines
+// belong to their runs: they count for nothing.
+func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachine, now time.Time) (plan WarmPlan) {
+	wanted, age := map[WarmKey]int{}, DefaultWarmAge
+	keys := []WarmKey{standard}
+	if p.Warm != nil && !p.Draining {
+		left := p.Warm.Max
+		age = p.Warm.age()
+		want := func(key WarmKey, n int) {
+			wanted[key] = min(n, left)
+			left -= wanted[key]
+		}
+		want(standard, max(p.Warm.Min, firing[standard]))
+		for _, key := range sortedKeys(firing) {
+			if key != standard {
+				keys = append(keys, key)
+				want(key, firing[key])
+			}
+		}
+	}
+	have = slices.Clone(have)
+	slices.SortFunc(have, func(a, b WarmMachine) int { // the machines to keep first
+		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	for _, w := range have {
+		lived := now.Sub(w.CreatedAt)
+		switch {
+		case w.Phase == WarmClaimed:
+		case w.Phase == WarmEnding:
+			plan.End = append(plan.End, w)
+		case w.Phase == WarmCreating && lived >= warmCreation:
+			plan.End, plan.Stuck = append(plan.End, w), plan.Stuck+1
+		case lived >= age || wanted[w.Key] == 0 || !w.Placement.Equal(p.Placement):
+			plan.End = append(plan.End, w)
+		default:
+			wanted[w.Key]--
+		}
+	}
+	for _, key := range keys {
+		for range wanted[key] {
+			plan.Create = append(plan.Create, key)
+		}
+	}
+	return plan
+}
+
+func rankOf(s WarmState) int {
+	return -slices.Index([]WarmState{WarmEnding, WarmCreating, WarmReady}, s)
+}
+
+func sortedKeys(of map[WarmKey]int) []WarmKey {
+	keys := make([]WarmKey, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b WarmKey) int {
+		return cmp.Or(strings.Compare(a.Image, b.Image), a.CPUs-b.CPUs, a.MemoryMB-b.MemoryMB, strings.Compare(a.Region, b.Region))
+	})
+	return keys
+}

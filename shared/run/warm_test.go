@@ -1,0 +1,141 @@
+package run_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+var (
+	small = run.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256}
+	large = run.WarmKey{Image: "report", CPUs: 4, MemoryMB: 1024}
+)
+
+// warm returns a machine of a state and an age.
+func warm(id string, state run.WarmState, key run.WarmKey, age time.Duration) run.WarmMachine {
+	return run.WarmMachine{
+		Tenant: "t", Pool: "p", ID: id, Version: 1, Key: key, Phase: state, CreatedAt: epoch.Add(-age),
+		Machine: run.Machine{Runner: "fly", App: "app", ID: "m-" + id},
+	}
+}
+
+func TestPlanOfWarmMachines(t *testing.T) {
+	t.Parallel()
+	other := warm("other", run.WarmReady, small, time.Minute)
+	other.Placement = run.Placement{Runner: run.RunnerFly}
+	for name, row := range map[string]struct {
+		settings *run.Warm
+		draining bool
+		firing   map[run.WarmKey]int
+		have     []run.WarmMachine
+		create   []run.WarmKey
+		end      []string
+		stuck    int
+	}{
+		"empty pool is filled":       {settings: &run.Warm{Min: 2, Max: 5}, create: []run.WarmKey{small, small}},
+		"machines count":             {settings: &run.Warm{Min: 2, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour), warm("b", run.WarmCreating, small, time.Minute)}},
+		"claimed ones do not":        {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmClaimed, small, 48*time.Hour)}, create: []run.WarmKey{small}},
+		"other size":                 {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"other placement":            {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{other}, create: []run.WarmKey{small}, end: []string{"other"}},
+		"too old":                    {settings: &run.Warm{Min: 1, Max: 5, MaxAge: time.Hour}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"a day by default":           {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, 24*time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"stuck in its creation":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmCreating, small, 5*time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}, stuck: 1},
+		"oldest of too many":         {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("old", run.WarmReady, small, time.Hour), warm("new", run.WarmReady, small, time.Minute)}, end: []string{"old"}},
+		"creation before ready":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("ready", run.WarmReady, small, time.Hour), warm("new", run.WarmCreating, small, 0)}, end: []string{"new"}},
+		"ending is repeated":         {settings: &run.Warm{Min: 0, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmEnding, small, time.Minute)}, end: []string{"a"}},
+		"firings of the same size":   {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{small: 3}, create: []run.WarmKey{small, small, small}},
+		"firings of another size":    {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{large: 2}, create: []run.WarmKey{small, large, large}},
+		"firings are over":           {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, end: []string{"a"}},
+		"max limits all":             {settings: &run.Warm{Min: 1, Max: 2}, firing: map[run.WarmKey]int{large: 7}, create: []run.WarmKey{small, large}},
+		"draining pool has none":     {settings: &run.Warm{Min: 1, Max: 2}, draining: true, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute)}, end: []string{"a"}},
+		"pool without the settings":  {have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute), warm("b", run.WarmClaimed, small, 0)}, end: []string{"a"}},
+		"firings do not need a pool": {firing: map[run.WarmKey]int{small: 1}},
+	} {
+		p := run.Pool{Tenant: "t", ID: "p", Warm: row.settings, Draining: row.draining}
+		plan := run.PlanWarm(p, small, row.firing, row.have, epoch)
+		var end []string
+		for _, w := range plan.End {
+			end = append(end, w.ID)
+		}
+		if !slices.Equal(plan.Create, row.create) || !slices.Equal(end, row.end) || plan.Stuck != row.stuck {
+			t.Errorf("%s: got creations %v, ends %v and %d stuck, want %v, %v and %d", name, plan.Create, end, plan.Stuck, row.create, row.end, row.stuck)
+		}
+	}
+}
+
+func TestWarmSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	for want, row := range map[string]struct {
+		settings run.Warm
+		runner   string
+	}{
+		"[]":                   {run.Warm{Min: 2, Max: 2, Ahead: time.Hour, MaxAge: time.Hour, MemoryMB: 512}, run.RunnerFly},
+		"[warm]":               {run.Warm{Max: 1}, run.RunnerKubernetes},
+		"[warm.max]":           {run.Warm{}, run.RunnerProcess},
+		"[warm.min warm.max]":  {run.Warm{Min: -1, Max: 201}, run.RunnerFly},
+		"[warm.max warm.cpus]": {run.Warm{Min: 3, Max: 2, CPUs: 17}, run.RunnerFly},
+		"[warm.aheadSeconds]":  {run.Warm{Max: 1, Ahead: 25 * time.Hour}, run.RunnerFly},
+		"[warm.maxAgeSeconds]": {run.Warm{Max: 1, MaxAge: -time.Second}, run.RunnerFly},
+		"[warm.memoryMb]":      {run.Warm{Max: 1, MemoryMB: 100}, run.RunnerFly},
+		"[warm.image]":         {run.Warm{Max: 1, Image: "a\x00b"}, run.RunnerFly},
+	} {
+		fields := []string{}
+		for _, f := range row.settings.Check(row.runner) {
+			fields = append(fields, f.Field)
+		}
+		if got := fmt.Sprint(fields); got != want {
+			t.Errorf("%+v with %s: got faults of %s, want %s", row.settings, row.runner, got, want)
+		}
+	}
+}
+
+// TestClaimOfAWarmMachine claims machines for an attempt until two did not start.
+func TestClaimOfAWarmMachine(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
+	r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+	apply := func(f run.Fact) bool {
+		t.Helper()
+		d, err := run.Decide(r, f, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = d.Run
+		return d.Changed
+	}
+	for i := range 2 {
+		w := warm(fmt.Sprint(i), run.WarmReady, small, 0)
+		if apply(run.MachineClaimed{Attempt: 2, Warm: w}) {
+			t.Error("got the claim of another attempt")
+		}
+		if !apply(run.MachineClaimed{Attempt: 1, Warm: w}) || !r.HasClaimed(w.Machine) || !w.ClaimedBy(r).Holds(r) {
+			t.Fatalf("got attempt %+v, want one with a claim", r.Attempt)
+		}
+		if apply(run.MachineClaimed{Attempt: 1, Warm: warm("more", run.WarmReady, small, 0)}) {
+			t.Error("got a second claim")
+		}
+		if i == 1 && !apply(run.MachineCreated{Attempt: 1, Machine: w.Machine}) {
+			t.Error("got no machine")
+		}
+		if apply(run.MachineGone{Attempt: 1}) {
+			t.Error("got an end of the attempt by a sweep, want the decision of the launch")
+		}
+		if apply(run.MachineGivenUp{Attempt: 1, ID: "other"}) || !apply(run.MachineGivenUp{Attempt: 1, ID: w.ID}) {
+			t.Error("got no end of the claim, want one by its id")
+		}
+		if r.Attempt.Machine.Known() || w.ClaimedBy(r).Holds(r) || r.Attempt.StuckWarm != i+1 {
+			t.Errorf("got attempt %+v, want one without a machine", r.Attempt)
+		}
+	}
+	if r.MayClaim() {
+		t.Error("got a third claim, want a machine that is created")
+	}
+	r.State = run.Running
+	r.Attempt.Warm = &run.WarmClaim{ID: "x"}
+	if apply(run.MachineGivenUp{Attempt: 1, ID: "x"}) {
+		t.Error("got an end of the claim of a run that runs")
+	}
+}
