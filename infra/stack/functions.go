@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/metrics"
+	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/functions/stream"
@@ -127,6 +128,7 @@ var functions = map[string]function{
 	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, clients}, routes: control.Routes(nil)},
+	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: registry.Routes(nil)},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},

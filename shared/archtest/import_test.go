@@ -28,7 +28,7 @@ var importRules = []importRule{
 	{folder: "functions/watch", may: []string{"shared/contract", "shared/port", "shared/clock", "shared/limit", "shared/retry", "shared/setting"}, never: []string{"k8s.io/"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
+		folder: "functions", may: []string{"shared/artifact", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "events/eventtype", standard: true},
@@ -39,6 +39,7 @@ var importRules = []importRule{
 	{folder: "shared/webhook/examples", may: []string{"events"}},
 	{folder: "shared/webhook", may: []string{"events", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/explain", may: []string{"shared/job", "shared/run", "shared/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/artifact", never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/access", standard: true},
 	{folder: "shared/trace", may: []string{"shared/fault", "shared/run"}},
 	{folder: "shared/series", may: []string{"shared/run"}},
@@ -59,10 +60,10 @@ var importRules = []importRule{
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{
-		folder: "shared/orchestrator", may: []string{"events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
+		folder: "shared/orchestrator", may: []string{"shared/artifact", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
-	{folder: "shared/api", may: []string{"shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
+	{folder: "shared/api", may: []string{"shared/artifact", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
 	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/series", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"events", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},

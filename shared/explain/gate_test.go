@@ -17,7 +17,10 @@ func TestPacedStartNamesItsCause(t *testing.T) {
 	r := run.Run{Tenant: "t", ID: "r", State: run.Pending}
 	r.Slot = run.Slot{Pool: "p", State: run.SlotQueued, Since: now, Limit: 10}
 	apps := []run.StartPace{{App: "a", Interval: time.Minute, Burst: 1}}
-	_, limited, _, _ := run.StartGate{Pool: "p"}.Take(apps, now)
+	app, limited, _, ok := run.StartGate{Pool: "p"}.Take(apps, now)
+	if !ok {
+		t.Fatalf("got no start at %q, want the first", app)
+	}
 	throttled, _ := run.StartGate{Pool: "p"}.Throttled(apps, "a", now, now)
 	for want, gate := range map[string]run.StartGate{
 		"starts wait for the limit of the platform, which permits the next one of pool p at 2026-03-01T08:01:00Z": limited,

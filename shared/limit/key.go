@@ -51,3 +51,9 @@ func LiveLogSegment(tenant, taskID string, attempt, first, last int) string {
 func LogKey(tenant, taskID string, attempt int) string {
 	return LogPrefix(tenant, taskID) + strconv.Itoa(attempt) + ".log"
 }
+
+// ArtifactKey is the key of the content of an artifact. nonce distinguishes it from that of
+// an earlier artifact with the same id, which may be being removed.
+func ArtifactKey(tenant, id, nonce string) string {
+	return tenant + "/artifacts/" + id + "/" + nonce
+}

@@ -27,6 +27,7 @@ const sweepItemLimit = 10 * time.Second
 type Sweeper struct {
 	*Machines
 	outputs   *Outputs
+	artifacts *Artifacts
 	firing    *Firing
 	reception *Reception
 	workers   int
@@ -54,9 +55,9 @@ type start struct {
 }
 
 // NewSweeper returns a Sweeper.
-func NewSweeper(machines *Machines, outputs *Outputs, firing *Firing, reception *Reception, config Config) *Sweeper {
+func NewSweeper(machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, config Config) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, firing: firing, reception: reception, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, workers: config.SweepWorkers,
 		config: config, policy: config.Policy,
 		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
@@ -94,7 +95,7 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
 		func(ctx context.Context) error { return s.sweepMachines(ctx, warm) }, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
-		s.sweepDrains, s.sweepPools, s.sweepOutputs, s.sweepRecords,
+		s.sweepDrains, s.sweepPools, s.sweepOutputs, s.sweepArtifacts, s.sweepRecords,
 		func(ctx context.Context) error { return s.sweepWarm(ctx, warm) },
 	}
 	var failed []error

@@ -28,6 +28,7 @@ type System struct {
 	Explanations *Explanations
 	Pools        *Pools
 	Reports      *MachineReports
+	Artifacts    *Artifacts
 }
 
 // Random is the source of random numbers and ids.
@@ -54,6 +55,7 @@ func NewSystem(
 	runs := NewRuns(requests, outputs)
 	definitions := NewDefinitions(runs, config)
 	firing := NewFiring(life, schedules)
+	artifacts := NewArtifacts(records, outputs, random.Hex, config)
 	return &System{
 		Requests:     requests,
 		Runs:         runs,
@@ -62,6 +64,7 @@ func NewSystem(
 		Explanations: NewExplanations(definitions),
 		Pools:        NewPools(life, documents.Pool, config),
 		Reports:      NewMachineReports(machines),
+		Artifacts:    artifacts,
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),
@@ -73,6 +76,6 @@ func NewSystem(
 		Launches:     NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
 		Supervision:  NewSupervision(machines, reception),
 		Termination:  NewTermination(machines, objects, logs, hooks, random.Float64, config),
-		Sweeper:      NewSweeper(machines, objects, firing, reception, config),
+		Sweeper:      NewSweeper(machines, objects, artifacts, firing, reception, config),
 	}
 }

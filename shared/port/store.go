@@ -37,6 +37,7 @@ type Store interface {
 	JobStore
 	PoolStore
 	NoteStore
+	ResourceStore
 
 	// Create writes a new run with its events, at version 1. If the key is
 	// known, nothing is written: existing is the run of its first use, and

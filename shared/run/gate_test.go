@@ -163,7 +163,10 @@ func TestBucketPermitsItsBurst(t *testing.T) {
 func TestThrottledBucketIsEmpty(t *testing.T) {
 	t.Parallel()
 	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}}
-	_, g, _, _ := run.StartGate{Pool: "p"}.Take(apps, epoch)
+	app, g, _, ok := run.StartGate{Pool: "p"}.Take(apps, epoch)
+	if !ok {
+		t.Fatalf("got no start at %q, want the first", app)
+	}
 	g, _ = g.Throttled(apps, "a", epoch, epoch)
 	if _, _, _, ok := g.Take(apps, epoch.Add(time.Second)); ok {
 		t.Error("got a start a second after a throttled one, want the pace halved")

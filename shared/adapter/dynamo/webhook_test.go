@@ -18,18 +18,27 @@ func TestWebhooks(t *testing.T) {
 
 func TestWebhooksWithLaggingReads(t *testing.T) {
 	t.Parallel()
-	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
-		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
-		return s, db.Settle
-	})
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) { return openLagging(t) })
 }
 
 func TestWebhooksWithFaults(t *testing.T) {
 	t.Parallel()
-	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
-		seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))
-		s, _ := openFake(t, awsfake.DynamoDBConfig{Seed: seed, Plan: awsfake.Seeded(seed, 0.1,
-			awsfake.Lost, awsfake.Unsure, awsfake.Throttled, awsfake.Conflicted, awsfake.Partial)})
-		return s, nil
-	})
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) { return openFaulty(t), nil })
+}
+
+// openLagging opens a store whose indexes show a commit an hour later, and the function that
+// lets them catch up.
+func openLagging(t *testing.T) (*dynamo.Store, func()) {
+	t.Helper()
+	s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
+	return s, db.Settle
+}
+
+// openFaulty opens a store of which a tenth of the calls fail.
+func openFaulty(t *testing.T) *dynamo.Store {
+	t.Helper()
+	seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))
+	s, _ := openFake(t, awsfake.DynamoDBConfig{Seed: seed, Plan: awsfake.Seeded(seed, 0.1,
+		awsfake.Lost, awsfake.Unsure, awsfake.Throttled, awsfake.Conflicted, awsfake.Partial)})
+	return s
 }

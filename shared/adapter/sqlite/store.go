@@ -29,6 +29,9 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "webhooks", webhookSteps); err != nil {
 		return nil, err
 	}
+	if err := db.Migrate(ctx, "resources", resourceSteps); err != nil {
+		return nil, err
+	}
 	return &Store{db: db, clock: clk, newest: newNewest()}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/metrics"
+	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/functions/stream"
@@ -61,7 +62,7 @@ func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer por
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
 		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
-		webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
+		registry.Routes(s.Artifacts), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
 	)
 }
 

@@ -105,6 +105,13 @@ var (
 	unknownWebhook = webhook.ID(time.Time{}, "unknown")
 )
 
+// The owner's artifact: its request, its id, and the id of none.
+const (
+	ownDocument     = `{"kind":"note","content":null}`
+	ownArtifact     = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"
+	unknownArtifact = "0000000000000000000000000000000000000000000000000000000000000000"
+)
+
 // completed creates a run of the owner with an output and a log, a job and a pool.
 func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	t.Helper()
@@ -113,6 +120,9 @@ func completed(t *testing.T, stage *apitest.Stage) (task string) {
 		t.Fatal(err)
 	}
 	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, orchestrator.Precondition{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", orchestrator.NewArtifact{Kind: "note", Content: []byte("null")}); err != nil {
 		t.Fatal(err)
 	}
 	task = stage.Accept(t)
@@ -135,13 +145,14 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 		"POST /v1/runs:cancel":     bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
 		"PUT /v1/pools/{pool_id}": `{"limit":1}`, "POST /v1/webhooks": `{"url":"https://127.0.0.1:1/"}`, "PATCH /v1/webhooks/{webhook_id}": `{}`,
 		"POST /v1/webhooks/{webhook_id}/redeliver": `{"position":1}`, "POST /v1/events:replay": `{"from":"earliest","target":{"bus":true}}`,
+		"POST /v1/artifacts": ownDocument,
 	}[op.Method+" "+op.Path]
-	job, pool, hook := ownJob, ownPool, ownWebhook
+	job, pool, hook, document := ownJob, ownPool, ownWebhook, ownArtifact
 	if task == unknownTask {
-		job, pool, hook = unknownJob, unknownPool, unknownWebhook
+		job, pool, hook, document = unknownJob, unknownPool, unknownWebhook, unknownArtifact
 	}
 	path := strings.NewReplacer(
-		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1",
+		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1", "{artifact_id}", document,
 	).Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
@@ -344,6 +355,22 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
 			if answer := call(t, stage, op, "", token); answer.Status != want {
 				t.Errorf("%s: got %d %s for a plan of the owner's job, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"POST /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusCreated} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s for the owner's content, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.ArtifactList](t, call(t, stage, op, "", token)); len(list.Artifacts) != want {
+				t.Errorf("%s: got %+v, want %d artifacts", token, list, want)
 			}
 		}
 	},

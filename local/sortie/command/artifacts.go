@@ -1,0 +1,141 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) artifacts() *cobra.Command {
+	commands := []*cobra.Command{a.artifactsCreate(), a.artifactsList(), a.artifactsShow()}
+	for _, c := range commands {
+		a.serverFlags(c)
+	}
+	return group("artifacts", "Store, list and show content-addressed documents", commands...)
+}
+
+func (a *app) artifactsCreate() *cobra.Command {
+	var in contract.ArtifactRequest
+	var parent string
+	c := &cobra.Command{
+		Use: "create KIND FILE", Short: "Store the JSON value in a file",
+		Long: `Store the JSON value in a file, and print its id: the SHA-256 of its canonical form. The
+same content again is the same artifact, with the tags that it has.`,
+		Example: "  sortie artifacts create note note.json --tag draft",
+		Args:    exactly("KIND", "FILE"),
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
+	flags.StringVar(&parent, "parent", "", "id of an artifact that is kept as long as this one")
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		content, err := readArtifact(args[1])
+		if err != nil {
+			return err
+		}
+		in.Kind, in.Content = args[0], content
+		if flags.Changed("parent") {
+			in.Parent = &parent
+		}
+		created, err := c.CreateArtifact(ctx, in)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(created)
+		}
+		return a.say("%s\n", created.ID)
+	})
+	return c
+}
+
+// readArtifact reads a file that the API may accept.
+func readArtifact(name string) (content json.RawMessage, err error) {
+	file, err := os.Open(name) //nolint:gosec // the caller names the file
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the document: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	content, err = io.ReadAll(io.LimitReader(file, artifact.MaxSize+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the document: %w", err)
+	case len(content) > artifact.MaxSize:
+		return nil, fmt.Errorf("%s has more than %d bytes, the largest size of an artifact", name, artifact.MaxSize)
+	case !json.Valid(content):
+		return nil, fmt.Errorf("%s is not JSON, want one JSON value", name)
+	}
+	return content, nil
+}
+
+func (a *app) artifactsList() *cobra.Command {
+	var kind, tag, parent string
+	most := 50
+	c := &cobra.Command{
+		Use: "list", Short: "List artifacts, the newest first", Example: "  sortie artifacts list --kind trace --tag task:inf_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly(),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			all := contract.ArtifactList{Artifacts: []contract.ArtifactSummary{}}
+			for {
+				query := url.Values{"limit": {strconv.Itoa(most - len(all.Artifacts))}}
+				for name, value := range map[string]string{"kind": kind, "tag": tag, "parent": parent, "cursor": all.NextCursor} {
+					if value != "" {
+						query.Set(name, value)
+					}
+				}
+				list, err := c.Artifacts(ctx, query)
+				if err != nil {
+					return err
+				}
+				all.Artifacts, all.NextCursor = append(all.Artifacts, list.Artifacts...), list.NextCursor
+				if all.NextCursor == "" || len(all.Artifacts) >= most {
+					break
+				}
+			}
+			if a.json {
+				return a.print(all)
+			}
+			t := display.NewTable("ARTIFACT", "KIND", "BYTES", "CREATED", "TAGS")
+			for _, each := range all.Artifacts {
+				t.Row(each.ID, display.Clean(each.Kind), strconv.FormatInt(each.Size, 10), moment(time.UnixMilli(each.CreatedMS)), display.Clean(strings.Join(each.Tags, ",")))
+			}
+			_, err := t.WriteTo(a.Stdout)
+			return err
+		}),
+	}
+	flags := c.Flags()
+	flags.StringVar(&kind, "kind", "", "only artifacts of this kind")
+	flags.StringVar(&tag, "tag", "", "only artifacts with this tag")
+	flags.StringVar(&parent, "parent", "", "only artifacts with this parent")
+	flags.IntVar(&most, "limit", most, "at most this many artifacts, up to 1000")
+	return c
+}
+
+func (a *app) artifactsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ARTIFACT", Short: "Print the content of an artifact, or with --json the artifact", Example: "  sortie artifacts show sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
+		Args: exactly("ARTIFACT"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			found, err := c.Artifact(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(found)
+			}
+			return a.say("%s\n", found.Content)
+		}),
+	}
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// NewArtifact returns the artifact of a request. Faults: InvalidRequest for metadata that is
+// no object and for a malformed parent.
+func NewArtifact(in contract.ArtifactRequest) (orchestrator.NewArtifact, error) {
+	if len(in.Metadata) > 0 {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(in.Metadata, &object); err != nil || object == nil {
+			return orchestrator.NewArtifact{}, fault.Invalid("metadata", "malformed metadata, want a JSON object")
+		}
+	}
+	a := orchestrator.NewArtifact{Kind: in.Kind, Content: in.Content, Tags: in.Tags, Metadata: in.Metadata}
+	if in.Parent != nil {
+		if a.Parent = artifact.ParseID(*in.Parent); !artifact.ValidID(a.Parent) {
+			return orchestrator.NewArtifact{}, fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
+		}
+	}
+	return a, nil
+}
+
+// ArtifactCreated returns what the creator of an artifact gets.
+func ArtifactCreated(a artifact.Artifact) contract.ArtifactCreated {
+	return contract.ArtifactCreated{ID: a.ID, Kind: a.Kind, Digest: a.Digest(), CreatedMS: a.CreatedAt.UnixMilli(), Tags: append([]string{}, a.Tags...)}
+}
+
+// ArtifactSummary returns an artifact without its content.
+func ArtifactSummary(a artifact.Artifact) contract.ArtifactSummary {
+	s := contract.ArtifactSummary{ArtifactCreated: ArtifactCreated(a), Size: a.Size, Metadata: a.Metadata}
+	if a.Parent != "" {
+		s.Parent = &a.Parent
+	}
+	if len(s.Metadata) == 0 {
+		s.Metadata = json.RawMessage("{}")
+	}
+	return s
+}

@@ -1,0 +1,178 @@
+// Package artifact has the content-addressed documents of tenants.
+//
+// The id of an artifact is the SHA-256 of its content in canonical JSON (RFC 8785), so the
+// same content is the same artifact. An artifact that is the parent of another one is kept
+// as long as that one. The package does no I/O: times are arguments.
+package artifact
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gowebpki/jcs"
+)
+
+// The limits of an artifact.
+const (
+	// MaxSize is the size of a request with an artifact: its body must fit into the input
+	// of a Lambda function (6 MiB) with every character escaped.
+	MaxSize = 2 << 20
+	// MaxMetadata is the size of the metadata in bytes.
+	MaxMetadata = 16 << 10
+	MaxTags     = 32
+)
+
+// State is the state of an artifact.
+type State string
+
+// The states.
+const (
+	// Writing: the content is not known to be stored. Clients do not see the artifact. A
+	// repeated request continues it; a sweep removes it after WritingLimit.
+	Writing State = "writing"
+	// Stored: the content is in the bucket.
+	Stored State = "stored"
+	// Removing: a sweep deletes the content and then the record. Clients do not see it.
+	Removing State = "removing"
+)
+
+// WritingLimit is how long an artifact may be Writing.
+const WritingLimit = time.Hour
+
+// Artifact is the record of an artifact.
+type Artifact struct {
+	Tenant    string          `json:"tenant"`
+	ID        string          `json:"id"`
+	State     State           `json:"state"`
+	Kind      string          `json:"kind"`
+	Tags      []string        `json:"tags,omitempty"`
+	Parent    string          `json:"parent,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	Size      int64           `json:"size"`
+	Key       string          `json:"key"` // of the content in the bucket
+	CreatedAt time.Time       `json:"createdAt"`
+	CreatedBy string          `json:"createdBy,omitempty"`
+	// ExpiresAt is when a sweep may remove the artifact.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Counted: the parent counts this artifact among its children.
+	Counted bool `json:"counted,omitempty"`
+	// Children is the number of artifacts whose parent this one is.
+	Children int `json:"children,omitempty"`
+}
+
+// Digest returns "sha256:" and the id.
+func (a Artifact) Digest() string { return "sha256:" + a.ID }
+
+// Prefixes of labels; see Labels. The list of all has the empty label.
+const (
+	labelKind   = "kind:"
+	labelTag    = "tag:"
+	labelParent = "parent:"
+)
+
+// Labels returns the lists that have the artifact: none before its content is stored, and
+// of one that is being removed those that it may have.
+func (a Artifact) Labels() []string {
+	if a.State == Writing {
+		return nil
+	}
+	labels := []string{"", labelKind + a.Kind}
+	for _, tag := range a.Tags {
+		labels = append(labels, labelTag+tag)
+	}
+	if a.Parent != "" {
+		labels = append(labels, labelParent+a.Parent)
+	}
+	return labels
+}
+
+// Filter selects artifacts. Empty fields select all.
+type Filter struct{ Kind, Tag, Parent string }
+
+// Label returns the label of the shortest list that has every selected artifact.
+func (f Filter) Label() string {
+	switch {
+	case f.Parent != "":
+		return labelParent + f.Parent
+	case f.Tag != "":
+		return labelTag + f.Tag
+	case f.Kind != "":
+		return labelKind + f.Kind
+	}
+	return ""
+}
+
+// Selects reports whether clients that ask for f see the artifact.
+func (f Filter) Selects(a Artifact) bool {
+	return a.State == Stored && (f.Kind == "" || a.Kind == f.Kind) && (f.Parent == "" || a.Parent == f.Parent) &&
+		(f.Tag == "" || slices.Contains(a.Tags, f.Tag))
+}
+
+// Collect decides what becomes of an artifact that is due: changed reports whether the
+// record is to be saved. One that has children, or was renewed, is kept.
+func (a Artifact) Collect(now time.Time, retention time.Duration) (after Artifact, changed bool) {
+	switch {
+	case a.State == Removing || now.Before(a.ExpiresAt):
+		return a, false
+	case a.State == Stored && a.Children > 0:
+		a.ExpiresAt = now.Add(retention)
+	default:
+		a.State = Removing
+	}
+	return a, true
+}
+
+// Renew returns the artifact with an expiry that is retention after now. worth reports
+// whether that is enough later to be saved.
+func (a Artifact) Renew(now time.Time, retention time.Duration) (after Artifact, worth bool) {
+	until := now.Add(retention)
+	worth = until.Sub(a.ExpiresAt) > retention/8
+	if worth {
+		a.ExpiresAt = until
+	}
+	return a, worth
+}
+
+// Canonical returns a JSON value in canonical form (RFC 8785) and its SHA-256 in
+// hexadecimal.
+func Canonical(content []byte) (canonical []byte, id string, err error) {
+	if !json.Valid(content) {
+		return nil, "", errors.New("the content is not one JSON value")
+	}
+	// The library reads objects and arrays only.
+	wrapped, err := jcs.Transform(slices.Concat([]byte("["), content, []byte("]")))
+	if err != nil {
+		return nil, "", fmt.Errorf("the content has no canonical form: %w", err)
+	}
+	canonical = bytes.TrimSuffix(bytes.TrimPrefix(wrapped, []byte("[")), []byte("]"))
+	sum := sha256.Sum256(canonical)
+	return canonical, hex.EncodeToString(sum[:]), nil
+}
+
+var (
+	kindPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	idPattern   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// ValidKind reports whether a text can be the kind of an artifact.
+func ValidKind(text string) bool { return kindPattern.MatchString(text) }
+
+// ValidID reports whether a text can be the id of an artifact.
+func ValidID(text string) bool { return idPattern.MatchString(text) }
+
+// ParseID returns the id in an id or a digest.
+func ParseID(text string) string { return strings.TrimPrefix(text, "sha256:") }
+
+// ValidTag reports whether a text can be a tag: 1 to 128 printable ASCII characters
+// without spaces.
+func ValidTag(text string) bool {
+	return text != "" && len(text) <= 128 && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+}

@@ -1,0 +1,45 @@
+package contract
+
+import "encoding/json"
+
+// ArtifactRequest is the body of POST /v1/artifacts. The contract of the control plane has
+// snake_case.
+type ArtifactRequest struct {
+	Kind    string          `json:"kind"`
+	Content json.RawMessage `json:"content"`
+	Tags    []string        `json:"tags,omitempty"`
+	// Parent is the id of another artifact.
+	Parent   *string         `json:"parent,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// ArtifactCreated is what POST /v1/artifacts returns.
+type ArtifactCreated struct {
+	ID        string   `json:"id"`
+	Kind      string   `json:"kind"`
+	Digest    string   `json:"digest"`
+	CreatedMS int64    `json:"created_ms"`
+	Tags      []string `json:"tags"`
+}
+
+// ArtifactSummary is an artifact in a list.
+type ArtifactSummary struct {
+	ArtifactCreated
+	// Size is that of the content in bytes.
+	Size     int64           `json:"size"`
+	Parent   *string         `json:"parent"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+// Artifact is what GET /v1/artifacts/{artifact_id} returns. The content is the last member.
+type Artifact struct {
+	ArtifactSummary
+	Content json.RawMessage `json:"content"`
+}
+
+// ArtifactList is what GET /v1/artifacts returns.
+type ArtifactList struct {
+	Artifacts []ArtifactSummary `json:"artifacts"`
+	// NextCursor is the cursor of the next page; empty at the end.
+	NextCursor string `json:"next_cursor,omitempty"`
+}

@@ -1,0 +1,342 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// artifactKind is the kind of the resources of artifacts.
+const artifactKind = "artifact"
+
+// Artifacts stores content-addressed documents of tenants. The content is in the bucket of
+// accepted outputs, the record in the store. It is safe for concurrent use.
+//
+// The record is stored before the content, and removed after it, so that the bucket has no
+// content without a record. Each record has a key of its own: deleting the content of a
+// record that is being removed cannot delete that of the next record with the same id.
+type Artifacts struct {
+	*Records
+	outputs   port.Outputs
+	random    Hex
+	retention time.Duration
+}
+
+// NewArtifacts returns the artifacts in a store and a bucket. An artifact is kept for the
+// record retention of the deployment after its last creation.
+func NewArtifacts(records *Records, outputs port.Outputs, random Hex, config Config) *Artifacts {
+	return &Artifacts{records, outputs, random, config.Policy.RecordRetention}
+}
+
+// NewArtifact is what a client sets of an artifact.
+type NewArtifact struct {
+	// Kind is that of its content, such as "trace".
+	Kind string
+	// Content is a JSON value.
+	Content json.RawMessage
+	Tags    []string
+	// Parent is the id of another artifact, which is kept as long as this one.
+	Parent string
+	// Metadata is a JSON object; nil is an empty one.
+	Metadata json.RawMessage
+}
+
+// check returns the fault of an artifact that cannot be stored.
+func (in NewArtifact) check() error {
+	if !artifact.ValidKind(in.Kind) {
+		return fault.Invalid("kind", "missing or malformed kind, want 1 to 63 lower-case letters, digits, dots, hyphens or underscores")
+	}
+	if len(in.Content) == 0 {
+		return fault.Invalid("content", "missing content, want a JSON value")
+	}
+	if len(in.Tags) > artifact.MaxTags {
+		return fault.Invalid("tags", "%d tags, want at most %d", len(in.Tags), artifact.MaxTags)
+	}
+	seen := map[string]bool{}
+	for _, tag := range in.Tags {
+		if !artifact.ValidTag(tag) || seen[tag] {
+			return fault.Invalid("tags", "malformed or repeated tag %.40q, want 1 to 128 printable ASCII characters without spaces", tag)
+		}
+		seen[tag] = true
+	}
+	if in.Parent != "" && !artifact.ValidID(in.Parent) {
+		return fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
+	}
+	if len(in.Metadata) > artifact.MaxMetadata {
+		return fault.Invalid("metadata", "%d bytes of metadata, want at most %d", len(in.Metadata), artifact.MaxMetadata)
+	}
+	return nil
+}
+
+// Create stores an artifact of a tenant, and returns after it is durable. existing reports
+// that the tenant has one with this content: then it is returned with the kind, the tags,
+// the parent and the metadata that it has, and its retention starts again. by names the
+// creator. Faults: InvalidRequest with the field, TooLarge, Unprocessable for an unknown
+// parent.
+func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifact) (a artifact.Artifact, existing bool, err error) {
+	if err := in.check(); err != nil {
+		return a, false, err
+	}
+	content, id, err := artifact.Canonical(in.Content)
+	if err != nil {
+		return a, false, fault.Wrap(err, fault.InvalidRequest, "content: want JSON with unique names and numbers in the range of a double (RFC 8785)")
+	}
+	if len(content) > artifact.MaxSize {
+		return a, false, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", len(content), artifact.MaxSize)
+	}
+	for range commitTries {
+		stored, err := s.load(ctx, tenant, id)
+		if err == nil && stored.State == artifact.Stored {
+			renewed, worth := stored.Renew(s.now(), s.retention)
+			if worth {
+				err = s.store.WriteResources(ctx, []port.Resource{storedArtifact{renewed, stored.version}.resource()}, nil)
+			}
+			if !errors.Is(err, port.ErrConflict) {
+				return renewed, true, err
+			}
+			continue
+		}
+		if err == nil && stored.State == artifact.Removing {
+			if err := s.remove(ctx, stored); err != nil && !errors.Is(err, port.ErrConflict) {
+				return a, false, err
+			}
+			continue
+		}
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return a, false, fmt.Errorf("cannot read the artifact: %w", err)
+		}
+		if err != nil {
+			now := s.now()
+			stored = storedArtifact{Artifact: artifact.Artifact{
+				Tenant: tenant, ID: id, State: artifact.Writing, Size: int64(len(content)), Key: limit.ArtifactKey(tenant, id, s.random(8)),
+				CreatedAt: now, ExpiresAt: now.Add(artifact.WritingLimit),
+			}}
+		}
+		// An earlier request that has not finished may have had other tags.
+		stored.Kind, stored.Tags, stored.Parent, stored.Metadata, stored.CreatedBy = in.Kind, in.Tags, in.Parent, in.Metadata, by
+		a, err = s.fill(ctx, stored, content)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err == nil {
+			s.log.InfoContext(ctx, "artifact created", "tenant", tenant, "artifact", id, "kind", a.Kind, "bytes", a.Size)
+		}
+		return a, false, err
+	}
+	return a, false, fault.New(fault.Unavailable, "too many concurrent changes of the artifact; retry")
+}
+
+// fill stores the record of an artifact that is being written, its content, and the record
+// with that.
+func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content []byte) (artifact.Artifact, error) {
+	if stored.version == 0 {
+		if _, err := s.parentOf(ctx, stored); err != nil {
+			return artifact.Artifact{}, err
+		}
+		if err := s.store.WriteResources(ctx, []port.Resource{stored.resource()}, nil); err != nil {
+			return artifact.Artifact{}, fmt.Errorf("cannot store the artifact: %w", err)
+		}
+		stored.version = 1
+	}
+	if err := s.outputs.Put(ctx, port.Accepted, stored.Key, "application/json", content); err != nil {
+		return artifact.Artifact{}, fmt.Errorf("cannot store the content of the artifact: %w", err)
+	}
+	save, err := s.parentOf(ctx, stored)
+	if err != nil {
+		return artifact.Artifact{}, err
+	}
+	for i := range save {
+		save[i].Children++
+	}
+	stored.Counted = stored.Parent != ""
+	stored.State, stored.ExpiresAt = artifact.Stored, s.now().Add(s.retention)
+	if err := s.store.WriteResources(ctx, resources(append(save, stored)), nil); err != nil {
+		return artifact.Artifact{}, fmt.Errorf("cannot store the artifact: %w", err)
+	}
+	return stored.Artifact, nil
+}
+
+// parentOf returns the parent of an artifact, if it has one. Fault: Unprocessable.
+func (s *Artifacts) parentOf(ctx context.Context, a storedArtifact) ([]storedArtifact, error) {
+	if a.Parent == "" {
+		return nil, nil
+	}
+	parent, err := s.load(ctx, a.Tenant, a.Parent)
+	if errors.Is(err, port.ErrNotFound) || err == nil && parent.State != artifact.Stored || a.Parent == a.ID {
+		f := fault.New(fault.Unprocessable, "parent: no such artifact, want the id of another stored artifact")
+		f.Field = "parent"
+		return nil, f
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the parent of the artifact: %w", err)
+	}
+	return []storedArtifact{parent}, nil
+}
+
+// storedArtifact is an artifact with the version of its record.
+type storedArtifact struct {
+	artifact.Artifact
+	version int64
+}
+
+func artifactRef(tenant, id string) port.ResourceRef {
+	return port.ResourceRef{Tenant: tenant, Kind: artifactKind, ID: id}
+}
+
+func (a storedArtifact) resource() port.Resource {
+	document, err := json.Marshal(a.Artifact)
+	if err != nil {
+		panic(fmt.Sprintf("cannot encode an artifact: %v", err)) // its metadata was decoded
+	}
+	return port.Resource{
+		ResourceRef: artifactRef(a.Tenant, a.ID), Version: a.version, Labels: a.Labels(), CreatedAt: a.CreatedAt, DueAt: a.ExpiresAt, Document: document,
+	}
+}
+
+func resources(artifacts []storedArtifact) []port.Resource {
+	all := make([]port.Resource, len(artifacts))
+	for i, a := range artifacts {
+		all[i] = a.resource()
+	}
+	return all
+}
+
+func artifactIn(r port.Resource) (a storedArtifact, err error) {
+	if err := json.Unmarshal(r.Document, &a.Artifact); err != nil {
+		return a, fault.Wrap(err, fault.Internal, "unreadable record of artifact %s", r.ID)
+	}
+	a.version = r.Version
+	return a, nil
+}
+
+// load reads an artifact in any state. It returns port.ErrNotFound for an unknown id.
+func (s *Artifacts) load(ctx context.Context, tenant, id string) (storedArtifact, error) {
+	r, err := s.store.LoadResource(ctx, artifactRef(tenant, id))
+	if err != nil {
+		return storedArtifact{}, err
+	}
+	return artifactIn(r)
+}
+
+// Artifact returns an artifact of the caller's tenant and its content as a stream, which
+// the caller closes. id may be a digest. Fault: NotFound.
+func (s *Artifacts) Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
+	id = artifact.ParseID(id)
+	missing := func() error { return fault.New(fault.NotFound, "no such artifact, or it has expired") }
+	if !artifact.ValidID(id) {
+		return artifact.Artifact{}, nil, missing()
+	}
+	a, err := s.load(ctx, who.Tenant, id)
+	if errors.Is(err, port.ErrNotFound) || err == nil && a.State != artifact.Stored {
+		return artifact.Artifact{}, nil, missing()
+	}
+	if err != nil {
+		return artifact.Artifact{}, nil, fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	content, _, err := s.outputs.Open(ctx, port.Accepted, a.Key, port.Span{})
+	if errors.Is(err, port.ErrNotFound) {
+		return artifact.Artifact{}, nil, missing() // removed meanwhile
+	}
+	if err != nil {
+		return artifact.Artifact{}, nil, fmt.Errorf("cannot read the content of the artifact: %w", err)
+	}
+	return a.Artifact, content, nil
+}
+
+// List returns a page of the artifacts of the caller's tenant, the newest first. A page
+// may have fewer than its limit, although next is set.
+func (s *Artifacts) List(ctx context.Context, who port.Identity, f artifact.Filter, page port.Page) ([]artifact.Artifact, string, error) {
+	found, next, err := s.store.Resources(ctx, who.Tenant, artifactKind, f.Label(), page)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot list the artifacts: %w", err)
+	}
+	var selected []artifact.Artifact
+	for _, r := range found {
+		a, err := artifactIn(r)
+		if err != nil {
+			return nil, "", err
+		}
+		if f.Selects(a.Artifact) {
+			selected = append(selected, a.Artifact)
+		}
+	}
+	return selected, next, nil
+}
+
+// collect removes an artifact that has expired and is no parent. ErrConflict if it was
+// renewed meanwhile.
+func (s *Artifacts) collect(ctx context.Context, tenant, id string) error {
+	a, err := s.load(ctx, tenant, id)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	after, changed := a.Collect(s.now(), s.retention)
+	if changed {
+		a.Artifact = after
+		if err := s.store.WriteResources(ctx, []port.Resource{a.resource()}, nil); err != nil {
+			return fmt.Errorf("cannot store the artifact: %w", err)
+		}
+		a.version++
+	}
+	if a.State != artifact.Removing {
+		return nil
+	}
+	return s.remove(ctx, a)
+}
+
+// remove deletes the content of an artifact that is being removed, and then its record.
+func (s *Artifacts) remove(ctx context.Context, a storedArtifact) error {
+	if err := s.outputs.Delete(ctx, port.Accepted, a.Key); err != nil {
+		return fmt.Errorf("cannot delete the content of the artifact: %w", err)
+	}
+	var parents []storedArtifact
+	if a.Counted {
+		parent, err := s.load(ctx, a.Tenant, a.Parent)
+		if err != nil {
+			return fmt.Errorf("cannot read the parent of the artifact: %w", err)
+		}
+		parent.Children--
+		parents = append(parents, parent)
+	}
+	if err := s.store.WriteResources(ctx, resources(parents), []port.Resource{a.resource()}); err != nil {
+		return fmt.Errorf("cannot remove the artifact: %w", err)
+	}
+	return nil
+}
+
+// sweepArtifacts removes the artifacts that have expired.
+func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
+	return s.unlessResting("artifacts", func() (found int, err error) {
+		err = s.sweepRefs(ctx, "artifacts", func(after string) ([]run.Ref, string, error) {
+			due, next, err := s.store.ResourcesDue(ctx, artifactKind, s.now(), after, sweepPage)
+			if err != nil {
+				return nil, "", fmt.Errorf("cannot read the expired artifacts: %w", err)
+			}
+			refs := make([]run.Ref, len(due))
+			for i, ref := range due {
+				refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
+			}
+			found += len(refs)
+			return refs, next, nil
+		}, func(limited context.Context, ref run.Ref) error {
+			err := s.artifacts.collect(limited, ref.Tenant, ref.ID)
+			if err != nil && !errors.Is(err, port.ErrConflict) { // the next sweep looks again
+				return fmt.Errorf("artifact %s: %w", ref.ID, err)
+			}
+			return nil
+		})
+		return found, err
+	})
+}
