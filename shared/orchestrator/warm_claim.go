@@ -134,7 +134,8 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 			s.warn(ctx, r, "cannot see whether the warm machine has started", err)
 			return r, nil
 		}
-		if shown := s.shows(ctx, attempt, machine); shown != nil {
+		waits := machine.Phase == port.MachineCreating && machine.StartFault == nil
+		if shown := s.shows(ctx, attempt, machine); shown != nil && !waits {
 			return s.apply(ctx, r.Ref(), shown)
 		}
 		if machine.Exit != nil {
