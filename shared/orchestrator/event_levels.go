@@ -18,11 +18,12 @@ type EventLevels struct {
 	feed   port.Feed
 	store  port.WebhookStore
 	clock  clock.Clock
+	bus    bool
 }
 
-// NewEventLevels returns EventLevels.
-func NewEventLevels(outbox port.Outbox, feed port.Feed, store port.WebhookStore, c clock.Clock) *EventLevels {
-	return &EventLevels{outbox, feed, store, c}
+// NewEventLevels returns EventLevels. Without a bus there is no lag of the bus.
+func NewEventLevels(outbox port.Outbox, feed port.Feed, store port.WebhookStore, c clock.Clock, bus bool) *EventLevels {
+	return &EventLevels{outbox, feed, store, c, bus}
 }
 
 // Lags returns the age of the oldest event that each target has not got.
@@ -64,7 +65,11 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 	lag := func(to series.Target, age time.Duration) series.Sample {
 		return series.Sample{Name: series.RelayLag, Value: age.Seconds(), Labels: []string{string(to)}}
 	}
-	return []series.Sample{lag(series.ToFeed, feed), lag(series.ToBus, bus), lag(series.ToWebhooks, webhooks)}, nil
+	lags := []series.Sample{lag(series.ToFeed, feed), lag(series.ToWebhooks, webhooks)}
+	if s.bus {
+		lags = append(lags, lag(series.ToBus, bus))
+	}
+	return lags, nil
 }
 
 // lag returns the age of the oldest event of a stream that a consumer has not handled.

@@ -13,7 +13,7 @@ import (
 // levels returns the gauges of events by their names and labels.
 func (h *hooked) levels(outbox port.Outbox) map[string]float64 {
 	h.Helper()
-	samples, err := orchestrator.NewEventLevels(outbox, h.feed, h.store, h.clock).Samples(h.Context())
+	samples, err := orchestrator.NewEventLevels(outbox, h.feed, h.store, h.clock, true).Samples(h.Context())
 	h.ok(err)
 	all := map[string]float64{}
 	for _, s := range samples {

@@ -18,7 +18,7 @@ func main() {
 	p := process.Start("metrics")
 	store := deployed.Store(p)
 	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings())
-	levels := orchestrator.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock())
+	levels := orchestrator.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
 	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
 	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))
 }

@@ -27,6 +27,6 @@ func main() {
 		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(), lambdakit.Observe),
 		orchestrator.NewBus(feed, bus, keys, p.Log),
 		waiting, store, dynamo.ChangeOf, traces.Exporter(p),
-		orchestrator.NewEventLevels(store, feed, store, p.Clock()).Lags, p.Clock().Now,
+		orchestrator.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
 	))
 }
