@@ -117,7 +117,7 @@ func setup(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.outbox = outbox
-	levels := orchestrator.NewEventLevels(outbox, feed, outbox, s.clock)
+	levels := orchestrator.NewEventLevels(outbox, feed, outbox, s.clock, true)
 	s.handle = relay.Handler(service, orchestrator.NewBus(feed, s.bus, keys, log), &s.hooks, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
 	return s
 }

@@ -133,7 +133,7 @@ func eventFamilies() []Family {
 		{ReadersRefused, "Readers that found all places of their tenant or of the server taken.", Counter, transport},
 		{EventsSent, "Events that were written to readers.", Counter, transport},
 		{RelayEvents, "Events that relays have appended to the streams of their tenants.", Counter, nil},
-		{RelayLag, "Age of the oldest event that a target has not got; 0 if it has all.", Gauge, []string{"target"}},
+		{RelayLag, "Age of the oldest event that a target has not got; 0 if it has all. Without a bus there is no series of it.", Gauge, []string{"target"}},
 		{Attempts, "Attempts to deliver an event to a webhook, by the class of the HTTP status or the reason for a missing answer.", Counter, []string{"outcome"}},
 		{AttemptLatency, "Time of an attempt from the request to the end of the answer.", Histogram, nil},
 		{Halts, "Webhooks whose deliveries were held back or ended because the receiver fails.", Counter, []string{"reason"}},
