@@ -48,11 +48,35 @@ type Config struct {
 	KeepMost int
 	// Faults is the initial fault plan.
 	Faults faults.Plan
+	// Delays are how long the platform takes; zero values are no delay.
+	Delays Delays
 
 	Clock clock.Clock
 	// Random is the source of ids; nil means crypto/rand.
 	Random io.Reader
 	Log    *slog.Logger
+}
+
+// Delays are how long a platform takes to create and to start machines.
+type Delays struct {
+	// CreateLeast and CreateMost are the bounds of the answer to a creation. Each value
+	// between them is equally likely.
+	CreateLeast, CreateMost time.Duration
+	// Start is the time from a request of a start, or from the answer to a creation, to the
+	// start of the program.
+	Start time.Duration
+}
+
+// RealDelays are those observed on Fly for an image that its host has.
+func RealDelays() Delays {
+	return Delays{CreateLeast: 1100 * time.Millisecond, CreateMost: 2500 * time.Millisecond, Start: 300 * time.Millisecond}
+}
+
+func (d Delays) check() error {
+	if d.CreateLeast < 0 || d.CreateMost < d.CreateLeast || d.Start < 0 {
+		return fmt.Errorf("delays of %s to %s and %s are out of range, want 0 or more and the least first", d.CreateLeast, d.CreateMost, d.Start)
+	}
+	return nil
 }
 
 // DefaultPath is the PATH of programs if Config.Path is empty.
@@ -80,9 +104,7 @@ func (c Config) complete() (Config, error) {
 			problems = append(problems, fmt.Errorf("app name %q is not 1 to 63 of a-z, 0-9 and -", app))
 		}
 	}
-	if err := c.Faults.Validate(); err != nil {
-		problems = append(problems, err)
-	}
+	problems = append(problems, c.Faults.Validate(), c.Delays.check())
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		problems = append(problems, err)
@@ -103,8 +125,8 @@ func (c Config) complete() (Config, error) {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	if len(problems) > 0 {
-		return Config{}, fmt.Errorf("cannot serve machines: %w", errors.Join(problems...))
+	if err := errors.Join(problems...); err != nil {
+		return Config{}, fmt.Errorf("cannot serve machines: %w", err)
 	}
 	return c, nil
 }

@@ -39,6 +39,9 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return refuse(http.StatusBadRequest, "invalid_argument: %v", err)
 		}
+		if err := s.delayCreation(); err != nil {
+			return err
+		}
 		rec, err := s.make(in, m, subject)
 		if err != nil {
 			return err

@@ -68,12 +68,7 @@ func (s *Server) inject(w http.ResponseWriter, r *http.Request, action, id strin
 		return refuse(http.StatusConflict, "aborted: machine ID %s has another version", id)
 	}
 	if rule, struck := injector.Inject(faults.Slow, action, subject); struck {
-		over, stop := s.cfg.Clock.NewTimer(rule.For)
-		defer stop()
-		select {
-		case <-over:
-		case <-s.closing:
-		}
+		_ = s.delay(rule.For) // a shutdown ends the fault
 	}
 	_, lost := injector.Inject(faults.LostAnswer, action, subject)
 	_, late := injector.Inject(faults.BadGatewayAfter, action, subject)

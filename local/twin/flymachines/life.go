@@ -65,7 +65,7 @@ func (s *Server) begin(m *machine) (Process, bool) {
 		proc, err = s.cfg.Starter.Find(s.program(m))
 	}
 	if proc == nil && err == nil && rec.starting() {
-		if !s.linger(m, &rec) {
+		if !s.linger(m, &rec) || !s.boot(m) {
 			return nil, false
 		}
 		if rec, _ = m.look(); !rec.starting() || rec.Action != actionNone {
