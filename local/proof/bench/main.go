@@ -27,13 +27,16 @@ func main() {
 			os.Exit(sweepOnce(os.Args[2], os.Args[3]))
 		case "streams":
 			os.Exit(serveStreams())
+		case "starts":
+			playStarts(os.Args[2])
 		case "source":
 			os.Exit(source(os.Args[2]))
 		}
 	}
 	only := flag.String("only", "", "measurements, separated by commas; empty is all of them")
+	machine := flag.Bool("json", false, "print the table as a JSON document")
 	flag.Parse()
-	if err := measure(*only); err != nil {
+	if err := measure(*only, *machine); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -64,11 +67,12 @@ func measurements() []measurement {
 		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},
+		{"starts", measureStarts},
 		{"binaries", measureBinaries},
 	}
 }
 
-func measure(only string) error {
+func measure(only string, machine bool) error {
 	t := &table{}
 	for _, m := range measurements() {
 		if only != "" && !strings.Contains(","+only+",", ","+m.name+",") {
@@ -78,6 +82,9 @@ func measure(only string) error {
 		if err := m.make(context.Background(), t); err != nil {
 			return fmt.Errorf("cannot measure %s: %w", m.name, err)
 		}
+	}
+	if machine {
+		return t.encode(os.Stdout)
 	}
 	fmt.Printf("%d cores, %s/%s, %s\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	t.print(os.Stdout)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -28,6 +30,28 @@ func (t *table) print(w io.Writer) {
 		fmt.Fprintf(columns, "%s\t%s\t%s\n", row[0], row[1], row[2])
 	}
 	_ = columns.Flush()
+}
+
+// encode prints the table as a JSON document.
+func (t *table) encode(w io.Writer) error {
+	type row struct {
+		What   string `json:"what"`
+		Figure string `json:"figure"`
+		Value  string `json:"value"`
+	}
+	document := struct {
+		Cores int    `json:"cores"`
+		OS    string `json:"os"`
+		Arch  string `json:"arch"`
+		Go    string `json:"go"`
+		Rows  []row  `json:"rows"`
+	}{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), []row{}}
+	for _, r := range t.rows {
+		document.Rows = append(document.Rows, row{r[0], r[1], r[2]})
+	}
+	printed := json.NewEncoder(w)
+	printed.SetIndent("", "  ")
+	return printed.Encode(document)
 }
 
 // percentile returns the value below which the part p (0 to 1) of the list is.

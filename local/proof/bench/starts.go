@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/bench/starts"
+)
+
+// The goals of starts are printed beside the figures and not asserted. Those of the times
+// apply to runs that find a warm machine: half within a second and 99 of 100 within five, as
+// Kubernetes has it for its pods.
+const (
+	warmMedianGoal = time.Second
+	warmLastGoal   = 5 * time.Second
+	refusedGoal    = 2 // percent
+)
+
+// measureStarts measures how long runs wait for machines of Fly: in virtual time, in a
+// process of its own.
+func measureStarts(ctx context.Context, t *table) error {
+	folder, err := os.MkdirTemp("", "sortie-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	c, err := startPart("starts", folder+"/results")
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(c.output)
+	if err = errors.Join(err, c.command.Wait()); err != nil {
+		return fmt.Errorf("%w: %.2000s", err, text)
+	}
+	file, err := os.Open(folder + "/results") //nolint:gosec // the folder is this measurement's
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for results := json.NewDecoder(file); ; {
+		var r starts.Result
+		if err := results.Decode(&r); errors.Is(err, io.EOF) {
+			return ctx.Err()
+		} else if err != nil {
+			return err
+		}
+		addStarts(t, r)
+	}
+}
+
+// addStarts adds the rows of a case.
+func addStarts(t *table, r starts.Result) {
+	name, goal := r.Case.Name(), ""
+	if r.Case.Warm && r.OnWarm == r.Case.Runs {
+		goal = fmt.Sprintf(" (goal: p50 %s, p99 %s)", warmMedianGoal, warmLastGoal)
+	}
+	t.add(name, "accept to started, p50 / p95 / p99 / last"+goal, "%.2f / %.2f / %.2f / %.2f s", r.P50.Seconds(), r.P95.Seconds(), r.P99.Seconds(), r.Last.Seconds())
+	t.add(name, "of which, means: queue / API with placement and image / boot / worker", "%.2f / %.2f / %.2f / %.2f s",
+		r.Queue.Seconds(), r.API.Seconds(), r.Boot.Seconds(), r.Worker.Seconds())
+	t.add(name, "runs, on warm machines, failures", "%d, %d, %d", r.Case.Runs, r.OnWarm, r.Failures)
+	t.add(name, fmt.Sprintf("calls of the API, refused (goal: at most %d %%)", refusedGoal), "%d, %.1f %%", r.Calls, r.RefusedPercent())
+	t.add(name, "machines created, wasted", "%d, %d", r.Created, r.Wasted)
+}
+
+// playStarts measures all cases as a test, because testing/synctest needs one, and writes
+// their results to a file. It does not return.
+func playStarts(path string) {
+	file, err := os.Create(path) //nolint:gosec // the path is from measureStarts
+	if err != nil {
+		os.Exit(failed(err))
+	}
+	var tests []testing.InternalTest
+	for _, c := range starts.Cases() {
+		tests = append(tests, testing.InternalTest{Name: c.Name(), F: func(t *testing.T) {
+			if err := json.NewEncoder(file).Encode(starts.Measure(t, c)); err != nil {
+				t.Error(err)
+			}
+		}})
+	}
+	testing.Main(func(string, string) (bool, error) { return true, nil }, tests, nil, nil)
+}

@@ -1,0 +1,69 @@
+package starts
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The delays of the calls that a start makes, of the order of those of DynamoDB and of a
+// step of Step Functions with its function. Calls of many starts overlap, and their
+// conditional writes conflict, as they do in a deployment.
+const (
+	readDelay   = 4 * time.Millisecond
+	commitDelay = 12 * time.Millisecond
+	stepDelay   = 40 * time.Millisecond
+)
+
+// delayedStore is a store whose calls take a while.
+type delayedStore struct{ port.Store }
+
+// Load implements port.Store.
+func (s delayedStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	time.Sleep(readDelay)
+	return s.Store.Load(ctx, ref)
+}
+
+// Create implements port.Store.
+func (s delayedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
+	time.Sleep(commitDelay)
+	return s.Store.Create(ctx, first, key, with...)
+}
+
+// Commit implements port.Store.
+func (s delayedStore) Commit(ctx context.Context, writes ...port.Write) error {
+	time.Sleep(commitDelay)
+	return s.Store.Commit(ctx, writes...)
+}
+
+// LoadPool implements port.Store.
+func (s delayedStore) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+	time.Sleep(readDelay)
+	return s.Store.LoadPool(ctx, ref)
+}
+
+// StartGate implements port.Store.
+func (s delayedStore) StartGate(ctx context.Context, pool string) (run.StartGate, error) {
+	time.Sleep(readDelay)
+	return s.Store.StartGate(ctx, pool)
+}
+
+// SetStartGate implements port.Store.
+func (s delayedStore) SetStartGate(ctx context.Context, g run.StartGate) error {
+	time.Sleep(commitDelay)
+	return s.Store.SetStartGate(ctx, g)
+}
+
+// WarmMachines implements port.Store.
+func (s delayedStore) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
+	time.Sleep(readDelay)
+	return s.Store.WarmMachines(ctx, ref)
+}
+
+// SaveWarm implements port.Store.
+func (s delayedStore) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+	time.Sleep(commitDelay)
+	return s.Store.SaveWarm(ctx, w)
+}
