@@ -132,16 +132,7 @@ func (a *agent) end(t *testing.T, how syscall.Signal) {
 // not those of another tenant.
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	c, admin, err := start(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = os.RemoveAll(c.Dir)
-	})
+	c, admin := ownCluster(t)
 	s := serve(t, c, admin, func(c *stacktest.Config) { c.Sweep = time.Hour })
 	s.deployAgent(c)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

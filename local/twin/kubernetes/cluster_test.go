@@ -91,6 +91,22 @@ func cluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 	return shared.cluster, shared.admin
 }
 
+// ownCluster starts a cluster for one test, which breaks it.
+func ownCluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
+	t.Helper()
+	c, admin, err := start(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(c.Dir)
+	})
+	return c, admin
+}
+
 // start starts a cluster with one node.
 func start(t *testing.T) (c *kubernetes.Cluster, admin clients.Interface, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // the first build takes minutes

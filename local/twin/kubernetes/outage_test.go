@@ -3,7 +3,6 @@
 package kubernetes_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -14,16 +13,7 @@ import (
 // TestAPIServerIsKilled has a cluster of its own.
 func TestAPIServerIsKilled(t *testing.T) {
 	t.Parallel()
-	c, admin, err := start(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = os.RemoveAll(c.Dir)
-	})
+	c, admin := ownCluster(t)
 	s := setupOn(t, c, admin)
 	m := s.launch(t, job("survives", forever))
 	if err := c.Kill("kube-apiserver"); err != nil {

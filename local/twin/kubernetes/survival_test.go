@@ -35,16 +35,7 @@ func until(file string, code int) string {
 // during a run, and the node of another run is lost.
 func TestRunsSurviveFaults(t *testing.T) {
 	t.Parallel()
-	c, admin, err := start(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = os.RemoveAll(c.Dir)
-	})
+	c, admin := ownCluster(t)
 	s := serve(t, c, admin)
 	first, err := startNode(t.Context(), c, "lost-1")
 	if err != nil {

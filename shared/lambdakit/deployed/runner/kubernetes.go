@@ -42,8 +42,8 @@ func kubernetesJobs(p *process.Process) port.Runner {
 	return jobs
 }
 
-// orchestrator is the name of this deployment as the value of a label, as the output
-// KubernetesOrchestrator of the stack has it. Several deployments may share a namespace.
+// orchestrator is the name of this deployment as the value of a label, and the output
+// KubernetesOrchestrator of the stack. Several deployments may share a namespace.
 func orchestrator(p *process.Process) string { return strings.ReplaceAll(cluster(p), "/", ".") }
 
 // callTime limits a call, so that a cluster that does not answer leaves the function time for
