@@ -89,6 +89,9 @@ const (
 // EventFilter is the length of an id in a filter of events, in characters.
 const EventFilter = 255
 
+// ContextTokens is the longest prompt of an inference task with its answer, in tokens.
+const ContextTokens = 32768
+
 // QueuePositions is how many runs at the head of a queue have a position of their
 // own; for a later run it is the position.
 const QueuePositions = 1000
@@ -117,12 +120,17 @@ const (
 var (
 	pi    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 	plain = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
+	model = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`)
 	name  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 )
 
 // ValidName reports whether a text can name a job, a pool or a secret: 1 to 63
 // lower-case letters, digits and hyphens, the first no hyphen.
 func ValidName(text string) bool { return name.MatchString(text) }
+
+// ValidModel reports whether a text can be the id of a model: 1 to 128 letters, digits,
+// '.', '_', ':', '@' and '-', the first a letter or a digit.
+func ValidModel(text string) bool { return model.MatchString(text) }
 
 // ValidSecret reports whether a text can be the value of a secret, which becomes an
 // environment variable: 1 to Secret bytes of UTF-8 without a NUL.

@@ -1,0 +1,201 @@
+// Package budget counts what the attempts of runs may use and have used: turns, tokens,
+// time and cost.
+//
+// An [Account] has the limits and the use of one scope: a tenant, a project or a session.
+// An admission holds an amount in all scopes of a run, or in none. The end of the attempt
+// releases that amount and spends what was used. Only a hold is checked against limits, so
+// a settlement never fails, and an account with a limit can only be overdrawn by an attempt
+// that used more than it held, which is possible for time alone.
+//
+// The package is pure: stores apply a [Move] to an account in the transaction of the run.
+package budget
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Amount is a quantity of each part. The zero value is nothing.
+type Amount struct {
+	// Turns is a number of tasks.
+	Turns  int64 `json:"turns,omitempty"`
+	Tokens int64 `json:"tokens,omitempty"`
+	// TimeMS is time of generation in milliseconds.
+	TimeMS int64 `json:"timeMs,omitempty"`
+	// CostNano is a cost in billionths of a dollar.
+	CostNano int64 `json:"costNano,omitempty"`
+}
+
+// Part is a part of an amount.
+type Part string
+
+// The parts, and Expired and Closed for a session that accepts no more tasks.
+const (
+	Turns   Part = "turns"
+	Tokens  Part = "tokens"
+	Time    Part = "timeMs"
+	Cost    Part = "cost"
+	Expired Part = "expired"
+	Closed  Part = "closed"
+)
+
+// parts is the number of parts; Parts has their names in the order of Values.
+const parts = 4
+
+// Parts returns the parts in the order of Amount.Values.
+func Parts() [parts]Part { return [parts]Part{Turns, Tokens, Time, Cost} }
+
+// Values returns the parts of the amount.
+func (a Amount) Values() [parts]int64 { return [parts]int64{a.Turns, a.Tokens, a.TimeMS, a.CostNano} }
+
+// AmountOf returns the amount of values in the order of Values.
+func AmountOf(v [parts]int64) Amount {
+	return Amount{Turns: v[0], Tokens: v[1], TimeMS: v[2], CostNano: v[3]}
+}
+
+// Zero reports whether the amount is nothing.
+func (a Amount) Zero() bool { return a == Amount{} }
+
+// Plus returns the sum.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Turns + b.Turns, a.Tokens + b.Tokens, a.TimeMS + b.TimeMS, a.CostNano + b.CostNano}
+}
+
+// Minus returns the difference, which may be negative.
+func (a Amount) Minus(b Amount) Amount {
+	return Amount{a.Turns - b.Turns, a.Tokens - b.Tokens, a.TimeMS - b.TimeMS, a.CostNano - b.CostNano}
+}
+
+// Positive returns the parts above zero.
+func (a Amount) Positive() Amount {
+	return Amount{max(a.Turns, 0), max(a.Tokens, 0), max(a.TimeMS, 0), max(a.CostNano, 0)}
+}
+
+// Within returns a with its turns, tokens and cost bounded by those of held: an attempt is
+// stopped at its reservation. Its time is what was measured.
+func (a Amount) Within(held Amount) Amount {
+	return Amount{min(a.Turns, held.Turns), min(a.Tokens, held.Tokens), a.TimeMS, min(a.CostNano, held.CostNano)}
+}
+
+// Dollars returns a cost in dollars.
+func Dollars(nano int64) float64 { return float64(nano) / 1e9 }
+
+// Limit is the most that an account may hold and have spent. A nil part has no limit.
+type Limit struct {
+	Turns    *int64 `json:"turns,omitempty"`
+	Tokens   *int64 `json:"tokens,omitempty"`
+	TimeMS   *int64 `json:"timeMs,omitempty"`
+	CostNano *int64 `json:"costNano,omitempty"`
+}
+
+// Values returns the parts of the limit.
+func (l Limit) Values() [parts]*int64 {
+	return [parts]*int64{l.Turns, l.Tokens, l.TimeMS, l.CostNano}
+}
+
+// Or returns l with the parts of standard where it has none.
+func (l Limit) Or(standard Limit) Limit {
+	pick := func(part, other *int64) *int64 {
+		if part != nil {
+			return part
+		}
+		return other
+	}
+	return Limit{
+		pick(l.Turns, standard.Turns), pick(l.Tokens, standard.Tokens), pick(l.TimeMS, standard.TimeMS), pick(l.CostNano, standard.CostNano),
+	}
+}
+
+// Scopes of accounts: ScopeTenant, or a project or a session with its id.
+const (
+	ScopeTenant = "tenant"
+	project     = "project:"
+	session     = "session:"
+)
+
+// ProjectScope returns the scope of a project.
+func ProjectScope(id string) string { return project + id }
+
+// SessionScope returns the scope of a session.
+func SessionScope(id string) string { return session + id }
+
+// SessionOf returns the id of the session that the scope is of.
+func SessionOf(scope string) (id string, ok bool) { return strings.CutPrefix(scope, session) }
+
+// ProjectOf returns the id of the project that the scope is of.
+func ProjectOf(scope string) (id string, ok bool) { return strings.CutPrefix(scope, project) }
+
+// Retention is how long the account of an expired session is kept, whether or not it was
+// closed: its id names that session until then. No attempt lasts as long.
+const Retention = 24 * time.Hour
+
+// Account has the limit and the use of one scope of a tenant. It is a value.
+type Account struct {
+	Tenant string `json:"tenant"`
+	Scope  string `json:"scope"`
+	// Limit has the parts that were set for this account. The others have the default
+	// limit of the deployment.
+	Limit Limit  `json:"limit,omitzero"`
+	Held  Amount `json:"held,omitzero"`
+	Spent Amount `json:"spent,omitzero"`
+	// Version counts the changes of Limit.
+	Version   int64     `json:"version,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	// ExpiresAt is when a session accepts no more tasks; zero for another account. It only
+	// moves forward.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Closed: the session accepts no more tasks, also those that were decided before.
+	Closed bool `json:"closed,omitempty"`
+}
+
+// Open reports whether the account accepts tasks at a time, limits aside.
+func (a Account) Open(at time.Time) bool {
+	return !a.Closed && (a.ExpiresAt.IsZero() || at.Before(a.ExpiresAt))
+}
+
+// PurgeAt is when the account can be deleted; zero is never.
+func (a Account) PurgeAt() time.Time {
+	if a.ExpiresAt.IsZero() {
+		return time.Time{}
+	}
+	return a.ExpiresAt.Add(Retention)
+}
+
+// Left returns what remains of the limit, nil for a part without one. standard is the
+// default limit of the scope. A part that was overdrawn, or whose limit was lowered, is 0.
+func (a Account) Left(standard Limit) Limit {
+	used, limit := a.Held.Plus(a.Spent).Values(), a.Limit.Or(standard).Values()
+	var left [parts]*int64
+	for i, most := range limit {
+		if most != nil {
+			left[i] = new(max(*most-used[i], 0))
+		}
+	}
+	return Limit{left[0], left[1], left[2], left[3]}
+}
+
+// Shortage says why an account cannot hold an amount.
+type Shortage struct {
+	Scope string
+	Part  Part
+	// Limit is the limit of the part, Left what remains of it, both 0 for Expired and Closed.
+	Limit, Left int64
+}
+
+func (s Shortage) String() string {
+	switch s.Part {
+	case Expired:
+		return s.Scope + " has expired"
+	case Closed:
+		return s.Scope + " was closed"
+	}
+	return fmt.Sprintf("%s has %d left of its limit of %d %s", s.Scope, s.Left, s.Limit, s.Part)
+}
+
+// SessionClosed reports whether the shortage ends a session, and not only a budget: it has
+// expired, was closed, or had its last turn.
+func (s Shortage) SessionClosed() bool {
+	_, ok := SessionOf(s.Scope)
+	return ok && (s.Part == Expired || s.Part == Closed || s.Part == Turns)
+}

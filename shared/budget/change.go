@@ -1,0 +1,170 @@
+package budget
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Defaults are the limits of the accounts that have none of their own, and the life of a
+// session.
+type Defaults struct {
+	Tenant, Project, Session Limit
+	// SessionTTL is the time from the last admitted task of a session to its expiry: each
+	// task extends the session. 0 means that sessions do not expire.
+	SessionTTL time.Duration
+}
+
+// The default limit of a session.
+const (
+	SessionTurns = 8
+	SessionTTL   = 600 * time.Second
+)
+
+// Standard returns the defaults of a deployment without settings: sessions of eight turns
+// that expire ten minutes after the admission of their last task.
+func Standard() Defaults {
+	return Defaults{Session: Limit{Turns: new(int64(SessionTurns))}, SessionTTL: SessionTTL}
+}
+
+// Unlimited is what clients read as remaining where no limit applies: what a session of
+// SessionTurns of the largest tasks can use, at $0.000002 for each token. It is not enforced.
+func Unlimited() Amount {
+	const mostTokens, mostMS, nano = 32768 + 50000, 3_600_000, 2000
+	return Amount{
+		Turns: SessionTurns, Tokens: SessionTurns * mostTokens, TimeMS: SessionTurns * mostMS, CostNano: SessionTurns * mostTokens * nano,
+	}
+}
+
+// Of returns the default limit of a scope.
+func (d Defaults) Of(scope string) Limit {
+	if _, ok := SessionOf(scope); ok {
+		return d.Session
+	}
+	if _, ok := ProjectOf(scope); ok {
+		return d.Project
+	}
+	return d.Tenant
+}
+
+// Change is what a commit does to each account of a run.
+type Change struct {
+	Scopes []string
+	// Hold is held from now on, Release no longer, Spend is added to what was spent.
+	Hold, Release, Spend Amount
+	At                   time.Time
+	Defaults             Defaults
+}
+
+// Between returns the change between two reservations of a run with the scopes, nil for
+// none. What an account holds and has spent is then the sum over its runs.
+func Between(scopes []string, heldBefore, usedBefore, held, used Amount, at time.Time) *Change {
+	if heldBefore == held && usedBefore == used {
+		return nil
+	}
+	more := held.Minus(heldBefore)
+	return &Change{
+		Scopes: scopes, Hold: more.Positive(), Release: Amount{}.Minus(more).Positive(), Spend: used.Minus(usedBefore),
+		At: at, Defaults: Standard(),
+	}
+}
+
+// Move is what a commit does to one account.
+type Move struct {
+	Tenant, Scope        string
+	Hold, Release, Spend Amount
+	At                   time.Time
+	// Default is the limit of parts without one, TTL the life of a session.
+	Default Limit
+	TTL     time.Duration
+}
+
+// Moves returns the moves of the changes of a tenant, one for each account.
+func (c *Change) Moves(tenant string) []Move {
+	if c == nil {
+		return nil
+	}
+	moves := make([]Move, len(c.Scopes))
+	for i, scope := range c.Scopes {
+		moves[i] = Move{
+			Tenant: tenant, Scope: scope, Hold: c.Hold, Release: c.Release, Spend: c.Spend, At: c.At, Default: c.Defaults.Of(scope),
+		}
+		if _, ok := SessionOf(scope); ok {
+			moves[i].TTL = c.Defaults.SessionTTL
+		}
+	}
+	return moves
+}
+
+// Merge returns the moves with those of the same account in one, ordered by tenant and
+// scope. What the moves release is free for what they hold.
+func Merge(moves []Move) []Move {
+	order := func(a, b Move) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope)) }
+	slices.SortStableFunc(moves, order)
+	merged := moves[:0]
+	for _, m := range moves {
+		last := len(merged) - 1
+		if last < 0 || order(merged[last], m) != 0 {
+			merged = append(merged, m)
+			continue
+		}
+		into := &merged[last]
+		if !m.Hold.Zero() { // the terms are those of a hold
+			into.Default, into.TTL = m.Default, m.TTL
+		}
+		into.Hold, into.Release, into.Spend = into.Hold.Plus(m.Hold), into.Release.Plus(m.Release), into.Spend.Plus(m.Spend)
+		if m.At.After(into.At) {
+			into.At = m.At
+		}
+	}
+	return merged
+}
+
+// Holds reports whether the move holds something: only such a move creates an account, can
+// be refused, and extends a session.
+func (m Move) Holds() bool { return !m.Hold.Zero() }
+
+// Used returns the change of what the account holds and has spent together.
+func (m Move) Used() Amount { return m.Hold.Minus(m.Release).Plus(m.Spend) }
+
+// New returns the account that the move creates.
+func (m Move) New() Account { return Account{Tenant: m.Tenant, Scope: m.Scope, CreatedAt: m.At} }
+
+// Expiry returns when the account expires after the move.
+func (m Move) Expiry(a Account) time.Time {
+	if until := m.At.Add(m.TTL); m.Holds() && m.TTL > 0 && until.After(a.ExpiresAt) {
+		return until
+	}
+	return a.ExpiresAt
+}
+
+// Check returns why the account cannot take the move, nil if it can.
+func (m Move) Check(a Account) *Shortage {
+	if !m.Holds() {
+		return nil
+	}
+	if a.Closed {
+		return &Shortage{Scope: a.Scope, Part: Closed}
+	}
+	if !a.Open(m.At) {
+		return &Shortage{Scope: a.Scope, Part: Expired}
+	}
+	used, more := a.Held.Plus(a.Spent).Values(), m.Used().Values()
+	for i, limit := range a.Limit.Or(m.Default).Values() {
+		if limit != nil && used[i]+more[i] > *limit {
+			return &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
+		}
+	}
+	return nil
+}
+
+// Apply returns the account after the move, or why it cannot take it.
+func (m Move) Apply(a Account) (Account, *Shortage) {
+	if short := m.Check(a); short != nil {
+		return a, short
+	}
+	a.ExpiresAt = m.Expiry(a)
+	a.Held = a.Held.Minus(m.Release).Plus(m.Hold)
+	a.Spent = a.Spent.Plus(m.Spend)
+	return a, nil
+}
