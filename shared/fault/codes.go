@@ -112,14 +112,28 @@ const (
 	TooLarge Code = "TOO_LARGE"
 	// InvalidParams: the engine cannot do what the parameters of an inference task ask for.
 	InvalidParams Code = "INVALID_PARAMS"
+	// DeadlineUnmet: the answer cannot be complete before the deadline of the task.
+	DeadlineUnmet Code = "DEADLINE_UNMET"
+	// NotStreamable: the task has no stream of tokens.
+	NotStreamable Code = "NOT_STREAMABLE"
 	// ModelUnknown: neither the catalog nor the engine has the model.
 	ModelUnknown Code = "MODEL_UNKNOWN"
+	// UntrustedArtifact: a model without a signature by a trusted key, where one is required.
+	UntrustedArtifact Code = "UNTRUSTED_ARTIFACT"
+	// ModelExists: the catalog has another model with the id.
+	ModelExists Code = "MODEL_EXISTS"
+	// ModelInUse: the model cannot be deleted: pools serve it.
+	ModelInUse Code = "MODEL_IN_USE"
 	// PoolUnavailable: no replica of the pool serves the model now.
 	PoolUnavailable Code = "POOL_UNAVAILABLE"
 	// ReplicaExhausted: every replica of the pool is busy.
 	ReplicaExhausted Code = "REPLICA_EXHAUSTED"
-	// AdmissionReject: the queue is full.
+	// AdmissionReject: the queue is full, or a budget is exhausted.
 	AdmissionReject Code = "ADMISSION_REJECT"
+	// SessionClosed: the session has expired, or had its last turn.
+	SessionClosed Code = "SESSION_CLOSED"
+	// QueueFull: the queue has no room for a request of this size.
+	QueueFull Code = "QUEUE_FULL_DROP_LRU"
 	// Throttled: too many requests, here or at a platform.
 	Throttled Code = "THROTTLED"
 	// Unavailable: a service that Sortie depends on does not answer.
@@ -189,10 +203,17 @@ var kinds = map[Code]kind{
 	Unprocessable:       {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
 	InvalidParams:       {"", BlameClient, false},
+	DeadlineUnmet:       {Timeout, BlameClient, false},
+	NotStreamable:       {"", BlameClient, false},
 	ModelUnknown:        {"", BlameClient, false},
+	UntrustedArtifact:   {"", BlameClient, false},
+	ModelExists:         {"", BlameClient, false},
+	ModelInUse:          {"", BlameClient, true},
 	PoolUnavailable:     {Infrastructure, BlamePlatform, true},
 	ReplicaExhausted:    {Infrastructure, BlamePlatform, true},
 	AdmissionReject:     {Infrastructure, BlamePlatform, true},
+	SessionClosed:       {"", BlameClient, false},
+	QueueFull:           {Infrastructure, BlamePlatform, true},
 	Throttled:           {Infrastructure, BlamePlatform, true},
 	Unavailable:         {Infrastructure, BlamePlatform, true},
 	StoreFull:           {Infrastructure, BlamePlatform, true},
