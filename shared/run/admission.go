@@ -7,8 +7,8 @@ import (
 )
 
 // New returns an accepted run with its first event. The caller sets identity,
-// work and policy, and the slot of a key with Joined and its prediction; New sets the
-// rest. A run whose ScheduledAt is after now is PreRun.
+// work and policy, the slot of a key with Joined and its prediction, and the reservation
+// of the first attempt; New sets the rest. A run whose ScheduledAt is after now is PreRun.
 func New(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt = now, now
@@ -24,11 +24,14 @@ func New(r Run, now time.Time) Decision {
 		d.predict(d.Prediction)
 		d.emitKeyQueued()
 	}
-	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
-	d.Execution.Pending = d.effects
+	if r.HasExecution() {
+		d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
+		d.Execution.Pending = d.effects
+	}
 	d.Execution.ActBy = now.Add(effectSlack)
 	return Decision{
-		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(Slot{}, d.KeySlot), Changed: true,
+		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(Slot{}, d.KeySlot),
+		Ledger: ledgerChange(nil, d.Reservation, now), Changed: true,
 	}
 }
 
@@ -181,6 +184,7 @@ func (d *draft) beginAttempt() {
 	d.Attempt = Attempt{
 		Number: number, MachineName: MachineName(d.Ref(), number),
 		IntentAt: d.now, StartBy: d.now.Add(d.Policy.StartTimeout),
+		HeartbeatsSwept: !d.HasExecution(),
 	}
 	d.await(StepContainerCreating)
 	d.enter(ContainerCreating, "", nil)
@@ -204,9 +208,11 @@ func (f CancelRequested) apply(d *draft) error {
 	why := d.cancelFault()
 	switch d.State {
 	case PreRun, Retrying:
-		d.effects = append(d.effects, Effect{
-			Kind: EffectStop, Execution: ExecutionName(d.Ref(), d.Execution.Start),
-		})
+		if d.HasExecution() {
+			d.effects = append(d.effects, Effect{
+				Kind: EffectStop, Execution: ExecutionName(d.Ref(), d.Execution.Start),
+			})
+		}
 		d.finish(Cancelled, why.Message, why)
 	case ContainerCreating:
 		d.endAttempt(OutcomeCancelled, why.Message, why)

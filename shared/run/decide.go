@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -36,6 +37,8 @@ type Decision struct {
 	Lease, JobLease, KeyLease LeaseChange
 	// Heartbeat is the change of the heartbeat item.
 	Heartbeat HeartbeatChange
+	// Ledger is the change of the accounts of the run's Reservation; nil for none.
+	Ledger *budget.Change
 	// Changed is false if there is nothing to commit.
 	Changed bool
 }
@@ -98,8 +101,12 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	if d.illegal != nil {
 		return Decision{}, fmt.Errorf("cannot apply %T: %w", f, d.illegal)
 	}
+	d.settle(r.State)
 	if !d.changed {
 		return Decision{Run: r}, nil
+	}
+	if err := checkScopes(r.Reservation, d.Reservation); err != nil {
+		return Decision{}, fmt.Errorf("cannot apply %T: %w", f, err)
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
 	switch f.(type) {
@@ -111,7 +118,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
 		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot), KeyLease: leaseChange(r.KeySlot, d.KeySlot),
-		Heartbeat: d.heartbeat, Changed: true,
+		Heartbeat: d.heartbeat, Ledger: ledgerChange(r.Reservation, d.Reservation, d.now), Changed: true,
 	}, nil
 }
 

@@ -9,8 +9,9 @@ import (
 
 // Kinds of work.
 const (
-	KindExport = "export"
-	KindJob    = "job"
+	KindExport    = "export"
+	KindJob       = "job"
+	KindInference = "inference"
 )
 
 // Trigger is what created a run of a job; empty for an export.

@@ -18,6 +18,9 @@ type Pool struct {
 	QueueLimit int `json:"queueLimit"`
 	// Placement is where the machines of the runs are created.
 	Placement Placement `json:"placement,omitzero"`
+	// Engine is where the inference tasks run; nil for a pool of a runner, which Placement
+	// describes.
+	Engine *EnginePlace `json:"engine,omitempty"`
 	// Fallbacks are the pools of runs whose machines this pool's platform does not start,
 	// in their order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`

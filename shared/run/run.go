@@ -102,9 +102,14 @@ type Run struct {
 	Wait       Wait           `json:"wait"`
 	Execution  Execution      `json:"execution"`
 	Cancel     *CancelRequest `json:"cancel,omitempty"`
+	// Reservation is what the attempt may use of budgets; nil for a run without one.
+	Reservation *Reservation `json:"reservation,omitempty"`
 	// RetryAt is when the next attempt may start, in Retrying.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 
+	// Generation is what an engine did for the last attempt of a run of kind inference; nil
+	// before, and for another kind.
+	Generation *Generation `json:"generation,omitempty"`
 	// Output is set once the result was verified and accepted.
 	Output *Output `json:"output,omitempty"`
 	// Logs are the attempts with a stored log, which is removed with the

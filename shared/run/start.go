@@ -292,7 +292,7 @@ func (f MachineGone) apply(d *draft) error {
 	}
 	d.Attempt.Exit = f.Exit
 	if d.State == ContainerCreating {
-		if f.Exit == nil {
+		if f.Exit == nil || f.GivenUp && f.Exit.Requested { // the launch has requested the stop, not a stranger
 			d.endAttempt(OutcomeFailed, "the machine was gone before it started",
 				fault.New(fault.StartTimeout, "the machine was gone before it was seen running"))
 			return nil

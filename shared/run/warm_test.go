@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -137,5 +138,28 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 	r.Attempt.Warm = &run.WarmClaim{ID: "x"}
 	if apply(run.MachineGivenUp{Attempt: 1, ID: "x"}) {
 		t.Error("got an end of the claim of a run that runs")
+	}
+}
+
+// TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late
+// and was destroyed by the launch: unlike a stop from outside, it is not repeated without a limit.
+func TestLateWarmMachineCountsAsAStart(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
+	r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+	w := warm("late", run.WarmReady, small, 0)
+	for _, f := range []run.Fact{
+		run.MachineClaimed{Attempt: 1, Warm: w},
+		run.MachineCreated{Attempt: 1, Machine: w.Machine},
+		run.MachineGone{Attempt: 1, GivenUp: true, Exit: &run.Exit{Code: 137, Signal: 9, Requested: true}},
+	} {
+		d, err := run.Decide(r, f, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = d.Run
+	}
+	if r.Fault == nil || r.Fault.Code != fault.StartTimeout {
+		t.Errorf("got fault %v, want %s", r.Fault, fault.StartTimeout)
 	}
 }

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // Work is the task of the worker.
 type Work struct {
-	// Kind is KindExport or KindJob.
+	// Kind is KindExport, KindJob or KindInference.
 	Kind   string `json:"kind"`
 	Format string `json:"format"`
 	PI     string `json:"pi"`
@@ -14,6 +14,8 @@ type Work struct {
 	Image string `json:"image"`
 	// Program is the work of kind job; nil for another kind.
 	Program *Program `json:"program,omitempty"`
+	// Inference is the work of kind inference; nil for another kind.
+	Inference *Inference `json:"inference,omitempty"`
 	// Resources are the required resources of the machine.
 	Resources Resources `json:"resources,omitzero"`
 	// PodSpec is a pod specification of Kubernetes, a JSON object; empty without one.
@@ -38,6 +40,10 @@ type Resources struct {
 	MemoryMB int    `json:"memoryMB,omitempty"`
 	Region   string `json:"region,omitempty"`
 }
+
+// HasExecution reports whether a state machine leads the run. A dispatcher leads a run of
+// kind inference.
+func (r Run) HasExecution() bool { return r.Work.Inference == nil }
 
 // ContentType returns the media type of the work's output.
 func (w Work) ContentType() string {

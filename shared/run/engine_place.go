@@ -1,0 +1,188 @@
+package run
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// EngineKind is an inference server that Sortie has an adapter for.
+type EngineKind string
+
+// The engines. EngineMock is for tests and for development.
+const (
+	EngineLlamaCpp EngineKind = "llamacpp"
+	EngineVLLM     EngineKind = "vllm"
+	EngineTGI      EngineKind = "tgi"
+	EngineTriton   EngineKind = "triton"
+	EngineMock     EngineKind = "mock"
+)
+
+// EngineKinds lists the engines.
+func EngineKinds() []EngineKind {
+	return []EngineKind{EngineLlamaCpp, EngineVLLM, EngineTGI, EngineTriton, EngineMock}
+}
+
+// EnginePlace is where the inference tasks of a pool run: replicas of an inference server
+// that serve one model.
+type EnginePlace struct {
+	Kind EngineKind `json:"kind"`
+	// Replicas are the servers, at least one, each with its own id.
+	Replicas []EngineReplica `json:"replicas"`
+	// Model is the id of a model of the catalog.
+	Model string `json:"model"`
+	// Slots is how many tasks each replica generates for at one time.
+	Slots int `json:"slots"`
+	// Deterministic: each replica has one slot, because what is generated beside a task can
+	// change its tokens.
+	Deterministic bool `json:"deterministic,omitempty"`
+}
+
+// EngineReplica is a server.
+type EngineReplica struct {
+	// ID distinguishes the replicas of a pool.
+	ID string `json:"id"`
+	// URL is the address of the server, MetricsURL that of its metrics if it is another one.
+	// EngineMock has neither.
+	URL        string `json:"url,omitempty"`
+	MetricsURL string `json:"metricsUrl,omitempty"`
+}
+
+// The limits of an EnginePlace.
+const (
+	MaxReplicas     = 100
+	MaxReplicaSlots = 1000
+)
+
+// WithIDs returns the place with an id for each replica that has none: its number, from 1.
+func (e EnginePlace) WithIDs() EnginePlace {
+	e.Replicas = slices.Clone(e.Replicas)
+	for i := range e.Replicas {
+		if e.Replicas[i].ID == "" {
+			e.Replicas[i].ID = "r" + strconv.Itoa(i+1)
+		}
+	}
+	return e
+}
+
+// Limit is how many tasks the replicas generate for at one time: the limit of the pool.
+func (e EnginePlace) Limit() int { return e.Slots * len(e.Replicas) }
+
+// EngineOffer is what the engines of a deployment's pools can be.
+type EngineOffer struct {
+	// Mock: EngineMock is permitted.
+	Mock bool
+	// CheckURL returns an error, which says what would be right, for an address that
+	// Sortie may not reach. It must be set.
+	CheckURL func(text string) error
+}
+
+var replicaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// Check returns the faults of a place that a pool of the deployment cannot have, each with
+// the field: InvalidRequest for a malformed value, and Unprocessable for what the deployment
+// does not offer.
+func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
+	invalid := func(field, format string, args ...any) {
+		found = append(found, fault.Invalid("engine."+field, format, args...))
+	}
+	kinds := slices.DeleteFunc(EngineKinds(), func(k EngineKind) bool { return k == EngineMock && !o.Mock })
+	if !slices.Contains(EngineKinds(), e.Kind) {
+		invalid("kind", "unknown engine %q, want %s", limit.Cut(string(e.Kind), limit.FileName), kindList(kinds))
+	} else if !slices.Contains(kinds, e.Kind) {
+		f := fault.New(fault.Unprocessable, "the deployment does not offer the engine %s, want %s", e.Kind, kindList(kinds))
+		f.Field = "engine.kind"
+		found = append(found, f)
+	}
+	if !limit.ValidModel(e.Model) {
+		invalid("model", "missing or malformed model %q, want the id of a model of the catalog", limit.Cut(e.Model, limit.FileName))
+	}
+	most := MaxReplicaSlots
+	if e.Deterministic {
+		most = 1
+	}
+	if e.Slots < 1 || e.Slots > most {
+		invalid("slots", "%d is out of range, want 1 to %d, and 1 if the engine is deterministic", e.Slots, MaxReplicaSlots)
+	}
+	if n := len(e.Replicas); n < 1 || n > MaxReplicas {
+		invalid("replicas", "%d replicas, want 1 to %d", n, MaxReplicas)
+		return found
+	}
+	for i, r := range e.Replicas {
+		at := fmt.Sprintf("replicas.%d.", i)
+		others := e.Replicas[:i]
+		switch {
+		case !replicaName.MatchString(r.ID):
+			invalid(at+"id", "malformed id %q, want 1 to 63 letters, digits, dots, hyphens and underscores, the first a letter or a digit", limit.Cut(r.ID, limit.FileName))
+		case slices.ContainsFunc(others, func(other EngineReplica) bool { return other.ID == r.ID }):
+			invalid(at+"id", "repeated id %q, want each once", r.ID)
+		}
+		for _, address := range []struct{ name, text string }{{"url", r.URL}, {"metricsUrl", r.MetricsURL}} {
+			if problem := e.checkURL(o, address.name, address.text); problem != "" {
+				invalid(at+address.name, "%s", problem)
+			}
+		}
+		if r.URL != "" && slices.ContainsFunc(others, func(other EngineReplica) bool { return other.URL == r.URL }) {
+			invalid(at+"url", "repeated URL, want each replica once")
+		}
+	}
+	return found
+}
+
+// checkURL returns what is wrong with an address of a replica; empty if nothing is.
+func (e EnginePlace) checkURL(o EngineOffer, name, text string) string {
+	switch {
+	case e.Kind == EngineMock && text != "":
+		return "an address with the engine mock, want none"
+	case e.Kind == EngineMock, text == "" && name != "url":
+		return ""
+	case strings.Contains(text, "?"):
+		return "URL with a query, want one without"
+	}
+	if err := o.CheckURL(text); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func kindList(kinds []EngineKind) string {
+	texts := make([]string, len(kinds))
+	for i, k := range kinds {
+		texts[i] = string(k)
+	}
+	return listed(texts, "none")
+}
+
+// Serving returns the pool with the engine; nil is a pool of a runner. It is unchanged if
+// it has it.
+func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
+	if reflect.DeepEqual(p.Engine, e) {
+		return p
+	}
+	p.Engine = e
+	return p.changed(by, now)
+}
+
+// CheckKind returns the fault, with the field pool, of a run of a kind that the pool does
+// not start: a pool of an engine runs inference tasks alone, another one none; nil for
+// another run.
+func (p Pool) CheckKind(kind string) *fault.Fault {
+	var f *fault.Fault
+	switch {
+	case kind == KindInference && p.Engine == nil:
+		f = fault.New(fault.Unprocessable, "the pool %s has no engine, want a pool of an engine", p.ID)
+	case kind != KindInference && p.Engine != nil:
+		f = fault.New(fault.Unprocessable, "the pool %s is of the engine %s and runs inference tasks only, want a pool of a runner", p.ID, p.Engine.Kind)
+	default:
+		return nil
+	}
+	f.Field = "pool"
+	return f
+}
