@@ -1,0 +1,144 @@
+package inference
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Limits of a request that no engine raises, and its defaults.
+const (
+	// ContextTokens and MaxTokens are the highest values of ctx and max_tokens.
+	ContextTokens = 32768
+	MaxTokens     = 50000
+	// RequestSize is the size of a stored request in bytes.
+	RequestSize = 128 << 10
+	// Inputs is how many inputs or documents a request can have.
+	Inputs = 512
+	// DefaultWithin is the deadline of a request without one, MostWithin the longest.
+	DefaultWithin = 5 * time.Minute
+	MostWithin    = time.Hour
+	// Model is the length of model_ref in bytes.
+	Model = 255
+)
+
+// Request is what the engine is asked, as it is stored with the run.
+type Request struct {
+	Prompt   string         `json:"prompt,omitempty"`
+	Messages []port.Message `json:"messages,omitempty"`
+	// Input are the texts of an embedding, or the documents of a rerank with Query.
+	Input []string `json:"input,omitempty"`
+	Query string   `json:"query,omitempty"`
+	// Context is ctx: the longest prompt with its answer in tokens; 0 is that of the engine.
+	Context     int      `json:"ctx,omitempty"`
+	Stop        []string `json:"stop,omitempty"`
+	Seed        *int64   `json:"seed,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"topP,omitempty"`
+}
+
+// PromptTokens estimates the length of the prompt: four bytes of UTF-8 are a token.
+func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
+
+// size is the length of the prompt in bytes.
+func (q Request) size() int {
+	size := len(q.Prompt) + len(q.Query)
+	for _, m := range q.Messages {
+		size += len(m.Role) + len(m.Content) + 8
+	}
+	for _, text := range q.Input {
+		size += len(text)
+	}
+	return size
+}
+
+// Fitting returns how many of most tokens an engine with a context of a number of tokens is
+// asked for; a context of 0 is unknown. Engines refuse requests that they cannot complete, so
+// the prompt is estimated as longer than PromptTokens does: three bytes are a token.
+func (q Request) Fitting(most, context int) int {
+	if context == 0 {
+		return most
+	}
+	return max(min(most, context-q.size()/3-16), 1)
+}
+
+// Check returns an InvalidRequest fault with the field for a request that its workload
+// cannot have.
+func (q Request) Check(w port.Workload) error {
+	switch w {
+	case port.WorkloadCompletion:
+		return q.checkCompletion()
+	case port.WorkloadEmbedding:
+		if len(q.Input) == 0 || len(q.Input) > Inputs {
+			return fault.Invalid("input", "%d inputs, want 1 to %d texts to embed", len(q.Input), Inputs)
+		}
+	case port.WorkloadRerank:
+		switch {
+		case q.Query == "":
+			return fault.Invalid("query", "missing query, want the text to compare the documents of input with")
+		case len(q.Input) == 0 || len(q.Input) > Inputs:
+			return fault.Invalid("input", "%d documents, want 1 to %d", len(q.Input), Inputs)
+		}
+	default:
+		return fault.Invalid("workload", "unknown workload %.40q, want completion, embedding or rerank", w)
+	}
+	for i, text := range q.Input {
+		if text == "" || !utf8.ValidString(text) {
+			return fault.Invalid(fmt.Sprintf("input.%d", i), "empty text or no UTF-8, want a text")
+		}
+	}
+	if q.Prompt != "" || len(q.Messages) > 0 {
+		return fault.Invalid("prompt", "%s has no prompt, want input", w)
+	}
+	return nil
+}
+
+func (q Request) checkCompletion() error {
+	switch {
+	case (q.Prompt == "") == (len(q.Messages) == 0):
+		return fault.Invalid("prompt", "want either a prompt or messages")
+	case len(q.Input) > 0:
+		return fault.Invalid("input", "a completion has no input, want a prompt or messages")
+	case !utf8.ValidString(q.Prompt):
+		return fault.Invalid("prompt", "the prompt is no UTF-8")
+	case q.Temperature != nil && (*q.Temperature < 0 || *q.Temperature > 2):
+		return fault.Invalid("temperature", "%g is out of range, want 0 to 2", *q.Temperature)
+	case q.TopP != nil && (*q.TopP < 0 || *q.TopP > 1):
+		return fault.Invalid("top_p", "%g is out of range, want 0 to 1", *q.TopP)
+	case len(q.Stop) > 16:
+		return fault.Invalid("stop", "%d texts, want at most 16", len(q.Stop))
+	}
+	for i, m := range q.Messages {
+		if m.Role != "system" && m.Role != "user" && m.Role != "assistant" {
+			return fault.Invalid(fmt.Sprintf("messages.%d.role", i), "unknown role %.40q, want system, user or assistant", m.Role)
+		}
+		if !utf8.ValidString(m.Content) {
+			return fault.Invalid(fmt.Sprintf("messages.%d.content", i), "no UTF-8")
+		}
+	}
+	return nil
+}
+
+// Transcript joins the pieces of an answer.
+type Transcript struct{ text strings.Builder }
+
+// Add adds a record.
+func (t *Transcript) Add(r Record) {
+	for _, piece := range r.Tokens {
+		t.text.WriteString(piece)
+	}
+}
+
+// String returns the text.
+func (t *Transcript) String() string { return t.text.String() }
+
+// Content returns the content of the artifact of a transcript.
+func (t *Transcript) Content() json.RawMessage {
+	content, _ := json.Marshal(map[string]string{"transcript": t.text.String()}) //nolint:errchkjson // strings never fail
+	return content
+}

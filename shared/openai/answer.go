@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/inference"
+)
+
+// taskPrefix is the prefix of the ids of inference tasks.
+const taskPrefix = "inf_"
+
+// id returns the id of an answer to a task.
+func id(prefix, taskID string) string { return prefix + strings.TrimPrefix(taskID, taskPrefix) }
+
+// Head is what all objects of an answer to a task have in common.
+type Head struct {
+	TaskID string
+	// Model is the id that the request names.
+	Model string
+	// Created is the acceptance of the task.
+	Created time.Time
+}
+
+// Answer collects the events of a task.
+type Answer struct {
+	text    strings.Builder
+	results []inference.Result
+	// End and Failure are those of the last event; both are nil before it.
+	End     *inference.End
+	Failure *inference.Failure
+}
+
+// Add adds an event, in the order of the stream.
+func (a *Answer) Add(e inference.Event) {
+	switch data := e.Data.(type) {
+	case inference.Token:
+		a.text.WriteString(data.T)
+	case *inference.Result:
+		a.results = append(a.results, *data)
+	case *inference.End:
+		a.End = data
+	case inference.Failure:
+		a.Failure = &data
+	}
+}
+
+// Text returns the text of the answer.
+func (a *Answer) Text() string { return a.text.String() }
+
+// Usage is how many tokens an answer took.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+}
+
+func usageOf(e *inference.End) *Usage {
+	if e == nil {
+		return nil
+	}
+	return &Usage{PromptTokens: e.TokensIn, CompletionTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut}
+}
+
+// finish returns the reason of an end; "stop" for an engine that names no reason.
+func finish(e *inference.End) *string {
+	reason := e.Finish
+	if reason == "" {
+		reason = "stop"
+	}
+	return &reason
+}
+
+// Embeddings is the answer to a request for vectors.
+type Embeddings struct {
+	Object string         `json:"object"`
+	Data   []Embedding    `json:"data"`
+	Model  string         `json:"model"`
+	Usage  EmbeddingUsage `json:"usage"`
+}
+
+// Embedding is a vector.
+type Embedding struct {
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	// Embedding is an array of numbers, or a text in Base64.
+	Embedding json.RawMessage `json:"embedding"`
+}
+
+// EmbeddingUsage is how many tokens the inputs have.
+type EmbeddingUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+// Embeddings returns the vectors of an answer that has ended.
+func (a *Answer) Embeddings(h Head, inBase64 bool) Embeddings {
+	list := Embeddings{Object: "list", Data: make([]Embedding, len(a.results)), Model: h.Model}
+	for i, r := range a.results {
+		list.Data[i] = Embedding{Object: "embedding", Index: r.Index, Embedding: vector(r.Embedding, inBase64)}
+	}
+	if a.End != nil {
+		list.Usage = EmbeddingUsage{PromptTokens: a.End.TokensIn, TotalTokens: a.End.TokensIn}
+	}
+	return list
+}
+
+func vector(of []float64, inBase64 bool) json.RawMessage {
+	var value any = of
+	if inBase64 {
+		raw := make([]byte, 0, 4*len(of))
+		for _, x := range of {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(x)))
+		}
+		value = base64.StdEncoding.EncodeToString(raw)
+	}
+	text, _ := json.Marshal(value) //nolint:errchkjson // a text, or finite numbers: they come from JSON
+	return text
+}
+
+// Models is the list of models.
+type Models struct {
+	Object string  `json:"object"`
+	Data   []Model `json:"data"`
+}
+
+// Model is a model.
+type Model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+// NewModel returns a model that is served since a time.
+func NewModel(name string, since time.Time) Model {
+	return Model{ID: name, Object: "model", Created: since.Unix(), OwnedBy: "sortie"}
+}
+
+// NewModels returns a list of models.
+func NewModels(of []Model) Models { return Models{Object: "list", Data: append([]Model{}, of...)} }

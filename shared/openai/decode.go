@@ -1,0 +1,181 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// parse decodes a JSON object into the struct that v points to. It refuses members that v does
+// not have, except the ignored ones. Faults: InvalidRequest with the field.
+func parse(body []byte, v any, ignored ...string) error {
+	if !utf8.Valid(body) {
+		return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return fault.New(fault.InvalidRequest, "malformed body, want a JSON object")
+	}
+	known := slices.Concat(ignored, membersOf(reflect.TypeOf(v).Elem()))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(known, name) {
+			return fault.Invalid(name, "unknown member %.80q", name)
+		}
+		members[name] = plainNumber(members[name])
+	}
+	plain, err := json.Marshal(members)
+	if err != nil {
+		return fault.Wrap(err, fault.InvalidRequest, "malformed body, want a JSON object")
+	}
+	err = json.Unmarshal(plain, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "sampling."), "choosing.")
+		return fault.Invalid(field, "%s is of type %.40s, want another type", field, wrong.Value)
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.InvalidRequest, "malformed body, want a JSON object")
+	}
+	return nil
+}
+
+// plainNumber returns an integer with a fraction or an exponent, such as 36.0 or 1e3, which
+// JSON Schema counts as an integer, in plain digits, and every other value as it is.
+func plainNumber(value json.RawMessage) json.RawMessage {
+	const exact = 1 << 53 // above it float64 does not represent every integer
+	number, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || number != math.Trunc(number) || math.Abs(number) > exact || !strings.ContainsAny(string(value), ".eE") {
+		return value
+	}
+	return strconv.AppendInt(nil, int64(number), 10)
+}
+
+// membersOf returns the names of the members of a struct.
+func membersOf(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name := f.Tag.Get("json"); name != "" && len(f.Index) <= 2 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// given reports whether a member has a value other than null.
+func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
+
+// filled reports whether a member has a value other than null, false, 0 and what is empty.
+func filled(value json.RawMessage) bool {
+	switch strings.Join(strings.Fields(string(value)), "") {
+	case "", "null", "false", "0", "0.0", `""`, "[]", "{}":
+		return false
+	}
+	return true
+}
+
+// unsupported returns the fault for a member that the engines do not support.
+func unsupported(field, want string) error {
+	f := fault.New(fault.InvalidParams, "%s is not supported, want %s", field, want)
+	f.Field = field
+	return f
+}
+
+// refuse returns the fault of the first of the members that has a value.
+func refuse(members ...member) error {
+	for _, m := range members {
+		if filled(m.value) {
+			return unsupported(m.name, "a request without it")
+		}
+	}
+	return nil
+}
+
+// member is a member of a request that must have no value.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// texts reads a text or a list of texts. Fault: InvalidRequest with the field.
+func texts(field string, value json.RawMessage) ([]string, error) {
+	if !given(value) {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(value, &one) == nil {
+		return []string{one}, nil
+	}
+	var many []string
+	if json.Unmarshal(value, &many) != nil {
+		return nil, fault.Invalid(field, "malformed %s, want a text or an array of texts; tokens are not supported", field)
+	}
+	return many, nil
+}
+
+// message is a message of a conversation.
+type message struct {
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// messages returns the messages of a conversation in the member field.
+func messages(field string, in []message) ([]port.Message, error) {
+	found := make([]port.Message, len(in))
+	for i, m := range in {
+		at := fmt.Sprintf("%s.%d.", field, i)
+		switch m.Role {
+		case "system", "user", "assistant":
+			found[i].Role = m.Role
+		case "developer":
+			found[i].Role = "system"
+		default:
+			return nil, fault.Invalid(at+"role", "unsupported role %.40q, want system, developer, user or assistant", m.Role)
+		}
+		if filled(m.ToolCalls) {
+			return nil, unsupported(at+"tool_calls", "messages without calls of tools")
+		}
+		content, err := contentOf(at+"content", m.Content)
+		if err != nil {
+			return nil, err
+		}
+		found[i].Content = content
+	}
+	return found, nil
+}
+
+// contentOf reads a text, or the texts of a list of parts.
+func contentOf(field string, value json.RawMessage) (string, error) {
+	if !given(value) {
+		return "", fault.Invalid(field, "missing content, want a text")
+	}
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text, nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(value, &parts) != nil {
+		return "", fault.Invalid(field, "malformed content, want a text or an array of parts with a text")
+	}
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		switch p.Type {
+		case "text":
+			all[i] = p.Text
+		default:
+			return "", unsupported(fmt.Sprintf("%s.%d.type", field, i), "parts with a text")
+		}
+	}
+	return strings.Join(all, "\n"), nil
+}

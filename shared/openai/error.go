@@ -1,0 +1,101 @@
+package openai
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+)
+
+// Error is the body of an error response, and the data of the last event of a stream that
+// failed.
+type Error struct {
+	Error ErrorDetail `json:"error"`
+}
+
+// ErrorDetail is an error.
+type ErrorDetail struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	// Param is the member of the request that is wrong; null for another error.
+	Param *string `json:"param"`
+	Code  string  `json:"code"`
+}
+
+// Types of errors.
+const (
+	typeInvalid        = "invalid_request_error"
+	typeAuthentication = "authentication_error"
+	typePermission     = "permission_error"
+	typeNotFound       = "not_found_error"
+	typeRate           = "rate_limit_error"
+	typeServer         = "server_error"
+)
+
+// NewError returns the error of a status, with the code of a fault. param is ParamPrompt for a
+// prompt that is too long for its context.
+func NewError(status int, code fault.Code, message, param string) Error {
+	e := ErrorDetail{Message: message, Type: typeInvalid, Code: codeOf(code, param)}
+	switch {
+	case status == http.StatusUnauthorized:
+		e.Type = typeAuthentication
+	case status == http.StatusForbidden:
+		e.Type = typePermission
+	case status == http.StatusNotFound:
+		e.Type = typeNotFound
+	case status == http.StatusTooManyRequests:
+		e.Type = typeRate
+	case status >= http.StatusInternalServerError:
+		e.Type = typeServer
+	}
+	if param != "" {
+		e.Param = &param
+	}
+	return Error{e}
+}
+
+// codeOf returns the code that programs for the OpenAI API know, or that of the fault in
+// lower case.
+func codeOf(code fault.Code, param string) string {
+	switch code {
+	case fault.ModelUnknown:
+		return "model_not_found"
+	case fault.Unauthenticated:
+		return "invalid_api_key"
+	case fault.AdmissionReject, fault.Throttled:
+		return "rate_limit_exceeded"
+	case fault.InvalidParams:
+		if param == ParamPrompt {
+			return "context_length_exceeded"
+		}
+	}
+	return strings.ToLower(string(code))
+}
+
+// ParamPrompt is the field of a prompt that is too long for its context.
+const ParamPrompt = "prompt"
+
+// FaultOf returns the failure of a task.
+func FaultOf(f inference.Failure) *fault.Fault {
+	message := f.Message
+	if f.Reason != "" {
+		message += ": " + f.Reason
+	}
+	return fault.New(f.Code, "%s", message)
+}
+
+// Named returns the error with the name that an operation has for its param.
+func (e Error) Named(names map[string]string) Error {
+	if e.Error.Param == nil {
+		return e
+	}
+	first, rest, below := strings.Cut(*e.Error.Param, ".")
+	if name, ok := names[first]; ok {
+		if below {
+			name += "." + rest
+		}
+		e.Error.Param = &name
+	}
+	return e
+}
