@@ -154,7 +154,7 @@ type Schedule struct {
 
 // Policy is a resource that was created, changed or deleted.
 type Policy struct {
-	// Resource is "job", "pool", "quota" or "webhook", and ID its id.
+	// Resource is "job", "pool", "model", "quota" or "webhook", and ID its id.
 	Resource string `json:"resource"`
 	ID       string `json:"id"`
 	Version  int64  `json:"version"`

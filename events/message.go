@@ -25,7 +25,7 @@ type Message struct {
 	Time time.Time `json:"time"`
 	// Source is the stream of the tenant: "urn:orch:tenant:" and the tenant.
 	Source string `json:"source"`
-	// Subject is "task/", "job/", "pool/", "quota/" or "webhook/" and the id of what the
+	// Subject is "task/", "job/", "pool/", "model/", "quota/" or "webhook/" and the id of what the
 	// event is about; empty for an event about the stream.
 	Subject         string `json:"subject,omitempty"`
 	DataContentType string `json:"datacontenttype"`

@@ -133,7 +133,7 @@ func All() []Info {
 		{PackRunArtifact, OfRun, "The files that a program produced.", true},
 		{ScheduleFired, OfSchedule, "The schedule of a job fired, and its run was created.", false},
 		{ScheduleSkipped, OfSchedule, "Firings of a job were skipped or missed.", false},
-		{PolicyUpdated, OfPolicy, "A job, a pool, a quota or a webhook was created, changed or deleted.", false},
+		{PolicyUpdated, OfPolicy, "A job, a pool, a model, a quota or a webhook was created, changed or deleted.", false},
 		{RelayUnreadable, OfStream, "A record of the stream cannot be read; this event has its position.", false},
 	}
 }
