@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Engine is one replica of an inference server with one model.
@@ -39,21 +40,19 @@ type Engine interface {
 }
 
 // EngineKind is an inference server that Sortie has an adapter for.
-type EngineKind string
+type EngineKind = run.EngineKind
 
 // The engines. EngineMock is for tests and for development.
 const (
-	EngineLlamaCpp EngineKind = "llamacpp"
-	EngineVLLM     EngineKind = "vllm"
-	EngineTGI      EngineKind = "tgi"
-	EngineTriton   EngineKind = "triton"
-	EngineMock     EngineKind = "mock"
+	EngineLlamaCpp = run.EngineLlamaCpp
+	EngineVLLM     = run.EngineVLLM
+	EngineTGI      = run.EngineTGI
+	EngineTriton   = run.EngineTriton
+	EngineMock     = run.EngineMock
 )
 
 // EngineKinds lists the engines.
-func EngineKinds() []EngineKind {
-	return []EngineKind{EngineLlamaCpp, EngineVLLM, EngineTGI, EngineTriton, EngineMock}
-}
+func EngineKinds() []EngineKind { return run.EngineKinds() }
 
 // Workload is what an inference task does.
 type Workload string

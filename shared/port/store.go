@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -28,14 +29,15 @@ var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 // Purge, and Pools and Reconcile for a pool that they have not seen before, may
 // be eventually consistent: they can miss recent commits, and a later sweep
 // finds them. Store is safe for concurrent use. A commit that returned nil is
-// durable. A commit that returned an error other than ErrConflict and ErrNoSlot
-// may have been applied; the caller loads the record to find out. A store
+// durable. A commit that returned an error other than ErrConflict, ErrNoSlot
+// and ErrNoBudget may have been applied; the caller loads the record to find out. A store
 // retries only transient faults of its database, within the deadline of ctx.
 // Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not
 // found, except by Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
 	JobStore
 	PoolStore
+	AccountStore
 	NoteStore
 	ResourceStore
 
@@ -131,7 +133,8 @@ type Store interface {
 	// now; see run.Run.BytesDue. Its pages are those of Due.
 	OutputsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error)
 	// Purge removes at most limit records, with events and keys, that have
-	// expired by now and have no stored bytes. It returns their number.
+	// expired by now and have no stored bytes, and accounts whose PurgeAt has passed. It
+	// returns the number of records.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
@@ -151,11 +154,14 @@ type Write struct {
 	// Warm, if it is not nil, is stored with the run as SaveWarm does. If it was changed
 	// meanwhile, the error is a *Conflict without a run.
 	Warm *run.WarmMachine
+	// Ledger, if it is not nil, changes the accounts of the run's reservation. If an
+	// account cannot hold what it holds, the error is a *NoBudget.
+	Ledger *budget.Change
 }
 
 // WriteOf returns the write of a decision.
 func WriteOf(d run.Decision) Write {
-	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, KeyLease: d.KeyLease, Heartbeat: d.Heartbeat}
+	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, KeyLease: d.KeyLease, Heartbeat: d.Heartbeat, Ledger: d.Ledger}
 }
 
 // Result returns what the write stores as the last result of the run's job: the
