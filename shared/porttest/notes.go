@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -26,6 +27,12 @@ func Notes(t *testing.T, store port.Store, delivered func() []port.Note) {
 	}
 	j, p := job.Job{Tenant: "acme", ID: "j", Version: 1, CreatedAt: now}, run.Pool{Tenant: "acme", ID: "p", CreatedAt: now}
 	w := webhook.Webhook{Tenant: "acme", ID: "w"}
+	limit := func(version int64) func(port.Note) error {
+		return func(n port.Note) error {
+			_, err := store.PutLimit(ctx, "acme", budget.ScopeTenant, budget.Limit{}, version, now, n)
+			return err
+		}
+	}
 	type change struct {
 		id   string
 		make func(port.Note) error
@@ -37,6 +44,9 @@ func Notes(t *testing.T, store port.Store, delivered func() []port.Note) {
 		{"job changed", func(n port.Note) error { j.Revision = 1; return store.SaveJob(ctx, j, n) }, nil},
 		{"job deleted", func(n port.Note) error { j.Revision = 2; return store.DeleteJob(ctx, j, n) }, nil},
 		{"job unknown", func(n port.Note) error { return store.DeleteJob(ctx, j, n) }, port.ErrConflict},
+		{"limit created", limit(0), nil},
+		{"limit conflicts", limit(0), port.ErrConflict},
+		{"limit changed", limit(1), nil},
 		{"pool created", func(n port.Note) error { return store.SavePool(ctx, p, n) }, nil},
 		{"pool conflicts", func(n port.Note) error { return store.SavePool(ctx, p, n) }, port.ErrConflict},
 		{"pool deleted", func(n port.Note) error { p.Version = 1; return store.DeletePool(ctx, p, n) }, nil},

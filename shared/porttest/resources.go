@@ -1,7 +1,6 @@
 package porttest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,32 +17,17 @@ import (
 
 // Resources is the conformance suite of port.ResourceStore. open is that of Webhooks.
 func Resources(t *testing.T, open func(t *testing.T) (s port.ResourceStore, settle func())) {
-	for name, test := range map[string]func(*resourceTest){
+	onStores(t, open, func(s onStore[port.ResourceStore]) *resourceTest { return &resourceTest{s} }, map[string]func(*resourceTest){
 		"resource is read back":                  resourceIsReadBack,
 		"one of many changes of a resource wins": resourceRace,
 		"resources are written together":         resourcesAreAtomic,
 		"removed resource is gone":               removedResourceIsGone,
 		"resources in pages by label":            resourcesInPages,
 		"due resources are found":                resourcesAreDue,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, settle := open(t)
-			if settle == nil {
-				settle = func() {}
-			}
-			test(&resourceTest{T: t, ctx: t.Context(), store: store, settle: settle, now: time.Date(2001, 2, 3, 4, 5, 6, 789_000_001, time.UTC)})
-		})
-	}
+	})
 }
 
-type resourceTest struct {
-	*testing.T
-	ctx    context.Context
-	store  port.ResourceStore
-	settle func()
-	now    time.Time
-}
+type resourceTest struct{ onStore[port.ResourceStore] }
 
 func (s *resourceTest) write(save []port.Resource, remove ...port.Resource) {
 	s.Helper()

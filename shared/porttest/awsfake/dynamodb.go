@@ -31,7 +31,7 @@ type DynamoDBConfig struct {
 // DynamoDB is the DynamoDB API in process, with any number of tables in one
 // account. It is safe for concurrent use.
 //
-// It implements GetItem, BatchGetItem, Query, PutItem, UpdateItem, DeleteItem,
+// It implements GetItem, BatchGetItem, Query, Scan, PutItem, UpdateItem, DeleteItem,
 // TransactWriteItems, CreateTable, DescribeTable and UpdateTimeToLive, and the
 // operations of DynamoDB Streams for one shard.
 type DynamoDB struct {
@@ -108,6 +108,8 @@ func (d *DynamoDB) operation(operation string, body []byte) (Call, answer, error
 		return bind(operation, body, d.batchGetItem)
 	case "Query":
 		return bind(operation, body, d.query)
+	case "Scan":
+		return bind(operation, body, d.scan)
 	case "PutItem", "UpdateItem", "DeleteItem":
 		return bind(operation, body, d.writeItem)
 	case "TransactWriteItems":

@@ -227,7 +227,7 @@ func TestExpiredItemsAreDeleted(t *testing.T) {
 func TestUnknownRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	d, _ := faulty(t, awsfake.DynamoDBConfig{Clock: clock.NewVirtual(epoch)})
-	_, scan := d.Scan(t.Context(), &dynamodb.ScanInput{TableName: d.table})
+	_, unknown := d.ListTables(t.Context(), &dynamodb.ListTablesInput{})
 	_, legacy := d.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: d.table, Key: key("x"), AttributesToGet: []string{"n"}})
 	_, sets := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: d.table, Item: with(key("x"), item{
 		"s": &types.AttributeValueMemberSS{Value: []string{"a"}},
@@ -237,7 +237,7 @@ func TestUnknownRequestsAreRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		"operation": {scan, "UnknownOperationException"}, "field": {legacy, malformed}, "type": {sets, malformed}, "name": {reserved, malformed},
+		"operation": {unknown, "UnknownOperationException"}, "field": {legacy, malformed}, "type": {sets, malformed}, "name": {reserved, malformed},
 	} {
 		if code(test.err) != test.want {
 			t.Errorf("%s: got %v, want %s", name, test.err, test.want)

@@ -210,6 +210,49 @@ func TestPageEndsAtOneMegabyte(t *testing.T) {
 	}
 }
 
+// TestScanReadsEachItemOnce reads a table and the entries of an index in pages.
+func TestScanReadsEachItemOnce(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	for n := range 5 {
+		is := key(fmt.Sprint(n))
+		if n > 1 {
+			is = with(is, item{"due": text(fmt.Sprint("kind", n%2)), "at": number(n)})
+		}
+		d.put(is)
+	}
+	due := "due"
+	for name, row := range map[string]struct {
+		index *string
+		want  int
+	}{"table": {nil, 5}, "index": {&due, 3}} {
+		in := &dynamodb.ScanInput{TableName: d.table, IndexName: row.index, Limit: aws.Int32(2), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+		seen := map[string]bool{}
+		for pages := 1; ; pages++ {
+			out, err := d.Scan(t.Context(), in)
+			if err != nil || len(out.Items) > 2 || out.ConsumedCapacity == nil {
+				t.Fatalf("%s: got %+v (%v), want at most two items and their units", name, out, err)
+			}
+			for _, is := range out.Items {
+				sk := is["sk"].(*types.AttributeValueMemberS).Value //nolint:forcetypeassert // of the sort key
+				if seen[sk] {
+					t.Errorf("%s: got item %s twice", name, sk)
+				}
+				seen[sk] = true
+			}
+			if in.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 || pages > 5 {
+				break
+			}
+		}
+		if len(seen) != row.want {
+			t.Errorf("%s: got %d items, want %d", name, len(seen), row.want)
+		}
+	}
+	if _, err := d.Scan(t.Context(), &dynamodb.ScanInput{TableName: d.table, IndexName: &due, ConsistentRead: aws.Bool(true)}); code(err) != malformed {
+		t.Errorf("got %v for a consistent scan of an index, want %s", err, malformed)
+	}
+}
+
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	d := setup(t)

@@ -48,6 +48,7 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 		misuse("without its first event")
 	}
 	numbered(first, misuse)
+	balances(nil, first.Run.Reservation, first.Ledger, misuse)
 }
 
 func (w *witness) commits(writes []port.Write) {
@@ -112,6 +113,7 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if want := leaseOf(before.KeySlot, w.Run.KeySlot); w.KeyLease != want {
 		misuse("with the lease change %q of its key, but its slot needs %q", w.KeyLease, want)
 	}
+	balances(before.Reservation, w.Run.Reservation, w.Ledger, misuse)
 	if before.JobID != w.Run.JobID {
 		misuse("with job %q, which was %q", w.Run.JobID, before.JobID)
 	}

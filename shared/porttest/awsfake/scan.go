@@ -1,0 +1,83 @@
+package awsfake
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// scan is a Scan without expressions.
+type scan struct {
+	TableName              string
+	IndexName              string
+	ConsistentRead         bool
+	ExclusiveStartKey      item
+	Limit                  *int
+	ReturnConsumedCapacity string
+}
+
+func (r *scan) call() (string, bool) {
+	return strings.TrimSpace(r.IndexName + " " + subject(r.ExclusiveStartKey)), false
+}
+
+// scan returns the entries of an index, or of the table, by their partition keys.
+func (d *DynamoDB) scan(_ context.Context, _ Call, r *scan, fate Fate) (any, error) {
+	t, err := d.table(r.TableName)
+	if err != nil {
+		return nil, err
+	}
+	x, err := t.index(r.IndexName)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case x != t.own && r.ConsistentRead:
+		return nil, invalid("consistent reads are not supported on global secondary indexes")
+	case r.Limit != nil && *r.Limit < 1:
+		return nil, invalid("got limit %d, want at least 1", *r.Limit)
+	}
+	var start *entry
+	if r.ExclusiveStartKey != nil {
+		e, err := t.place(x, r.ExclusiveStartKey)
+		if err != nil {
+			return nil, err
+		}
+		start = &e
+	}
+	var entries []entry
+	for _, group := range slices.Sorted(maps.Keys(x.groups)) {
+		for _, e := range x.groups[group] {
+			passed := start != nil && (group < start.group || group == start.group && before(e, *start) <= 0)
+			if !passed {
+				entries = append(entries, e)
+			}
+		}
+	}
+	most := len(entries) + 1
+	if r.Limit != nil {
+		most = *r.Limit
+	}
+	if fate == Partial && len(entries) > 1 {
+		most = min(most, (len(entries)+1)/2)
+	}
+	p, bytes := &page{}, 0
+	for _, e := range entries {
+		is := e.item
+		if x == t.own {
+			if is = d.see(e.row, r.ConsistentRead); is == nil {
+				continue
+			}
+		}
+		part := is.only(x.projected)
+		bytes += part.bytes()
+		p.Items = append(p.Items, part)
+		if len(p.Items) == most || bytes >= maxPage {
+			p.LastEvaluatedKey = t.keyIn(x, is)
+			break
+		}
+	}
+	p.Count, p.ScannedCount = len(p.Items), len(p.Items)
+	p.ConsumedCapacity, err = report(r.ReturnConsumedCapacity, t.name, readUnits(bytes, r.ConsistentRead))
+	return p, err
+}

@@ -1,0 +1,57 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Account implements port.AccountStore.
+func (s *Store) Account(ctx context.Context, tenant, scope string) (budget.Account, error) {
+	return ask(s, "Account", false, func() (budget.Account, error) { return s.inner.Account(ctx, tenant, scope) })
+}
+
+// PutLimit implements port.AccountStore.
+func (s *Store) PutLimit(
+	ctx context.Context, tenant, scope string, limit budget.Limit, version int64, at time.Time, notes ...port.Note,
+) (budget.Account, error) {
+	if tenant == "" || scope == "" || at.IsZero() {
+		s.witness.report(fmt.Errorf("misuse: limit of the account %q without a tenant, a scope or a time", scope))
+	}
+	return ask(s, "PutLimit", true, func() (budget.Account, error) {
+		return s.inner.PutLimit(ctx, tenant, scope, limit, version, at, notes...)
+	})
+}
+
+// CloseAccount implements port.AccountStore.
+func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error {
+	if _, ok := budget.SessionOf(scope); !ok || at.IsZero() {
+		s.witness.report(fmt.Errorf("misuse: close of the account %q, which is not one of a session, or without a time", scope))
+	}
+	return s.call(context.Background(), "CloseAccount", "", true, func() error { return s.inner.CloseAccount(ctx, tenant, scope, at) })
+}
+
+// balances checks that the ledger change leads from one reservation to the other.
+func balances(before, after *run.Reservation, c *budget.Change, misuse func(string, ...any)) {
+	var was, is run.Reservation
+	if before != nil {
+		was = *before
+	}
+	if after != nil {
+		is = *after
+	}
+	var held, used budget.Amount
+	if c != nil {
+		held, used = c.Hold.Minus(c.Release), c.Spend
+		if len(c.Scopes) != len(is.Scopes) || c.At.IsZero() {
+			misuse("with a ledger change of the accounts %q, want %q and a time", c.Scopes, is.Scopes)
+		}
+	}
+	if was.Held.Plus(held) != is.Held || was.Used.Plus(used) != is.Used {
+		misuse("with the ledger change %+v, but its reservation changes from %+v to %+v", c, was, is)
+	}
+}
