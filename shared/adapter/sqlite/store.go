@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -30,6 +31,9 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 		return nil, err
 	}
 	if err := db.Migrate(ctx, "resources", resourceSteps); err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "accounts", accountSteps); err != nil {
 		return nil, err
 	}
 	return &Store{db: db, clock: clk, newest: newNewest()}, nil
@@ -79,7 +83,10 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		if err := updateRuns(tx, others); err != nil {
 			return err
 		}
-		return checkSlots(tx, append(others, rec)...)
+		if err := checkSlots(tx, append(others, rec)...); err != nil {
+			return err
+		}
+		return moveAccounts(tx, append(slices.Clone(with), first)...)
 	})
 	if err != nil {
 		s.newest.drop(others)
@@ -208,7 +215,10 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 		if err := updateRuns(tx, records); err != nil {
 			return err
 		}
-		return checkSlots(tx, records...)
+		if err := checkSlots(tx, records...); err != nil {
+			return err
+		}
+		return moveAccounts(tx, writes...)
 	})
 	if err != nil {
 		s.newest.drop(records)
@@ -267,7 +277,7 @@ func updateRun(tx *Tx, rec record) (n int64, err error) {
 
 // wrap adds what was being done to errors other than the port's answers.
 func wrap(err error, doing, id string) error {
-	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
+	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) || errors.Is(err, port.ErrNoBudget) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err
 	}

@@ -126,5 +126,13 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 			break
 		}
 	}
+	err := s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec("DELETE FROM accounts WHERE (tenant, scope) IN (SELECT tenant, scope FROM accounts WHERE purge_at <= ? LIMIT 0 + ?)",
+			nanos(now), max(limit, 0))
+		return err
+	})
+	if err != nil {
+		return forgotten, fmt.Errorf("cannot forget expired accounts: %w", err)
+	}
 	return forgotten, nil
 }
