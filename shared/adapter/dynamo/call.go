@@ -92,7 +92,7 @@ func failed(reason types.CancellationReason) bool {
 // wrap adds what was being done to errors other than the port's answers. An
 // error of the SDK becomes a fault.
 func wrap(err error, doing, id string) error {
-	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
+	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) || errors.Is(err, port.ErrNoBudget) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err
 	}
@@ -128,6 +128,8 @@ func (s *Store) count(out any) {
 		operation, writes, used = "GetItem", false, one(out.ConsumedCapacity)
 	case *dynamodb.QueryOutput:
 		operation, writes, used = "Query", false, one(out.ConsumedCapacity)
+	case *dynamodb.ScanOutput:
+		operation, writes, used = "Scan", false, one(out.ConsumedCapacity)
 	case *dynamodb.BatchGetItemOutput:
 		operation, writes, used = "BatchGetItem", false, out.ConsumedCapacity
 	case *dynamodb.PutItemOutput:

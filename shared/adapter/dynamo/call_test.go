@@ -151,6 +151,7 @@ func TestFaultsHideAWSMessages(t *testing.T) {
 	cfg := awstest.Serve(t, map[string]awstest.Call{
 		"GetItem": refuse("AccessDeniedException"), "PutItem": refuse("ValidationException"),
 		"UpdateItem": refuse("ResourceNotFoundException"), "Query": refuse("ValidationException"),
+		"Scan": refuse("AccessDeniedException"),
 	})
 	s, err := dynamo.Open(cfg, dynamo.Config{Table: "sortie", Clock: clock.System{}})
 	if err != nil {

@@ -41,6 +41,7 @@ func (s *Store) changesOf(writes []port.Write) ([]*change, error) {
 }
 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
+	ledger := s.ledger(changes)
 	return s.again(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
 		if errors.Is(err, port.ErrNoSlot) {
@@ -57,7 +58,11 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 		if err != nil {
 			return err
 		}
-		return s.write(ctx, slices.Concat(parts, leases.parts, results(changes)))
+		moved, err := ledger.parts(ctx)
+		if err != nil {
+			return err
+		}
+		return s.write(ctx, slices.Concat(parts, leases.parts, results(changes), moved))
 	})
 }
 

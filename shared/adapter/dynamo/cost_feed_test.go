@@ -2,8 +2,10 @@ package dynamo_test
 
 import (
 	crypto "crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +31,7 @@ func signedEvents(t *testing.T, now time.Time, n int) []port.FeedRecord {
 		t.Fatal(err)
 	}
 	records := make([]port.FeedRecord, n)
+	seconds := func() float64 { return float64(rand.N(60_000)) / 1000 }
 	for i := range records {
 		kind := []string{"accepted", "admitted", "machine_created", "started", "attempt_ended", "completed"}[i%6]
 		example, err := os.ReadFile(filepath.Join("../../../events/examples", "job."+kind+".json"))
@@ -44,6 +47,16 @@ func signedEvents(t *testing.T, now time.Time, n int) []port.FeedRecord {
 		e.EventID, e.OccurredAt, e.CorrelationID = events.ID(id), now, crypto.Text()+crypto.Text()[:10]
 		e.IdempotencyKey = strings.Replace(e.IdempotencyKey, e.Job.ID, "export_"+run, 1)
 		e.Job.ID, e.Job.RunID, e.Job.TaskRunnerID = "export_"+run, "export_"+run, "tr_"+run[12:]
+		e.Job.PayloadDigest = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(run)))
+		if kind == "accepted" {
+			e.Actor.Scopes = []string{"runs:read", "runs:write", "events:read"}
+		}
+		if kind == "completed" {
+			e.Metrics = map[string]any{
+				"containerCreationSeconds": seconds(), "executionSeconds": seconds(), "queueSeconds": seconds(), "totalSeconds": seconds(),
+				"stateTransitionTimestamps": map[string]time.Time{"Pending": now, "ContainerCreating": now, "Running": now, "Terminating": now, "Completed": now},
+			}
+		}
 		payload, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +88,7 @@ func TestFeedCosts(t *testing.T) {
 	for _, row := range []struct {
 		events int
 		most   float64 // write units of an event
-	}{{1, 4}, {3, 2.7}, {10, 1.3}, {30, 0.8}, {100, 0.6}, {200, 0.55}} {
+	}{{1, 4}, {3, 1.4}, {10, 0.8}, {30, 0.55}, {100, 0.45}, {180, 0.45}} {
 		stream := fmt.Sprint("events/", row.events)
 		const batches = 4
 		bytes := 0

@@ -28,7 +28,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if key != nil {
 		use = &nameUse{key: keyOf(pkKey(first.Run.Tenant, key.Key), sortKey), digest: key.Digest, idempotency: true}
 	}
-	task := taskOf(c)
+	task, ledger := taskOf(c), s.ledger(append([]*change{c}, others...))
 	err = s.again(ctx, func() error {
 		leases, err := s.leases(ctx, append([]*change{c}, others...))
 		if err != nil {
@@ -42,7 +42,11 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		if err != nil {
 			return err
 		}
-		return s.write(ctx, slices.Concat(parts, s.creation(c, task, leases), updated, leases.parts, results(append(others, c))))
+		moved, err := ledger.parts(ctx)
+		if err != nil {
+			return err
+		}
+		return s.write(ctx, slices.Concat(parts, s.creation(c, task, leases), updated, leases.parts, results(append(others, c)), moved))
 	})
 	if err == nil && use != nil && use.existing != nil {
 		return use.existing, nil

@@ -67,9 +67,11 @@ func (s *Store) dueEntries(
 		return nil, "", err
 	}
 	var queries []*dynamodb.QueryInput
+	wanted := map[string]bool{}
 	for _, kind := range kinds {
 		for n := range shards {
 			key := dueKey(kind, strconv.Itoa(n))
+			wanted[key] = true
 			q := s.dueBy(kind, strconv.Itoa(n), now.Unix())
 			q.Limit = aws.Int32(int32(min(limit/shards+8, 1000))) //nolint:gosec // G115: at most 1000
 			if at, ok := places[key]; ok {
@@ -78,7 +80,16 @@ func (s *Store) dueEntries(
 			queries = append(queries, q)
 		}
 	}
-	m := s.merge(func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }, queries)
+	before := func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }
+	m := s.merge(before, queries)
+	if after == "" {
+		m, err = s.survey(ctx, schema.IndexDue, func(e item) bool {
+			return wanted[textOf(e[attrDue])] && numberOf(e[attrAt]) <= now.Unix()
+		}, before, queries)
+		if err != nil {
+			return nil, "", err
+		}
+	}
 	if entries, err = m.take(ctx, limit, always); err != nil || len(entries) < limit {
 		return entries, "", err
 	}
@@ -171,9 +182,15 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 		}
 		queries = append(queries, q)
 	}
-	m := s.merge(func(a, b item) bool {
+	before := func(a, b item) bool {
 		return cmp.Less(textOf(a[schema.Partition.Name]), textOf(b[schema.Partition.Name]))
-	}, queries)
+	}
+	m := s.merge(before, queries)
+	if after == (run.Ref{}) {
+		if m, err = s.survey(ctx, schema.IndexMachines, always, before, queries); err != nil {
+			return nil, err
+		}
+	}
 	for len(placed) < limit {
 		entries, err := m.take(ctx, limit-len(placed), always)
 		if err != nil || len(entries) == 0 {

@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	stdbytes "bytes"
+	"encoding/base64"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -49,16 +51,60 @@ type feedBatch struct {
 	Records []feedRecord `json:"records"`
 }
 
+// feedRecord has either its data or, of data with a JSON object in Base64 as in a DSSE
+// envelope, the object and what is around it: Base64 hardly compresses.
 type feedRecord struct {
-	ID   string    `json:"id"`
-	At   int64     `json:"at"` // in Unix nanoseconds
-	Data feedBytes `json:"data"`
+	ID      string          `json:"id"`
+	At      int64           `json:"at"` // in Unix nanoseconds
+	Data    *feedBytes      `json:"data,omitempty"`
+	Head    string          `json:"head,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Tail    string          `json:"tail,omitempty"`
+}
+
+// payloadStart is what precedes the Base64 of a payload.
+const payloadStart = `"payload":"`
+
+// recordOfData returns a record with data. Its payload is stored decoded only if data
+// returns the same bytes.
+func recordOfData(data []byte) feedRecord {
+	whole := feedRecord{Data: (*feedBytes)(&data)}
+	start := stdbytes.Index(data, []byte(payloadStart)) + len(payloadStart)
+	if start < len(payloadStart) || !utf8.Valid(data) {
+		return whole
+	}
+	size := stdbytes.IndexByte(data[start:], '"')
+	if size < 0 {
+		return whole
+	}
+	payload, err := base64.StdEncoding.DecodeString(string(data[start : start+size]))
+	var compact stdbytes.Buffer
+	if err != nil || len(payload) == 0 || payload[0] != '{' || !utf8.Valid(payload) || json.Compact(&compact, payload) != nil ||
+		!stdbytes.Equal(compact.Bytes(), payload) {
+		return whole
+	}
+	r := feedRecord{Head: string(data[:start]), Payload: payload, Tail: string(data[start+size:])}
+	if !stdbytes.Equal(r.data(), data) { // another Base64 of the payload
+		return whole
+	}
+	return r
+}
+
+func (r feedRecord) data() []byte {
+	switch {
+	case r.Data != nil:
+		return *r.Data
+	case r.Payload == nil:
+		return nil
+	}
+	return []byte(r.Head + base64.StdEncoding.EncodeToString(r.Payload) + r.Tail)
 }
 
 func batchOf(records []port.FeedRecord) feedBatch {
 	b := feedBatch{make([]feedRecord, len(records))}
 	for i, r := range records {
-		b.Records[i] = feedRecord{r.ID, unixNanos(r.At), r.Data}
+		b.Records[i] = recordOfData(r.Data)
+		b.Records[i].ID, b.Records[i].At = r.ID, unixNanos(r.At)
 	}
 	return b
 }
@@ -71,7 +117,7 @@ func recordsIn(is item) ([]port.FeedRecord, error) {
 	}
 	records := make([]port.FeedRecord, len(b.Records))
 	for i, r := range b.Records {
-		records[i] = port.FeedRecord{Position: numberOf(is[attrFirst]) + int64(i), ID: r.ID, At: time.Unix(0, r.At).UTC(), Data: r.Data}
+		records[i] = port.FeedRecord{Position: numberOf(is[attrFirst]) + int64(i), ID: r.ID, At: time.Unix(0, r.At).UTC(), Data: r.data()}
 	}
 	return records, nil
 }

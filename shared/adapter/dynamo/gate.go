@@ -39,11 +39,16 @@ func gatePart(g run.StartGate) (*part, error) {
 	}
 	put := keyOf(gates+g.Pool, sortNote)
 	put[attrVersion], put[attrDoc] = number(g.Version), text(string(doc))
+	return over(put, before), nil
+}
+
+// over is the part that puts an item over a version of it, 0 for none.
+func over(put item, before int64) *part {
 	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
 	if before == 0 {
 		p.absent(schema.Partition.Name)
 	} else {
 		p.where(attrVersion, "=", number(before))
 	}
-	return p, nil
+	return p
 }

@@ -37,6 +37,7 @@ const (
 	sortVersion   = "version#"
 	sortRecord    = "record"
 	sortWarm      = "warm#"
+	sortAccount   = "account"
 )
 
 // Partition keys of the items without a tenant: those of tenants start with the

@@ -20,6 +20,7 @@ type Store struct {
 	// pools has until when this process relies on the registrations of pools.
 	pools   sync.Map
 	surveys surveys
+	glances glances
 }
 
 var _ port.Store = (*Store)(nil)

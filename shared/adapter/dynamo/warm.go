@@ -7,7 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -71,11 +70,5 @@ func warmPart(w run.WarmMachine) (*part, error) {
 	}
 	put := warmKey(w)
 	put[attrVersion], put[attrDoc] = number(w.Version), text(string(doc))
-	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
-	if before == 0 {
-		p.absent(schema.Partition.Name)
-	} else {
-		p.where(attrVersion, "=", number(before))
-	}
-	return p, nil
+	return over(put, before), nil
 }

@@ -47,16 +47,12 @@ func (s *Store) versioned(put item, before int64, documents map[string]any) (*pa
 	}
 	nonce := binary.BigEndian.AppendUint64(nil, s.config.Random())
 	put[attrVersion], put[attrNonce] = number(before+1), bytes(nonce)
-	is := &part{put: put, refused: func(_ context.Context, is item) error {
+	is := over(put, before)
+	is.refused = func(_ context.Context, is item) error {
 		if stdbytes.Equal(bytesOf(is[attrNonce]), nonce) {
 			return errApplied
 		}
 		return port.ErrConflict
-	}}
-	if before == 0 {
-		is.absent(schema.Partition.Name)
-	} else {
-		is.where(attrVersion, "=", number(before))
 	}
 	return is, nil
 }

@@ -53,7 +53,7 @@ func (p *parameters) put(input json.RawMessage) (any, error) {
 	return map[string]any{"Version": 1}, nil
 }
 
-// open returns the seed as a process has it, and its log.
+// open returns the seed of a process, and the log of that.
 func (p *parameters) open() (*secrets.Secret[secrets.Events], *bytes.Buffer) {
 	p.Helper()
 	var log bytes.Buffer

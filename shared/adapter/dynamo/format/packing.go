@@ -32,9 +32,12 @@ var dictionary2 []byte
 //go:embed dictionary3.txt
 var dictionary3 []byte
 
-// The first byte of a stored document is its format. New documents use dictionary3.
+//go:embed dictionary4.txt
+var dictionary4 []byte
+
+// The first byte of a stored document is its format. New documents use dictionary4.
 // dictionary2 has the field names and event types of version 0.1, dictionary3 those of
-// jobs too.
+// jobs too, dictionary4 those of published events and of reports.
 const (
 	packed1      = 1
 	packedEvent1 = 2
@@ -42,6 +45,8 @@ const (
 	packedEvent2 = 4
 	packed3      = 5
 	packedEvent3 = 6
+	packed4      = 7
+	packedEvent4 = 8
 	plain        = '{' // a JSON object as it is; see Plain
 )
 
@@ -60,7 +65,7 @@ func Encode(v any) ([]byte, error) {
 
 // Pack returns the value's JSON, compressed: each write is charged for each
 // kilobyte of the item.
-func Pack(v any) ([]byte, error) { return deflate([]byte{packed3}, v) }
+func Pack(v any) ([]byte, error) { return deflate([]byte{packed4}, v) }
 
 func deflate(head []byte, v any) ([]byte, error) {
 	doc, err := Encode(v)
@@ -83,7 +88,7 @@ func deflate(head []byte, v any) ([]byte, error) {
 // writers and inflaters are reused: a writer takes 1.2 MB, a reader 40 KB.
 var (
 	writers = sync.Pool{New: func() any {
-		w, err := flate.NewWriterDict(nil, flate.BestCompression, dictionary3)
+		w, err := flate.NewWriterDict(nil, flate.BestCompression, dictionary4)
 		if err != nil {
 			panic(err) // the level is valid
 		}
@@ -109,6 +114,8 @@ func Unpack(packed []byte, v any) error {
 		return inflate(packed[1:], dictionary2, v)
 	case packed3:
 		return inflate(packed[1:], dictionary3, v)
+	case packed4:
+		return inflate(packed[1:], dictionary4, v)
 	}
 	return fmt.Errorf("unknown format %d of a stored document", packed[0])
 }
@@ -139,7 +146,7 @@ func PackEvent(e run.Event) ([]byte, error) {
 	if err != nil || id.String() != e.ID || at != e.At {
 		return Pack(e)
 	}
-	head := append(append(make([]byte, 0, 64), packedEvent3), id[:]...)
+	head := append(append(make([]byte, 0, 64), packedEvent4), id[:]...)
 	head = binary.BigEndian.AppendUint64(head, uint64(e.At.UnixNano()))
 	e.ID, e.At = "", time.Time{}
 	return deflate(head, e)
@@ -149,7 +156,7 @@ func PackEvent(e run.Event) ([]byte, error) {
 func UnpackEvent(packed []byte) (e run.Event, err error) {
 	var dictionary []byte
 	if len(packed) >= eventHead {
-		dictionary = map[byte][]byte{packedEvent1: dictionary1, packedEvent2: dictionary2, packedEvent3: dictionary3}[packed[0]]
+		dictionary = map[byte][]byte{packedEvent1: dictionary1, packedEvent2: dictionary2, packedEvent3: dictionary3, packedEvent4: dictionary4}[packed[0]]
 	}
 	if dictionary == nil {
 		return e, Unpack(packed, &e)

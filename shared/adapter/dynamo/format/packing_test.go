@@ -40,6 +40,15 @@ func TestDictionary3NeverChanges(t *testing.T) {
 	}
 }
 
+func TestDictionary4NeverChanges(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256(dictionary4)
+	const want = "55f8ac27483038f17d9697a66713dc256e63ef1a9d8bbbdbf6e5faf6ff0cfab8"
+	if got := hex.EncodeToString(sum[:]); got != want {
+		t.Errorf("got digest %s, want %s: stored items would become unreadable", got, want)
+	}
+}
+
 var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
 	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: run.Work{Kind: "export", Format: "mods"}}, at)
@@ -57,6 +66,10 @@ func TestItemsOfEarlierFormatsAreReadable(t *testing.T) {
 		"dictionary 2": {
 			"A6TXOw7CQAyE4bvQL5rFeUDOQYVEgaJ0AQFRBM3enY51zDgC0ruY6vtllZ9Te+689rjpMeUhyfk1N7o1l7Hvcw7mgJ+qziWnflu1P6xmPDORXYPBDIY12NALTa8GV2ubX5S3tphqG4m2kIBij7JB1aBeb3eIGynK6sAYnjsm8uIfWrIpcNDAlyrotWLWLuMiSPeU4dqO9e3+CENcpWNKrwAAAP//",
 			"BAGctz01kvenwbLG9BC0emEYmYsBuqzqwKLvqAMgAAD//w==",
+		},
+		"dictionary 3": {
+			"BaTYMQoCMRCF4bvYR946uxvNOawECwn2ahBtcnfBxnF8EwPbbzHN/t8jStJTfj+AUEZdRQ2iXZO7Lae/vFtWfQPFUaIUWYB+2GHSMFxcTsA4geXEKAKtiLZDw0HWGv6vNUjAuMeUMCfE9XaHYSPjNB+YKK2PCSLoCp9pyScicKKAzr9eXyvm2mU5CHJ+Srnke7zeHqEMq3qs9RUAAP//",
+			"BgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLvvCIgAAD//w==",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +142,7 @@ func TestDamagedDataIsAnError(t *testing.T) {
 			t.Errorf("%d of %d bytes: got event %+v, want an error", n, len(packed), e)
 		}
 	}
-	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, {packed3}, []byte("{"), make([]byte, eventHead+4)} {
+	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, {packed3}, {packed4}, []byte("{"), make([]byte, eventHead+4)} {
 		if err := Unpack(bad, new(run.Run)); err == nil {
 			t.Errorf("%v: got a record, want an error", bad)
 		}

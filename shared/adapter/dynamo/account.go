@@ -1,0 +1,260 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Attributes of an account other than the limit, which is attrDoc, and its version. A
+// condition cannot add, so the item has the sum of what is held and spent for the parts of
+// an amount, beside what is held.
+const (
+	attrExpires = "exp"
+	attrUsed    = "u" // followed by the index of the part
+	attrHeld    = "h"
+	attrClosed  = "closed" // when it was closed
+)
+
+// An account is an item of less than one write unit. In a transaction each of a run's
+// accounts costs two units to hold, and two to settle: twelve for a run of three accounts.
+// A hold reads them first, strongly consistent: one read unit each.
+
+func pkAccount(tenant, scope string) string { return within(tenant, "account", scope) }
+
+func accountKey(tenant, scope string) item { return keyOf(pkAccount(tenant, scope), sortAccount) }
+
+func accountOf(is item) (budget.Account, error) {
+	tenant, scope := named(textOf(is[schema.Partition.Name]))
+	a := budget.Account{
+		Tenant: tenant, Scope: scope, Version: numberOf(is[attrVersion]), CreatedAt: timeOf(is[attrMade]), ExpiresAt: timeOf(is[attrExpires]),
+		Closed: is[attrClosed] != nil,
+	}
+	used, held := budget.Amount{}.Values(), budget.Amount{}.Values()
+	for i := range used {
+		used[i], held[i] = numberOf(is[partOf(attrUsed, i)]), numberOf(is[partOf(attrHeld, i)])
+	}
+	a.Held = budget.AmountOf(held)
+	a.Spent = budget.AmountOf(used).Minus(a.Held)
+	if doc := textOf(is[attrDoc]); doc != "" {
+		if err := json.Unmarshal([]byte(doc), &a.Limit); err != nil {
+			return a, fmt.Errorf("cannot decode the limit of %s: %w", scope, err)
+		}
+	}
+	return a, nil
+}
+
+func partOf(attribute string, i int) string { return fmt.Sprintf("%s%d", attribute, i) }
+
+// Account implements port.AccountStore.
+func (s *Store) Account(ctx context.Context, tenant, scope string) (a budget.Account, err error) {
+	is, err := s.get(ctx, accountKey(tenant, scope), true)
+	if err == nil && is == nil {
+		err = port.ErrNotFound
+	}
+	if err == nil {
+		a, err = accountOf(is)
+	}
+	return a, wrap(err, "read the account", scope)
+}
+
+// PutLimit implements port.AccountStore.
+func (s *Store) PutLimit(
+	ctx context.Context, tenant, scope string, limit budget.Limit, version int64, at time.Time, notes ...port.Note,
+) (budget.Account, error) {
+	noted, err := s.noteParts(notes)
+	doc, malformed := json.Marshal(limit)
+	if err == nil {
+		err = malformed
+	}
+	if err == nil {
+		p := &part{key: accountKey(tenant, scope), refused: func(context.Context, item) error { return port.ErrConflict }}
+		p.at(version)
+		p.set(attrDoc, text(string(doc)))
+		p.begin(at)
+		p.add(attrVersion, 1)
+		p.addAmount(attrUsed, budget.Amount{})
+		p.addAmount(attrHeld, budget.Amount{})
+		err = s.again(ctx, func() error { return s.write(ctx, append([]*part{p}, noted...)) })
+	}
+	if err != nil {
+		return budget.Account{}, wrap(err, "store the limit of", scope)
+	}
+	return s.Account(ctx, tenant, scope)
+}
+
+// CloseAccount implements port.AccountStore.
+func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error {
+	p := &part{key: accountKey(tenant, scope), refused: func(_ context.Context, is item) error {
+		if is[attrClosed] != nil && timeOf(is[attrClosed]).Equal(at) {
+			return errApplied // by an earlier try of this call
+		}
+		return port.ErrNotFound
+	}}
+	p.present(schema.Partition.Name)
+	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s > %s)", p.name(attrExpires), p.value(moment(at))))
+	p.absent(attrClosed)
+	p.set(attrClosed, moment(at))
+	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
+}
+
+// at adds the condition that the account has a version of its limit.
+func (p *part) at(version int64) {
+	if version == 0 {
+		p.absent(attrVersion)
+		return
+	}
+	p.where(attrVersion, "=", number(version))
+}
+
+// begin sets the creation time of a new account.
+func (p *part) begin(at time.Time) {
+	p.sets = append(p.sets, fmt.Sprintf("%s = if_not_exists(%[1]s, %s)", p.name(attrMade), p.value(moment(at))))
+}
+
+// expire moves the expiry forward. The condition fails if another commit has moved it
+// further.
+func (p *part) expire(at time.Time) {
+	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s <= %s)", p.name(attrExpires), p.value(moment(at))))
+	p.set(attrExpires, moment(at))
+	p.set(schema.TTL, number(at.Add(budget.Retention).Unix()+1))
+}
+
+func (p *part) addAmount(attribute string, a budget.Amount) {
+	for i, n := range a.Values() {
+		p.add(partOf(attribute, i), n)
+	}
+}
+
+// ledger has the moves of a commit, for all of its tries.
+type ledger struct {
+	store *Store
+	moves []budget.Move
+	// known are the accounts of moves as they were read: nil for those that do not exist.
+	known map[int]*budget.Account
+}
+
+func (s *Store) ledger(changes []*change) *ledger {
+	var writes []port.Write
+	for _, c := range changes {
+		if c.Ledger != nil {
+			writes = append(writes, c.Write)
+		}
+	}
+	if writes == nil {
+		return nil
+	}
+	return &ledger{store: s, moves: port.Moves(writes), known: map[int]*budget.Account{}}
+}
+
+// parts returns the items of the moves. A move that an account refuses fails its
+// condition, because the commit can fail for another reason that the caller needs to know
+// first: a known idempotency key or a lost race.
+func (l *ledger) parts(ctx context.Context) ([]*part, error) {
+	if l == nil {
+		return nil, nil
+	}
+	if err := l.read(ctx); err != nil {
+		return nil, err
+	}
+	var parts []*part
+	for i, m := range l.moves {
+		a, read := l.known[i]
+		if read && a == nil && !m.Holds() {
+			continue
+		}
+		p := &part{key: accountKey(m.Tenant, m.Scope)}
+		p.refused = func(_ context.Context, is item) error { return l.learn(i, is) }
+		switch {
+		case !m.Holds():
+			p.present(schema.Partition.Name)
+		case a == nil:
+			p.absent(schema.Partition.Name)
+			p.check(m, m.New(), false)
+		default:
+			p.at(a.Version)
+			p.check(m, *a, true)
+		}
+		p.begin(m.At)
+		p.addAmount(attrUsed, m.Used())
+		p.addAmount(attrHeld, m.Hold.Minus(m.Release))
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// check adds the conditions under which the account takes a move that holds something, and
+// its new expiry. The account is as it was read, or a new one; others may have used more of
+// it since.
+func (p *part) check(m budget.Move, a budget.Account, exists bool) {
+	if m.Check(a) != nil {
+		p.present(attrMade)
+		p.absent(attrMade) // never
+		return
+	}
+	p.absent(attrClosed)
+	if !a.ExpiresAt.IsZero() {
+		p.where(attrExpires, ">", moment(m.At))
+	} else {
+		p.absent(attrExpires)
+	}
+	more := m.Used().Values()
+	for i, limit := range a.Limit.Or(m.Default).Values() {
+		if limit != nil && exists {
+			p.where(partOf(attrUsed, i), "<=", number(*limit-more[i]))
+		}
+	}
+	if at := m.Expiry(a); !at.Equal(a.ExpiresAt) {
+		p.expire(at)
+	}
+}
+
+// read reads the accounts of the moves that hold something, if they were not read yet.
+func (l *ledger) read(ctx context.Context) error {
+	var keys []item
+	at := map[string]int{}
+	for i, m := range l.moves {
+		if _, read := l.known[i]; !read && m.Holds() {
+			keys = append(keys, accountKey(m.Tenant, m.Scope))
+			at[pkAccount(m.Tenant, m.Scope)] = i
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	for _, i := range at {
+		l.known[i] = nil
+	}
+	return l.store.fetch(ctx, keys, true, nil, func(is item) error {
+		a, err := accountOf(is)
+		l.known[at[textOf(is[schema.Partition.Name])]] = &a
+		return err
+	})
+}
+
+// learn keeps the account as it was when a condition on it failed, and returns why it
+// cannot take the move.
+func (l *ledger) learn(i int, is item) error {
+	m := l.moves[i]
+	if is == nil {
+		l.known[i] = nil
+		if short := m.Check(m.New()); short != nil {
+			return &port.NoBudget{Shortage: *short}
+		}
+		return errAgain
+	}
+	a, err := accountOf(is)
+	if err != nil {
+		return err
+	}
+	l.known[i] = &a
+	if short := m.Check(a); short != nil {
+		return &port.NoBudget{Shortage: *short}
+	}
+	return errAgain
+}
