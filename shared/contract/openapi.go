@@ -8,6 +8,9 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
+// APIVersion is the version of the HTTP API: that of the OpenAPI document.
+const APIVersion = "1.0.0"
+
 // OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller
 // may modify the bytes.
 func OpenAPI() []byte { return slices.Clone(openAPI) }

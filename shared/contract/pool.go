@@ -17,11 +17,35 @@ type PoolDefinition struct {
 	Fallback []PoolFallback `json:"fallback,omitempty"`
 	// Warm are the settings of the warm machines; absent without any.
 	Warm *PoolWarm `json:"warm,omitempty"`
-	// Limit is the number of runs that hold a slot at the same time; 0 is no limit.
-	Limit *int `json:"limit"`
+	// Limit is the number of runs that hold a slot at the same time; 0 is no limit. A pool
+	// with an Engine needs none: it is the sum of the slots of the replicas.
+	Limit *int `json:"limit,omitempty"`
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
 	// limit, absent the limit of the deployment.
 	QueueLimit *int `json:"queueLimit,omitempty"`
+	// Engine is where inference tasks run, in place of a runner.
+	Engine *PoolEngine `json:"engine,omitempty"`
+}
+
+// PoolEngine is the inference server of a pool.
+type PoolEngine struct {
+	// Kind is llamacpp, vllm, tgi, triton or mock, Model the id of a model of the catalog.
+	Kind  string `json:"kind"`
+	Model string `json:"model"`
+	// Slots is how many tasks each replica generates for at one time; 1 if it is absent.
+	Slots *int `json:"slots,omitempty"`
+	// Deterministic: each replica has one slot.
+	Deterministic bool          `json:"deterministic,omitempty"`
+	Replicas      []PoolReplica `json:"replicas"`
+}
+
+// PoolReplica is a server.
+type PoolReplica struct {
+	// ID is "r" and the number of the replica if it is absent.
+	ID  string `json:"id,omitempty"`
+	URL string `json:"url,omitempty"`
+	// MetricsURL is the address of the metrics, if it is another one.
+	MetricsURL string `json:"metricsUrl,omitempty"`
 }
 
 // PoolFallback is a further pool.
@@ -81,6 +105,7 @@ type Pool struct {
 	Warm       *PoolWarm      `json:"warm,omitempty"`
 	Fallback   []PoolFallback `json:"fallback,omitempty"`
 	Settings   *PoolSettings  `json:"settings,omitempty"`
+	Engine     *PoolEngine    `json:"engine,omitempty"`
 	Limit      int            `json:"limit"`
 	QueueLimit int            `json:"queueLimit"`
 	// Draining: no run gets a slot. DrainBy is when the remaining runs are cancelled.
@@ -94,6 +119,34 @@ type Pool struct {
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
+}
+
+// Capabilities are what GET /v1/capabilities returns. The contract of the control plane has
+// snake_case.
+type Capabilities struct {
+	// APIVersion is that of the OpenAPI document.
+	APIVersion string             `json:"api_version"`
+	Engines    []EngineCapability `json:"engines"`
+}
+
+// EngineCapability is what the pools of an engine can do together.
+type EngineCapability struct {
+	Engine             string   `json:"engine"`
+	CtxMax             int      `json:"ctx_max"`
+	SupportedWorkloads []string `json:"supported_workloads"`
+	// RateLimits is empty: the limit is the concurrency.
+	RateLimits struct{}       `json:"rate_limits"`
+	Features   EngineFeatures `json:"features"`
+	// Concurrency is how many tasks are generated at one time.
+	Concurrency int      `json:"concurrency"`
+	Models      []string `json:"models"`
+	Pools       []string `json:"pools"`
+}
+
+// EngineFeatures are what an engine can do.
+type EngineFeatures struct {
+	// Deterministic: a pool generates the same tokens for the same seed.
+	Deterministic bool `json:"deterministic"`
 }
 
 // PoolList has the pools, ordered by id.

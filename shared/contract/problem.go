@@ -36,7 +36,7 @@ type Problem struct {
 	ExpectedSequence int `json:"expectedSequence,omitempty"`
 	// PolicyLabel, Retriable and RetryAfterMS are present with status 429 (DP-7.5).
 	PolicyLabel  string `json:"policy_label,omitempty"`
-	Retriable    bool   `json:"retriable,omitempty"`
+	Retriable    *bool  `json:"retriable,omitempty"`
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
 	// Formats lists the export formats if the format was unknown.
 	Formats []string `json:"formats,omitempty"`

@@ -13,12 +13,15 @@ type Task struct {
 	// RetryOf is the task that this one retries.
 	RetryOf       string `json:"retryOf,omitempty"`
 	CorrelationID string `json:"correlationId"`
-	// Kind is "export", which has Format, PI and Options, or "job", which has Program.
+	// Kind is "export", which has Format, PI and Options, "job", which has Program, or
+	// "inference", which has Inference.
 	Kind    string          `json:"kind"`
 	Format  string          `json:"format,omitempty"`
 	PI      string          `json:"pi,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
-	Program *Program        `json:"program,omitempty"`
+	// Inference is the work of kind inference.
+	Inference *InferenceDetails `json:"inference,omitempty"`
+	Program   *Program          `json:"program,omitempty"`
 	// JobID is the stored job that the run is of, at JobVersion.
 	JobID      string `json:"jobId,omitempty"`
 	JobVersion int64  `json:"jobVersion,omitempty"`
