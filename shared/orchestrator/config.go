@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -48,6 +49,12 @@ type Config struct {
 	SourceURL string
 	// Hooks is what hooks may reach besides public addresses.
 	Hooks guard.Policy
+	// ModelKeys are the keys whose models are trusted.
+	ModelKeys catalog.Keys
+	// Engines is what the replicas of engines may have as addresses besides public ones.
+	// MockEngine: pools can be of the mock.
+	Engines    guard.Policy
+	MockEngine bool
 	// TokenTTL is the life of a worker's token, at most 2 hours. A token covers
 	// the start limit of its run even if that is longer.
 	TokenTTL time.Duration

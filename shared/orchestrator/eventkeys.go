@@ -14,7 +14,8 @@ import (
 
 // EndorsedKeys are the keys of events of a deployment. The private part of the current
 // key is a secret. A key is published, signed by the current key of tokens, before it
-// signs an event; that signature is made once.
+// signs an event; that signature is made once, and each process finds the published key in
+// the store.
 type EndorsedKeys struct {
 	seed   Seed
 	store  port.EventKeyStore
@@ -51,15 +52,33 @@ func (k *EndorsedKeys) Signing(ctx context.Context) (events.Key, error) {
 	if k.published == key.ID() {
 		return key, nil
 	}
-	document, err := k.endorsed(ctx, key)
-	if err == nil {
-		err = k.store.AddEventKey(ctx, key.ID(), k.clock.Now(), document)
-	}
-	if err != nil {
+	if err := k.publish(ctx, key); err != nil {
 		return events.Key{}, fmt.Errorf("cannot publish the key of events: %w", err)
 	}
 	k.published = key.ID()
 	return key, nil
+}
+
+// publish stores the endorsed public key, unless it is stored: each new process comes
+// here, and a signature by the key of tokens costs more than the events that it signs.
+func (k *EndorsedKeys) publish(ctx context.Context, key events.Key) error {
+	stored, err := k.store.StoredEventKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, document := range stored {
+		var is struct {
+			ID string `json:"kid"`
+		}
+		if err := json.Unmarshal(document, &is); err == nil && is.ID == key.ID() {
+			return nil
+		}
+	}
+	document, err := k.endorsed(ctx, key)
+	if err != nil {
+		return err
+	}
+	return k.store.AddEventKey(ctx, key.ID(), k.clock.Now(), document)
 }
 
 // endorsed returns the public key with a signature of its thumbprint input (RFC 7638).

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+	"time"
 
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -81,6 +83,31 @@ func TestEventKeyIsEndorsedOnce(t *testing.T) {
 	if err != nil || len(signature) != 64 || key.Endorsement.KID != public[0].ID ||
 		!ecdsa.Verify(public[0].Public, digest[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
 		t.Errorf("got endorsement %+v (%v), want a signature by %s", key.Endorsement, err, public[0].ID)
+	}
+}
+
+// TestEventKeyIsEndorsedOnceForAllProcesses makes new processes with the same store, and
+// replaces the seed: only a new key is signed.
+func TestEventKeyIsEndorsedOnceForAllProcesses(t *testing.T) {
+	t.Parallel()
+	signer, store := &countedSigner{Signer: fake.NewSigner(nil, "token-key")}, fake.NewEventKeyStore(nil)
+	now := systemclock.NewVirtual(relayStart)
+	for n, row := range []struct {
+		seed   byte
+		signed int
+	}{{1, 1}, {1, 1}, {2, 2}, {2, 2}, {1, 2}} {
+		keys := orchestrator.NewEndorsedKeys(func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{row.seed}, 32), nil },
+			store, signer, now)
+		if _, err := keys.Signing(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now.Advance(time.Second)
+		if signer.signed != row.signed {
+			t.Errorf("process %d: got %d signatures, want %d", n+1, signer.signed, row.signed)
+		}
+	}
+	if all, err := store.StoredEventKeys(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("got %d keys (%v), want 2", len(all), err)
 	}
 }
 

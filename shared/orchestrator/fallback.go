@@ -74,6 +74,8 @@ func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fall
 			continue
 		case err != nil:
 			return nil, err
+		case next.Engine != nil:
+			return fault.New(fault.Unprocessable, "the pool %s is of an engine, want a pool of a runner", next.ID), nil
 		}
 		for _, further := range next.Fallbacks {
 			if further.Pool == id {

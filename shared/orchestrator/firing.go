@@ -109,7 +109,7 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 // refused returns why the run of a firing cannot join its pool; nil if it can.
 func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
-	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool)
+	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	if err == nil {
 		missed.Reason, r.Slot.Pool = run.SkipQueueFull, pool.ID
 		err = s.queue.admit(ctx, pool, r.ID)

@@ -24,6 +24,10 @@ type Lifecycle struct {
 	estimates  *estimates
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
+	// dispatcher leads the runs of kind inference; nil for a process without one.
+	dispatcher *Dispatcher
+	// answers are the streams of inference tasks; nil for a process without them.
+	answers *answers
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -16,8 +18,11 @@ import (
 // Documents encode what events that no commit of a run has are about: resources as clients
 // see them, and output.
 type Documents struct {
-	Job  func(j job.Job) ([]byte, error)
-	Pool func(p run.Pool) ([]byte, error)
+	Job   func(j job.Job) ([]byte, error)
+	Pool  func(p run.Pool) ([]byte, error)
+	Model func(m catalog.Model) ([]byte, error)
+	// Budget encodes the limit of an account.
+	Budget func(a budget.Account) ([]byte, error)
 	// Log returns the event of a chunk of the output of a run, which was accepted at a
 	// time.
 	Log LogEvent

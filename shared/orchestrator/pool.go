@@ -23,12 +23,13 @@ type Pools struct {
 	*Lifecycle
 	document         func(p run.Pool) ([]byte, error)
 	offer            run.RunnerOffer
+	engines          run.EngineOffer
 	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
 
 // NewPools returns Pools. document is Documents.Pool.
 func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
-	return &Pools{life, document, config.Runners, config.CheckPodDefaults}
+	return &Pools{life, document, config.Runners, run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL}, config.CheckPodDefaults}
 }
 
 // PoolDefinition is what an operator sets of a pool.
@@ -40,6 +41,8 @@ type PoolDefinition struct {
 	Fallbacks  []run.Fallback
 	// Warm is nil for a pool without warm machines.
 	Warm *run.Warm
+	// Engine is nil for a pool of a runner. Limit is its limit.
+	Engine *run.EnginePlace
 	// Faults are those of the request that the other fields do not show, each with its
 	// field.
 	Faults []*fault.Fault
@@ -87,9 +90,13 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 		p := run.Pool{Tenant: who.Tenant, ID: id}
 		if stored != nil {
 			p = *stored
+			if err := s.replaceable(ctx, p, d.Engine); err != nil {
+				return run.Pool{}, err
+			}
 		}
 		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()).
-			FallingBack(d.Fallbacks, who.Subject, s.now()).Warmed(d.Warm, who.Subject, s.now()), nil
+			FallingBack(d.Fallbacks, who.Subject, s.now()).Warmed(d.Warm, who.Subject, s.now()).
+			Serving(d.Engine, who.Subject, s.now()), nil
 	})
 	if err != nil {
 		return v, false, err
@@ -110,6 +117,10 @@ func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, 
 	}
 	if queueLimit < 0 || queueLimit > limit.PoolQueue {
 		found = append(found, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue))
+	}
+	if d.Engine != nil {
+		engine, err := s.checkEngine(ctx, tenant, id, d)
+		return slices.Concat(found, engine), err
 	}
 	where := d.Placement.Check(s.offer)
 	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.checkPodDefaults != nil {

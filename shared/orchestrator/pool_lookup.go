@@ -83,14 +83,20 @@ func (p *poolLookup) forRun(ctx context.Context, tenant, name string) (run.Pool,
 	return found, err
 }
 
-// forNewRun returns the pool that a new run names. Fault: Unprocessable with the field
-// pool for an unknown one.
-func (p *poolLookup) forNewRun(ctx context.Context, tenant, name string) (run.Pool, error) {
+// forNewRun returns the pool that a new run of a kind names. Fault: Unprocessable with the
+// field pool for an unknown one, and for one that does not start runs of the kind.
+func (p *poolLookup) forNewRun(ctx context.Context, tenant, name, kind string) (run.Pool, error) {
 	found, err := p.pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {
 		f := fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", name)
 		f.Field = "pool"
 		return run.Pool{}, f
 	}
-	return found, err
+	if err != nil {
+		return run.Pool{}, err
+	}
+	if f := found.CheckKind(kind); f != nil {
+		return run.Pool{}, f
+	}
+	return found, nil
 }

@@ -97,6 +97,12 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot commit the cancel request: %w", err)
 	}
+	if r.Work.Inference != nil && s.answers != nil {
+		// Nothing that the engine sends from now on is part of the stream.
+		if err := s.ensureEnd(ctx, r.Ref()); err != nil {
+			return run.Run{}, fmt.Errorf("cannot end the stream of the task: %w", err)
+		}
+	}
 	return r, nil
 }
 
@@ -132,7 +138,7 @@ func (s *Requests) create(
 		r.TaskID = s.newTaskID(r.Work, now)
 		r.ID = r.TaskID
 	}
-	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool)
+	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	if err == nil {
 		r.Slot.Pool = pool.ID
 		err = s.queue.admit(ctx, pool, r.ID)
@@ -150,8 +156,16 @@ func (s *Requests) create(
 			return run.Run{}, false, err
 		}
 	}
+	if r.Work.Inference != nil && r.Reservation == nil {
+		if r.Reservation, err = s.reserve(ctx, r); err != nil {
+			return run.Run{}, false, err
+		}
+	}
 	created, known, err := s.createRun(ctx, r, under, now)
+	short, refused := errors.AsType[*port.NoBudget](err)
 	switch {
+	case refused:
+		return run.Run{}, false, short.Fault()
 	case errors.Is(err, port.ErrKeyTaken):
 		return run.Run{}, false, keyMismatch()
 	case fault.Is(err, fault.AdmissionReject):
@@ -166,7 +180,10 @@ func (s *Requests) create(
 
 // newTaskID returns the id of a new task.
 func (s *Requests) newTaskID(w run.Work, now time.Time) string {
-	if w.Kind != run.KindJob {
+	switch w.Kind {
+	case run.KindInference:
+		return s.inferenceTaskID(now)
+	case run.KindExport:
 		return fmt.Sprintf("%s_%s_%d_%s", w.Kind, w.Format, now.UnixMilli(), s.hex(4))
 	}
 	var entropy [10]byte

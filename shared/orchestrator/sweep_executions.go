@@ -49,6 +49,12 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 	if err != nil {
 		return err
 	}
+	if !r.HasExecution() {
+		if s.dispatcher != nil {
+			s.dispatcher.resume(r)
+		}
+		return nil
+	}
 	for _, e := range r.Execution.Pending {
 		if err := s.effect(ctx, r, e); err != nil {
 			return err

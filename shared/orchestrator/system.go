@@ -29,6 +29,8 @@ type System struct {
 	Pools        *Pools
 	Reports      *MachineReports
 	Artifacts    *Artifacts
+	Models       *Models
+	Budgets      *Budgets
 }
 
 // Random is the source of random numbers and ids.
@@ -65,6 +67,8 @@ func NewSystem(
 		Pools:        NewPools(life, documents.Pool, config),
 		Reports:      NewMachineReports(machines),
 		Artifacts:    artifacts,
+		Models:       NewModels(records, documents.Model, config),
+		Budgets:      NewBudgets(records, documents.Budget),
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

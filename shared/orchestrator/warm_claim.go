@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -30,8 +30,12 @@ func (c Config) region(w run.Work, where run.Placement) string {
 	return cmp.Or(w.Resources.Region, c.Region)
 }
 
-// claimTries bounds how many warm machines a start tries to claim that others claim first.
-const claimTries = 5
+// A start tries claimTries ready machines of a list, and reads at most claimLists lists:
+// other starts that read the same list claim some of its machines first.
+const (
+	claimTries = 3
+	claimLists = 8
+)
 
 // claimWarm claims a warm machine of the run's pool for its attempt. The result has no claim
 // if none is ready; then the attempt creates a machine. A store that does not answer costs
@@ -44,39 +48,62 @@ func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if err != nil || p.Warm == nil {
 		return r, nil //nolint:nilerr // the attempt creates a machine
 	}
+	for range claimLists {
+		ready, err := s.claimable(ctx, r, p)
+		if err != nil {
+			s.warn(ctx, r, "cannot read the warm machines of the pool", err)
+			return r, nil
+		}
+		if len(ready) == 0 {
+			return r, nil
+		}
+		after, lost, err := s.claimOne(ctx, r, ready)
+		if err != nil || !lost {
+			return after, err
+		}
+	}
+	return r, nil
+}
+
+// claimable returns the warm machines of the pool that the attempt can claim.
+func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready []run.WarmMachine, err error) {
 	have, err := s.store.WarmMachines(ctx, p.Ref())
 	if err != nil {
-		s.warn(ctx, r, "cannot read the warm machines of the pool", err)
-		return r, nil
+		return nil, err
 	}
 	key, where := s.config.warmKey(r.Work, r.Attempt.Place()), r.Attempt.Place()
-	var ready []run.WarmMachine
 	for _, w := range have {
 		if w.Claimable(key, where) {
 			ready = append(ready, w)
 		}
 	}
-	first := fnv.New32a() // starts at the same time try different machines
-	_, _ = first.Write([]byte(r.ID))
-	for i := range min(len(ready), claimTries) {
-		w := ready[(int(first.Sum32())+i)%len(ready)]
+	return ready, nil
+}
+
+// claimOne tries to claim some of the machines, in a random order: starts at the same time
+// try different ones. lost: others have claimed them.
+func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine) (after run.Run, lost bool, err error) {
+	for left := min(len(ready), claimTries); left > 0; left-- {
+		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
+		w := ready[i]
+		ready = slices.Delete(ready, i, i+1)
 		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w}, s.now())
 		if err != nil || !d.Changed {
-			return r, err
+			return r, false, err
 		}
 		err = s.claim(ctx, d, w.ClaimedBy(r))
 		if err == nil {
 			d.Run.Version++
-			return d.Run, nil
+			return d.Run, false, nil
 		}
 		if !errors.Is(err, port.ErrConflict) {
-			return r, fmt.Errorf("cannot claim a warm machine: %w", err)
+			return r, false, fmt.Errorf("cannot claim a warm machine: %w", err)
 		}
 		if after, err := s.store.Load(ctx, r.Ref()); err != nil || after.Version != r.Version {
-			return after, err // another call acts for the run
+			return after, false, err // another call acts for the run
 		}
 	}
-	return r, nil
+	return r, true, nil
 }
 
 // claim commits the claim of an attempt with the claimed machine.

@@ -160,7 +160,7 @@ func (s *Sweeper) keepWarm(
 	}
 	for _, m := range listed {
 		if !known[m.Warm.ID] {
-			failed.add(s.destroyStray(ctx, m))
+			failed.add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
 	}
 	standard := s.config.warmKey(run.Work{}, p.Placement)
@@ -240,14 +240,19 @@ func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 	return nil
 }
 
-// destroyStray destroys a warm machine without a record.
-func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus) error {
+// destroyStray destroys a warm machine without a record. kept: its pool keeps warm
+// machines; otherwise the record was deleted with the setting.
+func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
 	if m.Phase == port.MachineGone {
 		return nil
 	}
 	if err := s.mayDestroyUnknown(ctx, m); err != nil {
 		return err
 	}
-	s.log.LogAttrs(ctx, slog.LevelWarn, "a warm machine without a record is destroyed", machineAttributes(m, run.Run{})...)
+	level := slog.LevelInfo
+	if kept {
+		level = slog.LevelWarn
+	}
+	s.log.LogAttrs(ctx, level, "a warm machine without a record is destroyed", machineAttributes(m, run.Run{})...)
 	return s.runner.Destroy(ctx, m.Machine)
 }

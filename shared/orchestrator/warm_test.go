@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,9 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 			h.wantState(task, run.Running)
 			if got := h.runner.live(); got != 1 {
 				t.Errorf("got %d live machines, want that of the run", got)
+			}
+			if strings.Contains(h.log.String(), "WARN") {
+				t.Errorf("got a warning for machines that end as they should:\n%s", h.log)
 			}
 		})
 	}

@@ -74,12 +74,12 @@ func (s *Webhooks) check(in WebhookSettings) error {
 	for field, value := range map[string]string{
 		"projectId": in.Filter.ProjectID, "jobId": in.Filter.JobID, "taskId": in.Filter.TaskID, "batchId": in.Filter.BatchID,
 	} {
-		if len(value) > limit.FileName || !limit.Printable(value) {
-			return fault.Invalid(field, "malformed %s, want at most %d printable bytes", field, limit.FileName)
+		if utf8.RuneCountInString(value) > limit.FileName || !limit.Printable(value) {
+			return fault.Invalid(field, "malformed %s, want at most %d printable characters", field, limit.FileName)
 		}
 	}
-	if len(in.Description) > webhook.MaxDescription || !utf8.ValidString(in.Description) || strings.Contains(in.Description, "\x00") {
-		return fault.Invalid("description", "malformed description, want at most %d bytes of UTF-8", webhook.MaxDescription)
+	if utf8.RuneCountInString(in.Description) > webhook.MaxDescription || !utf8.ValidString(in.Description) || strings.Contains(in.Description, "\x00") {
+		return fault.Invalid("description", "malformed description, want at most %d characters of UTF-8, without NUL", webhook.MaxDescription)
 	}
 	if in.RateLimit < 0 || in.RateLimit > webhook.MaxRate {
 		return fault.Invalid("rateLimit", "rateLimit: %d is out of range, want 0 (no limit) to %d attempts per second", in.RateLimit, webhook.MaxRate)

@@ -23,7 +23,7 @@ import (
 const (
 	// MaxRate is the highest rate limit, in attempts per second.
 	MaxRate = 1000
-	// MaxDescription is the size of a description in bytes.
+	// MaxDescription is the length of a description in characters.
 	MaxDescription = 500
 	// RotationTime is how long a replaced secret still signs.
 	RotationTime = 24 * time.Hour

@@ -1,0 +1,252 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// answers are the streams of inference tasks in the Feed. It is safe for concurrent use, by
+// any number of processes.
+type answers struct {
+	feed  port.Feed
+	clock clock.Clock
+	hex   Hex
+}
+
+// read returns the head of the stream of a run with its state.
+func (s *answers) read(ctx context.Context, r run.Run) (port.Head, inference.State, error) {
+	head, err := s.feed.Head(ctx, inference.StreamOf(r.Tenant, r.TaskID))
+	if err != nil {
+		return head, inference.State{}, fmt.Errorf("cannot read the stream of the task: %w", err)
+	}
+	state, err := inference.DecodeState(head.State)
+	return head, state, err
+}
+
+// last returns the last record of a stream that has ended.
+func (s *answers) last(ctx context.Context, r run.Run, head port.Head) (inference.Record, error) {
+	found, err := s.feed.Read(ctx, inference.StreamOf(r.Tenant, r.TaskID), head.Newest-1, 1)
+	if err != nil {
+		return inference.Record{}, fmt.Errorf("cannot read the end of the stream of the task: %w", err)
+	}
+	if len(found) == 0 {
+		return inference.Record{}, fault.New(fault.Internal, "the end of the stream of task %s has expired before the task", r.TaskID)
+	}
+	return inference.Decode(found[0].Data)
+}
+
+// conclude appends records, of which the last one ends the stream, and returns the record
+// that ends it: another one if the stream had ended before.
+func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.Record) (inference.Record, error) {
+	writer := "end-" + s.hex(8)
+	for range commitTries {
+		head, state, err := s.read(ctx, r)
+		if err != nil {
+			return inference.Record{}, err
+		}
+		if state.Ended {
+			return s.last(ctx, r, head)
+		}
+		// Tokens of a writer that another one has replaced would not follow the last ones.
+		if state.Attempt > records[len(records)-1].Attempt {
+			records = records[len(records)-1:]
+		}
+		last := &records[len(records)-1]
+		if last.Error != nil {
+			ended := *last.Error
+			ended.TokensOut = max(ended.TokensOut, state.Pieces)
+			last.Error = &ended
+		}
+		_, err = s.append(ctx, r, head.Newest, state, writer, records...)
+		if err == nil {
+			return *last, nil
+		}
+		if !errors.Is(err, port.ErrConflict) {
+			return inference.Record{}, err
+		}
+	}
+	return inference.Record{}, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
+}
+
+// append appends records behind a position, and returns the state after them. The error is
+// port.ErrConflict if the stream has another newest position. writer names the records.
+func (s *answers) append(
+	ctx context.Context, r run.Run, after int64, state inference.State, writer string, records ...inference.Record,
+) (inference.State, error) {
+	b := port.Batch{After: after, Records: make([]port.FeedRecord, len(records))}
+	for i, record := range records {
+		state = state.After(record)
+		data, err := json.Marshal(record)
+		if err != nil {
+			return state, fmt.Errorf("cannot encode a record: %w", err)
+		}
+		b.Records[i] = port.FeedRecord{ID: fmt.Sprintf("%s.%d", writer, after+1+int64(i)), At: s.clock.Now().UTC(), Data: data}
+	}
+	var err error
+	if b.State, err = json.Marshal(state); err != nil {
+		return state, fmt.Errorf("cannot encode the state of a stream: %w", err)
+	}
+	if err := s.write(ctx, inference.StreamOf(r.Tenant, r.TaskID), b); err != nil {
+		return state, fmt.Errorf("cannot append to the stream of the task: %w", err)
+	}
+	return state, nil
+}
+
+// writeTries is how often an append with an unknown result is repeated.
+const writeTries = 3
+
+// write appends a batch. After a failure it finds out whether the batch was appended.
+func (s *answers) write(ctx context.Context, stream string, b port.Batch) error {
+	var err error
+	for try := range writeTries {
+		if _, err = s.feed.Append(ctx, stream, b); err == nil {
+			return nil
+		}
+		if try > 0 || !errors.Is(err, port.ErrConflict) { // a first try that lost a race appended nothing
+			last := b.Records[len(b.Records)-1]
+			known, read := s.feed.Positions(ctx, stream, []port.FeedRecord{last})
+			if read == nil && known[last.ID] == b.After+int64(len(b.Records)) {
+				return nil
+			}
+		}
+		if errors.Is(err, port.ErrConflict) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// keepalive is how long a reader waits without an event before it gets an empty batch.
+const keepalive = 15 * time.Second
+
+// answerPage is how many records a reader reads at a time.
+const answerPage = 200
+
+// follow calls each with the events of the stream of a run behind an id, in order, until
+// the last one, and with none at every keepalive. idle is called before each wait; it may
+// end the stream.
+func (s *answers) follow(
+	ctx context.Context, r run.Run, after inference.EventID, idle func(ctx context.Context) error, each func([]inference.Event) error,
+) error {
+	stream := inference.StreamOf(r.Tenant, r.TaskID)
+	read := max(after.Position-1, 0)
+	for {
+		records, err := s.feed.Read(ctx, stream, read, answerPage)
+		if err != nil {
+			return fmt.Errorf("cannot read the stream of the task: %w", err)
+		}
+		var events []inference.Event
+		for _, found := range records {
+			record, err := inference.Decode(found.Data)
+			if err != nil {
+				return err
+			}
+			events = append(events, record.Events(found.Position, after)...)
+			read = found.Position
+			if record.Ends() {
+				return each(events)
+			}
+		}
+		if len(events) > 0 {
+			if err := each(events); err != nil {
+				return err
+			}
+		}
+		if len(records) == answerPage {
+			continue
+		}
+		if err := idle(ctx); err != nil {
+			return err
+		}
+		waited, err := s.wait(ctx, stream, read)
+		if err != nil {
+			return err
+		}
+		if !waited {
+			if err := each(nil); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// wait returns when the stream has a record behind a position, or false after a keepalive.
+func (s *answers) wait(ctx context.Context, stream string, after int64) (more bool, err error) {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	over, end := s.clock.NewTimer(keepalive)
+	defer end()
+	go func() {
+		select {
+		case <-over:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	err = s.feed.Wait(waiting, stream, after)
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case waiting.Err() != nil:
+		return false, nil
+	}
+	return false, fmt.Errorf("cannot wait for the stream of the task: %w", err)
+}
+
+// streamEnd returns what the last record of a stream decides about its run, with what the
+// engine did.
+func streamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
+	if e := last.End; e != nil {
+		return run.StreamEnd{Outcome: run.OutcomeSucceeded}, run.Generation{
+			TokensIn: e.TokensIn, TokensOut: e.TokensOut, DecodeMS: e.DecodeMS, Finish: e.Finish,
+		}
+	}
+	e := last.Error
+	used := run.Generation{TokensOut: e.TokensOut, DecodeMS: e.DecodeMS}
+	if e.Code == fault.Cancelled {
+		return run.StreamEnd{Outcome: run.OutcomeCancelled, Cancel: run.CancelRequested{By: e.By, Reason: e.Reason}}, used
+	}
+	return run.StreamEnd{Outcome: run.OutcomeFailed, Fault: fault.New(e.Code, "%s", e.Message)}, used
+}
+
+// endOf returns the last record of the stream of a run that has ended, or whose cancel was
+// requested.
+func endOf(r run.Run) inference.Record {
+	failure := inference.Failure{Code: fault.Internal, Message: "the task ended as " + string(r.State), Engine: r.Work.Inference.Engine}
+	if g := r.Generation; g != nil {
+		failure.TokensOut, failure.DecodeMS = g.TokensOut, g.DecodeMS
+	}
+	switch {
+	case r.Cancel != nil && (!r.State.Terminal() || r.State == run.Cancelled):
+		failure.Code, failure.Message, failure.By, failure.Reason = fault.Cancelled, "cancelled on request", r.Cancel.By, r.Cancel.Reason
+	case r.Fault != nil:
+		failure.Code, failure.Message = streamCode(r.Fault.Code), r.Fault.Message
+	}
+	return inference.Record{Attempt: r.Attempt.Number, Error: &failure}
+}
+
+// streamCode returns the code of a failure in the contract's error event.
+func streamCode(c fault.Code) fault.Code {
+	switch c {
+	case fault.QueueTimeout, fault.RunTimeout:
+		return fault.DeadlineUnmet
+	case fault.HeartbeatTimeout, fault.WorkerLost:
+		return fault.WorkerReset
+	case fault.StartTimeout, fault.ReplicaExhausted:
+		return fault.PoolUnavailable
+	case fault.PoolUnavailable, fault.DecodeTimeout, fault.WorkerReset, fault.Cancelled, fault.InvalidParams, fault.ModelUnknown, fault.DeadlineUnmet:
+		return c
+	}
+	return fault.Internal
+}

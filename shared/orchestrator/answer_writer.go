@@ -1,0 +1,235 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// errSpent: the answer has all the tokens that its reservation has.
+var errSpent = errors.New("the answer has all the tokens that the task may have")
+
+// errStreamEnded: the stream has a last record, or another attempt writes it.
+var errStreamEnded = errors.New("the stream has ended, or another attempt writes it")
+
+// answerWriter appends the answer of one attempt to the stream of its task. The first piece
+// is appended at once; those that come while an append runs, or within batch, are appended
+// together.
+type answerWriter struct {
+	answers *answers
+	run     run.Run
+	name    string
+	batch   time.Duration
+	metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics
+	// refused is why nothing may be appended; nil if it may.
+	refused error
+
+	// Only one append runs at a time. It has these fields.
+	after int64
+	state inference.State
+
+	mu       sync.Mutex
+	pending  []inference.Record
+	pieces   int // all of the attempt
+	firstAt  time.Time
+	wake     chan struct{}
+	finished chan struct{} // closed when the loop has ended; nil before it began
+	closing  chan struct{} // closed by flush
+	failed   error
+}
+
+// writer returns the writer of an attempt and appends that it begins. It is refused if the
+// stream has ended, or has a part of an answer that another attempt cannot continue.
+func (s *Dispatcher) writer(ctx context.Context, r run.Run) (*answerWriter, error) {
+	w := &answerWriter{
+		answers: s.answers, run: r, name: r.Attempt.WorkerID + "." + r.Attempt.MachineName, batch: s.cfg.Batch, wake: make(chan struct{}, 1),
+		closing: make(chan struct{}),
+	}
+	w.metrics = func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
+		return s.metricsOf(ctx, r, tokens, now)
+	}
+	for range commitTries {
+		head, state, err := s.answers.read(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		w.after, w.state = head.Newest, state
+		switch {
+		case state.Ended, state.Attempt > r.Attempt.Number:
+			w.refused = errStreamEnded
+			return w, nil
+		case state.HasContent():
+			w.refused = fault.New(fault.WorkerReset, "an earlier attempt has sent a part of its answer")
+			return w, nil
+		}
+		first := inference.Record{Attempt: r.Attempt.Number, Begun: true}
+		if !state.Started {
+			first = inference.Record{Attempt: r.Attempt.Number, Started: s.started(r)}
+		}
+		if err = w.append(ctx, first); err == nil || !errors.Is(err, port.ErrConflict) {
+			return w, err
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
+}
+
+// started returns the first event of the stream of a task.
+func (s *Inference) started(r run.Run) *inference.Started {
+	begun := &inference.Started{}
+	if p := r.Prediction; p != nil && p.Measured > 0 {
+		begun.PredictedStartMS = p.P50
+	}
+	return begun
+}
+
+// append appends records behind those of this writer.
+func (w *answerWriter) append(ctx context.Context, records ...inference.Record) error {
+	state, err := w.answers.append(ctx, w.run, w.after, w.state, w.name, records...)
+	if err == nil {
+		w.after += int64(len(records))
+		w.state = state
+	}
+	return err
+}
+
+// begin starts the loop that appends what is pending. If an append fails, it calls stop.
+func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) {
+	w.finished = make(chan struct{})
+	go func() {
+		defer close(w.finished)
+		w.loop(ctx, stop)
+	}()
+}
+
+func (w *answerWriter) loop(ctx context.Context, stop context.CancelCauseFunc) {
+	var described time.Time // when metrics were appended last
+	for {
+		closing := false
+		select {
+		case <-w.wake:
+		case <-w.closing:
+			closing = true
+		case <-ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		records, first, pieces := w.pending, !w.firstAt.IsZero() && described.IsZero(), w.pieces
+		w.pending = nil
+		w.mu.Unlock()
+		now := w.answers.clock.Now()
+		if first || !described.IsZero() && now.Sub(described) >= metricsEvery {
+			records = append(records, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(ctx, pieces, now))})
+			described = now
+		}
+		if len(records) > 0 {
+			if err := w.append(ctx, records...); err != nil {
+				if errors.Is(err, port.ErrConflict) {
+					err = errStreamEnded
+				}
+				w.mu.Lock()
+				w.failed = err
+				w.mu.Unlock()
+				stop(err)
+				return
+			}
+		}
+		if closing {
+			return
+		}
+		if !first {
+			w.collect(ctx)
+		}
+	}
+}
+
+// collect waits until it is time for the next append.
+func (w *answerWriter) collect(ctx context.Context) {
+	over, stop := w.answers.clock.NewTimer(w.batch)
+	defer stop()
+	select {
+	case <-over:
+	case <-w.closing:
+	case <-ctx.Done():
+	}
+}
+
+// metricsEvery is the time between two events that describe a task.
+const metricsEvery = time.Second
+
+// pieceBatch is the size in bytes at which a record of pieces is full.
+const pieceBatch = 16 << 10
+
+// piece adds a piece of the answer. It is not called at the same time as itself.
+func (w *answerWriter) piece(p port.Piece) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed != nil {
+		return w.failed
+	}
+	if w.pieces >= w.run.Work.Inference.MaxTokens { // a piece is at least one token
+		return errSpent
+	}
+	if w.firstAt.IsZero() {
+		w.firstAt = w.answers.clock.Now().UTC()
+	}
+	if n := len(w.pending); n > 0 && w.pending[n-1].Tokens != nil && size(w.pending[n-1].Tokens)+len(p.Text) <= pieceBatch {
+		w.pending[n-1].Tokens = append(w.pending[n-1].Tokens, p.Text)
+	} else {
+		w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Tokens: []string{p.Text}, First: w.pieces})
+	}
+	w.pieces++
+	w.signal()
+	return nil
+}
+
+func size(texts []string) (n int) {
+	for _, t := range texts {
+		n += len(t)
+	}
+	return n
+}
+
+// result adds a result.
+func (w *answerWriter) result(r inference.Result) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.firstAt.IsZero() {
+		w.firstAt = w.answers.clock.Now().UTC()
+	}
+	w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Result: &r})
+	w.signal()
+}
+
+func (w *answerWriter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush appends what is pending and ends the loop.
+func (w *answerWriter) flush() error {
+	close(w.closing)
+	<-w.finished
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// close appends the last record, unless the stream has one, and returns the one that it has.
+func (w *answerWriter) close(ctx context.Context, last inference.Record) (inference.Record, error) {
+	return w.answers.conclude(ctx, w.run, last)
+}
+
+// hasContent reports whether readers may have seen a part of the answer.
+func (w *answerWriter) hasContent() bool { return w.state.HasContent() }
+
+// produced returns the number of tokens of the answer: as the engine counted them, or one
+// for each piece in the stream.
+func (w *answerWriter) produced(counted int) int { return max(counted, w.state.Pieces) }

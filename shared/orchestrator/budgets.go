@@ -1,0 +1,149 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Budgets serves the sessions of inference tasks, and the budgets of tenants, projects and
+// sessions. It is safe for concurrent use.
+type Budgets struct {
+	*Records
+	document func(a budget.Account) ([]byte, error)
+}
+
+// NewBudgets returns the budgets in a store. document is Documents.Budget.
+func NewBudgets(records *Records, document func(a budget.Account) ([]byte, error)) *Budgets {
+	return &Budgets{records, document}
+}
+
+// budgetKind is the kind of the resources of budgets in events.
+const budgetKind = "quota"
+
+func noSession() error {
+	return fault.New(fault.NotFound, "no such session: its first task creates it, and it is removed when it expires")
+}
+
+// Session returns the account of a session of the caller's tenant that accepts tasks, but
+// for its limits. Fault: NotFound, also for a session that has expired or was deleted.
+func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (budget.Account, error) {
+	if !limit.ValidModel(id) {
+		return budget.Account{}, noSession()
+	}
+	a, err := s.store.Account(ctx, who.Tenant, budget.SessionScope(id))
+	switch {
+	case errors.Is(err, port.ErrNotFound), err == nil && !a.Open(s.now()):
+		return budget.Account{}, noSession()
+	case err != nil:
+		return budget.Account{}, fmt.Errorf("cannot read the session: %w", err)
+	}
+	return a, nil
+}
+
+// DeleteSession closes a session: it accepts no more tasks. Those that it has accepted
+// continue. Its id can be used again budget.Retention after its expiry. Fault: NotFound as for
+// Session.
+func (s *Budgets) DeleteSession(ctx context.Context, who port.Identity, id string) error {
+	if _, err := s.Session(ctx, who, id); err != nil {
+		return err
+	}
+	err := s.store.CloseAccount(ctx, who.Tenant, budget.SessionScope(id), s.now())
+	if errors.Is(err, port.ErrNotFound) {
+		return noSession()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot delete the session: %w", err)
+	}
+	return nil
+}
+
+// mostProject is the length of the id of a project in bytes.
+const mostProject = 128
+
+// Budget returns the account of a scope of the caller's tenant: budget.ScopeTenant, a
+// project or a session. A tenant or a project without an account has used nothing. Faults:
+// InvalidRequest for a malformed scope, NotFound as for Session.
+func (s *Budgets) Budget(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
+	if id, ok := budget.SessionOf(scope); ok {
+		return s.Session(ctx, who, id)
+	}
+	if id, ok := budget.ProjectOf(scope); scope != budget.ScopeTenant && (!ok || id == "" || len(id) > mostProject || strings.Contains(id, "/")) {
+		return budget.Account{}, fault.Invalid("scope", "malformed scope %q, want tenant, project:ID or session:ID", limit.Cut(scope, limit.FileName))
+	}
+	a, err := s.store.Account(ctx, who.Tenant, scope)
+	if errors.Is(err, port.ErrNotFound) {
+		return budget.Account{Tenant: who.Tenant, Scope: scope}, nil
+	}
+	if err != nil {
+		return budget.Account{}, fmt.Errorf("cannot read the budget: %w", err)
+	}
+	return a, nil
+}
+
+// MostLimit is the highest limit of a part of a budget.
+const MostLimit = 1_000_000_000_000_000
+
+// PutBudget replaces the limit of a scope, and returns its account. A part that is nil has
+// the default limit from then on. Tasks that were admitted before continue. Faults as for
+// Budget, and InvalidRequest with the field of a limit.
+func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string, l budget.Limit) (budget.Account, error) {
+	for i, part := range l.Values() {
+		if part != nil && (*part < 0 || *part > MostLimit) {
+			return budget.Account{}, fault.Invalid(limitFields[i], "%d is out of range, want 0 to %d", *part, int64(MostLimit))
+		}
+	}
+	for range commitTries {
+		before, err := s.Budget(ctx, who, scope)
+		if err != nil {
+			return budget.Account{}, err
+		}
+		now := s.now()
+		note, err := s.note(who, before, l, now)
+		if err != nil {
+			return budget.Account{}, err
+		}
+		stored, err := s.store.PutLimit(ctx, who.Tenant, scope, l, before.Version, now, note)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return budget.Account{}, fmt.Errorf("cannot store the budget: %w", err)
+		}
+		return stored, nil
+	}
+	return budget.Account{}, fault.New(fault.Unavailable, "too many concurrent changes of the budget; retry")
+}
+
+// note returns the event of a change of a limit.
+func (s *Budgets) note(who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
+	after := before
+	after.Limit = l
+	if after.CreatedAt.IsZero() {
+		after.CreatedAt = now
+	}
+	c := policyChange{
+		tenant: who.Tenant, resource: budgetKind, id: before.Scope, version: before.Version + 1, revision: before.Version + 1, created: after.CreatedAt,
+	}
+	if before.Version > 0 {
+		c.before, err = s.document(before)
+	}
+	if err == nil {
+		c.after, err = s.document(after)
+	}
+	if err != nil {
+		return note, fmt.Errorf("cannot encode the budget: %w", err)
+	}
+	return c.note(who, now)
+}
+
+// limitFields are the fields of the parts of a limit for clients, in the order of
+// budget.Limit.Values.
+var limitFields = [...]string{"turns", "tokens", "time_ms", "cost_nanodollars"}

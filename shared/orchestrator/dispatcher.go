@@ -1,0 +1,376 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Engines returns the engine of a replica. It may return the same one for each call.
+type Engines func(place run.EnginePlace, replica run.EngineReplica) (port.Engine, error)
+
+// DispatcherConfig configures a Dispatcher.
+type DispatcherConfig struct {
+	// ID is the worker id, which is that of this dispatcher alone.
+	ID string
+	// Alone: there is no other dispatcher, so that a task of another id is lost.
+	Alone bool
+	// Batch is how long tokens are collected for one append, after the first token.
+	Batch time.Duration
+}
+
+// Dispatcher is the worker of inference tasks: it streams from the engines' replicas into
+// the Feed, and commits the facts about the runs. It starts the tasks that get a slot of
+// their pool by a commit of its process, and those that Conduct finds. It is safe for
+// concurrent use.
+type Dispatcher struct {
+	*Inference
+	cfg       DispatcherConfig
+	artifacts *Artifacts
+	replicas  *replicas
+
+	mu     sync.Mutex
+	active map[string]*serving // by task id
+	ready  chan struct{}       // closed when Run has begun
+	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
+	tasks  sync.WaitGroup
+}
+
+// serving is a task that the dispatcher serves.
+type serving struct {
+	attempt int
+	stop    context.CancelCauseFunc
+}
+
+var _ port.Observer = (*Dispatcher)(nil)
+
+// NewDispatcher returns a dispatcher. It serves tasks while Run runs.
+func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg DispatcherConfig) *Dispatcher {
+	d := &Dispatcher{
+		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log), active: map[string]*serving{}, ready: make(chan struct{}),
+	}
+	tasks.observers = append(tasks.observers, d)
+	tasks.dispatcher = d
+	return d
+}
+
+// Run serves tasks until ctx ends, and returns when it serves none. Tasks that it serves
+// then are lost; the next dispatcher ends them or tries them again, as after a crash.
+func (s *Dispatcher) Run(ctx context.Context) {
+	s.mu.Lock()
+	s.ctx = ctx
+	s.mu.Unlock()
+	close(s.ready)
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ctx = nil
+	s.mu.Unlock()
+	s.tasks.Wait()
+}
+
+// Ready is closed when Run has begun. Commits before are found by a sweep.
+func (s *Dispatcher) Ready() <-chan struct{} { return s.ready }
+
+// Await returns when the run has changed since it was read.
+func (s *Dispatcher) Await(ctx context.Context, r run.Run) error {
+	for {
+		changed, end := s.changes.watch(r.Ref())
+		now, err := s.store.Load(ctx, r.Ref())
+		if err != nil || now.Version != r.Version {
+			end()
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		end()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Committed implements port.Observer.
+func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
+	if r.Work.Inference == nil {
+		return
+	}
+	if cancelled := r.Cancel != nil && r.State != run.Terminating || r.State == run.Cancelled; cancelled {
+		s.interrupt(r)
+	}
+	if s.needs(r) {
+		s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
+	}
+}
+
+// needs reports whether the dispatcher has something to do for a run in this state.
+func (s *Dispatcher) needs(r run.Run) bool {
+	switch r.State {
+	case run.Pending:
+		return r.RetryOf != "" && r.AwaitsAdmission() // Create admits the others
+	case run.ContainerCreating:
+		return !r.Queued()
+	case run.Terminating, run.Retrying:
+		return !s.serves(r)
+	case run.Running:
+		return r.Cancel != nil && !s.serves(r)
+	case run.Cancelled, run.Failed:
+		return true // its stream may have no end
+	}
+	return false
+}
+
+func (s *Dispatcher) serves(r run.Run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.active[r.TaskID]
+	return known != nil && known.attempt == r.Attempt.Number
+}
+
+// errCancelled is the cause of the end of a request whose run was cancelled.
+var errCancelled = errors.New("the task was cancelled")
+
+// interrupt closes the request of a task to the engine.
+func (s *Dispatcher) interrupt(r run.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.active[r.TaskID]; known != nil {
+		known.stop(errCancelled)
+	}
+}
+
+// start calls do in a goroutine of the dispatcher, unless Run has ended.
+func (s *Dispatcher) start(do func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return
+	}
+	ctx := s.ctx
+	s.tasks.Go(func() { do(ctx) })
+}
+
+func (s *Dispatcher) conductOrWarn(ctx context.Context, r run.Run) {
+	if err := s.Conduct(ctx, r.Ref()); err != nil && ctx.Err() == nil {
+		s.warn(ctx, r, "cannot continue an inference task; a sweep does", err)
+	}
+}
+
+// resume continues a run that is overdue.
+func (s *Dispatcher) resume(r run.Run) {
+	s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
+}
+
+// Conduct does what a run of kind inference needs next, in every state. It may be called at
+// any time, by any number of processes; a sweep calls it for runs that are overdue.
+func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
+	for range conductSteps {
+		r, err := s.store.Load(ctx, ref)
+		if err != nil {
+			if errors.Is(err, port.ErrNotFound) {
+				return nil
+			}
+			return fmt.Errorf("cannot load the task: %w", err)
+		}
+		again, err := s.step(ctx, r)
+		if err != nil || !again {
+			return err
+		}
+	}
+	return nil
+}
+
+// conductSteps is more than the states that a run passes in one call.
+const conductSteps = 16
+
+// step does one step for a run. again reports that the next one can follow at once.
+func (s *Dispatcher) step(ctx context.Context, r run.Run) (again bool, err error) {
+	now := s.now()
+	switch {
+	case r.State.Terminal():
+		return false, s.ensureEnd(ctx, r.Ref())
+	case r.State == run.Retrying, r.State == run.PreRun:
+		after, err := s.applyTo(ctx, r, is(run.Due{}))
+		return err == nil && after.State == run.Pending, err
+	case r.Queued():
+		if now.Before(r.QueueBy()) {
+			return false, s.checked(ctx, r)
+		}
+		_, err = s.applyTo(ctx, r, is(run.Evaluated{Generation: r.Wait.Generation}))
+		return err == nil, err
+	case r.State == run.Pending:
+		after, err := s.takeSlot(ctx, r, StepInput{})
+		return err == nil && !after.Queued() && !s.serves(after), err
+	case r.State == run.ContainerCreating:
+		return s.serve(ctx, r)
+	case r.State == run.Running:
+		return s.running(ctx, r)
+	case r.State == run.Terminating:
+		if s.serves(r) {
+			return false, nil
+		}
+		return true, s.settle(ctx, r, nil)
+	}
+	return false, nil
+}
+
+// checked moves the time of the next check of an overdue run.
+func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
+	if now := s.now(); r.Execution.ActBy.IsZero() || now.Before(r.Execution.ActBy) {
+		return nil
+	}
+	_, err := s.applyTo(ctx, r, is(run.ExecutionChecked{Done: true}))
+	return err
+}
+
+// running does what a running task needs that this dispatcher does not serve: its
+// dispatcher may live, be late, or be lost.
+func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err error) {
+	if s.serves(r) {
+		return false, nil
+	}
+	head, state, err := s.answers.read(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case state.Ended:
+		last, err := s.answers.last(ctx, r, head)
+		if err != nil {
+			return false, err
+		}
+		return true, s.ended(ctx, r, last)
+	case r.Cancel != nil:
+		last, err := s.answers.conclude(ctx, r, endOf(r))
+		if err != nil {
+			return false, err
+		}
+		return true, s.ended(ctx, r, last)
+	case !s.now().Before(r.RunBy()):
+		return true, s.fail(ctx, r, fault.New(fault.DeadlineUnmet, "the task had no end after its deadline of %s", r.Work.Inference.Within))
+	case s.cfg.Alone && r.Attempt.WorkerID != s.cfg.ID:
+		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher that served the task is gone"))
+	}
+	return false, s.checked(ctx, r)
+}
+
+// ended commits the end of an attempt whose stream has a last record.
+func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {
+	end, used := streamEnd(last)
+	used = used.Merged(r.Generation)
+	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
+	return err
+}
+
+// fail ends an attempt for a reason, and its stream if no other attempt may follow.
+func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
+	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
+	return err
+}
+
+// settle ends a run whose attempt has ended, or lets it be tried again. free, if it is not
+// nil, waits until the engine has no slot for the attempt any more.
+func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
+	head, state, err := s.answers.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	var last inference.Record
+	switch {
+	case state.Ended:
+		last, err = s.answers.last(ctx, r, head)
+	case r.Cancel != nil:
+		last, err = s.answers.conclude(ctx, r, endOf(r))
+	case state.HasContent(), s.isLastTry(r):
+		last, err = s.answers.conclude(ctx, r, endOf(r))
+	}
+	if err != nil {
+		return err
+	}
+	facts := run.Sequence{}
+	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
+	if last.Ends() {
+		end, used := streamEnd(last)
+		used = used.Merged(r.Generation)
+		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
+	}
+	if last.End != nil {
+		if settled.Trace, err = s.transcript(ctx, r); err != nil {
+			return err
+		}
+	}
+	if free != nil {
+		free(ctx)
+	}
+	_, err = s.applyTo(ctx, r, is(append(facts, settled)))
+	return err
+}
+
+// isLastTry reports whether no attempt would follow the failed one.
+func (s *Dispatcher) isLastTry(r run.Run) bool {
+	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
+	return err == nil && d.Run.State.Terminal()
+}
+
+// transcript stores the transcript of a task as an artifact of kind trace, and returns its
+// id. It may be repeated. An answer without text has none.
+func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
+	if r.Work.Inference.Workload != string(port.WorkloadCompletion) {
+		return "", nil
+	}
+	var text inference.Transcript
+	stream := inference.StreamOf(r.Tenant, r.TaskID)
+	for after := int64(0); ; {
+		found, err := s.answers.feed.Read(ctx, stream, after, answerPage)
+		if err != nil {
+			return "", fmt.Errorf("cannot read the stream of the task: %w", err)
+		}
+		for _, each := range found {
+			record, err := inference.Decode(each.Data)
+			if err != nil {
+				return "", err
+			}
+			text.Add(record)
+			after = each.Position
+		}
+		if len(found) == 0 {
+			break
+		}
+	}
+	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
+	if g := r.Generation; g != nil {
+		metadata["engine_version"], metadata["replica_id"] = g.EngineVersion, g.Replica
+	}
+	tags := []string{"sse", "stream", "task:" + r.TaskID}
+	if session := r.Work.Inference.SessionID; session != "" {
+		tags = append(tags, "session:"+session)
+	}
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), NewArtifact{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
+	if err != nil {
+		return "", fmt.Errorf("cannot store the transcript: %w", err)
+	}
+	return a.ID, nil
+}
+
+// logServed logs the end of a request to an engine.
+func (s *Dispatcher) logServed(ctx context.Context, r run.Run, g run.Generation, err error) {
+	attrs := append(attrsOf(r),
+		slog.String("engine", r.Work.Inference.Engine), slog.String("engine_version", g.EngineVersion), slog.String("replica", g.Replica),
+		slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
+	if profile := r.Work.Inference.SamplerProfile; profile != "" {
+		attrs = append(attrs, slog.String("sampler_profile_version", profile))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "the engine's answer has ended", attrs...)
+}

@@ -1,0 +1,383 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Inference serves clients of inference tasks. A task is a run of kind inference in a pool
+// of an engine. A Dispatcher is its worker.
+type Inference struct {
+	*Requests
+	models  *Models
+	heads   queueHeads
+	readers *readers
+}
+
+// NewInference returns the use cases of inference tasks, whose streams are in feed. From
+// then on, requests lets its cancel requests end streams.
+func NewInference(requests *Requests, models *Models, feed port.Feed) *Inference {
+	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
+	return &Inference{
+		Requests: requests, models: models, heads: queueHeads{store: requests.store, clock: requests.clock},
+		readers: &readers{count: map[run.Ref]int{}},
+	}
+}
+
+// NewTask is a request for an inference task.
+type NewTask struct {
+	Identity port.Identity
+	// Model is the id of a model; Engine names an engine, empty for any.
+	Model, Engine string
+	Workload      port.Workload
+	SessionID     string
+	Request       inference.Request
+	// Strict requires a model of the catalog that a trusted key has signed.
+	Strict bool
+	// MaxTokens is the most tokens to generate; 0 is what the context leaves.
+	// ExpectedTokens is what the client expects, only for the admission.
+	MaxTokens, ExpectedTokens int
+	// Within is the deadline, counted from now; 0 is inference.DefaultWithin.
+	Within         time.Duration
+	Priority       run.Priority
+	SamplerProfile string
+	// IdempotencyKey, Digest and the following are those of Submission.
+	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
+}
+
+// Accepted is an accepted task.
+type Accepted struct {
+	Run run.Run
+	// Existing: the idempotency key was known, and nothing was written.
+	Existing bool
+	// QueuePosition is the number of runs ahead of the task in the queue, PredictedStart
+	// the expected time until it starts.
+	QueuePosition  int
+	PredictedStart time.Duration
+	// Remaining is that of Inference.Remaining; nil if it could not be read.
+	Remaining *budget.Amount
+}
+
+// perPosition is the predicted time for each run ahead while nothing was measured.
+const perPosition = 100 * time.Millisecond
+
+// Create accepts an inference task. It returns after the task is stored and has a slot or a
+// place in its queue. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
+// field, ModelUnknown, UntrustedArtifact, PoolUnavailable, AdmissionReject, SessionClosed,
+// QueueFull, IdempotencyMismatch, TooLarge.
+func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return Accepted{}, err
+	}
+	if err := checkTask(in); err != nil {
+		return Accepted{}, err
+	}
+	created, existing, err := s.createTask(ctx, in)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if !existing {
+		// If this fails, a sweep admits the run: it is accepted.
+		if after, err := s.takeSlot(ctx, created, StepInput{}); err != nil {
+			s.warn(ctx, created, "cannot admit an inference task; a sweep does", err)
+		} else {
+			created = after
+		}
+	}
+	accepted := Accepted{Run: created, Existing: existing}
+	accepted.QueuePosition, accepted.PredictedStart = s.expected(ctx, created)
+	if left, err := s.Remaining(ctx, created); err != nil {
+		s.warn(ctx, created, "cannot read the budget of an accepted inference task", err)
+	} else {
+		accepted.Remaining = &left
+	}
+	return accepted, nil
+}
+
+// createTask stores the run of a request, or returns the run of the key's first use, which
+// is accepted whatever became of the model.
+func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run, existing bool, err error) {
+	r, err := s.runFor(ctx, in)
+	if err != nil {
+		var under *port.IdempotencyKey
+		if in.IdempotencyKey != "" {
+			under = &port.IdempotencyKey{Key: in.IdempotencyKey, Digest: in.Digest}
+		}
+		return s.refuse(ctx, in.Identity.Tenant, under, err)
+	}
+	return s.create(ctx, r, in.IdempotencyKey, in.Digest, nil)
+}
+
+// runFor returns the run of a request in the pool that serves its model.
+func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
+	model, err := s.model(ctx, in)
+	if err != nil {
+		return run.Run{}, err
+	}
+	pool, err := s.poolFor(ctx, in)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if pool.Engine.Kind == run.EngineMock {
+		if err := checkMocked(in); err != nil {
+			return run.Run{}, err
+		}
+	}
+	return s.newRun(in, model, pool)
+}
+
+// expected returns the place of a run in its queue and the expected time until its start.
+func (s *Inference) expected(ctx context.Context, r run.Run) (position int, start time.Duration) {
+	if r.Queued() {
+		var err error
+		if position, err = s.heads.position(ctx, r); err != nil {
+			s.warn(ctx, r, "cannot count the queue of an inference task", err)
+		}
+		position = max(position, 0) // it has left the queue meanwhile
+	}
+	if p := r.Prediction; p != nil && p.Measured > 0 {
+		return position, time.Duration(p.P50) * time.Millisecond
+	}
+	return position, time.Duration(position) * perPosition
+}
+
+// checkTask returns the fault of a request that no pool can serve.
+func checkTask(in NewTask) error {
+	q := in.Request
+	switch {
+	case in.Model == "" || len(in.Model) > inference.Model:
+		return fault.Invalid("model_ref", "want the id of a model, 1 to %d bytes", inference.Model)
+	case q.Context < 0 || q.Context > inference.ContextTokens:
+		return invalidParams("ctx", "%d is out of range, want 0 to %d tokens, where 0 is what the engine has", q.Context, inference.ContextTokens)
+	case in.MaxTokens < 0 || in.MaxTokens > inference.MaxTokens:
+		return invalidParams("max_tokens", "%d is out of range, want 0 to %d, where 0 is what the context leaves", in.MaxTokens, inference.MaxTokens)
+	case in.Within < 0 || in.Within > inference.MostWithin:
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", in.Within.Milliseconds(), inference.MostWithin.Milliseconds())
+		f.Field = "deadline_ms"
+		return f
+	case in.SessionID != "" && !limit.ValidModel(in.SessionID):
+		return fault.Invalid("session_id", "malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(in.SessionID, limit.FileName))
+	case in.Priority != "" && !slices.Contains(run.Priorities(), in.Priority):
+		return fault.Invalid("priority", "unknown priority %.40q, want interactive, normal or batch", in.Priority)
+	}
+	return q.Check(in.Workload)
+}
+
+func invalidParams(field, format string, args ...any) error {
+	f := fault.New(fault.InvalidParams, format, args...)
+	f.Field = field
+	return f
+}
+
+// model returns the model of a request in the catalog. Pools may serve a model that is not
+// in it, if the request does not require a signature: it has the default price.
+func (s *Inference) model(ctx context.Context, in NewTask) (catalog.Model, error) {
+	m, err := s.models.Admit(ctx, in.Identity.Tenant, in.Model, in.Strict)
+	switch {
+	case fault.Is(err, fault.ModelUnknown) && in.Strict:
+		return m, fault.New(fault.UntrustedArtifact, "the model %.80q is not in the catalog, so that no trusted key has signed it", in.Model)
+	case fault.Is(err, fault.ModelUnknown):
+		return catalog.Model{Definition: catalog.Definition{Price: defaultPrice}}, nil
+	case err != nil:
+		return m, err
+	case !slices.Contains(m.Workloads, in.Workload):
+		return m, fault.Invalid("workload", "the model %s has no workload %s, want one of %v", m.ID, in.Workload, m.Workloads)
+	}
+	return m, nil
+}
+
+// Requests that a mock engine refuses, so that clients can test what they do then.
+const (
+	mockedUnavailable = "pool-unavailable" // a model
+	mockedInternal    = "cause-internal"   // a prompt
+	mockedFull        = 1_000_000          // expected tokens
+)
+
+func checkMocked(in NewTask) error {
+	switch {
+	case in.Request.Prompt == mockedInternal:
+		return fault.New(fault.Internal, "the prompt %s causes this error", mockedInternal)
+	case in.ExpectedTokens >= mockedFull:
+		return fault.New(fault.QueueFull, "no room in the queue for %d expected tokens; retry later", in.ExpectedTokens)
+	}
+	return nil
+}
+
+// poolFor returns the pool that serves a model, of several the one with the fewest tasks for
+// each of its slots.
+func (s *Inference) poolFor(ctx context.Context, in NewTask) (run.Pool, error) {
+	var serving []run.Pool
+	known, mocked := false, false
+	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
+		mocked = mocked || p.Engine.Kind == run.EngineMock
+		if p.Engine.Model != in.Model {
+			return nil
+		}
+		known = true
+		if !p.Draining && (in.Engine == "" || string(p.Engine.Kind) == in.Engine) {
+			serving = append(serving, p)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return run.Pool{}, err
+	case len(serving) > 0:
+		return s.leastUsed(ctx, serving)
+	case mocked && in.Model == mockedUnavailable:
+		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
+	case known:
+		return run.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s now: its pools are draining, or have another engine than %q", in.Model, in.Engine)
+	}
+	return run.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
+}
+
+// leastUsed returns the pool with the fewest running and queued tasks for each of its slots,
+// the first of equal ones. Queues are compared up to deepestQueue.
+func (s *Inference) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, error) {
+	if len(of) == 1 {
+		return of[0], nil
+	}
+	best, least := of[0], math.Inf(1)
+	for _, p := range of {
+		holders, err := s.store.Holders(ctx, p.Tenant, p.ID, max(p.Limit, 1))
+		if err != nil {
+			return best, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
+		}
+		queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, deepestQueue)
+		if err != nil {
+			return best, fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
+		}
+		if load := float64(len(holders)+queued) / float64(max(p.Limit, 1)); load < least {
+			best, least = p, load
+		}
+	}
+	return best, nil
+}
+
+// enginePage is how many pools are read at a time.
+const enginePage = 100
+
+// The limits of the policy of an inference task.
+const (
+	engineStart     = 30 * time.Second
+	dispatcherBeat  = 10 * time.Second
+	dispatcherDeath = 30 * time.Second
+	slotGrace       = 5 * time.Second
+	engineAttempts  = 3
+)
+
+// newRun returns the run of a request in a pool.
+func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool) (run.Run, error) {
+	if in.Within == 0 {
+		in.Within = inference.DefaultWithin
+	}
+	longest := cmp.Or(model.ContextTokens, inference.ContextTokens)
+	context := cmp.Or(in.Request.Context, longest)
+	if context > longest {
+		return run.Run{}, invalidParams("ctx", "%d is out of range, the model %s has a context of %d tokens", context, in.Model, longest)
+	}
+	prompt := in.Request.PromptTokens()
+	most := in.MaxTokens
+	if most == 0 {
+		most = max(context-prompt, 1)
+	}
+	if in.Workload == port.WorkloadCompletion && prompt > context {
+		return run.Run{}, invalidParams("prompt", "about %d tokens do not fit into a context of %d", prompt, context)
+	}
+	request, err := json.Marshal(in.Request)
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot encode the request: %w", err)
+	}
+	if len(request) > inference.RequestSize {
+		return run.Run{}, fault.New(fault.TooLarge, "a request of %d bytes, want at most %d", len(request), inference.RequestSize)
+	}
+	seconds := in.Within.Truncate(time.Second) + time.Second
+	policy := s.policy
+	policy.StartTimeout, policy.TimeLimit, policy.QueueTimeout, policy.CancelGrace = engineStart, seconds, seconds, slotGrace
+	policy.HeartbeatInterval, policy.HeartbeatTimeout = dispatcherBeat, dispatcherDeath
+	policy.Retry.MaxAttempts, policy.Retry.MaxFurtherStarts, policy.Retry.Categories = engineAttempts, engineAttempts, nil
+	r := run.Run{
+		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
+		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
+			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
+			MaxTokens: most, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile,
+		}},
+		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
+	}
+	r.Reservation = reserved(r, model.Price)
+	return r, nil
+}
+
+// inferenceTaskID returns the id of a new inference task.
+func (s *Requests) inferenceTaskID(now time.Time) string {
+	var entropy [10]byte
+	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
+	return run.InferenceTaskID(now, entropy)
+}
+
+// Follow calls each with the events of the stream of a task behind an id, in order, until
+// the last one, and with none every 15 s without an event. It returns an error of each.
+// Faults: NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has
+// expired before the task.
+func (s *Inference) Follow(
+	ctx context.Context, who port.Identity, taskID string, after inference.EventID, begin func(run.Run) error, each func([]inference.Event) error,
+) error {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return err
+	}
+	if r.Work.Inference == nil {
+		return fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
+	}
+	head, _, err := s.answers.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	if head.Newest > 0 && head.Oldest > after.Position+1 {
+		return fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
+	}
+	s.readers.enter(r.Ref())
+	defer s.readers.leave(r.Ref())
+	if err := begin(r); err != nil {
+		return err
+	}
+	return s.follow(ctx, r, after, each)
+}
+
+func (s *Inference) follow(ctx context.Context, r run.Run, after inference.EventID, each func([]inference.Event) error) error {
+	return s.answers.follow(ctx, r, after, func(ctx context.Context) error { return s.ensureEnd(ctx, r.Ref()) }, each)
+}
+
+// ensureEnd appends the last record to the stream of a run that has ended without one: the
+// process that had to do it may be gone.
+func (s *Lifecycle) ensureEnd(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
+	if err != nil {
+		if errors.Is(err, port.ErrNotFound) {
+			return fault.New(fault.NotFound, "the task has expired")
+		}
+		return fmt.Errorf("cannot read the task: %w", err)
+	}
+	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
+		return nil
+	}
+	_, err = s.answers.conclude(ctx, r, endOf(r))
+	return err
+}

@@ -1,0 +1,118 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// cancelTime is how long the cancel of a call may take whose caller has gone.
+const cancelTime = 10 * time.Second
+
+// Call accepts a task whose caller waits for the answer. begin gets the accepted task, and
+// each its events as those of Follow. If the caller goes before the last event (ctx ends, or
+// begin or each returns an error), the task is cancelled, unless another caller or reader in
+// this process follows it. Faults are those of Create before the call of begin, and those of
+// Follow after it.
+func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// A caller that goes meanwhile must not leave a task behind that it does not know.
+	accepted, err := s.Create(context.WithoutCancel(ctx), in)
+	if err != nil {
+		return err
+	}
+	r := accepted.Run
+	s.readers.enter(r.Ref())
+	defer func() {
+		if last := s.readers.leave(r.Ref()); last && err != nil {
+			s.abandon(ctx, in.Identity, r)
+		}
+	}()
+	if err := begin(accepted); err != nil {
+		return err
+	}
+	return s.follow(ctx, r, inference.EventID{}, each)
+}
+
+// abandon cancels the task of a caller that has gone.
+func (s *Inference) abandon(ctx context.Context, who port.Identity, r run.Run) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	if _, err := s.Cancel(ctx, who, r.TaskID, "the caller has disconnected"); err != nil {
+		s.warn(ctx, r, "cannot cancel an inference task whose caller has disconnected", err)
+	}
+}
+
+// ServedModel is a model that pools serve, since the first of them was created.
+type ServedModel struct {
+	ID    string
+	Since time.Time
+}
+
+// Served returns the models that the pools of the tenant serve, in the order of the pools.
+func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
+	var found []ServedModel
+	at := map[string]int{}
+	err := s.eachEngine(ctx, who.Tenant, func(p run.Pool) error {
+		i, known := at[p.Engine.Model]
+		if !known {
+			at[p.Engine.Model] = len(found)
+			found = append(found, ServedModel{ID: p.Engine.Model, Since: p.CreatedAt})
+		} else if p.CreatedAt.Before(found[i].Since) {
+			found[i].Since = p.CreatedAt
+		}
+		return nil
+	})
+	return found, err
+}
+
+// eachEngine calls do with the pools of a tenant that have an engine.
+func (s *Inference) eachEngine(ctx context.Context, tenant string, do func(run.Pool) error) error {
+	for page := (port.Page{Limit: enginePage}); ; {
+		stored, next, err := s.store.PoolRecords(ctx, tenant, page)
+		if err != nil {
+			return fmt.Errorf("cannot list the pools: %w", err)
+		}
+		for _, p := range stored {
+			if p.Engine == nil {
+				continue
+			}
+			if err := do(p); err != nil {
+				return err
+			}
+		}
+		if page.Cursor = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// readers counts those that follow a task in this process. It is safe for concurrent use.
+type readers struct {
+	mu    sync.Mutex
+	count map[run.Ref]int
+}
+
+func (s *readers) enter(ref run.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[ref]++
+}
+
+// leave reports whether it was the last one.
+func (s *readers) leave(ref run.Ref) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count[ref]--; s.count[ref] > 0 {
+		return false
+	}
+	delete(s.count, ref)
+	return true
+}

@@ -1,0 +1,60 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// deepestQueue is the number up to which the queue of a pool is counted.
+const deepestQueue = 1000
+
+// metricsOf describes a task that has generated tokens.
+func (s *Dispatcher) metricsOf(ctx context.Context, r run.Run, tokens int, now time.Time) inference.Metrics {
+	depth, err := s.store.QueueLength(ctx, r.Tenant, r.Slot.Pool, deepestQueue)
+	if err != nil && ctx.Err() == nil {
+		s.warn(ctx, r, "cannot count the queue of the pool", err)
+	}
+	left := r.AnswerBy().Sub(now)
+	return inference.Metrics{
+		QueueDepth: depth, OnTimeProbability: onTime(r, tokens, now), KVWarmth: tokens > 0,
+		TokensBudgetRemaining: int64(max(r.Work.Inference.MaxTokens-tokens, 0)), TimeBudgetRemainingMS: max(left.Milliseconds(), 0),
+		CostBudgetRemaining: costLeft(r, tokens),
+	}
+}
+
+// costLeft returns what remains of the cost that a task may have, in dollars.
+func costLeft(r run.Run, tokens int) float64 {
+	if r.Reservation == nil {
+		return 0
+	}
+	used := r.Reservation.Use(run.Generation{TokensIn: r.Work.Inference.PromptTokens, TokensOut: tokens})
+	return budget.Dollars(max(r.Reservation.Held.CostNano-used.CostNano, 0))
+}
+
+// onTime estimates the probability that the longest possible answer is complete before the
+// deadline, at the pace so far.
+func onTime(r run.Run, tokens int, now time.Time) float64 {
+	took, left := now.Sub(r.Attempt.StartedAt), r.AnswerBy().Sub(now)
+	switch {
+	case left <= 0:
+		return 0
+	case tokens == 0 || took <= 0:
+		return 1
+	}
+	needed := time.Duration(float64(took) / float64(tokens) * float64(r.Work.Inference.MaxTokens-tokens))
+	if needed <= left {
+		return 1
+	}
+	return float64(left) / float64(needed)
+}
+
+// jsonOf encodes texts, which cannot fail.
+func jsonOf(texts map[string]string) json.RawMessage {
+	data, _ := json.Marshal(texts) //nolint:errchkjson // strings never fail
+	return data
+}

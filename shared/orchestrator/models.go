@@ -1,0 +1,333 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// modelKind is the kind of the resources of models.
+const modelKind = "model"
+
+// Models serves the catalog of models. It is safe for concurrent use.
+type Models struct {
+	*Records
+	document func(m catalog.Model) ([]byte, error)
+	keys     catalog.Keys
+}
+
+// NewModels returns the catalog in a store. document is Documents.Model.
+func NewModels(records *Records, document func(m catalog.Model) ([]byte, error), config Config) *Models {
+	return &Models{records, document, config.ModelKeys}
+}
+
+// ModelView is a model with the version of its record.
+type ModelView struct {
+	catalog.Model
+	Version int64
+}
+
+// ModelTag is the entity tag of a version of a model, with its quotes. A model that was
+// deleted and created again has other tags.
+func ModelTag(v ModelView) string { return fmt.Sprintf(`"%d-%x"`, v.Version, v.CreatedAt.UnixNano()) }
+
+func noModel() error {
+	return fault.New(fault.ModelUnknown, "no such model, want one of GET /v1/catalog/models")
+}
+
+func (v ModelView) resource() (port.Resource, error) {
+	document, err := json.Marshal(v.Model)
+	if err != nil {
+		return port.Resource{}, fmt.Errorf("cannot encode model %s: %w", v.ID, err)
+	}
+	return port.Resource{ResourceRef: modelRef(v.Tenant, v.ID), Version: v.Version, Labels: v.Labels(), CreatedAt: v.CreatedAt, Document: document}, nil
+}
+
+func modelRef(tenant, id string) port.ResourceRef {
+	return port.ResourceRef{Tenant: tenant, Kind: modelKind, ID: id}
+}
+
+func modelIn(r port.Resource) (v ModelView, err error) {
+	if err := json.Unmarshal(r.Document, &v.Model); err != nil {
+		return v, fault.Wrap(err, fault.Internal, "unreadable record of model %s", r.ID)
+	}
+	v.Version = r.Version
+	return v, nil
+}
+
+// Create stores a model, which is Active. Its signature is verified; with strict it must be
+// that of a trusted key. existing reports that the catalog has this model: then nothing is
+// written. Faults: InvalidRequest with the field, DefinitionProblems with all that is wrong
+// with the definition, UntrustedArtifact, ModelExists for another definition under the id.
+func (s *Models) Create(ctx context.Context, who port.Identity, id string, d catalog.Definition, strict bool) (v ModelView, existing bool, err error) {
+	found := d.Check()
+	if !limit.ValidModel(id) {
+		found = append([]*fault.Fault{fault.Invalid("id", "missing or malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(id, limit.FileName))}, found...)
+	}
+	if len(found) > 0 {
+		return v, false, problemsOf(found)
+	}
+	now := s.now()
+	v.Model = catalog.Model{
+		Tenant: who.Tenant, ID: id, State: catalog.Active, Definition: d, CreatedAt: now, CreatedBy: who.Subject, UpdatedAt: now, UpdatedBy: who.Subject,
+	}
+	if v.Verified, err = s.verified(d, now); err != nil && strict {
+		return v, false, err
+	}
+	err = s.save(ctx, who, nil, v)
+	if errors.Is(err, port.ErrConflict) {
+		stored, err := s.view(ctx, who.Tenant, id)
+		if err == nil && !stored.Definition.Equal(d) {
+			err = fault.New(fault.ModelExists, "the catalog has another model %s; change it with PATCH, or use another id", id)
+		}
+		return stored, true, err
+	}
+	if err != nil {
+		return v, false, fmt.Errorf("cannot store the model: %w", err)
+	}
+	v.Version = 1
+	s.log.InfoContext(ctx, "model created", "tenant", v.Tenant, "model", id, "signed", d.Signed(), "verified", v.Verified != nil, "by", who.Subject)
+	return v, false, nil
+}
+
+// verified verifies the signature of a definition. It returns nil and the fault
+// UntrustedArtifact if no trusted key has signed it.
+func (s *Models) verified(d catalog.Definition, now time.Time) (*catalog.Verified, error) {
+	key, err := d.Verify(s.keys)
+	if err != nil {
+		return nil, err
+	}
+	return &catalog.Verified{At: now, Key: key}, nil
+}
+
+// save writes a model with the event of the change: nil before it is created.
+func (s *Models) save(ctx context.Context, who port.Identity, before *ModelView, after ModelView) error {
+	note, err := s.note(who, before, &after)
+	if err != nil {
+		return err
+	}
+	r, err := after.resource()
+	if err != nil {
+		return err
+	}
+	return s.store.WriteResources(ctx, []port.Resource{r}, nil, note)
+}
+
+// view reads a model. Fault: ModelUnknown.
+func (s *Models) view(ctx context.Context, tenant, id string) (ModelView, error) {
+	if !limit.ValidModel(id) {
+		return ModelView{}, noModel()
+	}
+	r, err := s.store.LoadResource(ctx, modelRef(tenant, id))
+	if errors.Is(err, port.ErrNotFound) {
+		return ModelView{}, noModel()
+	}
+	if err != nil {
+		return ModelView{}, fmt.Errorf("cannot read the model: %w", err)
+	}
+	return modelIn(r)
+}
+
+// Model returns a model of the caller's tenant. Fault: ModelUnknown.
+func (s *Models) Model(ctx context.Context, who port.Identity, id string) (ModelView, error) {
+	return s.view(ctx, who.Tenant, id)
+}
+
+// Admit returns the model that a task of a tenant names, if tasks may use it. strict
+// requires the signature of a key that the deployment trusts now. Faults: ModelUnknown,
+// PoolUnavailable for a retired model, UntrustedArtifact.
+func (s *Models) Admit(ctx context.Context, tenant, ref string, strict bool) (catalog.Model, error) {
+	v, err := s.view(ctx, tenant, ref)
+	if err != nil {
+		return catalog.Model{}, err
+	}
+	return v.Model, v.Admit(strict, s.keys)
+}
+
+// List returns a page of the models of the caller's tenant that the filter selects, the
+// newest first. It may have fewer models than the page's limit, even none, although there
+// are more.
+func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []ModelView, next string, err error) {
+	found, next, err := s.store.Resources(ctx, who.Tenant, modelKind, f.Label(), page)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot list the models: %w", err)
+	}
+	for _, r := range found {
+		v, err := modelIn(r)
+		if err != nil {
+			return nil, "", err
+		}
+		if f.Selects(v.Model) {
+			models = append(models, v)
+		}
+	}
+	return models, next, nil
+}
+
+// Change replaces the definition of a model by what decide returns for it, and verifies the
+// new signature; with strict it must be that of a trusted key. Faults: ModelUnknown,
+// PreconditionFailed, those of decide and of Create.
+func (s *Models) Change(
+	ctx context.Context, who port.Identity, id string, required Precondition, strict bool, decide func(catalog.Definition) (catalog.Definition, error),
+) (ModelView, error) {
+	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+		d, err := decide(v.Definition)
+		if err != nil {
+			return v, err
+		}
+		if found := d.Check(); len(found) > 0 {
+			return v, problemsOf(found)
+		}
+		same := d.Digest == v.Digest && string(d.Signature) == string(v.Signature) && v.Verified != nil
+		v.Definition = d
+		verified, err := s.verified(d, s.now())
+		if !same || err != nil {
+			v.Verified = verified
+		}
+		if strict {
+			return v, err
+		}
+		return v, nil
+	})
+}
+
+// SetState sets the state of a model. It is idempotent. Faults: ModelUnknown,
+// PreconditionFailed.
+func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to catalog.State, required Precondition) (ModelView, error) {
+	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+		v.State = to
+		return v, nil
+	})
+}
+
+// Verify verifies the signature of a model with the keys that the deployment trusts now,
+// and stores the result. why is the fault UntrustedArtifact if it does not match, nil
+// otherwise. Faults: ModelUnknown, PreconditionFailed.
+func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required Precondition) (v ModelView, why, err error) {
+	v, err = s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+		v.Verified, why = s.verified(v.Definition, s.now())
+		return v, nil
+	})
+	return v, why, err
+}
+
+// change decides about the stored model and saves the decision, again while other changes
+// come first.
+func (s *Models) change(ctx context.Context, who port.Identity, id string, required Precondition, decide func(ModelView) (ModelView, error)) (ModelView, error) {
+	for range commitTries {
+		stored, err := s.Model(ctx, who, id)
+		if err == nil {
+			err = required.check("model", ModelTag(stored))
+		}
+		if err != nil {
+			return ModelView{}, err
+		}
+		v, err := decide(stored)
+		if err != nil {
+			return ModelView{}, err
+		}
+		if reflect.DeepEqual(v, stored) {
+			return v, nil
+		}
+		v.UpdatedAt, v.UpdatedBy = s.now(), who.Subject
+		err = s.save(ctx, who, &stored, v)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return ModelView{}, fmt.Errorf("cannot store the model: %w", err)
+		}
+		v.Version++
+		s.log.InfoContext(ctx, "model changed", "tenant", v.Tenant, "model", v.ID, "version", v.Version, "state", v.State, "verified", v.Verified != nil, "by", who.Subject)
+		return v, nil
+	}
+	return ModelView{}, tooManyModelChanges()
+}
+
+func tooManyModelChanges() error {
+	return fault.New(fault.Unavailable, "too many concurrent changes of the model; retry")
+}
+
+// Delete removes a model. Faults: ModelUnknown, PreconditionFailed, ModelInUse for one that
+// a pool serves.
+func (s *Models) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
+	for range commitTries {
+		v, err := s.Model(ctx, who, id)
+		if err == nil {
+			err = required.check("model", ModelTag(v))
+		}
+		if err == nil {
+			err = s.unused(ctx, who.Tenant, id)
+		}
+		if err != nil {
+			return err
+		}
+		note, err := s.note(who, &v, nil)
+		if err != nil {
+			return err
+		}
+		r, err := v.resource()
+		if err != nil {
+			return err
+		}
+		err = s.store.WriteResources(ctx, nil, []port.Resource{r}, note)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete the model: %w", err)
+		}
+		s.log.InfoContext(ctx, "model deleted", "tenant", who.Tenant, "model", id, "by", who.Subject)
+		return nil
+	}
+	return tooManyModelChanges()
+}
+
+// unused returns a fault if a pool serves the model. A pool that is created meanwhile
+// admits no task.
+func (s *Models) unused(ctx context.Context, tenant, id string) error {
+	for page := (port.Page{Limit: poolPage}); ; {
+		stored, next, err := s.store.PoolRecords(ctx, tenant, page)
+		if err != nil {
+			return fmt.Errorf("cannot list the pools: %w", err)
+		}
+		for _, p := range stored {
+			if p.Engine != nil && p.Engine.Model == id {
+				return fault.New(fault.ModelInUse, "the pool %s serves the model; want a model that no pool serves", p.ID)
+			}
+		}
+		if page.Cursor = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// note returns the event of a change of a model: nil before it is created, and after it is
+// deleted.
+func (s *Models) note(who port.Identity, before, after *ModelView) (note port.Note, err error) {
+	of := after
+	if after == nil {
+		of = before
+	}
+	c := policyChange{
+		tenant: of.Tenant, resource: modelKind, id: of.ID, version: of.Version + 1, revision: of.Version + 1, created: of.CreatedAt,
+	}
+	if before != nil {
+		c.before, err = s.document(before.Model)
+	}
+	if err == nil && after != nil {
+		c.after, err = s.document(after.Model)
+	}
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode model %s: %w", of.ID, err)
+	}
+	return c.note(who, s.now())
+}

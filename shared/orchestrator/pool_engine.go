@@ -1,0 +1,138 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// checkEngine returns the faults of a pool of an engine: it has nothing of a runner, and
+// its model is in the catalog.
+func (s *Pools) checkEngine(ctx context.Context, tenant, id string, d PoolDefinition) (found []*fault.Fault, err error) {
+	for _, other := range []struct {
+		field string
+		given bool
+	}{{"runner", d.Placement.Runner != ""}, {"fallback", len(d.Fallbacks) > 0}, {"warm", d.Warm != nil}} {
+		if other.given {
+			found = append(found, fault.Invalid(other.field, "a pool of an engine has no machines, want no %s with an engine", other.field))
+		}
+	}
+	unprocessable := func(field, format string, args ...any) {
+		f := fault.New(fault.Unprocessable, format, args...)
+		f.Field = field
+		found = append(found, f)
+	}
+	if id == s.pools.configured.ID {
+		unprocessable("engine", "the pool %s is the default of every job, want another pool for an engine", id)
+	}
+	e := *d.Engine
+	found = append(found, e.Check(s.engines)...)
+	if !limit.ValidModel(e.Model) {
+		return found, nil
+	}
+	r, err := s.store.LoadResource(ctx, modelRef(tenant, e.Model))
+	if errors.Is(err, port.ErrNotFound) {
+		unprocessable("engine.model", "unknown model %q, want a model of GET /v1/catalog/models", e.Model)
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the model of the pool: %w", err)
+	}
+	model, err := modelIn(r)
+	if err == nil && slices.Contains(run.EngineKinds(), e.Kind) && !slices.Contains(model.Engines, e.Kind) {
+		unprocessable("engine.kind", "the engine %s does not serve the model %s, want one of %v", e.Kind, e.Model, model.Engines)
+	}
+	return found, err
+}
+
+// replaceable returns the fault PoolInUse if the runs of a stored pool need what it has now:
+// its runner, or the engine with the model.
+func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace) error {
+	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
+	if same || p.Version == 0 {
+		return nil
+	}
+	return s.unused(ctx, p)
+}
+
+// Capability is what the pools of an engine can do together.
+type Capability struct {
+	Engine run.EngineKind
+	// ContextTokens is the longest prompt with its answer.
+	ContextTokens int
+	Workloads     []port.Workload
+	// Concurrency is how many tasks are generated at one time.
+	Concurrency int
+	// Deterministic: a pool generates the same tokens for the same seed.
+	Deterministic bool
+	// Models are their active models, Pools the ids of the pools.
+	Models, Pools []string
+}
+
+// Capabilities returns what the pools of engines of the caller's tenant can do, ordered by
+// the engine. Draining pools and retired models count for nothing.
+func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capability, error) {
+	found := map[run.EngineKind]Capability{}
+	for page := (port.Page{Limit: poolPage}); ; {
+		stored, next, err := s.store.PoolRecords(ctx, who.Tenant, page)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the pools: %w", err)
+		}
+		for _, p := range stored {
+			if p.Engine == nil || p.Draining {
+				continue
+			}
+			if found[p.Engine.Kind], err = s.with(ctx, found[p.Engine.Kind], p); err != nil {
+				return nil, err
+			}
+		}
+		if page.Cursor = next; next == "" {
+			break
+		}
+	}
+	var list []Capability
+	for _, c := range found {
+		if len(c.Pools) > 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b Capability) int { return cmp.Compare(a.Engine, b.Engine) })
+	return list, nil
+}
+
+// with adds a pool to the capability of its engine.
+func (s *Pools) with(ctx context.Context, c Capability, p run.Pool) (Capability, error) {
+	r, err := s.store.LoadResource(ctx, modelRef(p.Tenant, p.Engine.Model))
+	if errors.Is(err, port.ErrNotFound) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("cannot read the model of pool %s: %w", p.ID, err)
+	}
+	model, err := modelIn(r)
+	if err != nil || model.Admit(false, nil) != nil {
+		return c, err
+	}
+	c.Engine = p.Engine.Kind
+	c.ContextTokens = max(c.ContextTokens, min(cmp.Or(model.ContextTokens, limit.ContextTokens), limit.ContextTokens))
+	c.Concurrency += p.Limit
+	c.Deterministic = c.Deterministic || p.Engine.Deterministic
+	for _, w := range model.Workloads {
+		if !slices.Contains(c.Workloads, w) {
+			c.Workloads = append(c.Workloads, w)
+		}
+	}
+	slices.Sort(c.Workloads)
+	if !slices.Contains(c.Models, model.ID) {
+		c.Models = append(c.Models, model.ID)
+	}
+	c.Pools = append(c.Pools, p.ID)
+	return c, nil
+}

@@ -1,0 +1,283 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// replicas are the replicas of engine pools as this process uses them. It is safe for
+// concurrent use.
+type replicas struct {
+	engines Engines
+	clock   clock.Clock
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	known   map[replicaKey]*replica
+	changed chan struct{} // closed and replaced when a slot becomes free
+}
+
+type replicaKey struct{ tenant, pool, id, url string }
+
+// replica is a server and what this process knows of it.
+type replica struct {
+	key    replicaKey
+	engine port.Engine
+
+	held int
+	// failures counts the requests that failed one after the other, and restUntil is until
+	// when the replica gets no request because of them.
+	failures  int
+	restUntil time.Time
+	// can is what the engine said last, at askedAt.
+	can     port.EngineCapabilities
+	askedAt time.Time
+}
+
+func newReplicas(engines Engines, c clock.Clock, log *slog.Logger) *replicas {
+	return &replicas{engines: engines, clock: c, log: log, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
+}
+
+// lease is a slot of a replica.
+type lease struct {
+	*replica
+	of *replicas
+	id string
+}
+
+// breakAfter is after how many failures a replica rests, restFor for how long the first
+// time; the time doubles with each further failure up to restMost.
+const (
+	breakAfter = 3
+	restFor    = 5 * time.Second
+	restMost   = time.Minute
+	// spare is how many more tasks a replica may have than the least used one, so that it
+	// serves the tasks that share a session or a prompt.
+	spare = 2
+)
+
+// take takes a slot of a replica of the run's pool that is ready, and waits for one until
+// the start limit of the attempt. Fault: PoolUnavailable.
+func (s *replicas) take(ctx context.Context, r run.Run, lookup *poolLookup) (*lease, error) {
+	why := "no replica has a free slot"
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		pool, err := lookup.forRun(ctx, r.Tenant, r.Slot.Pool)
+		if err != nil {
+			return nil, err
+		}
+		if pool.Engine == nil {
+			return nil, fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
+		}
+		for _, candidate := range s.candidates(r, pool) {
+			health, err := candidate.engine.Health(ctx)
+			if err == nil && health.Ready {
+				if got := s.hold(candidate, pool.Engine.Slots); got != nil {
+					got.ask(ctx)
+					return got, nil
+				}
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			why = "replica " + candidate.key.id + " is not ready: " + health.Reason
+			if err != nil {
+				why = "replica " + candidate.key.id + " does not answer: " + err.Error()
+			}
+			s.rest(candidate)
+		}
+		left := r.Attempt.StartBy.Sub(s.clock.Now())
+		if left <= 0 {
+			return nil, fault.New(fault.PoolUnavailable, "%s", why)
+		}
+		timer, stop := s.clock.NewTimer(min(left, time.Second))
+		select {
+		case <-changed:
+		case <-timer:
+		case <-ctx.Done():
+			stop()
+			return nil, ctx.Err()
+		}
+		stop()
+	}
+}
+
+// candidates returns the replicas of a pool with a free slot that do not rest, in the order
+// in which a run tries them: its own by session or prompt while that has few more tasks than
+// the others, then the least used ones.
+func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	var found []*replica
+	for _, each := range pool.Engine.Replicas {
+		key := replicaKey{pool.Tenant, pool.ID, each.ID, each.URL}
+		known := s.known[key]
+		if known == nil {
+			engine, err := s.engines(*pool.Engine, each)
+			if err != nil {
+				s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
+				continue
+			}
+			known = &replica{key: key, engine: engine}
+			s.known[key] = known
+		}
+		if known.held < pool.Engine.Slots && !now.Before(known.restUntil) {
+			found = append(found, known)
+		}
+	}
+	if len(found) < 2 {
+		return found
+	}
+	own := ownReplica(r, found)
+	least := found[0]
+	for _, each := range found {
+		if each.held < least.held {
+			least = each
+		}
+	}
+	first := least
+	if own.held <= least.held+spare {
+		first = own
+	}
+	ordered := []*replica{first}
+	for _, each := range found {
+		if each != first {
+			ordered = append(ordered, each)
+		}
+	}
+	return ordered
+}
+
+// prefixBytes is the size of the first part of a request, by which tasks share a replica.
+const prefixBytes = 1024
+
+// ownReplica returns the replica that tasks of the run's session, or with the same
+// beginning of the prompt, go to: that with the highest hash, so that another number of
+// replicas moves few of them.
+func ownReplica(r run.Run, of []*replica) *replica {
+	key := r.Work.Inference.SessionID
+	if key == "" {
+		request := r.Work.Inference.Request
+		key = string(request[:min(len(request), prefixBytes)])
+	}
+	best, own := uint64(0), of[0]
+	for _, each := range of {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(each.key.id + "\x00" + r.Tenant + "\x00" + key)) // never fails
+		if sum := h.Sum64(); sum >= best {
+			best, own = sum, each
+		}
+	}
+	return own
+}
+
+// hold takes a slot; nil if another task has taken it.
+func (s *replicas) hold(r *replica, slots int) *lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.held >= slots {
+		return nil
+	}
+	r.held++
+	return &lease{replica: r, of: s, id: r.key.id}
+}
+
+// rest lets a replica that failed rest.
+func (s *replicas) rest(r *replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.failures++
+	if r.failures >= breakAfter {
+		r.restUntil = s.clock.Now().Add(min(restFor<<min(r.failures-breakAfter, 8), restMost))
+	}
+}
+
+// askAfter is how long what an engine has said about itself is used.
+const askAfter = time.Minute
+
+// ask asks the engine what it can do, if that is not known.
+func (l *lease) ask(ctx context.Context) {
+	l.of.mu.Lock()
+	known := l.askedAt
+	l.of.mu.Unlock()
+	now := l.of.clock.Now()
+	if !known.IsZero() && now.Sub(known) < askAfter {
+		return
+	}
+	found, err := l.engine.Capabilities(ctx)
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if l.askedAt = now; err == nil {
+		l.can = found
+	}
+}
+
+// capabilities returns what the engine said last.
+func (l *lease) capabilities() port.EngineCapabilities {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	return l.can
+}
+
+// release gives the slot back.
+func (l *lease) release() {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.held--
+	close(l.of.changed)
+	l.of.changed = make(chan struct{})
+}
+
+// noted notes the result of a request. One that was cancelled, or whose stream has ended, says
+// nothing about the replica; one that the engine has refused as wrong shows that it works.
+func (l *lease) noted(err error) {
+	f, isFault := errors.AsType[*fault.Fault](err)
+	switch {
+	case err != nil && !isFault:
+	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown, f.Code == fault.DeadlineUnmet:
+		l.of.mu.Lock()
+		l.failures = 0
+		l.of.mu.Unlock()
+	default:
+		l.of.rest(l.replica)
+	}
+}
+
+// awaitFree waits until the engine shows no more requests than this process has, at most
+// slotGrace. An engine that keeps the request of a task that has ended rests.
+func (l *lease) awaitFree(ctx context.Context) {
+	until := l.of.clock.Now().Add(slotGrace)
+	for {
+		load, err := l.engine.Load(ctx)
+		l.of.mu.Lock()
+		others := l.held - 1
+		l.of.mu.Unlock()
+		if err != nil || load.Running == nil || *load.Running <= others {
+			return
+		}
+		if !l.of.clock.Now().Before(until) || clock.Sleep(ctx, l.of.clock, freeInterval) != nil {
+			break
+		}
+	}
+	l.of.mu.Lock()
+	l.restUntil = l.of.clock.Now().Add(restMost)
+	l.of.mu.Unlock()
+	l.of.log.WarnContext(ctx, "a replica keeps the request of a task that has ended; it gets no tasks for a while",
+		"pool", l.key.pool, "replica", l.id, "rest", restMost.String())
+}
+
+// freeInterval is how often an engine is asked whether a slot is free.
+const freeInterval = 50 * time.Millisecond

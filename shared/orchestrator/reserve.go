@@ -1,0 +1,76 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// reserved returns what an inference task may use: its prompt and the most tokens that it
+// may generate, at a price, in the accounts of its session, its project and its tenant.
+func reserved(r run.Run, price catalog.Price) *run.Reservation {
+	work := r.Work.Inference
+	of := run.Reservation{InputPrice: price.Input, OutputPrice: price.Output}
+	if work.SessionID != "" {
+		of.Scopes = append(of.Scopes, budget.SessionScope(work.SessionID))
+	}
+	if r.Workspace != "" {
+		of.Scopes = append(of.Scopes, budget.ProjectScope(r.Workspace))
+	}
+	of.Scopes = append(of.Scopes, budget.ScopeTenant)
+	generated := work.MaxTokens
+	if work.Workload != string(port.WorkloadCompletion) {
+		generated = 0
+	}
+	return of.Renewed(of.Most(work.PromptTokens, generated, work.Within))
+}
+
+// defaultPrice is the price of a model that the catalog does not have.
+var defaultPrice = catalog.Price{Output: catalog.DefaultOutputPrice}
+
+// reserve returns the reservation of a task that is retried, at the price that its model has
+// now.
+func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, error) {
+	found, err := s.store.LoadResource(ctx, modelRef(r.Tenant, r.Work.Inference.Model))
+	if errors.Is(err, port.ErrNotFound) {
+		return reserved(r, defaultPrice), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the price of the model: %w", err)
+	}
+	model, err := modelIn(found)
+	if err != nil {
+		return nil, err
+	}
+	return reserved(r, model.Price), nil
+}
+
+// Remaining returns what the budgets of a task have left now: the least of its session, its
+// project and its tenant, and budget.Unlimited for what none of them limits.
+func (s *Inference) Remaining(ctx context.Context, r run.Run) (budget.Amount, error) {
+	least := budget.Unlimited().Values()
+	if r.Reservation == nil {
+		return budget.AmountOf(least), nil
+	}
+	limited := map[int]bool{}
+	for _, scope := range r.Reservation.Scopes {
+		account, err := s.store.Account(ctx, r.Tenant, scope)
+		if errors.Is(err, port.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return budget.Amount{}, fmt.Errorf("cannot read the budget: %w", err)
+		}
+		for i, left := range account.Left(budget.Standard().Of(scope)).Values() {
+			if left != nil && (!limited[i] || *left < least[i]) {
+				least[i], limited[i] = *left, true
+			}
+		}
+	}
+	return budget.AmountOf(least), nil
+}
