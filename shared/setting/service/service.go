@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -75,6 +76,25 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		hooks("SORTIE_HOOK_PORTS", "443", "ports of public addresses that hooks may reach, with commas between them", func(list []string) (err error) {
 			c.Hooks, err = c.Hooks.WithPorts(list...)
 			return err
+		}),
+		hooks("SORTIE_ENGINE_ALLOW", "", "hosts, addresses and ranges of inference servers that pools may name although they are not public, in the form of SORTIE_HOOK_ALLOW", func(list []string) (err error) {
+			c.Engines, err = c.Engines.WithRules(list...)
+			return err
+		}),
+		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of those whose models are trusted, with commas between them: the base64 of the 32 bytes of each", func(text string) error {
+			list, err := setting.ParseList(text)
+			if err != nil {
+				return err
+			}
+			c.ModelKeys = nil
+			for _, each := range list {
+				key, err := catalog.ParseKey(each)
+				if err != nil {
+					return err
+				}
+				c.ModelKeys = append(c.ModelKeys, key)
+			}
+			return nil
 		}),
 		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
 		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers read; empty locally is the sample collection"),
