@@ -24,6 +24,9 @@ type exchange struct {
 	identity string
 	route    string
 	head     bool
+	errors   ErrorShape
+	// endWrite ends the part of a request that MaxWrites limits; nil without a limit.
+	endWrite func()
 	// body is what was read of the request; nil before that.
 	body []byte
 
@@ -70,6 +73,20 @@ func PayloadDigest(ctx context.Context) string {
 		return ""
 	}
 	return digest
+}
+
+// Request returns the context and the caller of a request, and the part of its path with a
+// name.
+func Request(r *http.Request, name string) (ctx context.Context, who port.Identity, id string) {
+	return r.Context(), CallerOf(r.Context()), r.PathValue(name)
+}
+
+// EndWrite reports that the request has committed what it changes, so that Config.MaxWrites
+// does not count it any more. A handler that then follows something for long calls it.
+func EndWrite(ctx context.Context) {
+	if x := exchangeOf(ctx); x != nil && x.endWrite != nil {
+		x.endWrite()
+	}
 }
 
 // TraceParent returns the W3C trace context of the request in the form of version 00;

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // problemType is the content type of RFC 9457.
@@ -78,7 +79,13 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Header.Set("WWW-Authenticate", `Bearer realm="sortie"`)
 	}
 	if a.status == http.StatusTooManyRequests {
-		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", f.Retryable, a.backoff.Milliseconds()
+		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
+	}
+	if _, short := errors.AsType[*port.NoBudget](cause); short { // waiting changes nothing
+		p.Header.Set("X-Should-Retry", "false")
+		if a.backoff = 0; a.status == http.StatusTooManyRequests {
+			p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", 0
+		}
 	}
 	if a.backoff > 0 {
 		p.Header.Set("Retry-After", strconv.Itoa(int((a.backoff+time.Second-1)/time.Second)))
@@ -144,6 +151,17 @@ func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID st
 	if saneID(correlationID) {
 		body.CorrelationID = correlationID
 	}
+	p.send(w, body.Status, problemType, body)
+}
+
+// writeAs sends the problem as the response in another shape.
+func (p *Problem) writeAs(w http.ResponseWriter, shape ErrorShape) {
+	status, more, body := shape(p)
+	maps.Copy(w.Header(), more)
+	p.send(w, status, TypeJSON, body)
+}
+
+func (p *Problem) send(w http.ResponseWriter, status int, contentType string, body any) {
 	// Remove the headers that the handler set for its own response.
 	header := w.Header()
 	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Content-Range", "Location"} {
@@ -154,9 +172,9 @@ func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID st
 	if err != nil { // cannot fail: a struct of strings and numbers
 		text = []byte(`{}`)
 	}
-	header.Set("Content-Type", problemType)
+	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(body.Status)
+	w.WriteHeader(status)
 	_, _ = w.Write(text) // the client has disconnected
 }

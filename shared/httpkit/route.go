@@ -44,8 +44,14 @@ type Route struct {
 	Query []string
 	// OwnCorrelationID: the response has a new correlation id, whatever the request has.
 	OwnCorrelationID bool
-	Handle           Handler
+	// Errors is the shape of the error responses; nil is that of RFC 9457.
+	Errors ErrorShape
+	Handle Handler
 }
+
+// ErrorShape returns an error response in the shape of another API than this one: its
+// status, its headers in addition to those of the problem, and its JSON body.
+type ErrorShape func(p *Problem) (status int, header http.Header, body any)
 
 // lookup returns a problem if no route matches the request.
 func (s *server) lookup(r *http.Request) error {

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -36,7 +37,7 @@ type Config struct {
 	// CORS.
 	Origins []string
 	// MaxWrites is the number of requests of clients, other than GET, that are
-	// served concurrently; further ones are refused with 429 before their body is
+	// served concurrently, until EndWrite; further ones are refused with 429 before their body is
 	// read. 0 is no limit. Workers have no limit: a refused report costs more than
 	// a late one.
 	MaxWrites int
@@ -97,7 +98,7 @@ func (s *server) mount(t Route) (err error) {
 	}
 	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
-		x.route = t.Pattern
+		x.route, x.errors = t.Pattern, t.Errors
 		if t.OwnCorrelationID {
 			s.identify(x, s.config.NewID())
 		}
@@ -110,7 +111,8 @@ func (s *server) mount(t Route) (err error) {
 		if s.config.MaxWrites > 0 && forClients(t) && t.Method != http.MethodGet {
 			select {
 			case s.writes <- struct{}{}:
-				defer func() { <-s.writes }()
+				x.endWrite = sync.OnceFunc(func() { <-s.writes })
+				defer x.endWrite()
 			default:
 				x.err = fault.New(fault.Throttled, "the server is busy: %d requests are being served; retry later", s.config.MaxWrites)
 				return
@@ -192,6 +194,10 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 	x.log.Log(ctx, level, "request failed", "route", x.route, "code", x.code, "error", x.err.Error())
 	if x.status != 0 {
 		return true
+	}
+	if x.errors != nil {
+		p.writeAs(x, x.errors)
+		return false
 	}
 	p.write(x, r, x.correlationID)
 	return false

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -107,6 +108,9 @@ func TestFailuresBecomeProblems(t *testing.T) {
 		{"range", httpkit.RangeNotSatisfiable(9), 416, "RANGE_NOT_SATISFIABLE", "", map[string]string{"Content-Range": "bytes */9"}},
 		{"key", fault.New(fault.IdempotencyMismatch, "no"), 422, "IDEMPOTENCY_MISMATCH", "", nil},
 		{"throttled", fault.New(fault.Throttled, "no"), 429, "THROTTLED", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
+		{"budget", noBudget("tenant", budget.Tokens), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "", "X-Backoff-Ms": "", "X-Should-Retry": "false"}},
+		{"ninth turn", noBudget("session:s", budget.Turns), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
+		{"expired session", noBudget("session:s", budget.Expired), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
 		{"unavailable", fault.Wrap(secret, fault.Unavailable, "no"), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
 		{"full", fault.New(fault.StoreFull, "no"), 503, "STORE_FULL", "", map[string]string{"Retry-After": "30"}},
 		{"a deadline", fmt.Errorf("x: %w", context.DeadlineExceeded), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1"}},
@@ -335,5 +339,18 @@ func TestConcurrentWritesAreBounded(t *testing.T) {
 	<-ended
 	if answer, _ := b.call(t, http.MethodPost, "/thing/1"); answer.Code != http.StatusOK {
 		t.Errorf("got %d after the others ended, want 200", answer.Code)
+	}
+}
+
+// noBudget is the fault of a task that an account does not allow.
+func noBudget(scope string, part budget.Part) error {
+	return (&port.NoBudget{Shortage: budget.Shortage{Scope: scope, Part: part}}).Fault()
+}
+
+func TestExhaustedBudgetSaysThatWaitingIsUseless(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(http.ResponseWriter, *http.Request) error { return noBudget("project:p", budget.Cost) })
+	if _, p := b.call(t, http.MethodGet, "/thing/1"); p.PolicyLabel != "budget" || p.Retriable == nil || *p.Retriable || p.Retryable || p.RetryAfterMS != 0 {
+		t.Errorf("got %+v, want the policy budget and no retry", p)
 	}
 }

@@ -209,6 +209,12 @@ func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 		return nil, true
 	}
 	for field := range t.Fields() {
+		if field.Anonymous {
+			if member, known := memberOf(field.Type, name); known {
+				return member, true
+			}
+			continue
+		}
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name {
 			if field.Type == reflect.TypeFor[json.RawMessage]() {
 				return nil, true
@@ -222,9 +228,10 @@ func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 // namesOf lists the fields of a type for an error.
 func namesOf(t reflect.Type) string {
 	var names []string
-	for field := range t.Fields() {
-		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, tag)
+	for _, field := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous {
+			names = append(names, tag)
+		}
 	}
 	return ", want one of " + strings.Join(names, ", ")
 }

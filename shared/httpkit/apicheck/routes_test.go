@@ -17,8 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/metrics"
+	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
@@ -57,12 +59,16 @@ type described struct {
 func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
 	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
+	var answers *orchestrator.Inference
+	if s.Requests != nil {
+		answers = orchestrator.NewInference(s.Requests, s.Models, feed)
+	}
 	return slices.Concat(
 		export.Routes(s.Requests, hooks), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
 		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
-		registry.Routes(s.Artifacts), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
+		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(answers, c), openai.Routes(answers, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
 	)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
@@ -18,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
@@ -112,8 +115,30 @@ const (
 	unknownArtifact = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// completed creates a run of the owner with an output and a log, a job and a pool.
-func completed(t *testing.T, stage *apitest.Stage) (task string) {
+// The owner's model: its request, its id, and the id of none.
+const (
+	ownModelRequest = `{"id":"own-model","engines":["vllm"]}`
+	ownModel        = "own-model"
+	unknownModel    = "no-model"
+)
+
+// The ids of the owner's session, and of none.
+const ownSession, unknownSession = "own-session", "no-session"
+
+// servedModel is a model of the owner's pool ownEngine; the catalog does not have it.
+const servedModel, ownEngine = "served-model", "own-engine"
+
+// ofOpenAI has the body of a request for each path of the OpenAI API; GET has none.
+var ofOpenAI = map[string]string{
+	"/v1/chat/completions": `{"model":"` + servedModel + `","messages":[{"role":"user","content":"a"}]}`,
+	"/v1/completions":      `{"model":"` + servedModel + `","prompt":"a"}`,
+	"/v1/embeddings":       `{"model":"` + servedModel + `","input":"a"}`,
+	"/v1/models":           "",
+}
+
+// completed creates a run of the owner with an output and a log, a job and a pool, and what
+// else the operation needs.
+func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
 	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), orchestrator.Precondition{}); err != nil {
@@ -124,6 +149,24 @@ func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	}
 	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", orchestrator.NewArtifact{Kind: "note", Content: []byte("null")}); err != nil {
 		t.Fatal(err)
+	}
+	d, err := api.ModelDefinition(contract.ModelSettings{Engines: []string{"vllm"}})
+	if err == nil {
+		_, _, err = stage.System.Models.Create(t.Context(), who, ownModel, d, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stage.Store.PutLimit(t.Context(), apitest.Tenant, budget.SessionScope(ownSession), budget.Limit{}, 0, apitest.Began); err != nil {
+		t.Fatal(err)
+	}
+	_, front := ofOpenAI[op.Path]
+	if front || op.Path == "/v1/tasks" && op.Method == http.MethodPost {
+		engine := run.EnginePlace{Kind: run.EngineMock, Model: servedModel, Slots: 1, Replicas: []run.EngineReplica{{ID: "r1"}}}
+		pool := run.Pool{Tenant: apitest.Tenant, ID: ownEngine, Limit: 1, Engine: &engine, Draining: front, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+		if err := stage.Store.SavePool(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
 	}
 	task = stage.Accept(t)
 	stage.Start(t, task)
@@ -145,14 +188,18 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 		"POST /v1/runs:cancel":     bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
 		"PUT /v1/pools/{pool_id}": `{"limit":1}`, "POST /v1/webhooks": `{"url":"https://127.0.0.1:1/"}`, "PATCH /v1/webhooks/{webhook_id}": `{}`,
 		"POST /v1/webhooks/{webhook_id}/redeliver": `{"position":1}`, "POST /v1/events:replay": `{"from":"earliest","target":{"bus":true}}`,
-		"POST /v1/artifacts": ownDocument,
+		"POST /v1/artifacts": ownDocument, "POST /v1/tasks": `{"model_ref":"` + servedModel + `","prompt":"a"}`, "POST /v1/catalog/models": ownModelRequest, "PATCH /v1/catalog/models/{model_id}": `{}`,
+		"POST /v1/catalog/models/{model_id}/state": `{"state":"Active"}`, "PUT /v1/budgets/{scope}": `{"tokens":7}`,
 	}[op.Method+" "+op.Path]
-	job, pool, hook, document := ownJob, ownPool, ownWebhook, ownArtifact
+	if of, ok := ofOpenAI[op.Path]; ok && op.Method == http.MethodPost {
+		body = of
+	}
+	job, pool, hook, document, model, session := ownJob, ownPool, ownWebhook, ownArtifact, ownModel, ownSession
 	if task == unknownTask {
-		job, pool, hook, document = unknownJob, unknownPool, unknownWebhook, unknownArtifact
+		job, pool, hook, document, model, session = unknownJob, unknownPool, unknownWebhook, unknownArtifact, unknownModel, unknownSession
 	}
 	path := strings.NewReplacer(
-		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1", "{artifact_id}", document,
+		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1", "{artifact_id}", document, "{model_id}", model, "{session_id}", session, "{scope}", budget.ScopeTenant,
 	).Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
@@ -164,13 +211,13 @@ func TestMissingScopeIsForbidden(t *testing.T) {
 	t.Parallel()
 	forClients(t, func(t *testing.T, op apicheck.Operation) {
 		stage := withTokens(t)
-		task := completed(t, stage)
+		task := completed(t, stage, op)
 		before := stage.Run(t, task)
 		for _, s := range op.Scopes {
 			for _, id := range []string{task, unknownTask} {
 				answer := call(t, stage, op, id, without(access.Scope(s)))
 				if answer.Status != http.StatusForbidden || op.Method != http.MethodHead &&
-					(!strings.Contains(answer.Body, `"MISSING_SCOPE"`) || !strings.Contains(answer.Body, s)) {
+					(!strings.Contains(strings.ToUpper(answer.Body), `"MISSING_SCOPE"`) || !strings.Contains(answer.Body, s)) {
 					t.Errorf("without %s: got %d %s, want 403 MISSING_SCOPE", s, answer.Status, answer.Body)
 				}
 			}
@@ -191,7 +238,7 @@ func TestTokenIsRequiredOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	forClients(t, func(t *testing.T, op apicheck.Operation) {
 		stage := withTokens(t)
-		task := completed(t, stage)
+		task := completed(t, stage, op)
 		for _, token := range []string{"", "unknown", owner + "x"} {
 			if answer := call(t, stage, op, task, token); answer.Status != http.StatusUnauthorized {
 				t.Errorf("token %q: got %d %s, want 401", token, answer.Status, answer.Body)
@@ -206,7 +253,7 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 	t.Parallel()
 	forClients(t, func(t *testing.T, op apicheck.Operation) {
 		stage := withTokens(t)
-		task := completed(t, stage)
+		task := completed(t, stage, op)
 		if separate, ok := withoutTask[op.Method+" "+op.Path]; ok {
 			separate(t, stage, op, task)
 			return
@@ -237,6 +284,12 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 func succeeds(op apicheck.Operation, answer apitest.Answer) bool {
 	if op.Path == "/v1/pools/{pool_id}/reload" {
 		return answer.Status == http.StatusConflict && strings.Contains(answer.Body, `"NO_ENGINE"`)
+	}
+	if op.Path == "/v1/tasks/{task_id}/stream" { // the task is an export
+		return answer.Status == http.StatusConflict && (op.Method == http.MethodHead || strings.Contains(answer.Body, `"NOT_STREAMABLE"`))
+	}
+	if ofOpenAI[op.Path] != "" { // the pool is draining, because no dispatcher would answer
+		return answer.Status == http.StatusServiceUnavailable && strings.Contains(answer.Body, `"pool_unavailable"`)
 	}
 	if op.Path == "/v1/events/ws" {
 		return answer.Status == http.StatusUpgradeRequired
@@ -271,178 +324,4 @@ func decode[T any](t *testing.T, answer apitest.Answer) (v T) {
 		t.Fatalf("got %s: %v", answer.Body, err)
 	}
 	return v
-}
-
-// withoutTask has a check for each operation that names no task.
-var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
-	"POST /export/{format}": separateKeys,
-	"POST /v1/runs":         separateKeys,
-	"GET /v1/events": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: 1, stranger: 0} {
-			if page := decode[contract.EventPage](t, call(t, stage, op, "", token)); len(page.Events) != want {
-				t.Errorf("%s: got %d events, want %d", token, len(page.Events), want)
-			}
-		}
-	},
-	"POST /v1/events:replay": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusUnprocessableEntity} { // who has no event
-			if answer := call(t, stage, op, "", token, "Idempotency-Key", "same"); answer.Status != want {
-				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
-			}
-		}
-	},
-	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
-	// TestReportOfAnotherMachineIsUnknown of shared/orchestrator reports the machine of a run.
-	"POST /v1/machines:report": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
-		t.Helper()
-		before := stage.Run(t, task)
-		if answer := call(t, stage, op, task, stranger); !strings.Contains(answer.Body, `"unknown"`) {
-			t.Errorf("got %d %s, want an unknown machine", answer.Status, answer.Body)
-		}
-		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
-			t.Errorf("got a changed run:\n%s", diff)
-		}
-	},
-	"GET /metrics": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
-		t.Helper()
-		// The operation serves all tenants under a separate scope, and names no task.
-		if answer := call(t, stage, op, task, owner); answer.Status != http.StatusOK || strings.Contains(answer.Body, task) {
-			t.Errorf("got %d %s, want no task", answer.Status, answer.Body)
-		}
-	},
-	"PUT /v1/jobs/{job_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
-			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
-		}
-		if answer := call(t, stage, apicheck.Operation{Method: http.MethodDelete, Path: op.Path}, "", stranger); answer.Status != http.StatusNoContent {
-			t.Errorf("got %d %s for a delete of the own job, want 204", answer.Status, answer.Body)
-		}
-		if answer := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner); answer.Status != http.StatusOK {
-			t.Errorf("got %d %s for the owner's job, want 200", answer.Status, answer.Body)
-		}
-	},
-	"GET /v1/jobs": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: 1, stranger: 0} {
-			if list := decode[contract.JobList](t, call(t, stage, op, "", token)); len(list.Jobs) != want {
-				t.Errorf("%s: got %+v, want %d jobs", token, list, want)
-			}
-		}
-	},
-	"PUT /v1/pools/{pool_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
-			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
-		}
-		own := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner)
-		if p := decode[contract.Pool](t, own); p.Version != 1 {
-			t.Errorf("got %+v for the owner's pool, want it unchanged", p)
-		}
-	},
-	"GET /v1/pools": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: 2, stranger: 1} {
-			if list := decode[contract.PoolList](t, call(t, stage, op, "", token)); len(list.Pools) != want {
-				t.Errorf("%s: got %+v, want %d pools", token, list, want)
-			}
-		}
-	},
-	"POST /v1/runs:plan": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
-			if answer := call(t, stage, op, "", token); answer.Status != want {
-				t.Errorf("%s: got %d %s for a plan of the owner's job, want %d", token, answer.Status, answer.Body, want)
-			}
-		}
-	},
-	"POST /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusCreated} {
-			if answer := call(t, stage, op, "", token); answer.Status != want {
-				t.Errorf("%s: got %d %s for the owner's content, want %d", token, answer.Status, answer.Body, want)
-			}
-		}
-	},
-	"GET /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: 1, stranger: 0} {
-			if list := decode[contract.ArtifactList](t, call(t, stage, op, "", token)); len(list.Artifacts) != want {
-				t.Errorf("%s: got %+v, want %d artifacts", token, list, want)
-			}
-		}
-	},
-	"POST /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		// The owner has used the key for another request.
-		for token, want := range map[string]int{owner: http.StatusUnprocessableEntity, stranger: http.StatusCreated} {
-			if answer := call(t, stage, op, "", token, "Idempotency-Key", ownKey); answer.Status != want {
-				t.Errorf("%s: got %d %s for the owner's key, want %d", token, answer.Status, answer.Body, want)
-			}
-		}
-	},
-	"GET /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		for token, want := range map[string]int{owner: 1, stranger: 0} {
-			if list := decode[contract.WebhookList](t, call(t, stage, op, "", token)); len(list.Webhooks) != want {
-				t.Errorf("%s: got %+v, want %d webhooks", token, list, want)
-			}
-		}
-	},
-	"GET /v1/tasks":        separateLists,
-	"GET /v1/runs":         separateLists,
-	"POST /v1/runs:cancel": separateBulk,
-	"POST /v1/runs:retry":  separateBulk,
-}
-
-// separateBulk checks that a bulk request changes no runs of another tenant.
-func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-	t.Helper()
-	own := map[string]bool{stage.Accept(t): true, stage.Failure(t, "no"): true}
-	for token, want := range map[string]int{stranger: 0, owner: 1} {
-		answer := decode[contract.BulkAnswer](t, call(t, stage, op, "", token))
-		if len(answer.Runs) != want || want == 1 && !own[answer.Runs[0].TaskID] {
-			t.Errorf("%s: got %+v, want %d of the owner's runs", token, answer.Runs, want)
-		}
-	}
-}
-
-// separateLists checks that a list has no runs of another tenant.
-func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
-	t.Helper()
-	stage.Accept(t)
-	own := decode[contract.TaskList](t, call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + "?limit=1"}, "", owner))
-	if len(own.Tasks) != 1 || own.NextCursor == "" {
-		t.Fatalf("got %+v for the owner, want a first page", own)
-	}
-	for _, query := range []string{"", "?state=Completed", "?cursor=" + own.NextCursor} {
-		answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
-		if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
-			t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
-		}
-	}
-}
-
-// separateKeys checks that an idempotency key of another tenant is another key.
-func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-	t.Helper()
-	tasks := map[string]bool{}
-	for _, token := range []string{owner, stranger, owner} {
-		answer := call(t, stage, op, "", token, "Idempotency-Key", "the same")
-		if answer.Status >= http.StatusMultipleChoices {
-			t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
-		}
-		tasks[decode[contract.ExportAccepted](t, answer).TaskID+decode[contract.RunAccepted](t, answer).TaskID] = true // one of them
-	}
-	if len(tasks) != 2 {
-		t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
-	}
-	theirs := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: "/v1/tasks"}, "", stranger)
-	for _, task := range decode[contract.TaskList](t, theirs).Tasks {
-		if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
-			t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
-		}
-	}
 }

@@ -119,12 +119,32 @@ func (m *machines) Destroy(_ context.Context, at port.Machine) error { m.end(at.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // closed and replaced when text grows
 }
 
 func (l *logs) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(l.more)
+	l.more = make(chan struct{})
 	return l.text.Write(p)
+}
+
+// await returns when the log has a text a number of times, or ctx ends.
+func (l *logs) await(ctx context.Context, text string, times int) {
+	for {
+		l.mu.Lock()
+		found, more := bytes.Count(l.text.Bytes(), []byte(text)), l.more
+		l.mu.Unlock()
+		if found >= times {
+			return
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (l *logs) String() string {

@@ -87,7 +87,7 @@ var document = sync.OnceValues(func() (*apicheck.Document, error) { return apich
 // New starts a server with the routes that serve returns.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
-	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), Secrets: fake.NewSecrets(nil), machines: newMachines(), logs: &logs{}}
+	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), Secrets: fake.NewSecrets(nil), machines: newMachines(), logs: &logs{more: make(chan struct{})}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	settings := Settings{
 		Server: httpkit.Config{
@@ -229,6 +229,12 @@ func Decoded[T any](t *testing.T, s *Stage, method, path, body string, status in
 
 // Logs returns the log as lines of JSON.
 func (s *Stage) Logs() string { return s.logs.String() }
+
+// AwaitRequests returns when a number of requests have ended at the server.
+func (s *Stage) AwaitRequests(t *testing.T, ended int) {
+	t.Helper()
+	s.logs.await(t.Context(), `"msg":"request"`, ended)
+}
 
 // Run returns a task's record.
 func (s *Stage) Run(t *testing.T, taskID string) run.Run {

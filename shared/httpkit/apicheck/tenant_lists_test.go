@@ -1,0 +1,268 @@
+package apicheck_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// withoutTask has a check for each operation that names no task.
+var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
+	"POST /export/{format}": separateKeys,
+	"POST /v1/runs":         separateKeys,
+	"POST /v1/tasks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusNotFound} { // who has no pool of the model
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels,
+	"GET /v1/models": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]bool{owner: true, stranger: false} {
+			if answer := call(t, stage, op, "", token); answer.Status != http.StatusOK || strings.Contains(answer.Body, servedModel) != want {
+				t.Errorf("%s: got %d %s, want the own model %t", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/events": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if page := decode[contract.EventPage](t, call(t, stage, op, "", token)); len(page.Events) != want {
+				t.Errorf("%s: got %d events, want %d", token, len(page.Events), want)
+			}
+		}
+	},
+	"POST /v1/events:replay": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusUnprocessableEntity} { // who has no event
+			if answer := call(t, stage, op, "", token, "Idempotency-Key", "same"); answer.Status != want {
+				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
+	// TestReportOfAnotherMachineIsUnknown of shared/orchestrator reports the machine of a run.
+	"POST /v1/machines:report": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+		t.Helper()
+		before := stage.Run(t, task)
+		if answer := call(t, stage, op, task, stranger); !strings.Contains(answer.Body, `"unknown"`) {
+			t.Errorf("got %d %s, want an unknown machine", answer.Status, answer.Body)
+		}
+		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
+			t.Errorf("got a changed run:\n%s", diff)
+		}
+	},
+	"GET /metrics": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+		t.Helper()
+		// The operation serves all tenants under a separate scope, and names no task.
+		if answer := call(t, stage, op, task, owner); answer.Status != http.StatusOK || strings.Contains(answer.Body, task) {
+			t.Errorf("got %d %s, want no task", answer.Status, answer.Body)
+		}
+	},
+	"PUT /v1/jobs/{job_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
+			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
+		}
+		if answer := call(t, stage, apicheck.Operation{Method: http.MethodDelete, Path: op.Path}, "", stranger); answer.Status != http.StatusNoContent {
+			t.Errorf("got %d %s for a delete of the own job, want 204", answer.Status, answer.Body)
+		}
+		if answer := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner); answer.Status != http.StatusOK {
+			t.Errorf("got %d %s for the owner's job, want 200", answer.Status, answer.Body)
+		}
+	},
+	"GET /v1/jobs": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.JobList](t, call(t, stage, op, "", token)); len(list.Jobs) != want {
+				t.Errorf("%s: got %+v, want %d jobs", token, list, want)
+			}
+		}
+	},
+	"GET /v1/budgets/{scope}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		put := apicheck.Operation{Method: http.MethodPut, Path: op.Path}
+		if answer := call(t, stage, put, "", owner); answer.Status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+		}
+		if b := decode[contract.Budget](t, call(t, stage, op, "", stranger)); b.Limit.Tokens != nil || b.Version != 0 {
+			t.Errorf("got %+v of another tenant, want no limit", b)
+		}
+		if b := decode[contract.Budget](t, call(t, stage, op, "", owner)); b.Limit.Tokens == nil || *b.Limit.Tokens != 7 || b.Version != 1 {
+			t.Errorf("got %+v, want the owner's limit", b)
+		}
+	},
+	"PUT /v1/budgets/{scope}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusOK {
+			t.Errorf("got %d %s for the own tenant, want 200", answer.Status, answer.Body)
+		}
+		if b := decode[contract.Budget](t, call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner)); b.Version != 0 {
+			t.Errorf("got %+v for the owner's budget, want it unchanged", b)
+		}
+	},
+	"PUT /v1/pools/{pool_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
+			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
+		}
+		own := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner)
+		if p := decode[contract.Pool](t, own); p.Version != 1 {
+			t.Errorf("got %+v for the owner's pool, want it unchanged", p)
+		}
+	},
+	"GET /v1/pools": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 2, stranger: 1} {
+			if list := decode[contract.PoolList](t, call(t, stage, op, "", token)); len(list.Pools) != want {
+				t.Errorf("%s: got %+v, want %d pools", token, list, want)
+			}
+		}
+	},
+	"POST /v1/runs:plan": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s for a plan of the owner's job, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"POST /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusCreated} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s for the owner's content, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/artifacts": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.ArtifactList](t, call(t, stage, op, "", token)); len(list.Artifacts) != want {
+				t.Errorf("%s: got %+v, want %d artifacts", token, list, want)
+			}
+		}
+	},
+	"GET /v1/capabilities": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		who := port.Identity{Tenant: apitest.Tenant}
+		engine := run.EnginePlace{Kind: run.EngineVLLM, Model: ownModel, Slots: 2, Replicas: []run.EngineReplica{{ID: "a", URL: "https://engine.example"}}}
+		if _, _, err := stage.System.Pools.Put(t.Context(), who, "engines", orchestrator.PoolDefinition{Engine: &engine, Limit: 2}, orchestrator.Precondition{}); err != nil {
+			t.Fatal(err)
+		}
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if found := decode[contract.Capabilities](t, call(t, stage, op, "", token)); len(found.Engines) != want {
+				t.Errorf("%s: got %+v, want %d engines", token, found, want)
+			}
+		}
+	},
+	"POST /v1/catalog/models": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusCreated} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s for the owner's model, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/catalog/models": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.ModelList](t, call(t, stage, op, "", token)); len(list.Models) != want {
+				t.Errorf("%s: got %+v, want %d models", token, list, want)
+			}
+		}
+	},
+	"POST /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		// The owner has used the key for another request.
+		for token, want := range map[string]int{owner: http.StatusUnprocessableEntity, stranger: http.StatusCreated} {
+			if answer := call(t, stage, op, "", token, "Idempotency-Key", ownKey); answer.Status != want {
+				t.Errorf("%s: got %d %s for the owner's key, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.WebhookList](t, call(t, stage, op, "", token)); len(list.Webhooks) != want {
+				t.Errorf("%s: got %+v, want %d webhooks", token, list, want)
+			}
+		}
+	},
+	"GET /v1/tasks":        separateLists,
+	"GET /v1/runs":         separateLists,
+	"POST /v1/runs:cancel": separateBulk,
+	"POST /v1/runs:retry":  separateBulk,
+}
+
+// separateBulk checks that a bulk request changes no runs of another tenant.
+func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	own := map[string]bool{stage.Accept(t): true, stage.Failure(t, "no"): true}
+	for token, want := range map[string]int{stranger: 0, owner: 1} {
+		answer := decode[contract.BulkAnswer](t, call(t, stage, op, "", token))
+		if len(answer.Runs) != want || want == 1 && !own[answer.Runs[0].TaskID] {
+			t.Errorf("%s: got %+v, want %d of the owner's runs", token, answer.Runs, want)
+		}
+	}
+}
+
+// separateLists checks that a list has no runs of another tenant.
+func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+	t.Helper()
+	stage.Accept(t)
+	own := decode[contract.TaskList](t, call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + "?limit=1"}, "", owner))
+	if len(own.Tasks) != 1 || own.NextCursor == "" {
+		t.Fatalf("got %+v for the owner, want a first page", own)
+	}
+	for _, query := range []string{"", "?state=Completed", "?cursor=" + own.NextCursor} {
+		answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
+		if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
+			t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
+		}
+	}
+}
+
+// separateKeys checks that an idempotency key of another tenant is another key.
+func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	tasks := map[string]bool{}
+	for _, token := range []string{owner, stranger, owner} {
+		answer := call(t, stage, op, "", token, "Idempotency-Key", "the same")
+		if answer.Status >= http.StatusMultipleChoices {
+			t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
+		}
+		tasks[decode[contract.ExportAccepted](t, answer).TaskID+decode[contract.RunAccepted](t, answer).TaskID] = true // one of them
+	}
+	if len(tasks) != 2 {
+		t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
+	}
+	theirs := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: "/v1/tasks"}, "", stranger)
+	for _, task := range decode[contract.TaskList](t, theirs).Tasks {
+		if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
+			t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
+		}
+	}
+}
+
+// separateModels checks that only the owner knows the model, whose pool is draining.
+func separateModels(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	for token, want := range map[string]string{owner: `"pool_unavailable"`, stranger: `"model_not_found"`} {
+		if answer := call(t, stage, op, "", token); !strings.Contains(answer.Body, want) {
+			t.Errorf("%s: got %d %s, want %s", token, answer.Status, answer.Body, want)
+		}
+	}
+}
