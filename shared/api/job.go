@@ -21,7 +21,7 @@ func Job(j job.Job) JobAnswer { return JobAnswer{j.Definition, jobState(j)} }
 
 // Documents encode what events that no commit of a run has are about.
 func Documents() orchestrator.Documents {
-	return orchestrator.Documents{Job: JobDocument, Pool: PoolDocument, Log: LogEvent}
+	return orchestrator.Documents{Job: JobDocument, Pool: PoolDocument, Model: ModelDocument, Budget: BudgetDocument, Log: LogEvent}
 }
 
 // JobDocument encodes a job for the digests of its events.

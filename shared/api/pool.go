@@ -13,7 +13,13 @@ import (
 
 // PoolDefinition returns the definition of a pool of a request, with its faults.
 func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition) {
-	if body.Limit == nil {
+	if e := body.Engine; e != nil {
+		place := enginePlace(*e)
+		d.Engine, d.Limit = &place, place.Limit()
+		if body.Limit != nil && *body.Limit != d.Limit {
+			d.Faults = append(d.Faults, fault.Invalid("limit", "%d is not the limit of an engine, want no limit: it is the sum of the slots of the replicas", *body.Limit))
+		}
+	} else if body.Limit == nil {
 		d.Faults = append(d.Faults, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit"))
 	} else {
 		d.Limit = *body.Limit
@@ -46,6 +52,30 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 		}
 	}
 	return d
+}
+
+// enginePlace returns the engine of a pool.
+func enginePlace(e contract.PoolEngine) run.EnginePlace {
+	place := run.EnginePlace{Kind: run.EngineKind(e.Kind), Model: e.Model, Slots: 1, Deterministic: e.Deterministic}
+	if e.Slots != nil {
+		place.Slots = *e.Slots
+	}
+	for _, r := range e.Replicas {
+		place.Replicas = append(place.Replicas, run.EngineReplica(r))
+	}
+	return place.WithIDs()
+}
+
+// poolEngine returns the engine of a pool; nil for a pool of a runner.
+func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
+	if e == nil {
+		return nil
+	}
+	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, Slots: &e.Slots, Deterministic: e.Deterministic}
+	for _, r := range e.Replicas {
+		found.Replicas = append(found.Replicas, contract.PoolReplica(r))
+	}
+	return &found
 }
 
 // poolWarm returns the settings of warm machines; nil without any.
@@ -142,7 +172,7 @@ func poolSettings(where run.Placement) *contract.PoolSettings {
 // Pool returns the response for a pool.
 func Pool(v orchestrator.PoolView) contract.Pool {
 	return contract.Pool{
-		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
+		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Engine: poolEngine(v.Engine), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
 	}
 }
@@ -170,6 +200,21 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	}
 	if h.LastError != nil {
 		found.LastError = &contract.PoolError{Code: string(h.LastError.Code), Message: h.LastError.Message}
+	}
+	return found
+}
+
+// Capabilities returns the response for the capabilities of engines.
+func Capabilities(engines []orchestrator.Capability) contract.Capabilities {
+	found := contract.Capabilities{APIVersion: contract.APIVersion, Engines: make([]contract.EngineCapability, len(engines))}
+	for i, e := range engines {
+		found.Engines[i] = contract.EngineCapability{
+			Engine: string(e.Engine), CtxMax: e.ContextTokens, Concurrency: e.Concurrency, Models: e.Models, Pools: e.Pools,
+			Features: contract.EngineFeatures{Deterministic: e.Deterministic},
+		}
+		for _, w := range e.Workloads {
+			found.Engines[i].SupportedWorkloads = append(found.Engines[i].SupportedWorkloads, string(w))
+		}
 	}
 	return found
 }

@@ -12,7 +12,7 @@ func Task(v orchestrator.View) contract.Task {
 	r := v.Run
 	task := contract.Task{
 		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
-		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work),
+		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work), Inference: inferenceDetails(r),
 		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped, Priority: string(r.Priority),
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
 		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,

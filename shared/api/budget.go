@@ -1,0 +1,52 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// Session returns the response for the account of a session.
+func Session(a budget.Account, now time.Time) contract.Session {
+	id, _ := budget.SessionOf(a.Scope)
+	left := left(a)
+	session := contract.Session{
+		SessionID: id, Turns: a.Held.Turns + a.Spent.Turns, TurnsRemaining: left.Turns, KVWarmth: a.Spent.Tokens > 0,
+		TokensRemaining: left.Tokens, TimeRemainingMS: left.TimeMS, CostRemaining: budget.Dollars(left.CostNano),
+	}
+	session.TTLMS = budget.SessionTTL.Milliseconds() // of an account that no task has used
+	if !a.ExpiresAt.IsZero() {
+		session.TTLMS = max(a.ExpiresAt.Sub(now).Milliseconds(), 0)
+	}
+	return session
+}
+
+// left returns what an account has left, and budget.Unlimited where it has no limit.
+func left(a budget.Account) budget.Amount {
+	values := budget.Unlimited().Values()
+	for i, left := range a.Left(budget.Standard().Of(a.Scope)).Values() {
+		if left != nil {
+			values[i] = *left
+		}
+	}
+	return budget.AmountOf(values)
+}
+
+// Budget returns the response for an account.
+func Budget(a budget.Account) contract.Budget {
+	standard := budget.Standard().Of(a.Scope)
+	return contract.Budget{
+		Scope: a.Scope, Limit: contract.BudgetLimit(a.Limit.Or(standard)), Held: contract.BudgetUse(a.Held), Spent: contract.BudgetUse(a.Spent),
+		Remaining: contract.BudgetLimit(a.Left(standard)), Version: a.Version,
+	}
+}
+
+// BudgetDocument encodes the limit of an account for the digests of its events.
+func BudgetDocument(a budget.Account) ([]byte, error) {
+	return json.Marshal(struct {
+		Scope string               `json:"scope"`
+		Limit contract.BudgetLimit `json:"limit"`
+	}{a.Scope, contract.BudgetLimit(a.Limit)})
+}
