@@ -1,11 +1,11 @@
-// Package control serves /v1/pools: the runners and limits of pools, their drain and their state.
+// Package control serves /v1/pools, the runners, engines and limits of pools, their drain and
+// their state, and /v1/capabilities, what the engines can do.
 //
 // A change is committed before the response, and conditional on If-Match and
 // If-None-Match.
 package control
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -14,7 +14,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Routes returns the routes of pools.
@@ -26,6 +25,7 @@ func Routes(svc *orchestrator.Pools) []httpkit.Route {
 		}
 	}
 	return []httpkit.Route{
+		route(http.MethodGet, "/v1/capabilities", access.RunsRead, capabilities),
 		route(http.MethodGet, "/v1/pools", access.RunsRead, list),
 		route(http.MethodPut, "/v1/pools/{pool_id}", access.Admin, put),
 		route(http.MethodGet, "/v1/pools/{pool_id}", access.RunsRead, get),
@@ -35,11 +35,6 @@ func Routes(svc *orchestrator.Pools) []httpkit.Route {
 		route(http.MethodPost, "/v1/pools/{pool_id}/reload", access.Admin, reload),
 		route(http.MethodGet, "/v1/pools/{pool_id}/health", access.RunsRead, health),
 	}
-}
-
-// request returns the context, the caller and the pool id of a request.
-func request(r *http.Request) (ctx context.Context, who port.Identity, id string) {
-	return r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("pool_id")
 }
 
 // answer writes a pool and its entity tag.
@@ -60,6 +55,14 @@ func list(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error
 	return httpkit.WriteJSON(w, http.StatusOK, found)
 }
 
+func capabilities(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	engines, err := svc.Capabilities(r.Context(), httpkit.CallerOf(r.Context()))
+	if err != nil {
+		return fmt.Errorf("cannot read the capabilities: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.Capabilities(engines))
+}
+
 func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
@@ -69,7 +72,7 @@ func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "pool_id")
 	v, created, err := svc.Put(ctx, who, id, api.PoolDefinition(body), required)
 	if err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
@@ -83,7 +86,7 @@ func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 }
 
 func get(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
-	v, err := svc.Pool(request(r))
+	v, err := svc.Pool(httpkit.Request(r, "pool_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the pool: %w", err)
 	}
@@ -103,7 +106,7 @@ func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) erro
 	if err := httpkit.DecodeOptionalJSON(w, r, &body); err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "pool_id")
 	v, err := svc.Drain(ctx, who, id, body.DeadlineSeconds, required)
 	if err != nil {
 		return fmt.Errorf("cannot drain the pool: %w", err)
@@ -119,7 +122,7 @@ func resume(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "pool_id")
 	v, err := svc.Resume(ctx, who, id, required)
 	if err != nil {
 		return fmt.Errorf("cannot resume the pool: %w", err)
@@ -131,11 +134,11 @@ func reload(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	return svc.Reload(request(r))
+	return svc.Reload(httpkit.Request(r, "pool_id"))
 }
 
 func health(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
-	h, err := svc.Health(request(r))
+	h, err := svc.Health(httpkit.Request(r, "pool_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the state of the pool: %w", err)
 	}

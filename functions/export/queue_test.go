@@ -31,7 +31,7 @@ func TestFullQueueIsTooManyRequests(t *testing.T) {
 	}
 	answer := stage.Call(t, http.MethodPost, "/export/mods", body)
 	p := problem(t, answer)
-	if answer.Status != http.StatusTooManyRequests || p.Code != "ADMISSION_REJECT" || p.PolicyLabel != "reject" || !p.Retriable || p.RetryAfterMS != 1000 {
+	if answer.Status != http.StatusTooManyRequests || p.Code != "ADMISSION_REJECT" || p.PolicyLabel != "reject" || p.Retriable == nil || !*p.Retriable || p.RetryAfterMS != 1000 {
 		t.Errorf("got %d %s, want 429 ADMISSION_REJECT", answer.Status, answer.Body)
 	}
 	if answer.Header.Get("Retry-After") != "1" || answer.Header.Get("X-Backoff-Ms") != "1000" {

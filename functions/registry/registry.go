@@ -1,4 +1,5 @@
-// Package registry serves /v1/artifacts: the content-addressed documents of a tenant.
+// Package registry serves /v1/artifacts, the content-addressed documents of a tenant, and
+// /v1/catalog, its models.
 //
 // A creation is durable before its response. A response with content uses one small buffer
 // whatever the size of the content. It is either complete or its connection is closed.

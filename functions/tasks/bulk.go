@@ -128,7 +128,7 @@ func checkFilter(f orchestrator.Filter, in string) error {
 			return fault.Invalid(in+name, "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", limit.Cut(text, limit.FileName))
 		}
 	}
-	if kinds := []string{run.KindExport, run.KindJob}; f.Kind != "" && !slices.Contains(kinds, f.Kind) {
+	if kinds := []string{run.KindExport, run.KindJob, run.KindInference}; f.Kind != "" && !slices.Contains(kinds, f.Kind) {
 		return fault.Invalid(in+"kind", "unknown kind, want one of %v", kinds)
 	}
 	if f.Fault != "" && !f.Fault.Known() {

@@ -40,6 +40,8 @@ func cancelled(r run.Run) (result, message string) {
 		return contract.CancelDone, fmt.Sprintf("the task has ended as %s", r.State)
 	case r.State == run.Terminating && r.Succeeded():
 		return contract.CancelTooLate, "the worker has already reported success; its output is being verified and copied"
+	case r.Work.Inference != nil:
+		return contract.CancelRequested, "the stream has ended; the task ends when the engine has freed its slot"
 	case r.State == run.Running && r.Attempt.WorkerID != "" && !r.Attempt.HandlesSigterm:
 		return contract.CancelRequested, fmt.Sprintf(
 			"the next response to the worker reports the cancel; the worker then has %s to stop", r.Policy.CancelGrace)

@@ -6,7 +6,6 @@
 package webhooks
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -56,11 +55,6 @@ func Routes(svc *orchestrator.Webhooks) []httpkit.Route {
 	}
 }
 
-// request returns the context, the caller and the webhook id of a request.
-func request(r *http.Request) (ctx context.Context, who port.Identity, id string) {
-	return r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("webhook_id")
-}
-
 // answer writes a webhook with its tag.
 func answer(w http.ResponseWriter, status int, v orchestrator.WebhookView, secret string) error {
 	w.Header().Set("ETag", orchestrator.WebhookTag(v.Webhook))
@@ -73,7 +67,7 @@ func create(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	ctx, who, _ := request(r)
+	ctx, who, _ := httpkit.Request(r, "webhook_id")
 	v, secret, existing, err := svc.Create(ctx, who, api.WebhookSettings(body), key, httpkit.PayloadDigest(ctx))
 	if err != nil {
 		return fmt.Errorf("cannot create the webhook: %w", err)
@@ -91,7 +85,7 @@ func list(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	ctx, who, _ := request(r)
+	ctx, who, _ := httpkit.Request(r, "webhook_id")
 	found, next, err := svc.List(ctx, who, port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most})
 	if err != nil {
 		return fmt.Errorf("cannot list the webhooks: %w", err)
@@ -104,7 +98,7 @@ func list(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) er
 }
 
 func get(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
-	v, err := svc.Webhook(request(r))
+	v, err := svc.Webhook(httpkit.Request(r, "webhook_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the webhook: %w", err)
 	}
@@ -120,7 +114,7 @@ func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "webhook_id")
 	v, err := svc.Change(ctx, who, id, required, func(stored orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
 		return api.PatchWebhook(stored, document, httpkit.ParseJSON)
 	})
@@ -142,7 +136,7 @@ func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "webhook_id")
 	v, secret, err := svc.Rotate(ctx, who, id, required)
 	if err != nil {
 		return fmt.Errorf("cannot rotate the secret of the webhook: %w", err)
@@ -154,7 +148,7 @@ func test(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) er
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	a, err := svc.Test(request(r))
+	a, err := svc.Test(httpkit.Request(r, "webhook_id"))
 	if err != nil {
 		return fmt.Errorf("cannot test the webhook: %w", err)
 	}
@@ -176,7 +170,7 @@ func deliveries(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reque
 			return fault.Invalid("cursor", "malformed cursor, want nextCursor of the previous page")
 		}
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "webhook_id")
 	found, err := svc.Deliveries(ctx, who, id, state, before, most)
 	if err != nil {
 		return fmt.Errorf("cannot read the deliveries of the webhook: %w", err)
@@ -200,7 +194,7 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 	if err != nil {
 		return err
 	}
-	ctx, who, id := request(r)
+	ctx, who, id := httpkit.Request(r, "webhook_id")
 	replay, err := svc.Redeliver(ctx, who, id, positions)
 	if f := fault.Of(err); f != nil && body.Position != nil && f.Field == "from" {
 		err = fault.Invalid("position", "%s", f.Message)

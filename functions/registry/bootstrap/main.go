@@ -1,8 +1,9 @@
-// The function registry: the routes of /v1/artifacts.
+// The function registry: the routes of /v1/artifacts and /v1/catalog.
 package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -12,5 +13,9 @@ func main() {
 	p := process.Start("registry")
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	objects, _ := deployed.Outputs(p)
-	p.ServeStream(registry.Routes(orchestrator.NewArtifacts(records, objects, p.Hex, p.Settings())), deployed.ClientTokens(p))
+	config := p.Settings()
+	p.ServeStream(append(
+		registry.Routes(orchestrator.NewArtifacts(records, objects, p.Hex, config)),
+		registry.CatalogRoutes(orchestrator.NewModels(records, api.ModelDocument, config))...,
+	), deployed.ClientTokens(p))
 }

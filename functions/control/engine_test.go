@@ -1,0 +1,144 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/functions/control"
+	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/functions/runs"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+const llamas = "/v1/pools/llamas"
+
+// engineStage has the models llama, of vllm and the mock, and gemma, and permits addresses
+// of the host.
+func engineStage(t *testing.T) *apitest.Stage {
+	t.Helper()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+		return slices.Concat(control.Routes(s.Pools), registry.CatalogRoutes(s.Models), runs.Routes(s.Definitions, s.Explanations), jobs.Routes(s.Jobs, s.Queries, s.Explanations))
+	}, func(s *apitest.Settings) {
+		var err error
+		if s.Service.Engines, err = s.Service.Engines.WithPlainLoopback().WithRules("127.0.0.1"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, body := range []string{
+		`{"id": "llama", "engines": ["vllm", "mock"], "context_tokens": 4096, "workloads": ["completion", "embedding"]}`, `{"id": "gemma", "engines": ["vllm"], "context_tokens": 100000}`,
+	} {
+		apitest.Decoded[contract.Model](t, stage, "POST", "/v1/catalog/models", body, 201)
+	}
+	return stage
+}
+
+// llamaPool is a pool of two replicas with four slots each.
+const llamaPool = `{"engine": {"kind": "vllm", "model": "llama", "slots": 4, "replicas": [{"url": "http://127.0.0.1:8001"}, {"id": "b", "url": "https://llama.example"}]}}`
+
+func TestPoolOfAnEngineIsStored(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	for _, status := range []int{201, 200} {
+		p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, status)
+		want := []contract.PoolReplica{{ID: "r1", URL: "http://127.0.0.1:8001"}, {ID: "b", URL: "https://llama.example"}}
+		if p.Version != 1 || p.Limit != 8 || p.Engine == nil || p.Engine.Kind != "vllm" || p.Engine.Model != "llama" || *p.Engine.Slots != 4 || !slices.Equal(p.Engine.Replicas, want) {
+			t.Fatalf("got %+v with the engine %+v", p, p.Engine)
+		}
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "DELETE", "/v1/catalog/models/llama", "", 409); p.Code != "MODEL_IN_USE" {
+		t.Errorf("got %+v for the model of the pool, want MODEL_IN_USE", p)
+	}
+	for _, row := range []struct {
+		status      int
+		body, field string
+	}{
+		{400, `{}`, "limit"},
+		{400, `{"engine": {"kind": "vllm", "model": "llama", "replicas": []}}`, "engine.replicas"},
+		{400, `{"engine": {"kind": "gpt", "model": "llama", "replicas": [{"url": "https://a.example"}]}}`, "engine.kind"},
+		{400, `{"engine": {"kind": "vllm", "model": "llama", "replicas": [{"url": "http://llama.example"}]}}`, "engine.replicas.0.url"},
+		{400, `{"engine": {"kind": "vllm", "model": "llama", "replicas": [{"url": "https://10.0.0.1"}]}}`, "engine.replicas.0.url"},
+		{400, `{"engine": {"kind": "vllm", "model": "llama", "slots": 2, "deterministic": true, "replicas": [{"url": "https://a.example"}]}}`, "engine.slots"},
+		{400, `{"limit": 9, ` + llamaPool[1:], "limit"},
+		{400, `{"runner": "fly", ` + llamaPool[1:], "runner"},
+		{400, `{"warm": {"max": 1}, ` + llamaPool[1:], "warm"},
+		{400, `{"fallback": [{"pool": "default", "on": ["image"]}], ` + llamaPool[1:], "fallback"},
+		{422, strings.Replace(llamaPool, `"llama"`, `"none"`, 1), "engine.model"},
+		{422, `{"engine": {"kind": "mock", "model": "llama", "replicas": [{}]}}`, "engine.kind"},
+		{422, `{"engine": {"kind": "tgi", "model": "llama", "replicas": [{"url": "https://a.example"}]}}`, "engine.kind"},
+	} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/pools/other", row.body, row.status); f.Field != row.field {
+			t.Errorf("%s: got field %q (%s), want %s", row.body, f.Field, f.Detail, row.field)
+		}
+	}
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/pools/default", llamaPool, 422); f.Field != "engine" {
+		t.Errorf("the default pool: got field %q (%s), want engine", f.Field, f.Detail)
+	}
+	if p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, `{"limit": 3}`, 200); p.Engine != nil || p.Limit != 3 {
+		t.Errorf("got %+v, want a pool of a runner", p)
+	}
+}
+
+func TestPoolOfAnEngineRefusesMachines(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)
+	for _, body := range []string{`{"image": "app", "pool": "llamas"}`} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/runs", body, 422); f.Field != "pool" || !strings.Contains(f.Detail, "vllm") {
+			t.Errorf("%s: got field %q (%s), want pool", body, f.Field, f.Detail)
+		}
+	}
+	apitest.Decoded[map[string]any](t, stage, "PUT", "/v1/jobs/nightly", `{"image": "app", "pool": "llamas"}`, 201)
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/jobs/nightly/runs", "", 422); f.Field != "pool" {
+		t.Errorf("a job: got field %q (%s), want pool", f.Field, f.Detail)
+	}
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"limit": 1, "fallback": [{"pool": "llamas", "on": ["image"]}]}`, 422); f.Field != "fallback.0.pool" {
+		t.Errorf("a fallback: got field %q (%s), want fallback.0.pool", f.Field, f.Detail)
+	}
+	apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 201)
+	apitest.Decoded[contract.RunAccepted](t, stage, "POST", "/v1/runs", `{"image": "app", "pool": "reports"}`, 202)
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, llamaPool, 409); f.Code != "POOL_IN_USE" {
+		t.Errorf("got %+v for an engine in a pool with runs, want POOL_IN_USE", f)
+	}
+}
+
+func TestCapabilitiesAreThoseOfThePools(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	get := func() contract.Capabilities {
+		found, _ := apitest.Decoded[contract.Capabilities](t, stage, "GET", "/v1/capabilities", "", 200)
+		return found
+	}
+	if got := get(); got.APIVersion != "1.0.0" || len(got.Engines) != 0 {
+		t.Errorf("got %+v without pools, want no engine", got)
+	}
+	apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/gemmas", `{"engine": {"kind": "vllm", "model": "gemma", "deterministic": true, "replicas": [{"url": "https://g.example"}]}}`, 201)
+	want := contract.EngineCapability{
+		Engine: "vllm", CtxMax: 32768, SupportedWorkloads: []string{"completion", "embedding"}, Features: contract.EngineFeatures{Deterministic: true},
+		Concurrency: 9, Models: []string{"gemma", "llama"}, Pools: []string{"gemmas", "llamas"},
+	}
+	if diff := cmp.Diff([]contract.EngineCapability{want}, get().Engines); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	apitest.Decoded[contract.Model](t, stage, "POST", "/v1/catalog/models/gemma/state", `{"state": "Retired"}`, 200)
+	want.CtxMax, want.Features.Deterministic, want.Concurrency, want.Models, want.Pools = 4096, false, 8, []string{"llama"}, []string{"llamas"}
+	if diff := cmp.Diff([]contract.EngineCapability{want}, get().Engines); diff != "" {
+		t.Errorf("without gemma: want -, got +\n%s", diff)
+	}
+	apitest.Decoded[contract.Pool](t, stage, "POST", llamas+"/drain", "", 202)
+	if got := get(); len(got.Engines) != 0 {
+		t.Errorf("got %+v with a draining pool, want no engine", got)
+	}
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		if answer := stage.Call(t, method, "/v1/replicasets", ""); answer.Status != 404 {
+			t.Errorf("%s /v1/replicasets: got %d, want 404", method, answer.Status)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package inference
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// BudgetRoutes returns the routes of sessions and budgets.
+func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
+	route := func(method, pattern string, scope access.Scope, handle func(http.ResponseWriter, *http.Request) error) httpkit.Route {
+		return httpkit.Route{Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Handle: handle}
+	}
+	return []httpkit.Route{
+		route(http.MethodGet, "/v1/sessions/{session_id}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+			a, err := svc.Session(httpkit.Request(r, "session_id"))
+			if err != nil {
+				return fmt.Errorf("cannot read the session: %w", err)
+			}
+			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, c.Now()))
+		}),
+		route(http.MethodDelete, "/v1/sessions/{session_id}", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error {
+			if err := svc.DeleteSession(httpkit.Request(r, "session_id")); err != nil {
+				return fmt.Errorf("cannot delete the session: %w", err)
+			}
+			return httpkit.WriteRemoved(w)
+		}),
+		route(http.MethodGet, "/v1/budgets/{scope}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+			a, err := svc.Budget(httpkit.Request(r, "scope"))
+			if err != nil {
+				return fmt.Errorf("cannot read the budget: %w", err)
+			}
+			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a))
+		}),
+		route(http.MethodPut, "/v1/budgets/{scope}", access.Admin, func(w http.ResponseWriter, r *http.Request) error {
+			var body contract.BudgetLimit
+			if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+				return err
+			}
+			ctx, who, scope := httpkit.Request(r, "scope")
+			a, err := svc.PutBudget(ctx, who, scope, budget.Limit(body))
+			if err != nil {
+				return fmt.Errorf("cannot store the budget: %w", err)
+			}
+			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a))
+		}),
+	}
+}

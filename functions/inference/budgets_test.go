@@ -1,0 +1,109 @@
+package inference_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+)
+
+// TestBudgetHeaders reads them on the response to a task, for a known key, and at the start
+// of a stream.
+func TestBudgetHeaders(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const task = `{"model_ref":"mock","prompt":"abcd","max_tokens":9,"deadline_ms":5000,"session_id":"s"}`
+	want := func(header http.Header, tokens, ms, cost string) {
+		t.Helper()
+		got := []string{header.Get("X-Budget-Tokens-Remaining"), header.Get("X-Budget-Time-Remaining-Ms"), header.Get("X-Budget-Cost-Remaining")}
+		if diff := cmp.Diff([]string{tokens, ms, cost}, got); diff != "" {
+			t.Errorf("got other budget headers (+):\n%s", diff)
+		}
+	}
+	accepted, header := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 202, "Idempotency-Key", "k")
+	want(header, "662144", "28800000", "1.324288") // no limit: the default ones
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/tenant", `{"tokens":30,"cost_nanodollars":50000}`, 200)
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/session:s", `{"tokens":25,"time_ms":8000}`, 200)
+	_, header = apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 200, "Idempotency-Key", "k")
+	want(header, "15", "3000", "0.000032") // of 10 tokens, 5000 ms and 9 times $0.000002 that are held
+	stream := stage.Call(t, "HEAD", "/v1/tasks/"+accepted.TaskID+"/stream", "")
+	want(stream.Header, "15", "3000", "0.000032")
+}
+
+// TestRefusalsOfBudgets exhausts a budget and the turns of a session, and deletes one.
+func TestRefusalsOfBudgets(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	refused := func(body string, status int, code, policy string) {
+		t.Helper()
+		p, header := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", body, status)
+		if p.Code != code || p.PolicyLabel != policy || (status == 429) != (p.Retriable != nil && !*p.Retriable) || p.Retryable || header.Get("X-Should-Retry") != "false" || header.Get("Retry-After") != "" {
+			t.Errorf("got %+v with %v, want %s that is not retriable", p, header, code)
+		}
+	}
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/tenant", `{"tokens":20}`, 200)
+	refused(`{"model_ref":"mock","prompt":"abcd","max_tokens":20,"session_id":"s"}`, 429, "ADMISSION_REJECT", "budget")
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/sessions/s", "", 404); p.Code != "NOT_FOUND" {
+		t.Errorf("got %+v for a session without a task", p)
+	}
+	const task = `{"model_ref":"mock","prompt":"abcd","max_tokens":9,"session_id":"s"}`
+	_, _ = apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 202)
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/session:s", `{"turns":1}`, 200)
+	refused(task, 409, "SESSION_CLOSED", "")
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/session:s", `{}`, 200)
+	if answer := stage.Call(t, "DELETE", "/v1/sessions/s", ""); answer.Status != http.StatusNoContent {
+		t.Errorf("got %d %s, want 204", answer.Status, answer.Body)
+	}
+	refused(task, 409, "SESSION_CLOSED", "")
+	for _, method := range []string{"GET", "DELETE"} {
+		if answer := stage.Call(t, method, "/v1/sessions/s", ""); answer.Status != http.StatusNotFound {
+			t.Errorf("%s: got %d of a deleted session, want 404", method, answer.Status)
+		}
+	}
+}
+
+func TestSessionAndBudgetsAreShown(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	_, _ = apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"abcd","max_tokens":9,"deadline_ms":5000,"session_id":"s"}`, 202)
+	stage.Clock.Advance(10 * time.Second)
+	session, _ := apitest.Decoded[contract.Session](t, stage, "GET", "/v1/sessions/s", "", 200)
+	if diff := cmp.Diff(contract.Session{
+		SessionID: "s", TTLMS: 590_000, Turns: 1, TurnsRemaining: 7, TokensRemaining: 662_144, TimeRemainingMS: 28_800_000, CostRemaining: 1.324288,
+	}, session); diff != "" {
+		t.Errorf("got another session (+):\n%s", diff)
+	}
+	n := func(n int64) *int64 { return &n }
+	held := contract.BudgetUse{Turns: 1, Tokens: 10, TimeMS: 5000, CostNano: 18_000}
+	for path, want := range map[string]contract.Budget{
+		"session:s":    {Scope: "session:s", Held: held, Limit: contract.BudgetLimit{Turns: n(8)}, Remaining: contract.BudgetLimit{Turns: n(7)}},
+		"project:main": {Scope: "project:main", Held: held},
+		"tenant":       {Scope: "tenant", Held: held},
+	} {
+		got, _ := apitest.Decoded[contract.Budget](t, stage, "GET", "/v1/budgets/"+path, "", 200)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("got another budget (+):\n%s", diff)
+		}
+	}
+	changed, _ := apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/tenant", `{"cost_nanodollars":20000,"tokens":4}`, 200)
+	if diff := cmp.Diff(contract.Budget{
+		Scope: "tenant", Held: held, Limit: contract.BudgetLimit{Tokens: n(4), CostNano: n(20_000)}, Remaining: contract.BudgetLimit{Tokens: n(0), CostNano: n(2000)}, Version: 1,
+	}, changed); diff != "" {
+		t.Errorf("got another budget (+):\n%s", diff)
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/budgets/tenant", `{"time_ms":-1}`, 400); p.Field != "time_ms" {
+		t.Errorf("got %+v, want the field time_ms", p)
+	}
+	for _, path := range []string{"other", "project:"} {
+		if p, _ := apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/budgets/"+path, "", 400); p.Field != "scope" {
+			t.Errorf("%s: got %+v, want the field scope", path, p)
+		}
+	}
+	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/budgets/session:none", "", 404)
+	stage.Clock.Advance(590 * time.Second)
+	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/sessions/s", "", 404)
+}

@@ -1,0 +1,137 @@
+// Package inference serves the data plane of inference tasks: POST /v1/tasks and
+// GET /v1/tasks/{task_id}/stream.
+//
+// A 202 means that the task is committed, and that it starts without a reader. A stream is
+// read by any number of readers, from the first event or behind the one that a reader has
+// seen last, also after the end of the task.
+package inference
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// headerLastID is the header with the id of the last event that a reader has seen.
+const headerLastID = "Last-Event-ID"
+
+// Routes returns the routes of inference tasks.
+func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
+	return []httpkit.Route{
+		{
+			Method: http.MethodPost, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return create(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/stream", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Query:  []string{"after"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return stream(svc, c, w, r) },
+		},
+	}
+}
+
+func create(svc *orchestrator.Inference, w http.ResponseWriter, r *http.Request) error {
+	var body contract.TaskRequest
+	key, err := httpkit.DecodeKeyed(w, r, &body)
+	if err != nil {
+		return err
+	}
+	task, err := api.NewTask(body)
+	if err != nil {
+		return err
+	}
+	if task.Strict, err = httpkit.StrictTrust(r); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	task.Identity, task.CorrelationID = httpkit.CallerOf(ctx), httpkit.CorrelationID(ctx)
+	task.IdempotencyKey, task.PayloadDigest, task.TraceParent = key, httpkit.PayloadDigest(ctx), httpkit.TraceParent(r)
+	accepted, err := svc.Create(ctx, task)
+	if err != nil {
+		return fmt.Errorf("cannot accept the task: %w", err)
+	}
+	if left := accepted.Remaining; left != nil {
+		setBudget(w.Header(), *left)
+	}
+	return httpkit.WriteAccepted(w, accepted.Existing, "/v1/tasks/"+url.PathEscape(accepted.Run.TaskID), api.TaskAccepted(accepted))
+}
+
+// stream writes the events of a task as Server-Sent Events until the last one.
+func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r *http.Request) error {
+	after, err := position(r)
+	if err != nil {
+		return err
+	}
+	out := httpkit.NewEventStream(w, c)
+	err = svc.Follow(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), after,
+		func(task run.Run) error {
+			left, err := svc.Remaining(r.Context(), task)
+			if err != nil {
+				return err
+			}
+			setBudget(w.Header(), left)
+			return out.Begin(r)
+		}, func(events []inference.Event) error {
+			text, err := encode(events)
+			if err != nil {
+				return err
+			}
+			return out.Send(text)
+		})
+	if !out.Begun() {
+		return err
+	}
+	if err != nil && !errors.Is(err, httpkit.ErrNoBody) && r.Context().Err() == nil {
+		httpkit.Log(r.Context()).WarnContext(r.Context(), "a stream of tokens was cut off", "error", err.Error())
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// setBudget sets the headers that say what the budgets of a task have left.
+func setBudget(header http.Header, left budget.Amount) {
+	header.Set("X-Budget-Tokens-Remaining", strconv.FormatInt(left.Tokens, 10))
+	header.Set("X-Budget-Time-Remaining-Ms", strconv.FormatInt(left.TimeMS, 10))
+	header.Set("X-Budget-Cost-Remaining", strconv.FormatFloat(budget.Dollars(left.CostNano), 'f', -1, 64))
+}
+
+// position returns the place behind which a stream continues.
+func position(r *http.Request) (inference.EventID, error) {
+	field, text := "after", r.URL.Query().Get("after")
+	if last := r.Header.Get(headerLastID); last != "" {
+		field, text = headerLastID, last
+	}
+	if text == "" {
+		return inference.EventID{}, nil
+	}
+	return inference.ParseEventID(field, text)
+}
+
+// encode returns the text of events: a comment if there are no events.
+func encode(events []inference.Event) ([]byte, error) {
+	if len(events) == 0 {
+		return []byte(": waiting\n\n"), nil
+	}
+	var text []byte
+	for _, e := range events {
+		data, err := json.Marshal(e.Data)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode an event: %w", err)
+		}
+		text = fmt.Appendf(text, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Name, data)
+	}
+	return text, nil
+}

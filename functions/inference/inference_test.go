@@ -1,0 +1,92 @@
+package inference_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/inference"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// setup serves the routes with a pool of a mock engine for one task and a queue for one more.
+// No dispatcher runs.
+func setup(t *testing.T) *apitest.Stage {
+	t.Helper()
+	parts := apitest.NewParts(t)
+	var feed port.Feed
+	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		if feed, err = sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		return append(inference.Routes(orchestrator.NewInference(s.Requests, s.Models, feed), parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
+	})
+	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	return stage
+}
+
+func TestRefusalsOfTasks(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	for _, row := range []struct {
+		body, code, field string
+		status            int
+		headers           []string
+	}{
+		{body: `{"model_ref":"mock"}`, status: 400, code: "INVALID_REQUEST", field: "prompt"},
+		{body: `{"prompt":"a"}`, status: 400, code: "INVALID_REQUEST", field: "model_ref"},
+		{body: `{"model_ref":"mock","prompt":"a","max_token":1}`, status: 400, code: "INVALID_REQUEST", field: "max_token"},
+		{body: `{"model_ref":"mock","prompt":"a","ctx":-1}`, status: 400, code: "INVALID_PARAMS", field: "ctx"},
+		{body: `{"model_ref":"mock","prompt":"a","max_tokens":0}`, status: 400, code: "INVALID_PARAMS", field: "max_tokens"},
+		{body: `{"model_ref":"mock","prompt":"a","deadline_ms":0}`, status: 400, code: "DEADLINE_UNMET", field: "deadline_ms"},
+		{body: `{"model_ref":"mock","prompt":"a"}`, status: 400, code: "UNTRUSTED_ARTIFACT", headers: []string{"X-Trust-Policy", "strict"}},
+		{body: `{"model_ref":"mock","prompt":"a"}`, status: 400, code: "INVALID_REQUEST", field: "X-Trust-Policy", headers: []string{"X-Trust-Policy", "loose"}},
+		{body: `{"model_ref":"other","prompt":"a"}`, status: 404, code: "MODEL_UNKNOWN"},
+		{body: `{"model_ref":"mock","ctx":10,"prompt":"` + strings.Repeat("a", 50) + `"}`, status: 400, code: "INVALID_PARAMS", field: "prompt"},
+		{body: `{"model_ref":"mock","prompt":"a","expected_tokens":1000000}`, status: 429, code: "QUEUE_FULL_DROP_LRU"},
+		{body: `{"model_ref":"mock","prompt":"cause-internal"}`, status: 500, code: "INTERNAL"},
+		{body: `{"model_ref":"pool-unavailable","prompt":"a"}`, status: 503, code: "POOL_UNAVAILABLE"},
+		{body: `{"model_ref":"mock","prompt":"a","engine":"vllm"}`, status: 503, code: "POOL_UNAVAILABLE"},
+	} {
+		p, header := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", row.body, row.status, row.headers...)
+		if p.Code != row.code || p.Field != row.field {
+			t.Errorf("%.80s: got %s of field %q (%s), want %s of field %q", row.body, p.Code, p.Field, p.Detail, row.code, row.field)
+		}
+		if backoff := header.Get("X-Backoff-Ms"); (row.status == 429) != (p.PolicyLabel == "reject" && p.RetryAfterMS == 1000 && p.Retriable != nil && *p.Retriable) ||
+			(row.status == 429 || row.status == 503) != (backoff == "1000" && header.Get("Retry-After") == "1") {
+			t.Errorf("%.80s: got %+v with backoff %s", row.body, p, backoff)
+		}
+	}
+	first, _ := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 202)
+	second, header := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 202, "Idempotency-Key", "k")
+	if first.QueuePosition != 0 || header.Get("Location") != "/v1/tasks/"+second.TaskID {
+		t.Errorf("got %+v, then %+v at %s", first, second, header.Get("Location"))
+	}
+	if again, _ := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 200, "Idempotency-Key", "k"); again.TaskID != second.TaskID {
+		t.Errorf("got task %s for a known key, want %s", again.TaskID, second.TaskID)
+	}
+	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"b"}`, 422, "Idempotency-Key", "k")
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 429); p.Code != "ADMISSION_REJECT" {
+		t.Errorf("got %+v of a full queue, want ADMISSION_REJECT", p)
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/tasks/"+stage.Accept(t)+"/stream", "", 409); p.Code != "NOT_STREAMABLE" {
+		t.Errorf("got %+v for an export, want NOT_STREAMABLE", p)
+	}
+	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/tasks/inf_unknown/stream", "", 404)
+}

@@ -1,0 +1,256 @@
+// Package openai serves a part of the OpenAI API over inference tasks: POST
+// /v1/chat/completions, /v1/completions and /v1/embeddings, and GET /v1/models.
+//
+// Each request is an inference task. If its client disconnects before the end of the answer,
+// the task is cancelled, unless another reader gets the answer too.
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/openai"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// front serves the requests.
+type front struct {
+	svc   *orchestrator.Inference
+	clock clock.Clock
+}
+
+// operation is a request that an engine answers.
+type operation struct {
+	front
+	parse func(body []byte) (openai.Request, error)
+	// names are those of the fields of tasks.
+	names map[string]string
+	// form is that of a completion; zero for embeddings.
+	form openai.Form
+}
+
+// Routes returns the routes of the API.
+func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
+	f := front{svc: svc, clock: c}
+	return []httpkit.Route{
+		operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}.route("/v1/chat/completions"),
+		operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}.route("/v1/completions"),
+		operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model"}}.route("/v1/embeddings"),
+		{
+			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
+			Handle: f.models,
+		},
+	}
+}
+
+func (o operation) route(path string) httpkit.Route {
+	return httpkit.Route{
+		Method: http.MethodPost, Pattern: path, Access: httpkit.ForClients, Scope: access.RunsWrite, Errors: shape(o.names),
+		Handle: o.serve,
+	}
+}
+
+// models lists the models of the pools.
+func (f front) models(w http.ResponseWriter, r *http.Request) error {
+	served, err := f.svc.Served(r.Context(), httpkit.CallerOf(r.Context()))
+	if err != nil {
+		return fmt.Errorf("cannot list the models: %w", err)
+	}
+	list := make([]openai.Model, len(served))
+	for i, m := range served {
+		list[i] = openai.NewModel(m.ID, m.Since)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, openai.NewModels(list))
+}
+
+// serve answers a request with the answer of its task.
+func (o operation) serve(w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	asked, err := o.parse(body)
+	if err != nil {
+		return err
+	}
+	task, err := newTask(r, asked)
+	if err != nil {
+		return err
+	}
+	task.IdempotencyKey = key
+	if asked.Stream {
+		return o.stream(w, r, task, asked)
+	}
+	return o.whole(w, r, task, asked)
+}
+
+func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error) {
+	strict, err := httpkit.StrictTrust(r)
+	if err != nil {
+		return orchestrator.NewTask{}, err
+	}
+	if asked.Model == "" { // the model of a task has another name
+		return orchestrator.NewTask{}, fault.Invalid("model", "missing model, want the id of one of GET /v1/models")
+	}
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return orchestrator.NewTask{}, fmt.Errorf("cannot encode the request: %w", err)
+	}
+	sum := sha256.Sum256(append([]byte(r.URL.Path+"\n"), text...))
+	ctx := r.Context()
+	return orchestrator.NewTask{
+		Identity: httpkit.CallerOf(ctx), Model: asked.Model, Workload: asked.Workload, Request: asked.Ask, Strict: strict,
+		MaxTokens: asked.MaxTokens, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
+		PayloadDigest: httpkit.PayloadDigest(ctx), TraceParent: httpkit.TraceParent(r),
+	}, nil
+}
+
+// whole sends the answer once it has ended.
+func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, asked openai.Request) error {
+	var head openai.Head
+	answer := &openai.Answer{}
+	err := o.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+		httpkit.EndWrite(r.Context())
+		head = headOf(a, asked)
+		return nil
+	}, func(events []inference.Event) error {
+		for _, e := range events {
+			answer.Add(e)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot answer: %w", err)
+	case answer.Failure != nil:
+		return failed(*answer.Failure)
+	case task.Workload == port.WorkloadEmbedding:
+		return httpkit.WriteJSON(w, http.StatusOK, answer.Embeddings(head, asked.Base64))
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, o.form.Completion(head, answer))
+}
+
+func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {
+	return openai.Head{TaskID: a.Run.TaskID, Model: asked.Model, Created: a.Run.CreatedAt}
+}
+
+// stream sends the parts of the answer as Server-Sent Events. It begins with the first part,
+// so that a task that fails before has an error response with a status.
+func (o operation) stream(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, asked openai.Request) error {
+	out := httpkit.NewEventStream(w, o.clock)
+	var parts *openai.Chunks
+	var failure *inference.Failure
+	send := func(text []byte) error {
+		if !out.Begun() {
+			if err := out.Begin(r); err != nil {
+				return err
+			}
+		}
+		return out.Send(text)
+	}
+	err := o.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+		httpkit.EndWrite(r.Context())
+		parts = openai.NewChunks(o.form, headOf(a, asked), asked.Usage)
+		return nil
+	}, func(events []inference.Event) error {
+		if len(events) == 0 { // an empty line would end an event without data, which clients cannot read
+			return send([]byte(": waiting\n"))
+		}
+		var text []byte
+		for _, e := range events {
+			if f, ok := e.Data.(inference.Failure); ok {
+				if failure = &f; !out.Begun() && len(text) == 0 {
+					return nil
+				}
+				return send(appendData(text, o.errorOf(f)))
+			}
+			for _, part := range parts.Add(e) {
+				text = appendData(text, part)
+			}
+			if e.Name == inference.NameEnd {
+				text = append(text, "data: [DONE]\n\n"...)
+			}
+		}
+		if len(text) == 0 {
+			return nil
+		}
+		return send(text)
+	})
+	switch {
+	case !out.Begun() && err == nil && failure != nil:
+		return failed(*failure)
+	case !out.Begun():
+		return err
+	case err != nil && r.Context().Err() == nil:
+		httpkit.Log(r.Context()).WarnContext(r.Context(), "an answer was cut off", "error", err.Error())
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+func appendData(text []byte, v any) []byte {
+	data, _ := json.Marshal(v) //nolint:errchkjson // texts and whole numbers
+	return fmt.Appendf(text, "data: %s\n\n", data)
+}
+
+// failed returns the problem of a task that has failed. Sortie has tried it again where that
+// is of use, so clients should not.
+func failed(f inference.Failure) error {
+	p := httpkit.ProblemOf(openai.FaultOf(f))
+	for _, name := range []string{"Retry-After", "X-Backoff-Ms"} {
+		p.Header.Del(name)
+	}
+	p.Header.Set(headerShouldRetry, "false")
+	return p
+}
+
+func (o operation) errorOf(f inference.Failure) openai.Error {
+	_, _, body := shapeOf(httpkit.ProblemOf(openai.FaultOf(f)), o.names)
+	return body
+}
+
+// Headers that the official clients read.
+const (
+	headerShouldRetry  = "X-Should-Retry"
+	headerRetryAfterMS = "Retry-After-Ms"
+)
+
+// mostWait is the longest time that a client is asked to wait.
+const mostWait = 2 * time.Minute
+
+// shape returns the form of the error responses of an operation with names for the fields of
+// tasks.
+func shape(names map[string]string) httpkit.ErrorShape {
+	return func(p *httpkit.Problem) (int, http.Header, any) { return shapeOf(p, names) }
+}
+
+func shapeOf(p *httpkit.Problem, names map[string]string) (status int, header http.Header, body openai.Error) {
+	header = p.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if status = p.Body.Status; status == http.StatusConflict { // the clients try that again
+		status = http.StatusBadRequest
+	}
+	if ms, err := strconv.ParseInt(header.Get("X-Backoff-Ms"), 10, 64); err == nil {
+		wait := min(time.Duration(ms)*time.Millisecond, mostWait)
+		header.Set(headerRetryAfterMS, strconv.FormatInt(wait.Milliseconds(), 10))
+		header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+	}
+	return status, header, openai.NewError(status, fault.Code(p.Body.Code), p.Body.Detail, p.Body.Field).Named(names)
+}
