@@ -32,6 +32,9 @@ type Config struct {
 	// Containers are where a container engine may be; empty is without one. Images that
 	// are not bound to a program are run by it.
 	Containers container.Addresses
+	// Engines are the inference servers of the pools pool0, pool1 and so on: one pool for each
+	// kind.
+	Engines []EngineAddress
 	// SourceURL is the entity API that workers read; empty is that of Settings, or
 	// of the sample collection.
 	SourceURL string
@@ -110,4 +113,6 @@ type Addresses struct {
 	Data     string `json:"data"`
 	// TokenFile has a client token of the folder.
 	TokenFile string `json:"tokenFile"`
+	// Models are those of the configured engines.
+	Models []string `json:"models,omitempty"`
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/metrics"
+	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
@@ -40,6 +42,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -105,6 +108,9 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	if err := s.wireWebhooks(ctx, config); err != nil {
 		return nil, err
 	}
+	if err := s.wireInference(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.startEngine(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +140,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
 		tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
-		registry.Routes(s.system.Artifacts), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
+		registry.Routes(s.system.Artifacts), registry.CatalogRoutes(s.system.Models), inference.Routes(s.inference, s.clock), openai.Routes(s.inference, s.clock), inference.BudgetRoutes(s.system.Budgets, s.clock), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
 	handler, err := httpkit.New(httpkit.Config{
 		Tokens: tokens, Tickets: tickets.OpenTicket, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
@@ -158,10 +164,20 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 		config.PublicURL = s.addresses.URL
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
+	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
 	config.ExecImages = true
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
+}
+
+// engineAddresses returns the policy with the host's own addresses, also by http.
+func engineAddresses(p guard.Policy) guard.Policy {
+	p, err := p.WithPlainLoopback().WithRules("localhost", "127.0.0.0/8", "::1")
+	if err != nil {
+		panic(fmt.Sprintf("malformed addresses: %v", err)) // they are constants
+	}
+	return p
 }
 
 // wireSystem makes the use cases on the stack's adapters, and returns the signer of

@@ -29,7 +29,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -83,6 +82,8 @@ type Stack struct {
 	dispatch   *orchestrator.Dispatch
 	webhooks   *orchestrator.Webhooks
 	replays    *orchestrator.Replays
+	inference  *orchestrator.Inference
+	dispatcher *orchestrator.Dispatcher
 	serversMu  sync.Mutex // a gate for containers is added later
 	servers    []*http.Server
 
@@ -305,87 +306,6 @@ func reachable(addr net.Addr) string {
 		return addr.String()
 	}
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
-}
-
-// startLoops runs the executions and the sweep until the stack stops.
-func (s *Stack) startLoops(ctx context.Context) {
-	s.loops.Go(func() {
-		if err := s.engine.Run(ctx); err != nil && ctx.Err() == nil {
-			s.fatal <- fmt.Errorf("the engine failed: %w", err)
-		}
-	})
-	s.loops.Go(func() { s.schedules.Run(ctx, maxFirings, s.fire) })
-	s.loops.Go(func() { s.sweep(ctx) })
-	s.loops.Go(func() { s.receive(ctx) })
-	s.loops.Go(func() { s.relayChanges(ctx) })
-	s.loops.Go(func() { s.sweepStreams(ctx) })
-	if s.bus != nil {
-		s.loops.Go(func() { s.publishEvents(ctx) })
-	}
-	s.deliverEvents(ctx)
-	if s.containers != nil {
-		s.loops.Go(func() { s.pruneContainers(ctx) })
-	}
-	if s.traces != nil {
-		s.loops.Go(func() { s.traces.Run(ctx) })
-	}
-}
-
-// maxFirings is how many jobs fire at once; their commits share the writes of the store.
-const maxFirings = 128
-
-// fire commits the due firings of a job. The sweep repeats a call that fails.
-func (s *Stack) fire(ctx context.Context, ref job.Ref) {
-	if err := s.system.Fire(ctx, ref); err != nil && ctx.Err() == nil {
-		s.config.Log.WarnContext(ctx, "cannot fire a job; a sweep repeats it", "job_id", ref.ID, "error", err.Error())
-	}
-}
-
-// receive records that this process can receive calls. It is independent of the
-// sweep, which may take long.
-func (s *Stack) receive(ctx context.Context) {
-	for {
-		if err := s.system.RecordReception(ctx); err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "cannot record that calls are received", "error", err.Error())
-		}
-		if !s.sleep(ctx) {
-			return
-		}
-	}
-}
-
-// restartHorizon makes the first sweep check runs before they are due: the
-// process that would have acted on them may have been killed.
-const restartHorizon = 20 * 365 * 24 * time.Hour
-
-// executionsKept is the time for which the name of an ended execution is reserved
-// (Step Functions: 90 days).
-const executionsKept = 90 * 24 * time.Hour
-
-// sweep runs the sweep at once and after every interval, and once an hour deletes
-// old executions.
-func (s *Stack) sweep(ctx context.Context) {
-	early := restartHorizon
-	var purged time.Time
-	for {
-		err := s.system.Sweep(ctx, early)
-		early = 0
-		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
-			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
-			err, purged = errors.Join(err, failed), now
-		}
-		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "a part of the sweep failed; the next sweep repeats it", "error", err.Error())
-		}
-		if !s.sleep(ctx) {
-			return
-		}
-	}
-}
-
-// sleep waits for the next sweep and returns false if ctx ends first.
-func (s *Stack) sleep(ctx context.Context) bool {
-	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }
 
 // chance is the host's source of random numbers and ids.

@@ -27,6 +27,8 @@ type Config struct {
 	Words         []string
 	// Engine is the address of a container engine; empty is without one.
 	Engine string
+	// Engines are the inference servers.
+	Engines []stack.EngineAddress
 	// Source is the entity API; empty is that of the sample.
 	Source string
 	// Sweep is the time between two sweeps; 0 is short, because tests wait for them.
@@ -51,6 +53,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	config := stack.Config{
 		Addr: "127.0.0.1:0", DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: cmp.Or(c.Sweep, sweepInterval),
+		Engines: c.Engines,
 	}
 	if c.Engine != "" {
 		config.Containers = container.Addresses{Tried: []string{c.Engine}}

@@ -1,0 +1,166 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/engine"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// EngineAddress is an inference server.
+type EngineAddress struct {
+	Kind run.EngineKind
+	// URL is the address of the server; empty for run.EngineMock.
+	URL string
+}
+
+// tokenBatch is how long tokens are collected for one append.
+const tokenBatch = 5 * time.Millisecond
+
+// wireInference makes the use cases of inference tasks and the pools of the configured
+// engines.
+func (s *Stack) wireInference(ctx context.Context) error {
+	engines := &engines{clock: s.clock, known: map[string]port.Engine{}}
+	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, s.feed)
+	// One process has the folder, so that tasks of an earlier dispatcher are lost.
+	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.of, orchestrator.DispatcherConfig{
+		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
+	})
+	var kinds []run.EngineKind
+	byKind := map[run.EngineKind][]EngineAddress{}
+	for _, a := range s.config.Engines {
+		if byKind[a.Kind] == nil {
+			kinds = append(kinds, a.Kind)
+		}
+		byKind[a.Kind] = append(byKind[a.Kind], a)
+	}
+	for i, kind := range kinds {
+		if err := s.enginePool(ctx, engines, fmt.Sprintf("pool%d", i), kind, byKind[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enginePool creates or changes the pool of the servers of a kind.
+func (s *Stack) enginePool(ctx context.Context, engines *engines, id string, kind run.EngineKind, of []EngineAddress) error {
+	place := run.EnginePlace{Kind: kind, Slots: 1}
+	for _, a := range of {
+		place.Replicas = append(place.Replicas, run.EngineReplica{URL: a.URL})
+	}
+	place = place.WithIDs()
+	first, err := engines.of(place, place.Replicas[0])
+	if err != nil {
+		return fmt.Errorf("--engine %s: %w", kind, err)
+	}
+	found, err := first.Capabilities(ctx)
+	if err != nil {
+		return fmt.Errorf("--engine %s=%s: the server does not say what it serves; start it first: %w", kind, of[0].URL, err)
+	}
+	place.Slots = max(found.Slots, 1)
+	if place.Model = string(kind); len(found.Models) > 0 {
+		place.Model = modelID(found.Models[0])
+	}
+	if err := s.catalogModel(ctx, place, found); err != nil {
+		return err
+	}
+	s.addresses.Models = append(s.addresses.Models, place.Model)
+	pool, err := s.store.LoadPool(ctx, run.PoolRef{Tenant: s.memory.Tenant, ID: id})
+	if errors.Is(err, port.ErrNotFound) {
+		pool, err = run.Pool{Tenant: s.memory.Tenant, ID: id}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read pool %s: %w", id, err)
+	}
+	if pool.Engine != nil && pool.Limit == place.Limit() && reflect.DeepEqual(*pool.Engine, place) {
+		return nil
+	}
+	pool.Engine = &place
+	if err := s.store.SavePool(ctx, pool.Resized(place.Limit(), pool.QueueLimit, "localhost", s.clock.Now())); err != nil {
+		return fmt.Errorf("cannot save pool %s: %w", id, err)
+	}
+	return nil
+}
+
+// catalogModel adds the model of a server to the catalog, if it is not there yet.
+func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found port.EngineCapabilities) error {
+	operator := port.Identity{Tenant: s.memory.Tenant, Subject: "localhost"}
+	_, err := s.system.Models.Model(ctx, operator, place.Model)
+	if !fault.Is(err, fault.ModelUnknown) {
+		return err
+	}
+	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, ContextTokens: found.ContextTokens, Workloads: found.Workloads}
+	if len(found.Models) > 0 {
+		d.EngineModel = found.Models[0]
+	}
+	if _, _, err := s.system.Models.Create(ctx, operator, place.Model, d, false); err != nil {
+		return fmt.Errorf("cannot add the model %s of --engine %s to the catalog: %w", place.Model, place.Kind, err)
+	}
+	return nil
+}
+
+// modelID returns the id of a model for the name that an engine has for it, such as the path
+// of a file.
+func modelID(name string) string {
+	name = strings.TrimSuffix(path.Base(name), ".gguf")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, name)
+}
+
+// engines are the adapters of the servers. It is safe for concurrent use.
+type engines struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	known map[string]port.Engine
+}
+
+// mockSlots is how many tasks a mock generates for at one time, mockToken the time for each
+// of its tokens.
+const (
+	mockSlots = 4
+	mockToken = 20 * time.Millisecond
+)
+
+func (e *engines) of(place run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	key := fmt.Sprintf("%s %s %s %d", place.Kind, r.URL, r.MetricsURL, place.Slots)
+	if place.Kind == run.EngineMock {
+		key = "mock " + r.ID
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.known[key]; known != nil {
+		return known, nil
+	}
+	var made port.Engine
+	if place.Kind == run.EngineMock {
+		made = mockengine.New(mockengine.Config{Clock: e.clock, Slots: mockSlots, TokenEvery: mockToken})
+	} else {
+		adapter, err := engine.New(engine.Config{Kind: place.Kind, URL: r.URL, MetricsURL: r.MetricsURL, Slots: place.Slots, Clock: e.clock})
+		if err != nil {
+			return nil, err
+		}
+		made = adapter
+	}
+	e.known[key] = made
+	return made, nil
+}
