@@ -59,20 +59,24 @@ func pageQuery(filter url.Values, after string, limit int) url.Values {
 // the place behind the last message.
 func (c *Client) FollowEvents(ctx context.Context, filter url.Values, after *string, each func(event json.RawMessage) error) error {
 	for {
-		if err := c.retry(ctx, func() error { return c.streamEvents(ctx, filter, after, each) }); err != nil {
+		err := c.retry(ctx, func() error {
+			what := call{method: http.MethodGet, path: pathEvents + "/stream", query: pageQuery(filter, *after, 0)}
+			return c.readStream(ctx, what, after, func(m sse.Event) error { return each(json.RawMessage(m.Data)) })
+		})
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// streamEvents reads the stream until it cannot be continued, or nothing came for
-// streamIdle.
-func (c *Client) streamEvents(ctx context.Context, filter url.Values, after *string, each func(json.RawMessage) error) error {
+// readStream reads a stream of events until it cannot be continued, or nothing came for
+// streamIdle. after is changed to the id of the last event.
+func (c *Client) readStream(ctx context.Context, what call, after *string, each func(sse.Event) error) error {
 	open, cut := context.WithCancel(ctx)
 	defer cut()
 	idle := time.AfterFunc(streamIdle, cut)
 	defer idle.Stop()
-	req, err := c.request(open, call{method: http.MethodGet, path: pathEvents + "/stream", query: pageQuery(filter, *after, 0)})
+	req, err := c.request(open, what)
 	if err != nil {
 		return err
 	}
@@ -105,7 +109,7 @@ func (c *Client) streamEvents(ctx context.Context, filter url.Values, after *str
 			cut()
 		default:
 			if m.Data != "" {
-				failed = each(json.RawMessage(m.Data))
+				failed = each(m)
 			}
 			if failed != nil {
 				cut()
@@ -123,5 +127,5 @@ func (c *Client) streamEvents(ctx context.Context, filter url.Values, after *str
 	case open.Err() != nil:
 		return nil // it is opened again
 	}
-	return fmt.Errorf("cannot follow the events: %w", err)
+	return fmt.Errorf("cannot follow the stream: %w", err)
 }

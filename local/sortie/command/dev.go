@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ const (
 // stackFlags are the flags of the commands that start the local system.
 type stackFlags struct {
 	addr, data, source, logFormat string
-	images                        []string
+	images, engines               []string
 	verbose                       bool
 }
 
@@ -62,7 +63,7 @@ of a Kubernetes cluster continue. A second Ctrl-C ends the process at once.
 
 With --json the first line on standard output, once the system is ready, is an
 object with the addresses of its parts: url, s3, machines, source, bucket, data,
-tokenFile.
+tokenFile, and with the models of --engine.
 The log goes to standard error, one line of at most 100 columns per record; with
 --log-format json each record is a complete JSON object.
 
@@ -70,6 +71,10 @@ The log goes to standard error, one line of at most 100 columns per record; with
 arguments: "NAME=PROGRAM ARG...". The program is a path or a name in PATH.
 Arguments that name existing files are relative to the current folder. The export
 image is bound to the built-in worker by default.
+
+--engine makes a pool of an inference server: "mock", or llamacpp, vllm, tgi or
+triton with its address. Servers of one kind are the replicas of one pool; the
+first kind has the pool pool0. "sortie ask MODEL PROMPT" uses it.
 
 Programs of this host need no token unless AUTH_TOKEN or "sortie tokens add" sets
 one. The file "token" in the data folder always has a valid token. The data folder
@@ -81,12 +86,15 @@ unless SORTIE_HEARTBEAT_INTERVAL or SORTIE_HEARTBEAT_TIMEOUT is set.`,
 		Example: `  sortie dev
   sortie dev --addr 127.0.0.1:0 --data ~/.local/share/sortie --json
   sortie dev --image registry.fly.io/arke-mods-export-worker:latest=./my-worker
-  sortie dev --source https://api.example.org`,
+  sortie dev --source https://api.example.org
+  sortie dev --engine mock
+  sortie dev --engine llamacpp=http://127.0.0.1:8081`,
 		Args: exactly(),
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
 	flags.StringArrayVar(&f.images, "image", nil, "bind an image to a program: NAME=PROGRAM (repeatable)")
+	flags.StringArrayVar(&f.engines, "engine", nil, "inference server: mock, or KIND=URL (repeatable)")
 	flags.StringVar(&f.source, "source", "", "entity API that workers read; by default that of the sample collection")
 	f.define(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runDev(ctx, f) })
@@ -151,13 +159,17 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
+	engines, err := engineAddresses(f.engines)
+	if err != nil {
+		return nil, err
+	}
 	containers, err := container.FindAddresses(a.Env)
 	if err != nil {
 		return nil, advised{error: err, code: ExitUsage, hint: "these are environment variables of Docker and Podman"}
 	}
 	return stack.Start(ctx, stack.Config{
-		Containers: containers,
-		Addr:       f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
+		Containers: containers, Engines: engines,
+		Addr: f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
 		Settings: settings, Log: log, Version: versionOf(build()),
 	})
 }
@@ -279,6 +291,9 @@ func (a *app) ready(at stack.Addresses) error {
 	t.Row("  entity API", at.Source)
 	t.Row("  machines API", at.Machines)
 	t.Row("  object store", at.S3+"  (bucket "+at.Bucket+")")
+	if len(at.Models) > 0 {
+		t.Row("  models", strings.Join(at.Models, ", "))
+	}
 	t.Row("  data", at.Data)
 	t.Row("  client token", at.TokenFile)
 	if err := a.say("Sortie is ready. Ctrl-C stops it.\n\n"); err != nil {
@@ -290,6 +305,9 @@ func (a *app) ready(at stack.Addresses) error {
 	server := ""
 	if at.URL != serverURL {
 		server = " --url " + at.URL
+	}
+	if len(at.Models) > 0 {
+		return a.say("\nAsk a model, in another terminal:\n  %s ask %s 'Tell a story' --max-tokens 50%s\n\n", a.Name, at.Models[0], server)
 	}
 	return a.say("\nExport the sample collection, in another terminal:\n  %s export mods --pi %s --recursive%s\n\n", a.Name, samples.SampleRoot, server)
 }

@@ -174,6 +174,12 @@ func (o *output) close() error {
 // the run has not ended.
 func (a *app) noLog(ctx context.Context, c *client.Client, task string, attempt int, missing error) error {
 	status, err := c.Status(ctx, task, 0)
+	if found, failed := c.Task(ctx, task); failed == nil && found.Inference != nil {
+		return advised{
+			error: fmt.Errorf("the task %s has a stream of tokens, and no log", task), code: ExitGone, taskID: task,
+			hint: fmt.Sprintf("GET /v1/tasks/%s/stream has its answer", task),
+		}
+	}
 	if err != nil || status.Status != contract.StatusProcessing || attempt > 0 && attempt < status.Attempt {
 		return missing
 	}

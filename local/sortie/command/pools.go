@@ -244,7 +244,7 @@ starts queued runs at once, a lower one ends no run.`,
 		if err != nil {
 			return err
 		}
-		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Warm: stored.Warm, Limit: &stored.Limit}
+		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Warm: stored.Warm, Engine: stored.Engine, Limit: &stored.Limit}
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {

@@ -37,7 +37,7 @@ func TestPoolFilesAreChecked(t *testing.T) {
 		"id: a\nlimit: 1\nrunner: moon":            `-:3: runner: unknown runner "moon"`,
 		"{id: a, limit: 1, runner: process}":       "the deployment has no runner process, want fly",
 		"{id: a, limit: 1, runner: fly, settings: {apps: [x]}}": `the app "x"`,
-		"id: a\nlimits: 1\nqueueLimit: x\n": "-:2: limits: unknown field, want one of id, runner, settings, fallback, warm, limit, queueLimit\n" +
+		"id: a\nlimits: 1\nqueueLimit: x\n": "-:2: limits: unknown field, want one of id, runner, settings, fallback, warm, limit, queueLimit, engine\n" +
 			`  -:3: queueLimit: "x", want an integer`,
 		"id: a\nlimit: -1\nrunner: fly\nsettings:\n  apps: [app-a, x]\n  regions:\n  - fra\n  - B\nfallback:\n- pool: moon\n  on: [exit]": "" +
 			"-:2: limit: -1 is out of range, want 0 (no limit) to 100000\n" +

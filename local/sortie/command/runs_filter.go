@@ -31,7 +31,7 @@ func (f *runsFilter) define(c *cobra.Command) {
 	complete(c, "kind", "", kinds())
 }
 
-func kinds() []string { return []string{run.KindExport, run.KindJob} }
+func kinds() []string { return []string{run.KindExport, run.KindJob, run.KindInference} }
 
 // read returns the filter that the flags describe at the time now.
 func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {

@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/tmaxmax/go-sse"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// CreateTask creates an inference task. The same key creates at most one.
+func (c *Client) CreateTask(ctx context.Context, request contract.TaskRequest, key string) (accepted contract.TaskAccepted, err error) {
+	err = c.submit(ctx, call{
+		method: http.MethodPost, path: "v1/tasks", body: request, header: http.Header{"Idempotency-Key": {key}},
+	}, &accepted)
+	return accepted, err
+}
+
+// FollowAnswer calls each with the events of the stream of an inference task behind the one
+// with the id after, until each returns an error, which it returns. It opens the stream again
+// where it ended, and changes after to the id of the last event.
+func (c *Client) FollowAnswer(ctx context.Context, taskID string, after *string, each func(name string, data json.RawMessage) error) error {
+	for {
+		err := c.retry(ctx, func() error {
+			what := call{method: http.MethodGet, path: taskPath(taskID, "stream")}
+			if *after != "" {
+				what.query = url.Values{"after": {*after}}
+			}
+			return c.readStream(ctx, what, after, func(m sse.Event) error { return each(m.Type, json.RawMessage(m.Data)) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// askFlags are the flags of ask.
+type askFlags struct {
+	request     contract.TaskRequest
+	system, key string
+	maxTokens   int
+	seed        int64
+	temperature float64
+	deadline    time.Duration
+}
+
+func (a *app) ask() *cobra.Command {
+	var f askFlags
+	c := &cobra.Command{
+		Use:   "ask MODEL PROMPT",
+		Short: "Ask a model, and show its answer while it is generated",
+		Long: `Create an inference task for a model, and write the answer to standard output while
+it is generated. PROMPT is a text, or - for standard input. With --system the
+engine applies its chat template to both texts; otherwise it continues PROMPT.
+
+The command exits with 0 after a whole answer, and with 1 if the task failed. It
+continues the stream after an interruption of the connection. Ctrl-C cancels the
+task. GET /v1/capabilities lists the models, and sortie dev --engine serves some.
+
+With --json the command prints the task at its end with the member answer.`,
+		Example: "  sortie ask mock 'Tell a story' --max-tokens 50\n  sortie ask llama - --system 'Translate to French.' < letter.txt",
+		Args:    exactly("MODEL", "PROMPT"),
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.system, "system", "", "instruction before the prompt; the prompt is then a message")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "most tokens to generate; by default what the context leaves")
+	flags.StringVar(&f.request.Engine, "engine", "", "only pools with this engine")
+	flags.StringVar(&f.request.SessionID, "session", "", "id of a session")
+	flags.Int64Var(&f.seed, "seed", 0, "number that makes the choice of tokens repeatable")
+	flags.Float64Var(&f.temperature, "temperature", 0, "0 to 2; by default that of the engine")
+	flags.DurationVar(&f.deadline, "deadline", 0, "time after which the answer is of no use; by default 5m")
+	flags.StringVar(&f.request.Priority, "priority", "", "interactive, normal or batch; by default normal")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same task; by default a new key")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if err := f.complete(flags.Changed, args[0], args[1], a.Stdin); err != nil {
+			return err
+		}
+		return a.showAnswer(ctx, f)
+	})
+	return c
+}
+
+// complete makes the request of the flags and the arguments. given reports whether a flag is
+// in the command line.
+func (f *askFlags) complete(given func(flag string) bool, model, prompt string, stdin io.Reader) error {
+	if prompt == "-" {
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return fmt.Errorf("cannot read standard input: %w", err)
+		}
+		prompt = string(text)
+	}
+	q := &f.request
+	q.ModelRef, q.Prompt = model, prompt
+	if f.system != "" {
+		q.Prompt, q.Messages = "", []contract.TaskMessage{{Role: "system", Content: f.system}, {Role: "user", Content: prompt}}
+	}
+	if given("max-tokens") {
+		q.MaxTokens = &f.maxTokens
+	}
+	if given("seed") {
+		q.Seed = &f.seed
+	}
+	if given("temperature") {
+		q.Temperature = &f.temperature
+	}
+	if given("deadline") {
+		q.DeadlineMS = new(f.deadline.Milliseconds())
+	}
+	if f.key == "" {
+		f.key = uuid.NewString()
+	}
+	return nil
+}
+
+// errAnswered ends the stream of a task after its last event.
+var errAnswered = errors.New("the stream has its last event")
+
+// answer is what a reader has got of a task.
+type answer struct {
+	text    strings.Builder
+	tokens  int
+	took    time.Duration
+	failure *struct{ Code, Message, Engine string }
+}
+
+// add adds an event, and returns the text that it adds.
+func (w *answer) add(name string, data json.RawMessage) (text string, err error) {
+	switch name {
+	case "token":
+		var token struct{ T string }
+		err = json.Unmarshal(data, &token)
+		text = token.T
+	case "end":
+		var end struct {
+			TokensOut int   `json:"tokens_out"`
+			DecodeMS  int64 `json:"decode_ms"`
+		}
+		if err = json.Unmarshal(data, &end); err == nil {
+			w.tokens, w.took, err = end.TokensOut, time.Duration(end.DecodeMS)*time.Millisecond, errAnswered
+		}
+	case "error":
+		if err = json.Unmarshal(data, &w.failure); err == nil {
+			err = errAnswered
+		}
+	}
+	w.text.WriteString(text)
+	return text, err
+}
+
+// showAnswer creates a task and shows its answer.
+func (a *app) showAnswer(ctx context.Context, f askFlags) error {
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	task, err := c.CreateTask(ctx, f.request, f.key)
+	if err != nil {
+		return err
+	}
+	var got answer
+	after := ""
+	patient := c.WithRetry(outage, func(err error) { a.note("%v; trying again", err) })
+	err = patient.FollowAnswer(ctx, task.TaskID, &after, func(name string, data json.RawMessage) error {
+		text, err := got.add(name, data)
+		if !a.json && text != "" {
+			if _, err := a.Stdout.Write(display.Escape([]byte(text))); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return a.cancelAnswer(context.WithoutCancel(ctx), c, task.TaskID)
+	}
+	if !a.json && got.text.Len() > 0 {
+		if err := a.say("\n"); err != nil {
+			return err
+		}
+	}
+	if !errors.Is(err, errAnswered) {
+		return err
+	}
+	if got.failure != nil {
+		return advised{error: fmt.Errorf("%s: %s", got.failure.Code, got.failure.Message), code: ExitFailed, taskID: task.TaskID}
+	}
+	if a.json {
+		ended, err := c.Task(ctx, task.TaskID)
+		if err != nil {
+			return err
+		}
+		return a.print(struct {
+			contract.Task
+			Answer string `json:"answer"`
+		}{ended, got.text.String()})
+	}
+	a.note("%d tokens in %.1f s, task %s", got.tokens, got.took.Seconds(), task.TaskID)
+	return nil
+}
+
+// cancelAnswer cancels the task of a command that was interrupted.
+func (a *app) cancelAnswer(ctx context.Context, c *client.Client, task string) error {
+	interrupted := advised{error: context.Canceled, code: ExitInterrupted, taskID: task, hint: "the task " + task + " was cancelled"}
+	if _, err := c.Cancel(ctx, task, "interrupted by its user"); err != nil {
+		interrupted.hint = fmt.Sprintf("the task continues, because it could not be cancelled (%v); %q cancels it", err, a.Name+" cancel "+task)
+	}
+	return interrupted
+}

@@ -1,0 +1,27 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// engineAddresses reads the values of --engine.
+func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
+	var found []stack.EngineAddress
+	for _, text := range texts {
+		kind, address, hasAddress := strings.Cut(text, "=")
+		a := stack.EngineAddress{Kind: run.EngineKind(kind), URL: address}
+		mock := a.Kind == run.EngineMock
+		if !slices.Contains(run.EngineKinds(), a.Kind) || mock == hasAddress {
+			return nil, wrong("--engine: malformed value %q, want mock, or llamacpp, vllm, tgi or triton with an address, such as llamacpp=http://127.0.0.1:8081", text)
+		}
+		if slices.Contains(found, a) {
+			return nil, wrong("--engine: %q is repeated", text)
+		}
+		found = append(found, a)
+	}
+	return found, nil
+}

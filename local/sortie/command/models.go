@@ -1,0 +1,223 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) models() *cobra.Command {
+	commands := []*cobra.Command{
+		a.modelsList(), a.modelsAdd(), a.modelsShow(), a.modelsVerify(),
+		a.modelsState("retire", catalog.Retired, "Refuse new tasks for a model"), a.modelsState("activate", catalog.Active, "Permit tasks for a retired model"), a.modelsRemove(),
+	}
+	for _, c := range commands {
+		a.serverFlags(c)
+	}
+	return group("models", "Look at the catalog of models, and change it", commands...)
+}
+
+func (a *app) modelsList() *cobra.Command {
+	var engine, tag, state string
+	most := 50
+	c := &cobra.Command{
+		Use: "list", Short: "List models, the newest first", Example: "  sortie models list --engine vllm --state Active", Args: exactly(),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			all := contract.ModelList{Models: []contract.Model{}}
+			for {
+				query := url.Values{"limit": {strconv.Itoa(most - len(all.Models))}}
+				for name, value := range map[string]string{"engine": engine, "tag": tag, "state": state, "cursor": all.NextCursor} {
+					if value != "" {
+						query.Set(name, value)
+					}
+				}
+				list, err := c.Models(ctx, query)
+				if err != nil {
+					return err
+				}
+				all.Models, all.NextCursor = append(all.Models, list.Models...), list.NextCursor
+				if all.NextCursor == "" || len(all.Models) >= most {
+					break
+				}
+			}
+			if a.json {
+				return a.print(all)
+			}
+			t := display.NewTable("MODEL", "STATE", "TRUST", "ENGINES", "CONTEXT", "TAGS")
+			for _, m := range all.Models {
+				t.Row(m.ID, m.State, trustOf(m), strings.Join(m.Engines, ","), contextOf(m), display.Clean(strings.Join(m.Tags, ",")))
+			}
+			_, err := t.WriteTo(a.Stdout)
+			return err
+		}),
+	}
+	flags := c.Flags()
+	flags.StringVar(&engine, "engine", "", "only models that this engine serves")
+	flags.StringVar(&tag, "tag", "", "only models with this tag")
+	flags.StringVar(&state, "state", "", "only models in this state: Active or Retired")
+	flags.IntVar(&most, "limit", most, "at most this many models, up to 1000")
+	return c
+}
+
+// trustOf describes the signature of a model.
+func trustOf(m contract.Model) string {
+	switch {
+	case m.Verified != nil:
+		return "verified"
+	case m.Signed != nil && *m.Signed:
+		return "signed"
+	}
+	return "unsigned"
+}
+
+// contextOf describes the context of a model.
+func contextOf(m contract.Model) string {
+	if m.ContextTokens == 0 {
+		return "of the engine"
+	}
+	return strconv.Itoa(m.ContextTokens)
+}
+
+func (a *app) modelsAdd() *cobra.Command {
+	var in contract.ModelRequest
+	var signature string
+	var strict bool
+	var input, output int64
+	c := &cobra.Command{
+		Use: "add MODEL", Short: "Add a model to the catalog",
+		Long: `Add a model to the catalog. A signature is a DSSE envelope with a statement of in-toto
+about the digest of the model; the server verifies it with the keys that it trusts.`,
+		Example: "  sortie models add llama-3.1-8b --engine llamacpp --context 8192 --source hf:meta-llama/Llama-3.1-8B-Instruct",
+		Args:    exactly("MODEL"),
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&in.Engines, "engine", nil, "engines that serve the model, separated by commas: llamacpp, vllm, tgi, triton or mock")
+	flags.StringVar(&in.EngineModel, "engine-model", "", "the engine's name of the model, for an engine that serves several")
+	flags.IntVar(&in.ContextTokens, "context", 0, "longest prompt with its answer in tokens; 0 is that of the engine")
+	flags.StringSliceVar(&in.Workloads, "workload", nil, "what the model does, separated by commas: completion, embedding or rerank; completion by default")
+	flags.StringVar(&in.Source, "source", "", "URI of the model, for people")
+	flags.StringVar(&in.Digest, "digest", "", "sha256: and the hexadecimal SHA-256 of the model")
+	flags.StringVar(&signature, "signature", "", "file with the signature")
+	flags.StringVar(&in.Tokenizer, "tokenizer", "", "name of the tokenizer, for people")
+	flags.Int64Var(&input, "input-price", 0, "nano-dollars for a token of the prompt")
+	flags.Int64Var(&output, "output-price", catalog.DefaultOutputPrice, "nano-dollars for a generated token")
+	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
+	flags.BoolVar(&strict, "strict", false, "refuse a model that no trusted key has signed")
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		in.ID, in.Price = args[0], &contract.ModelPrice{Input: input, Output: &output}
+		if signature != "" {
+			document, err := a.readFile(signature)
+			if err != nil {
+				return fmt.Errorf("cannot read the signature: %w", err)
+			}
+			if !json.Valid(document) {
+				return fmt.Errorf("%s is not JSON, want a DSSE envelope", signature)
+			}
+			in.Signature = document
+		}
+		m, err := c.CreateModel(ctx, in, strict)
+		if err != nil {
+			return err
+		}
+		return a.sayModel(m)
+	})
+	return c
+}
+
+func (a *app) sayModel(m contract.Model) error {
+	if a.json {
+		return a.print(m)
+	}
+	return a.say("%s: %s, %s, for %s\n", m.ID, m.State, trustOf(m), strings.Join(m.Engines, ", "))
+}
+
+func (a *app) modelsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b", Args: exactly("MODEL"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			m, err := c.Model(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.sayModel(m); err != nil || a.json {
+				return err
+			}
+			text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
+				strings.Join(m.Workloads, ", "), contextOf(m), m.Price.Input, *m.Price.Output)
+			if v := m.Verified; v != nil {
+				text += fmt.Sprintf("verified: %s, by the key %s\n", moment(time.UnixMilli(v.AtMS)), v.Key)
+			}
+			for _, row := range []struct{ name, text string }{
+				{"digest", m.Digest}, {"source", m.Source}, {"name at the engine", m.EngineModel}, {"tokenizer", m.Tokenizer}, {"tags", strings.Join(m.Tags, ", ")},
+			} {
+				if row.text != "" {
+					text += row.name + ": " + display.Clean(row.text) + "\n"
+				}
+			}
+			return a.say("%schanged: %s, by %s\n", text, moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
+		}),
+	}
+}
+
+func (a *app) modelsVerify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify MODEL", Short: "Verify the signature of a model with the keys that the server trusts",
+		Long:    "Verify the signature of a model with the keys that the server trusts. The exit code is 1 if none of them has signed it.",
+		Example: "  sortie models verify llama-3.1-8b", Args: exactly("MODEL"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			v, err := c.VerifyModel(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.print(v); err != nil {
+					return err
+				}
+			}
+			if !v.Trusted {
+				return fmt.Errorf("%s is not trusted: %s", args[0], display.Clean(v.Reason))
+			}
+			if a.json {
+				return nil
+			}
+			return a.say("%s: signed by the key %s\n", args[0], v.Model.Verified.Key)
+		}),
+	}
+}
+
+func (a *app) modelsState(use string, state catalog.State, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " MODEL", Short: short, Example: "  sortie models " + use + " llama-3.1-8b", Args: exactly("MODEL"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			m, err := c.SetModelState(ctx, args[0], string(state))
+			if err != nil {
+				return err
+			}
+			return a.sayModel(m)
+		}),
+	}
+}
+
+func (a *app) modelsRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b", Args: exactly("MODEL"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := c.DeleteModel(ctx, args[0]); err != nil {
+				return err
+			}
+			return a.say("removed %s\n", args[0])
+		}),
+	}
+}

@@ -1,0 +1,45 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func TestModelsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return registry.CatalogRoutes(s.Models) })
+	file := filepath.Join(t.TempDir(), "signature.json")
+	if err := os.WriteFile(file, []byte(`{"payloadType": "text/plain"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args string
+		code int
+		want string // in the output, of an error in its message
+	}{
+		{"add llama --engine vllm,tgi --context 8192 --tag a --source hf:a/b --output-price 5", 0, "llama: Active, unsigned, for vllm, tgi\n"},
+		{"add gemma --engine vllm --strict", 2, "the model is not signed"},
+		{"add gemma", 2, "missing engines, want at least one of"},
+		{"add gemma --engine vllm --signature " + file, 2, "payload type"},
+		{"list --engine tgi", 0, "MODEL  STATE   TRUST     ENGINES   CONTEXT  TAGS\nllama  Active  unsigned  vllm,tgi  8192     a\n"},
+		{"show llama", 0, "context: 8192\nprice: 0 nano-dollars for a token of the prompt, 5 for a generated one\nsource: hf:a/b\ntags: a\nchanged: 2026-01-02 03:04:05 UTC, by "},
+		{"retire llama", 0, "llama: Retired, "},
+		{"list --state Active", 0, "MODEL  STATE"},
+		{"activate llama", 0, "llama: Active, "},
+		{"verify llama", 1, "llama is not trusted: the model is not signed"},
+		{"remove llama", 0, "removed llama\n"},
+		{"show llama", 4, "no such model"},
+	} {
+		got := sortie(t, map[string]string{"SORTIE_URL": stage.URL}, "", append([]string{"models"}, strings.Fields(step.args)...)...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.want) {
+			t.Errorf("models %s: got exit code %d with\n%s%s\nwant %d with\n%s", step.args, got.code, got.stdout, got.stderr, step.code, step.want)
+		}
+	}
+}
