@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -31,26 +32,26 @@ func fullPool(c *Case) {
 	limit := c.Target.MaxMachines
 	machines, hold := c.T.TempDir(), Pipe(c.T)
 	tasks := c.startMany(limit+8, "count:"+machines+" wait:"+hold+" success")
-	settled := func(s contract.Status) bool { return s.QueuePosition != nil || s.State == "Running" }
-	for _, task := range tasks {
-		c.Await(task, settled)
-	}
-	// Queue positions are read one after the other, so they are distinct only
-	// once all runs are queued.
-	waiting, placed := 0, map[int]bool{}
-	for _, task := range tasks {
-		status := c.Await(task, settled)
-		if status.Status != contract.StatusProcessing {
-			c.T.Errorf("got %+v, want processing", status)
+	// A run that is seen as queued may get its machine before the next one is looked at, so
+	// the positions count once the pool is full.
+	c.eventually(fmt.Sprintf("%d machines and 8 queued runs in 8 positions", limit), func() bool {
+		running, placed := 0, map[int]bool{}
+		for _, task := range tasks {
+			status := c.Await(task, func(contract.Status) bool { return true })
+			if status.Status != contract.StatusProcessing {
+				c.T.Fatalf("got %+v, want processing", status)
+			}
+			if status.QueuePosition != nil {
+				placed[*status.QueuePosition] = true
+			} else if status.State == "Running" {
+				running++
+			}
 		}
-		if status.QueuePosition != nil {
-			waiting++
-			placed[*status.QueuePosition] = true
+		if running > limit {
+			c.T.Fatalf("got %d machines, want at most %d", running, limit)
 		}
-	}
-	if waiting != len(tasks)-limit || len(placed) != waiting {
-		c.T.Errorf("got %d queued runs in %d positions, want %d", waiting, len(placed), len(tasks)-limit)
-	}
+		return running == limit && len(placed) == len(tasks)-limit
+	})
 	Release(c.T, hold)
 	for _, task := range tasks {
 		current, err := os.ReadDir(machines)
