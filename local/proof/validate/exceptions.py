@@ -20,6 +20,10 @@ AHEAD = "a time must be ahead of now, by 30 days at most"
 TYPES = "a pattern must match a known type of events"
 CODE = "the codes of faults are an open list for clients, and the server knows all of them"
 EITHER = "a position and a range exclude each other, and one of them is needed"
+SIGNATURE = "a signature is a DSSE envelope, and a signed model has a signature and a digest"
+WORK = "a workload has a prompt or messages, or an input, and a query for a rerank; the texts are UTF-8"
+PLACE = "the id of an event is one that the stream sent"
+UNSUPPORTED = "the engines do not support what the member asks for"
 RANGE = "a range of times must not be empty"
 
 REASONS = {
@@ -45,7 +49,30 @@ REASONS = {
     ("replayEvents", "from"): "a range begins and ends at a cursor of this stream, a time or a name",
     ("replayEvents", "to"): "a range begins and ends at a cursor of this stream, a time or a name",
     ("listWebhooks", "cursor"): CURSOR,
+    ("createChatCompletion", "logprobs"): UNSUPPORTED,
+    ("createCompletion", "echo"): UNSUPPORTED,
+    ("createChatCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("createCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("createEmbedding", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("listArtifacts", "cursor"): CURSOR,
+    ("listModels", "cursor"): CURSOR,
+    ("createTask", "prompt"): WORK,
+    ("createTask", "messages"): WORK,
+    ("createTask", "input"): WORK,
+    ("createTask", "query"): WORK,
+    ("createTask", "workload"): WORK,
+    ("createTask", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("streamTask", "after"): PLACE,
+    ("streamTask", "Last-Event-ID"): PLACE,
+    ("createModel", "tokenizer"): "a name has printable characters",
+    ("createModel", "engine_model"): "a name has printable characters",
+    ("createModel", "source"): "a source is a URI without a password",
+    ("createModel", "signature"): SIGNATURE,
+    ("createModel", "signed"): SIGNATURE,
+    ("createModel", "digest"): SIGNATURE,
+    ("createModel", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("patchModel", ANY): PATCH,
+    ("verifyModel", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("webhookDeliveries", "cursor"): CURSOR,
     ("createWebhook", "eventTypes"): TYPES,
     ("patchWebhook", ANY): PATCH,
@@ -56,6 +83,8 @@ REASONS = {
     ("putPool", "runner"): "a deployment has some of the runners",
     ("putPool", "settings"): "the settings are those of the pool's runner",
     ("putPool", "warm"): "only a runner with machines that stop has warm machines",
+    ("putPool", "engine"): "an engine has addresses that the deployment permits, and no machines",
+    ("putPool", "limit"): "the limit of an engine is the sum of its slots",
     ("putPool", "fallback"): "a fallback names another pool, once",
     ("putJob", ANY): FORM,
     ("patchJob", ANY): PATCH,
@@ -79,6 +108,9 @@ def refused_with_a_listed_reason(ctx, response, case) -> None:
         return
     problem = response.json() if response.content else {}  # an answer to HEAD has no body
     operation = case.operation.definition.raw["operationId"]
+    if "error" in problem and isinstance(problem["error"], dict):  # the form of the OpenAI API
+        error = problem["error"]
+        problem = {"field": error["param"], "detail": error["message"]} if error["param"] else {"code": error["code"].upper(), "detail": error["message"]}
     cause = problem.get("field", problem.get("code", "NOT_READY")).split(".")[0]
     if (operation, cause) not in REASONS and (operation, ANY) not in REASONS:
         raise AssertionError(f"{operation} refused a valid request: {problem.get('detail')} (field or code {cause})")
