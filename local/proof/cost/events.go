@@ -10,7 +10,7 @@ import (
 // of webhooks. The bus and the webhooks each move a cursor for a batch, and read it.
 const (
 	aloneWrites, aloneReads = 4 + 2, 2.2 + 7
-	batchWrites, batchReads = 1.0 + 0.2, 0.22 + 0.7
+	batchWrites, batchReads = 0.8 + 0.2, 0.22 + 0.7
 
 	deliveryWrites, deliveryReads           = 11, 5
 	batchDeliveryWrites, batchDeliveryReads = 2.8, 0.7
