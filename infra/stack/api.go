@@ -123,8 +123,10 @@ func (b *builder) throttles() *map[string]*awsapigateway.MethodDeploymentOptions
 	return &options
 }
 
-// addRoutes adds the methods, each with its function as the integration. ANY of each
-// path goes to the function too, which answers 405 with the methods, and CORS requests.
+// addRoutes adds the methods, each with its function as the integration. ANY of each path
+// goes to the function of its first route, which also answers 405 with the methods, and CORS
+// requests. A route has a method of its own only if it differs from ANY: it goes to another
+// function, or has the rate of workers. A stack has at most 500 resources.
 func (b *builder) addRoutes(api awsapigateway.RestApi) {
 	doors := map[string]awsapigateway.Integration{}
 	for _, name := range named(front) {
@@ -138,11 +140,15 @@ func (b *builder) addRoutes(api awsapigateway.RestApi) {
 		}
 		doors[name] = awsapigateway.NewLambdaIntegration(b.callable(name), options)
 	}
+	others := map[string]string{} // the functions of ANY by path
 	for _, r := range routes() {
 		resource := api.Root().ResourceForPath(jsii.String(r.Pattern))
-		resource.AddMethod(jsii.String(r.Method), doors[r.function], nil)
-		if resource.Node().TryFindChild(jsii.String(anyMethod)) == nil {
+		if others[r.Pattern] == "" {
+			others[r.Pattern] = r.function
 			resource.AddMethod(jsii.String(anyMethod), doors[r.function], nil)
+		}
+		if r.function != others[r.Pattern] || r.Access == httpkit.ForWorkers {
+			resource.AddMethod(jsii.String(r.Method), doors[r.function], nil)
 		}
 	}
 }

@@ -128,7 +128,7 @@ var functions = map[string]function{
 	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, clients}, routes: control.Routes(nil)},
-	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: registry.Routes(nil)},
+	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: append(registry.Routes(nil), registry.CatalogRoutes(nil)...)},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},

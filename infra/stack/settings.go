@@ -56,7 +56,8 @@ type Settings struct {
 	// Memory is MB per function, Reserved the reserved concurrency per function.
 	Memory, Reserved map[string]int
 	// ClientRate and WorkerRate are the API's limits in requests/s per method; a
-	// burst may have twice as many.
+	// burst may have twice as many. The methods of a path that one function serves for
+	// clients share one.
 	ClientRate, WorkerRate int
 	// Stream streams downloads; otherwise they are buffered.
 	Stream bool

@@ -49,7 +49,8 @@ func (b *builder) grants() map[use]grant {
 		writes: {table, []statement{reading, batches, writing}},
 		lists:  {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexList, schema.IndexJobs)}}},
 		surveys: {table, []statement{
-			{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexDue, schema.IndexMachines)},
+			// A scan returns a small index for less than a query of each partition key.
+			{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexDue, schema.IndexMachines)},
 		}},
 
 		starts: {machine, []statement{
