@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"syscall"
 	"time"
@@ -71,7 +72,7 @@ func (s *server) up(ctx context.Context) error {
 	}
 	if now := s.process.Addresses(); s.addresses.URL == "" {
 		s.addresses = now
-	} else if now != s.addresses {
+	} else if !reflect.DeepEqual(now, s.addresses) {
 		s.world.fail("addresses of the stack changed from %+v to %+v; workers cannot reach it", s.addresses, now)
 		return errors.New("addresses of the stack changed")
 	}
