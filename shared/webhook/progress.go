@@ -22,6 +22,9 @@ const (
 	MaxHold = time.Hour
 	// LeaseTime is how long a worker may take for a batch of attempts.
 	LeaseTime = 2 * AttemptTime
+	// LeaseSlack is how long after the end of a lease another worker looks at most. Batches
+	// within it leave WakeAt, which is the key of an index, as it is.
+	LeaseSlack = LeaseTime / 3
 	// Housekeeping is how often a worker looks at a webhook without events.
 	Housekeeping = time.Hour
 )
@@ -169,10 +172,14 @@ func (p Progress) Acquire(owner string, now time.Time) (_ Progress, acquired, ch
 	return p.Renew(owner, now), true, true
 }
 
-// Renew extends the lease. If its owner does not return, another one looks when it ends.
+// Renew extends the lease. If its owner does not return, another one looks when it has
+// ended, at most LeaseSlack later.
 func (p Progress) Renew(owner string, now time.Time) Progress {
-	p.Lease = Lease{owner, now.Add(LeaseTime)}
-	p.WakeAt = p.Lease.Until
+	until := now.Add(LeaseTime)
+	if p.Lease.Owner != owner || p.WakeAt.Before(until) {
+		p.WakeAt = until.Add(LeaseSlack)
+	}
+	p.Lease = Lease{owner, until}
 	return p
 }
 

@@ -167,8 +167,14 @@ func TestPausedWebhookMissesEvents(t *testing.T) {
 func TestOneWorkerHasTheLease(t *testing.T) {
 	t.Parallel()
 	p, got, _ := begin().Acquire("a", noon)
-	if !got || !p.WakeAt.Equal(noon.Add(webhook.LeaseTime)) {
-		t.Fatalf("got %+v, want the lease, and a look when it ends", p)
+	if !got || !p.WakeAt.Equal(noon.Add(webhook.LeaseTime+webhook.LeaseSlack)) {
+		t.Fatalf("got %+v, want the lease, and a look after its end", p)
+	}
+	if p := p.Renew("a", noon.Add(webhook.LeaseSlack)); !p.WakeAt.Equal(p.Lease.Until) {
+		t.Errorf("got %+v, want the same look", p)
+	}
+	if p := p.Renew("a", noon.Add(webhook.LeaseSlack+1)); !p.WakeAt.Equal(p.Lease.Until.Add(webhook.LeaseSlack)) {
+		t.Errorf("got %+v, want a later look", p)
 	}
 	p, got, changed := p.Acquire("b", noon.Add(webhook.LeaseTime-1))
 	if got || !changed || !p.Again {

@@ -38,7 +38,7 @@ type relays struct {
 func (w *world) startEvents() {
 	w.events.relays = relays{start: w.starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
 	w.events.relayAfter(w.upTo(time.Second))
-	w.time.push(0, true, func() { w.time.spawn(true, func() { w.sweepEvents(webhook.LeaseTime) }) })
+	w.time.push(0, true, func() { w.time.spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
 }
 
 // relayAfter schedules the relay, unless it is scheduled.

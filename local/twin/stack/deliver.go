@@ -155,7 +155,7 @@ func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 func (s *Stack) deliverEvents(ctx context.Context) {
 	s.loops.Go(func() { s.wakes.run(ctx) })
 	s.loops.Go(func() {
-		ahead := webhook.LeaseTime // the process with the leases may have been killed
+		ahead := webhook.LeaseTime + webhook.LeaseSlack // the process with the leases may have been killed
 		for {
 			if err := s.dispatch.WakeDue(ctx, ahead); err != nil && ctx.Err() == nil {
 				s.config.Log.WarnContext(ctx, "cannot queue the due webhooks; the next sweep does", "error", err.Error())

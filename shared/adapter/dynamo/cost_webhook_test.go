@@ -34,9 +34,9 @@ func (middle) Hex(n int) string { return strings.Repeat("5a", n) }
 // TestDeliveryCosts appends events, wakes their webhook as the relay does, and delivers.
 func TestDeliveryCosts(t *testing.T) {
 	t.Parallel()
-	cfg := database(t)
+	cfg, now := database(t), clock.NewVirtual(time.Now())
 	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
-	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: clock.System{}, Consumed: spent.consumed, Concurrency: 1})
+	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: now, Consumed: spent.consumed, Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,7 @@ func TestDeliveryCosts(t *testing.T) {
 	var received atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		now.Advance(time.Second) // the batches of a turn begin in different seconds
 		received.Add(1)
 	}))
 	t.Cleanup(receiver.Close)
@@ -55,9 +56,9 @@ func TestDeliveryCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy = policy.WithPlainLoopback()
-	sender := hook.NewSender(hook.Config{Policy: policy, Clock: clock.System{}})
-	wakes := fake.NewWakes(clock.System{}, nil)
-	subscriptions := orchestrator.NewSubscriptions(s, feed, wakes, api.WebhookDocument, clock.System{}, slog.New(slog.DiscardHandler), middle{})
+	sender := hook.NewSender(hook.Config{Policy: policy, Clock: now})
+	wakes := fake.NewWakes(now, nil)
+	subscriptions := orchestrator.NewSubscriptions(s, feed, wakes, api.WebhookDocument, now, slog.New(slog.DiscardHandler), middle{})
 	delivery := orchestrator.NewDelivery(subscriptions, s, sender, middle{}.Float64, "worker", series.Discard)
 	dispatch := orchestrator.NewDispatch(delivery)
 	for _, row := range []struct {
@@ -71,7 +72,7 @@ func TestDeliveryCosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := feed.Append(t.Context(), stream, port.Batch{After: head.Newest, Records: signedEvents(t, time.Now(), row.events)}); err != nil {
+			if _, err := feed.Append(t.Context(), stream, port.Batch{After: head.Newest, Records: signedEvents(t, now.Now(), row.events)}); err != nil {
 				t.Fatal(err)
 			}
 		}
