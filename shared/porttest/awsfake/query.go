@@ -67,36 +67,55 @@ func (d *DynamoDB) query(_ context.Context, _ Call, r *query, fate Fate) (any, e
 	if err != nil {
 		return nil, err
 	}
-	if fate == Partial && len(entries) > 1 {
-		if half := (len(entries) + 1) / 2; r.Limit == nil || half < *r.Limit {
-			r.Limit = &half
-		}
+	p, bytes := d.page(t, x, entries, pageOf{consistent: r.ConsistentRead, limit: r.Limit, fate: fate}, func(part item) (item, bool) {
+		return part.only(shown), filter(part)
+	})
+	if r.Select == "COUNT" {
+		p.Items = nil
 	}
-	p, bytes := &page{}, 0
+	p.ConsumedCapacity, err = report(r.ReturnConsumedCapacity, t.name, readUnits(bytes, r.ConsistentRead))
+	return p, err
+}
+
+// pageOf is what a query or a scan wants of its page.
+type pageOf struct {
+	consistent bool
+	// limit is the most entries that are read; nil is no limit.
+	limit *int
+	fate  Fate
+}
+
+// page reads entries until the page is full, and returns the bytes that it has read. take
+// returns what a client gets of an entry, if it gets it.
+func (d *DynamoDB) page(t *table, x *index, entries []entry, want pageOf, take func(item) (item, bool)) (p *page, bytes int) {
+	most := len(entries) + 1
+	if want.limit != nil {
+		most = *want.limit
+	}
+	if want.fate == Partial && len(entries) > 1 {
+		most = min(most, (len(entries)+1)/2)
+	}
+	p = &page{}
 	for _, e := range entries {
 		is := e.item
 		if x == t.own {
-			if is = d.see(e.row, r.ConsistentRead); is == nil {
+			if is = d.see(e.row, want.consistent); is == nil {
 				continue
 			}
 		}
 		part := is.only(x.projected)
 		bytes += part.bytes()
 		p.ScannedCount++
-		if filter(part) {
+		if got, ok := take(part); ok {
 			p.Count++
-			p.Items = append(p.Items, part.only(shown))
+			p.Items = append(p.Items, got)
 		}
-		if r.Limit != nil && p.ScannedCount == *r.Limit || bytes >= maxPage {
+		if p.ScannedCount == most || bytes >= maxPage {
 			p.LastEvaluatedKey = t.keyIn(x, is)
 			break
 		}
 	}
-	if r.Select == "COUNT" {
-		p.Items = nil
-	}
-	p.ConsumedCapacity, err = report(r.ReturnConsumedCapacity, t.name, readUnits(bytes, r.ConsistentRead))
-	return p, err
+	return p, bytes
 }
 
 func (t *table) index(name string) (*index, error) {

@@ -54,30 +54,7 @@ func (d *DynamoDB) scan(_ context.Context, _ Call, r *scan, fate Fate) (any, err
 			}
 		}
 	}
-	most := len(entries) + 1
-	if r.Limit != nil {
-		most = *r.Limit
-	}
-	if fate == Partial && len(entries) > 1 {
-		most = min(most, (len(entries)+1)/2)
-	}
-	p, bytes := &page{}, 0
-	for _, e := range entries {
-		is := e.item
-		if x == t.own {
-			if is = d.see(e.row, r.ConsistentRead); is == nil {
-				continue
-			}
-		}
-		part := is.only(x.projected)
-		bytes += part.bytes()
-		p.Items = append(p.Items, part)
-		if len(p.Items) == most || bytes >= maxPage {
-			p.LastEvaluatedKey = t.keyIn(x, is)
-			break
-		}
-	}
-	p.Count, p.ScannedCount = len(p.Items), len(p.Items)
+	p, bytes := d.page(t, x, entries, pageOf{consistent: r.ConsistentRead, limit: r.Limit, fate: fate}, func(part item) (item, bool) { return part, true })
 	p.ConsumedCapacity, err = report(r.ReturnConsumedCapacity, t.name, readUnits(bytes, r.ConsistentRead))
 	return p, err
 }
