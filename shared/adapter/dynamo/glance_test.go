@@ -1,10 +1,13 @@
 package dynamo_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
@@ -66,6 +69,81 @@ func TestSweepOfASmallIndexScans(t *testing.T) {
 		}
 		if counts["Scan"] != row.scans || counts["Query"] < row.queries || row.queries == 0 && counts["Query"] > 0 {
 			t.Errorf("%d runs after %v: got %d scans and %d queries, want %d and %d", row.runs, row.after, counts["Scan"], counts["Query"], row.scans, row.queries)
+		}
+	}
+}
+
+// smallPages is a table whose scans return at most three entries at once.
+type smallPages struct{ dynamo.API }
+
+func (a smallPages) Scan(ctx context.Context, in *dynamodb.ScanInput, options ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	in.Limit = aws.Int32(3)
+	return a.API.Scan(ctx, in, options...)
+}
+
+// TestPagesOfAScannedIndex reads what is due in pages that are smaller than the index: the
+// first one is from a scan of several pages, the next ones are from queries. A run that is
+// not due any more is in none.
+func TestPagesOfAScannedIndex(t *testing.T) {
+	t.Parallel()
+	cfg := database(t)
+	now := clock.NewVirtual(time.Now().UTC().Truncate(time.Hour))
+	scans := 0
+	s, err := dynamo.New(smallPages{dynamodb.NewFromConfig(cfg)}, dynamo.Config{
+		Table: table(t, cfg), Clock: now, Concurrency: 1, Consumed: func(operation string, _, _ float64) {
+			if operation == "Scan" {
+				scans++
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 20
+	var kept run.Run
+	var want []string
+	for n := range runs {
+		d := run.New(export(fmt.Sprintf("run-%03d", n)), now.Now().Add(time.Duration(n-runs)*time.Hour))
+		if _, err := s.Create(t.Context(), port.WriteOf(d), nil); err != nil {
+			t.Fatal(err)
+		}
+		if d.Run.Version++; n == runs/2 {
+			kept = d.Run
+			continue
+		}
+		want = append(want, d.Run.ID)
+	}
+	at := now.Now()
+	if due, _, err := s.Due(t.Context(), at, "", runs); err != nil || len(due) != runs {
+		t.Fatalf("got %d due (%v), want %d", len(due), err, runs)
+	}
+	d, err := run.Decide(kept, run.CancelRequested{}, now.Now())
+	if err == nil {
+		err = s.Commit(t.Context(), port.WriteOf(d))
+	}
+	if err != nil || !d.Run.State.Terminal() {
+		t.Fatalf("got %s (%v), want the run cancelled", d.Run.State, err)
+	}
+	for _, limit := range []int{1, 2, 7, len(want), len(want) + 1} {
+		scans = 0
+		var got []string
+		for after := ""; ; {
+			due, next, err := s.Due(t.Context(), at, after, limit)
+			if err != nil || len(due) > limit {
+				t.Fatalf("limit %d: got %d due (%v)", limit, len(due), err)
+			}
+			for _, ref := range due {
+				got = append(got, ref.ID)
+			}
+			if after = next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("limit %d: got %v, want %v", limit, got, want)
+		}
+		if scans <= runs/3 {
+			t.Errorf("limit %d: got %d scans, want those of several pages", limit, scans)
 		}
 	}
 }
