@@ -172,7 +172,7 @@ func (d *deployment) lead(function, proxy string) {
 	}
 }
 
-// pauseSchedules stops the schedules until the test ends: it calls the sweep itself.
+// pauseSchedules stops the schedules until the test ends: it calls their functions itself.
 func (d *deployment) pauseSchedules() {
 	d.Helper()
 	var rules struct {
@@ -202,11 +202,11 @@ func (d *deployment) pause(long time.Duration) {
 	}
 }
 
-// sweep calls the sweep as its schedule does.
-func (d *deployment) sweep() {
+// schedule calls a function as its schedule does.
+func (d *deployment) schedule(function string) {
 	d.Helper()
 	event := map[string]any{"source": "aws.events", "detail-type": "Scheduled Event", "detail": map[string]any{}}
-	d.ask("POST /2015-03-31/functions/"+d.name+"sweep/invocations", event, nil)
+	d.ask("POST /2015-03-31/functions/"+d.name+function+"/invocations", event, nil)
 }
 
 // moment is the start of a measurement, on the clocks of the executions and of
@@ -333,7 +333,7 @@ func (d *deployment) awaitExecutions() {
 		if n > 0 {
 			d.pause(500 * time.Millisecond)
 		}
-		d.sweep()
+		d.schedule("sweep")
 	}
 	d.Fatalf("executions did not end: %+v", d.executions())
 }
