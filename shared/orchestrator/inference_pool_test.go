@@ -33,7 +33,7 @@ func TestTaskGoesToTheLeastUsedPool(t *testing.T) {
 
 // TestOnlyFailuresLetAReplicaRest cancels more tasks in a row than the failures after which a
 // replica rests, and fails as many attempts, but with answers between them. A replica that
-// rested would answer none of the tasks, because the clock stands still.
+// rested would answer none of the tasks, because the clock does not move.
 func TestOnlyFailuresLetAReplicaRest(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)
