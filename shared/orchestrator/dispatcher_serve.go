@@ -24,10 +24,19 @@ func (s *Dispatcher) serve(ctx context.Context, r run.Run) (again bool, err erro
 		return false, nil
 	}
 	defer s.end(r)
+	again, err = s.attempt(ctx, r)
+	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
+		return true, nil // the next step ends the task
+	}
+	return again, err
+}
+
+// attempt serves the attempt of a run until ctx ends.
+func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err error) {
 	replica, err := s.replicas.take(ctx, r, s.pools)
 	if err != nil {
 		if ctx.Err() != nil {
-			return !s.stopping(), nil // it was cancelled meanwhile
+			return false, err
 		}
 		why, isFault := errors.AsType[*fault.Fault](err)
 		if !isFault {

@@ -1,0 +1,116 @@
+package orchestrator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// interruption does something once, before a call of the store or the feed for a task: the
+// one behind the given number of calls.
+type interruption struct {
+	task atomic.Pointer[string]
+	left atomic.Int64
+	do   func()
+}
+
+func (i *interruption) before(tenant, task string) {
+	if id := i.task.Load(); id != nil && tenant == client.Tenant && task == *id && i.left.Add(-1) == -1 {
+		i.do()
+	}
+}
+
+type interruptedStore struct {
+	port.Store
+	*interruption
+}
+
+func (s interruptedStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	s.before(ref.Tenant, ref.ID)
+	return s.Store.Load(ctx, ref)
+}
+
+func (s interruptedStore) Commit(ctx context.Context, writes ...port.Write) error {
+	for _, w := range writes {
+		s.before(w.Run.Tenant, w.Run.TaskID)
+	}
+	return s.Store.Commit(ctx, writes...)
+}
+
+type interruptedFeed struct {
+	port.Feed
+	*interruption
+}
+
+func (f interruptedFeed) of(stream string) {
+	if id := f.task.Load(); id != nil && stream == inference.StreamOf(client.Tenant, *id) {
+		f.before(client.Tenant, *id)
+	}
+}
+
+func (f interruptedFeed) Head(ctx context.Context, stream string) (port.Head, error) {
+	f.of(stream)
+	return f.Feed.Head(ctx, stream)
+}
+
+func (f interruptedFeed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
+	f.of(stream)
+	return f.Feed.Append(ctx, stream, b)
+}
+
+func (f interruptedFeed) Read(ctx context.Context, stream string, after int64, limit int) ([]port.FeedRecord, error) {
+	f.of(stream)
+	return f.Feed.Read(ctx, stream, after, limit)
+}
+
+// TestCancelBetweenAnyTwoCalls cancels a task at each call of the store and the feed that
+// its dispatcher makes, from the grant of its slot on. The task ends without a sweep, as its
+// stream does, and the slot is free.
+func TestCancelBetweenAnyTwoCalls(t *testing.T) {
+	t.Parallel()
+	const mostCalls = 100
+	ends := map[run.State]int{}
+	for calls := range int64(mostCalls) {
+		at := &interruption{}
+		h := newInferring(t, 1, 1, func(h *inferring) {
+			h.store, h.feed = interruptedStore{h.store, at}, interruptedFeed{h.feed, at}
+		})
+		h.engines["r1"].FailNext(mockengine.FailStall, 1)
+		first := h.ask(3)
+		h.engines["r1"].WaitRunning(1)
+		task := h.ask(3)
+		at.left.Store(calls)
+		at.do = func() {
+			if _, err := h.tasks.Cancel(t.Context(), client, task, ""); err != nil && fault.Of(err).Code != fault.TaskAlreadyTerminal {
+				t.Errorf("at call %d: %v", calls, err)
+			}
+		}
+		at.task.Store(&task)
+		_, err := h.tasks.Cancel(t.Context(), client, first, "")
+		h.ok(err)
+		r := h.ended(task)
+		ends[r.State]++
+		events := h.read(task, inference.EventID{})
+		if _, failed := events[len(events)-1].Data.(inference.Failure); failed != (r.State == run.Cancelled) || r.State != run.Cancelled && r.State != run.Completed {
+			t.Errorf("at call %d: got %s and the events %q, want the same end", calls, r.State, names(events))
+		}
+		at.task.Store(nil)
+		if next := h.ended(h.ask(1)); next.State != run.Completed {
+			t.Errorf("at call %d: got %s for the next task, want Completed", calls, next.State)
+		}
+		h.stop()
+		if at.left.Load() >= 0 {
+			if ends[run.Cancelled] < 10 {
+				t.Errorf("got %v, want more moments", ends)
+			}
+			return
+		}
+	}
+	t.Errorf("the dispatcher makes more than %d calls", mostCalls)
+}
