@@ -236,6 +236,21 @@ func (d *deployment) row(name string, do func()) cost.Row {
 	return cost.Row{Name: name, Usage: used, States: states}
 }
 
+// plainExports is the number of exports whose mean is measured. One that passes from a
+// minute into the next between two commits writes an entry of an index more.
+const plainExports = 4
+
+// mean is row for the mean of several calls.
+func (d *deployment) mean(name string, do func()) cost.Row {
+	d.Helper()
+	used, states := d.count(func() {
+		for range plainExports {
+			do()
+		}
+	})
+	return cost.Row{Name: name, Usage: used.Times(1.0 / plainExports), States: states[:len(states)/plainExports]}
+}
+
 // count returns the usage during do, and the states that executions entered.
 // The usage of a sweep is not attributed, except its writes.
 func (d *deployment) count(do func()) (cost.Usage, []string) {

@@ -33,7 +33,7 @@ func TestDeploymentCost(t *testing.T) {
 	measured := cost.Measured{On: time.Now().UTC().Format(time.DateOnly), With: "LocalStack 4.14.0 and DynamoDB Local"}
 	measured.Rows = append(
 		measured.Rows,
-		d.row(cost.RowPlain, d.plain), d.row(cost.RowLost, d.lost), d.row(cost.RowLimit, d.limit),
+		d.mean(cost.RowPlain, d.plain), d.row(cost.RowLost, d.lost), d.row(cost.RowLimit, d.limit),
 		d.row(cost.RowCancelled, d.cancelled), d.row(cost.RowRetried, d.retried()),
 		d.heartbeats(), d.idle(),
 	)
