@@ -131,10 +131,20 @@ func resume(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 }
 
 func reload(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
-	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
 		return err
 	}
-	return svc.Reload(httpkit.Request(r, "pool_id"))
+	var body contract.PoolReload
+	if err := httpkit.DecodeOptionalJSON(w, r, &body); err != nil {
+		return err
+	}
+	ctx, who, id := httpkit.Request(r, "pool_id")
+	v, err := svc.Reload(ctx, who, id, body.Model, body.DeadlineSeconds, required)
+	if err != nil {
+		return fmt.Errorf("cannot reload the pool: %w", err)
+	}
+	return answer(w, http.StatusOK, v)
 }
 
 func health(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {

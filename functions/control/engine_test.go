@@ -108,6 +108,42 @@ func TestPoolOfAnEngineRefusesMachines(t *testing.T) {
 	}
 }
 
+func TestReloadOfAPool(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	_, made := apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)
+	apitest.Decoded[contract.Model](t, stage, "POST", "/v1/catalog/models", `{"id": "other", "engines": ["tgi"]}`, 201)
+	reload := llamas + "/reload"
+	for _, row := range []struct {
+		status            int
+		body, code, field string
+	}{
+		{400, `{"deadlineSeconds": 26}`, "INVALID_REQUEST", "deadlineSeconds"},
+		{400, `{"deadlineSeconds": -1}`, "INVALID_REQUEST", "deadlineSeconds"},
+		{400, `{"model": "a b"}`, "INVALID_REQUEST", "model"},
+		{422, `{"model": "none"}`, "UNPROCESSABLE", "model"},
+		{422, `{"model": "other"}`, "UNPROCESSABLE", "model"},
+	} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, "POST", reload, row.body, row.status); f.Code != row.code || f.Field != row.field {
+			t.Errorf("%s: got %s of %q (%s), want %s of %s", row.body, f.Code, f.Field, f.Detail, row.code, row.field)
+		}
+	}
+	apitest.Decoded[contract.Pool](t, stage, "POST", llamas+"/drain", "", 202)
+	p, answer := apitest.Decoded[contract.Pool](t, stage, "POST", reload, `{"model": "gemma"}`, 200)
+	if p.Draining || p.Engine.Model != "gemma" || *p.Engine.Slots != 4 || answer.Get("ETag") == made.Get("ETag") {
+		t.Errorf("got %+v with the engine %+v, want a pool of gemma that admits tasks", p, p.Engine)
+	}
+	if p, _ := apitest.Decoded[contract.Pool](t, stage, "POST", reload, "", 200); p.Engine.Model != "gemma" {
+		t.Errorf("got the model %s after a reload without one, want gemma", p.Engine.Model)
+	}
+	if h, _ := apitest.Decoded[contract.PoolHealth](t, stage, "GET", llamas+"/health", "", 200); !h.Ready {
+		t.Errorf("got %+v after a reload, want a pool that is ready", h)
+	}
+	if answer := stage.Call(t, "POST", reload, "", "If-Match", made.Get("ETag")); answer.Status != 412 {
+		t.Errorf("got %d with an older tag, want 412", answer.Status)
+	}
+}
+
 func TestCapabilitiesAreThoseOfThePools(t *testing.T) {
 	t.Parallel()
 	stage := engineStage(t)

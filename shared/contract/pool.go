@@ -97,6 +97,14 @@ type PoolDrain struct {
 	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
 }
 
+// PoolReload is the body of POST /v1/pools/{pool_id}/reload.
+type PoolReload struct {
+	// Model is a model of the catalog; absent is the present one.
+	Model string `json:"model,omitempty"`
+	// DeadlineSeconds is how long the request waits for the tasks of the pool, 0 to 25.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+}
+
 // Pool is what GET /v1/pools/{pool_id} returns.
 type Pool struct {
 	ID string `json:"id"`

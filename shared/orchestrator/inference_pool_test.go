@@ -1,10 +1,17 @@
 package orchestrator_test
 
 import (
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -50,6 +57,76 @@ func TestOnlyFailuresLetAReplicaRest(t *testing.T) {
 		h.engines["r1"].FailNext(mockengine.FailStart, 0)
 		if r := h.ended(h.ask(1)); r.State != run.Completed || r.Attempt.Number != 3 {
 			t.Fatalf("got %s in attempt %d, want Completed in the third", r.State, r.Attempt.Number)
+		}
+	}
+}
+
+// TestReloadWaitsForTheTasks reloads a pool with a task that is served: without a wait nothing
+// changes, and otherwise the pool serves the other model when the task has ended.
+func TestReloadWaitsForTheTasks(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	_, _, err := h.models.Create(t.Context(), client, "other", catalog.Definition{
+		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
+	}, false)
+	h.ok(err)
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	task := h.ask(3)
+	h.engines["r1"].WaitRunning(1)
+	reload := func(model string, seconds int) (run.Pool, error) {
+		v, err := h.pools.Reload(t.Context(), client, "pool0", model, seconds, orchestrator.Precondition{})
+		return v.Pool, err
+	}
+	if _, err := reload("other", 0); fault.Of(err) == nil || fault.Of(err).Code != fault.PoolInUse {
+		t.Fatalf("got %v with a task, want POOL_IN_USE", err)
+	}
+	p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	h.ok(err)
+	if p.Draining || p.Engine.Model != "mock" {
+		t.Errorf("got %+v with the model %s, want the pool as before", p, p.Engine.Model)
+	}
+	var reloaded sync.WaitGroup
+	done := make(chan struct{})
+	reloaded.Go(func() {
+		defer close(done)
+		if p, err := reload("other", 20); err != nil || p.Draining || p.Engine.Model != "other" {
+			t.Errorf("got %+v (%v), want a pool of the other model", p, err)
+		}
+	})
+	_, err = h.tasks.Cancel(t.Context(), client, task, "")
+	h.ok(err)
+	h.ended(task)
+	for waiting := true; waiting; {
+		select {
+		case <-done:
+			waiting = false
+		default:
+			h.clock.Advance(time.Second)
+			runtime.Gosched()
+		}
+	}
+	reloaded.Wait()
+	if _, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
+		Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "a"}, MaxTokens: 1,
+	}); fault.Of(err) == nil || fault.Of(err).Code != fault.ModelUnknown {
+		t.Errorf("got %v for the former model, want MODEL_UNKNOWN", err)
+	}
+	if r := h.ended(h.ask(2, func(in *orchestrator.NewTask) { in.Model = "other" })); r.State != run.Completed {
+		t.Errorf("got %s of the other model, want Completed", r.State)
+	}
+}
+
+// TestReloadForgetsFailures reloads a pool whose only replica rests.
+func TestReloadForgetsFailures(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	for range 4 {
+		h.engines["r1"].FailNext(mockengine.FailReset, 1)
+		if r := h.ended(h.ask(3)); r.State != run.Failed {
+			t.Fatalf("got %s, want Failed", r.State)
+		}
+		if r, err := h.pools.Reload(t.Context(), client, "pool0", "", 0, orchestrator.Precondition{}); err != nil || r.Pool.Engine.Model != "mock" {
+			t.Fatalf("got %+v (%v), want the same model", r.Pool, err)
 		}
 	}
 }

@@ -38,6 +38,7 @@ type inferring struct {
 	tasks     *orchestrator.Inference
 	artifacts *orchestrator.Artifacts
 	models    *orchestrator.Models
+	pools     *orchestrator.Pools
 	sweeper   *orchestrator.Dispatcher
 	stop      func()
 }
@@ -80,7 +81,7 @@ func (h *inferring) restart() {
 	}
 	config := orchestrator.Config{
 		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
-		Pool:   "default",
+		Pool:   "default", MockEngine: true,
 	}
 	random := func(n int) string {
 		b := make([]byte, n)
@@ -90,6 +91,7 @@ func (h *inferring) restart() {
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 	h.models = orchestrator.NewModels(records, api.ModelDocument, config)
 	life := orchestrator.NewLifecycle(records, nil, config)
+	h.pools = orchestrator.NewPools(life, api.PoolDocument, config)
 	h.tasks = orchestrator.NewInference(orchestrator.NewRequests(life, random, config), h.models, h.feed)
 	h.artifacts = orchestrator.NewArtifacts(records, h.outputs, random, config)
 	h.sweeper = orchestrator.NewDispatcher(h.tasks, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {

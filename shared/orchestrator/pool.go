@@ -182,14 +182,6 @@ func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, requir
 	return s.view(ctx, p)
 }
 
-// Reload swaps the model of a pool of an engine. Faults: NotFound, NoEngine.
-func (s *Pools) Reload(ctx context.Context, who port.Identity, id string) error {
-	if _, err := s.stored(ctx, who, id); err != nil {
-		return err
-	}
-	return fault.New(fault.NoEngine, "the pool %s has no engine to reload", id)
-}
-
 // stored reads a pool of the caller's tenant. Fault: NotFound.
 func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.Pool, error) {
 	p, err := s.pools.read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})

@@ -26,7 +26,10 @@ type replicas struct {
 	changed chan struct{} // closed and replaced when a slot becomes free
 }
 
-type replicaKey struct{ tenant, pool, id, url string }
+type replicaKey struct {
+	tenant, pool, id, url string
+	loads                 int
+}
 
 // replica is a server and what this process knows of it.
 type replica struct {
@@ -80,6 +83,9 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup *poolLookup) (*le
 		if pool.Engine == nil {
 			return nil, fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
 		}
+		if model := r.Work.Inference.Model; model != pool.Engine.Model {
+			return nil, fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
+		}
 		for _, candidate := range s.candidates(r, pool) {
 			health, err := candidate.engine.Health(ctx)
 			if err == nil && health.Ready {
@@ -123,7 +129,7 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
 	var found []*replica
 	for _, each := range pool.Engine.Replicas {
-		key := replicaKey{pool.Tenant, pool.ID, each.ID, each.URL}
+		key := replicaKey{pool.Tenant, pool.ID, each.ID, each.URL, pool.Engine.Loads}
 		known := s.known[key]
 		if known == nil {
 			engine, err := s.engines(*pool.Engine, each)

@@ -43,6 +43,8 @@ type EnginePlace struct {
 	// Deterministic: each replica has one slot, because what is generated beside a task can
 	// change its tokens.
 	Deterministic bool `json:"deterministic,omitempty"`
+	// Loads counts the reloads. What was known of the replicas is of one of them.
+	Loads int `json:"loads,omitempty"`
 }
 
 // EngineReplica is a server.
@@ -160,9 +162,25 @@ func kindList(kinds []EngineKind) string {
 	return listed(texts, "none")
 }
 
+// Reloaded returns the pool, which must have an engine, with another model of it, after its
+// replicas were loaded again. It admits runs.
+func (p Pool) Reloaded(model, by string, now time.Time) Pool {
+	e := *p.Engine
+	e.Model = model
+	e.Loads++
+	p.Engine = &e
+	p.Draining, p.DrainBy, p.Drained = false, time.Time{}, false
+	return p.changed(by, now)
+}
+
 // Serving returns the pool with the engine; nil is a pool of a runner. It is unchanged if
 // it has it.
 func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
+	if e != nil && p.Engine != nil {
+		kept := *e
+		kept.Loads = p.Engine.Loads
+		e = &kept
+	}
 	if reflect.DeepEqual(p.Engine, e) {
 		return p
 	}

@@ -50,6 +50,11 @@ func (c *Client) ResumePool(ctx context.Context, id string) (Pool, error) {
 	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "resume"), body: struct{}{}, repeat: true})
 }
 
+// ReloadPool makes a pool of an engine serve a model. It is not repeated, because it waits.
+func (c *Client) ReloadPool(ctx context.Context, id string, reload contract.PoolReload) (Pool, error) {
+	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "reload"), body: reload})
+}
+
 // DeletePool removes a pool.
 func (c *Client) DeletePool(ctx context.Context, id string) error {
 	var none []byte

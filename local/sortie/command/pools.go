@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) pools() *cobra.Command {
-	commands := []*cobra.Command{a.poolsList(), a.poolsShow(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsDelete()}
+	commands := []*cobra.Command{a.poolsList(), a.poolsShow(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsReload(), a.poolsDelete()}
 	for _, c := range commands {
 		a.serverFlags(c)
 	}
@@ -332,6 +332,36 @@ func (a *app) poolsResume() *cobra.Command {
 			return a.showPool(p)
 		}),
 	}
+}
+
+func (a *app) poolsReload() *cobra.Command {
+	var model string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use: "reload POOL", Short: "Change the model of a pool of an engine",
+		Long: `Change the model of a pool of an engine, and ask its replicas again what they can do.
+Without --model only the latter. The pool admits nothing meanwhile. If some of its tasks
+have not ended after --wait, nothing is changed.`,
+		Example: "  sortie pools reload pool0 --model llama-3-8b --wait 20s",
+		Args:    exactly("POOL"),
+	}
+	c.Flags().StringVar(&model, "model", "", "a model of the catalog; by default the present one")
+	c.Flags().DurationVar(&wait, "wait", 0, "time for which the tasks of the pool may still run, at most 25s")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if wait < 0 || wait%time.Second != 0 {
+			return wrong("--wait: %s, want whole seconds", wait)
+		}
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		p, err := client.ReloadPool(ctx, args[0], contract.PoolReload{Model: model, DeadlineSeconds: int(wait / time.Second)})
+		if err != nil {
+			return err
+		}
+		return a.showPool(p)
+	})
+	return c
 }
 
 func (a *app) poolsDelete() *cobra.Command {
