@@ -55,7 +55,7 @@ var _ port.Observer = (*Dispatcher)(nil)
 // NewDispatcher returns a dispatcher. It serves tasks while Run runs.
 func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg DispatcherConfig) *Dispatcher {
 	d := &Dispatcher{
-		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log), active: map[string]*serving{}, ready: make(chan struct{}),
+		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, ready: make(chan struct{}),
 	}
 	tasks.observers = append(tasks.observers, d)
 	tasks.dispatcher = d

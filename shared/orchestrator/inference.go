@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/budget"
@@ -18,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Inference serves clients of inference tasks. A task is a run of kind inference in a pool
@@ -81,6 +83,22 @@ const perPosition = 100 * time.Millisecond
 // field, ModelUnknown, UntrustedArtifact, PoolUnavailable, AdmissionReject, SessionClosed,
 // QueueFull, IdempotencyMismatch, TooLarge.
 func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
+	accepted, err := s.accept(ctx, in)
+	if f := fault.Of(err); f != nil {
+		s.record(ctx, series.Count(series.TasksRejected, 1, strings.ToLower(string(f.Code))))
+		var short *port.NoBudget
+		switch {
+		case errors.As(err, &short):
+			s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyBudget)))
+		case f.Code == fault.AdmissionReject, f.Code == fault.QueueFull:
+			s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyReject)))
+		}
+	}
+	return accepted, err
+}
+
+// accept is Create.
+func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return Accepted{}, err
 	}

@@ -45,7 +45,7 @@ func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) e
 func (s *Inference) abandon(ctx context.Context, who port.Identity, r run.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
-	if _, err := s.Cancel(ctx, who, r.TaskID, "the caller has disconnected"); err != nil {
+	if _, err := s.Cancel(ctx, who, r.TaskID, run.ReasonDisconnected); err != nil {
 		s.warn(ctx, r, "cannot cancel an inference task whose caller has disconnected", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Lifecycle commits facts of every kind. It acts on the effects of a commit once;
@@ -28,6 +29,8 @@ type Lifecycle struct {
 	dispatcher *Dispatcher
 	// answers are the streams of inference tasks; nil for a process without them.
 	answers *answers
+	// record records what no commit shows.
+	record series.Recorder
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 }
@@ -38,9 +41,13 @@ func NewLifecycle(records *Records, executions port.Executions, config Config) *
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
 		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
 		forwardLimit: config.ForwardLimit, policy: config.Policy,
-		estimates: &estimates{store: records.store, clock: records.clock},
+		estimates: &estimates{store: records.store, clock: records.clock}, record: series.Discard,
 	}
 }
+
+// Record makes the use cases of a Lifecycle record what no commit shows. It is called before
+// they are used.
+func (s *Lifecycle) Record(record series.Recorder) { s.record = record }
 
 // apply is applyTo for a run that is read first.
 func (s *Lifecycle) apply(ctx context.Context, ref run.Ref, f fact) (run.Run, error) {

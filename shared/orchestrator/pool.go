@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Pools serves operators who read and change pools.
@@ -159,9 +160,16 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 		}
 		by = s.now().Add(time.Duration(*seconds) * time.Second)
 	}
-	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Drain(by, who.Subject, s.now()) })
+	drained := true
+	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool {
+		drained = stored.Draining
+		return stored.Drain(by, who.Subject, s.now())
+	})
 	if err != nil {
 		return PoolView{}, err
+	}
+	if !drained {
+		s.record(ctx, series.DrainOf(id))
 	}
 	if due := p.DrainDue(); !due.IsZero() && !due.After(s.now()) {
 		if err := s.inBudget(ctx, func(ctx context.Context) error { return s.endDrained(ctx, p.Ref()) }); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // replicas are the replicas of engine pools as this process uses them. It is safe for
@@ -20,6 +21,7 @@ type replicas struct {
 	engines Engines
 	clock   clock.Clock
 	log     *slog.Logger
+	record  series.Recorder
 
 	mu      sync.Mutex
 	known   map[replicaKey]*replica
@@ -46,8 +48,8 @@ type replica struct {
 	askedAt time.Time
 }
 
-func newReplicas(engines Engines, c clock.Clock, log *slog.Logger) *replicas {
-	return &replicas{engines: engines, clock: c, log: log, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
+func newReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *replicas {
+	return &replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
 }
 
 // lease is a slot of a replica.
@@ -129,16 +131,10 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
 	var found []*replica
 	for _, each := range pool.Engine.Replicas {
-		key := replicaKey{pool.Tenant, pool.ID, each.ID, each.URL, pool.Engine.Loads}
-		known := s.known[key]
-		if known == nil {
-			engine, err := s.engines(*pool.Engine, each)
-			if err != nil {
-				s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
-				continue
-			}
-			known = &replica{key: key, engine: engine}
-			s.known[key] = known
+		known, err := s.know(pool, each)
+		if err != nil {
+			s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
+			continue
 		}
 		if known.held < pool.Engine.Slots && !now.Before(known.restUntil) {
 			found = append(found, known)
@@ -165,6 +161,42 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 		}
 	}
 	return ordered
+}
+
+// knownReplica is a replica of a pool as this process knows it.
+type knownReplica struct {
+	id      string
+	engine  port.Engine
+	can     port.EngineCapabilities
+	resting bool
+}
+
+// of returns the replicas of a pool for which this process has an engine.
+func (s *replicas) of(pool run.Pool) (found []knownReplica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	for _, each := range pool.Engine.Replicas {
+		if r, err := s.know(pool, each); err == nil {
+			found = append(found, knownReplica{each.ID, r.engine, r.can, now.Before(r.restUntil)})
+		}
+	}
+	return found
+}
+
+// know returns what this process knows of a replica. s.mu is locked.
+func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
+	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, pool.Engine.Loads}
+	if known := s.known[key]; known != nil {
+		return known, nil
+	}
+	engine, err := s.engines(*pool.Engine, of)
+	if err != nil {
+		return nil, err
+	}
+	known := &replica{key: key, engine: engine}
+	s.known[key] = known
+	return known, nil
 }
 
 // prefixBytes is the size of the first part of a request, by which tasks share a replica.
@@ -281,6 +313,7 @@ func (l *lease) awaitFree(ctx context.Context) {
 	l.of.mu.Lock()
 	l.restUntil = l.of.clock.Now().Add(restMost)
 	l.of.mu.Unlock()
+	l.of.record(ctx, series.Count(series.SlotsLeaked, 1, l.key.pool))
 	l.of.log.WarnContext(ctx, "a replica keeps the request of a task that has ended; it gets no tasks for a while",
 		"pool", l.key.pool, "replica", l.id, "rest", restMost.String())
 }

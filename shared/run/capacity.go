@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ const (
 func Priorities() []Priority {
 	return []Priority{PriorityInteractive, PriorityNormal, PriorityBatch}
 }
+
+// OrNormal returns the priority; the zero value is PriorityNormal.
+func (p Priority) OrNormal() Priority { return cmp.Or(p, PriorityNormal) }
 
 // rank is the index of the priority, from 0 for the most urgent one.
 func (p Priority) rank() int {

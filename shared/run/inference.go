@@ -34,6 +34,9 @@ type Inference struct {
 	SamplerProfile string `json:"samplerProfileVersion,omitempty"`
 }
 
+// ReasonDisconnected is the reason of a cancel because the caller of a task has gone.
+const ReasonDisconnected = "the caller has disconnected"
+
 // Generation is what an engine did for a run of kind inference.
 type Generation struct {
 	// Replica answered, with the engine's version.

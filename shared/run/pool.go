@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -132,6 +133,13 @@ func (p Pool) Holds(r Run) bool {
 	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
 }
 
+const drainReason = " drains, with the deadline "
+
+// IsDrainReason reports whether a cancel has the reason of Drained.
+func IsDrainReason(reason string) bool {
+	return strings.HasPrefix(reason, "the pool ") && strings.Contains(reason, drainReason)
+}
+
 // Drained: the deadline of the draining pool is over. A run that holds a slot of it is
 // cancelled. An ended attempt releases its slot by itself, and a further attempt of its
 // run joins the queue.
@@ -141,6 +149,6 @@ func (f Drained) apply(d *draft) error {
 	if !f.Pool.Holds(d.Run) || d.State == Terminating {
 		return nil
 	}
-	reason := fmt.Sprintf("the pool %s drains, with the deadline %s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))
+	reason := fmt.Sprintf("the pool %s"+drainReason+"%s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))
 	return CancelRequested{By: f.Pool.UpdatedBy, Reason: reason}.apply(d)
 }

@@ -112,6 +112,12 @@ func LabelValues(family, label string) []string {
 		return texts(HaltCircuit, HaltFailing, HaltDisabled, HaltGone)
 	case family == Webhooks && label == "state":
 		return texts(Standings()...)
+	case family == TasksCanceled && label == "reason":
+		return texts(CancelledByClient, CancelledByDrain, CancelledByGone)
+	case family == Backpressure && label == "policy":
+		return texts(PolicyReject, PolicyBudget)
+	case family == Drains && label == "reason":
+		return []string{drainRequest}
 	}
 	return nil
 }
@@ -128,17 +134,17 @@ func texts[T ~string](values ...T) []string {
 func eventFamilies() []Family {
 	transport := []string{"transport"}
 	return []Family{
-		{Readers, "Readers that are connected to streams of events.", Gauge, transport},
-		{ReadersEnded, "Streams of readers that have ended, by the reason.", Counter, []string{"transport", "reason"}},
-		{ReadersRefused, "Readers that found all places of their tenant or of the server taken.", Counter, transport},
-		{EventsSent, "Events that were written to readers.", Counter, transport},
-		{RelayEvents, "Events that relays have appended to the streams of their tenants.", Counter, nil},
-		{RelayLag, "Age of the oldest event that a target has not got; 0 if it has all. Without a bus there is no series of it.", Gauge, []string{"target"}},
-		{Attempts, "Attempts to deliver an event to a webhook, by the class of the HTTP status or the reason for a missing answer.", Counter, []string{"outcome"}},
-		{AttemptLatency, "Time of an attempt from the request to the end of the answer.", Histogram, nil},
-		{Halts, "Webhooks whose deliveries were held back or ended because the receiver fails.", Counter, []string{"reason"}},
-		{Webhooks, "Webhooks, by whether they get events.", Gauge, []string{"state"}},
-		{Waiting, "Deliveries of events that wait for their next attempt.", Gauge, nil},
+		{Name: Readers, Help: "Readers that are connected to streams of events.", Kind: Gauge, Labels: transport},
+		{Name: ReadersEnded, Help: "Streams of readers that have ended, by the reason.", Kind: Counter, Labels: []string{"transport", "reason"}},
+		{Name: ReadersRefused, Help: "Readers that found all places of their tenant or of the server taken.", Kind: Counter, Labels: transport},
+		{Name: EventsSent, Help: "Events that were written to readers.", Kind: Counter, Labels: transport},
+		{Name: RelayEvents, Help: "Events that relays have appended to the streams of their tenants.", Kind: Counter, Labels: nil},
+		{Name: RelayLag, Help: "Age of the oldest event that a target has not got; 0 if it has all. Without a bus there is no series of it.", Kind: Gauge, Labels: []string{"target"}},
+		{Name: Attempts, Help: "Attempts to deliver an event to a webhook, by the class of the HTTP status or the reason for a missing answer.", Kind: Counter, Labels: []string{"outcome"}},
+		{Name: AttemptLatency, Help: "Time of an attempt from the request to the end of the answer.", Kind: Histogram, Labels: nil},
+		{Name: Halts, Help: "Webhooks whose deliveries were held back or ended because the receiver fails.", Kind: Counter, Labels: []string{"reason"}},
+		{Name: Webhooks, Help: "Webhooks, by whether they get events.", Kind: Gauge, Labels: []string{"state"}},
+		{Name: Waiting, Help: "Deliveries of events that wait for their next attempt.", Kind: Gauge, Labels: nil},
 	}
 }
 

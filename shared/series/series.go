@@ -4,6 +4,7 @@
 package series
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -54,33 +55,35 @@ type Family struct {
 	Name, Help string
 	Kind       Kind
 	Labels     []string
+	// OneHost: only GET /metrics of the system on one host has it.
+	OneHost bool
 }
 
 // Families returns all metrics.
 func Families() []Family {
 	kind, pool := []string{"kind"}, []string{"tenant", "pool"}
 	families := []Family{
-		{Runs, "Runs that have ended.", Counter, []string{"kind", "state", "skipped"}},
-		{RunTotal, "Time from the creation of a run to its end.", Histogram, kind},
-		{StartLatency, "Time from the request of the last machine of a run to its start.", Histogram, kind},
-		{Transitions, "State transitions of the runs that have ended.", Counter, kind},
-		{Checked, "Constraints that were evaluated for the runs that have ended.", Counter, kind},
-		{Violated, "Constraints that the runs that have ended violated.", Counter, kind},
-		{Acted, "Actions before the end of the runs that have ended.", Counter, kind},
-		{ActFailed, "Actions that failed before the end of the runs that have ended.", Counter, kind},
-		{Retries, "Attempts after the first one of the runs that have ended.", Counter, kind},
-		{Heartbeats, "Heartbeats that were received for the runs that have ended.", Counter, kind},
-		{PredictionError, "Time from the p50 of a predicted start to the start, negative if it was earlier, by whether the p90 covered it.", Histogram, []string{"kind", "covered"}},
-		{Firings, "Firings of schedules, by whether they created a run or were skipped.", Counter, []string{"result"}},
-		{Lateness, "Time from a firing's time to its commit, catch-up runs left out.", Histogram, nil},
-		{PoolHeld, "Slots of a pool that runs hold. A pool without a limit counts none.", Gauge, pool},
-		{PoolQueued, "Runs in the queue of a pool.", Gauge, pool},
-		{PoolLimit, "Slots of a pool; 0 is no limit.", Gauge, pool},
+		{Name: Runs, Help: "Runs that have ended.", Kind: Counter, Labels: []string{"kind", "state", "skipped"}},
+		{Name: RunTotal, Help: "Time from the creation of a run to its end.", Kind: Histogram, Labels: kind},
+		{Name: StartLatency, Help: "Time from the request of the last machine of a run to its start.", Kind: Histogram, Labels: kind},
+		{Name: Transitions, Help: "State transitions of the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: Checked, Help: "Constraints that were evaluated for the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: Violated, Help: "Constraints that the runs that have ended violated.", Kind: Counter, Labels: kind},
+		{Name: Acted, Help: "Actions before the end of the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: ActFailed, Help: "Actions that failed before the end of the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: Retries, Help: "Attempts after the first one of the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: Heartbeats, Help: "Heartbeats that were received for the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: PredictionError, Help: "Time from the p50 of a predicted start to the start, negative if it was earlier, by whether the p90 covered it.", Kind: Histogram, Labels: []string{"kind", "covered"}},
+		{Name: Firings, Help: "Firings of schedules, by whether they created a run or were skipped.", Kind: Counter, Labels: []string{"result"}},
+		{Name: Lateness, Help: "Time from a firing's time to its commit, catch-up runs left out.", Kind: Histogram, Labels: nil},
+		{Name: PoolHeld, Help: "Slots of a pool that runs hold. A pool without a limit counts none.", Kind: Gauge, Labels: pool},
+		{Name: PoolQueued, Help: "Runs in the queue of a pool.", Kind: Gauge, Labels: pool},
+		{Name: PoolLimit, Help: "Slots of a pool; 0 is no limit.", Kind: Gauge, Labels: pool},
 	}
 	for _, p := range run.Phases() {
-		families = append(families, Family{Phase(p), "Time that a run spent in the phase " + string(p) + ", if it was in it.", Histogram, kind})
+		families = append(families, Family{Name: Phase(p), Help: "Time that a run spent in the phase " + string(p) + ", if it was in it.", Kind: Histogram, Labels: kind})
 	}
-	return append(families, eventFamilies()...)
+	return slices.Concat(families, eventFamilies(), taskFamilies())
 }
 
 // Phase returns the name of a phase's metric, such as "sortie_run_pre_run_seconds".
@@ -111,8 +114,12 @@ func OfCommit(r run.Run, events []run.Event) (samples []Sample) {
 		samples = append(samples, Sample{name, value, labels})
 	}
 	for _, e := range events {
-		if m, ended := r.EndMetrics(e); ended {
+		m, ended := r.EndMetrics(e)
+		if ended {
 			ofEnd(r, m, add)
+		}
+		if r.Work.Inference != nil {
+			ofTask(r, e, ended, add)
 		}
 		if late, covered, ok := r.StartError(e); ok {
 			add(PredictionError, late.Seconds(), r.Work.Kind, strconv.FormatBool(covered))

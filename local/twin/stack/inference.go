@@ -33,6 +33,7 @@ const tokenBatch = 5 * time.Millisecond
 // wireInference makes the use cases of inference tasks and the pools of the configured
 // engines.
 func (s *Stack) wireInference(ctx context.Context) error {
+	s.system.Requests.Record(s.metrics.Record)
 	engines := &engines{clock: s.clock, known: map[string]port.Engine{}}
 	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, s.feed)
 	// One process has the folder, so that tasks of an earlier dispatcher are lost.
@@ -84,6 +85,9 @@ func (s *Stack) enginePool(ctx context.Context, engines *engines, id string, kin
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read pool %s: %w", id, err)
+	}
+	if pool.Engine != nil {
+		place.Loads = pool.Engine.Loads
 	}
 	if pool.Engine != nil && pool.Limit == place.Limit() && reflect.DeepEqual(*pool.Engine, place) {
 		return nil

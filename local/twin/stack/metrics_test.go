@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 )
 
 // TestMetricsOfTheStack runs two programs and reads the metrics repeatedly. They count
@@ -42,7 +42,7 @@ func TestMetricsOfTheStack(t *testing.T) {
 			t.Errorf("got correlation id %q, want a new one", id)
 		}
 		text := string(answer.Body)
-		if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
+		if problems, err := seriestest.Lint([]byte(text)); err != nil || len(problems) > 0 {
 			t.Errorf("got problems %v (%v), want none", problems, err)
 		}
 		for _, line := range []string{
@@ -151,7 +151,7 @@ func (g *target) awaitMetrics(t *testing.T, starts ...string) {
 			}
 		}
 		if missing == "" {
-			if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
+			if problems, err := seriestest.Lint([]byte(text)); err != nil || len(problems) > 0 {
 				t.Errorf("got problems %v (%v), want none", problems, err)
 			}
 			return

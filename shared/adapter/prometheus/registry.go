@@ -21,6 +21,9 @@ import (
 // fraction of a second, a run up to days.
 var buckets = []float64{0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600}
 
+// milliseconds are those of the histograms of inference tasks.
+var milliseconds = []float64{5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000, 600_000}
+
 // Registry counts commits and samples. It implements port.Observer and is safe for
 // concurrent use.
 type Registry struct {
@@ -46,8 +49,11 @@ func New(gauges series.Reader) *Registry {
 			r.counters[f.Name] = vector
 		case series.Histogram:
 			bounds := buckets
-			if f.Name == series.PredictionError {
+			switch f.Name {
+			case series.PredictionError:
 				bounds = run.StartErrorBuckets()
+			case series.FirstToken, series.Decode:
+				bounds = milliseconds
 			}
 			vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.Name, Help: f.Help, Buckets: bounds}, f.Labels)
 			r.registry.MustRegister(vector)
