@@ -36,7 +36,7 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return create(svc, w, r) },
 		},
 		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/stream", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/stream", Access: httpkit.ForReaders, Scope: access.RunsRead,
 			Query:  []string{"after"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return stream(svc, c, w, r) },
 		},
@@ -91,6 +91,10 @@ func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r
 			}
 			return out.Send(text)
 		})
+	if errors.Is(err, orchestrator.ErrAllRead) { // with 204, an EventSource does not connect again
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	if !out.Begun() {
 		return err
 	}

@@ -15,8 +15,11 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
@@ -219,6 +222,25 @@ func TestReaderOverTheLimitIsAskedToRetry(t *testing.T) {
 		}
 		if i == 1000 {
 			t.Fatal("got no seat after the first reader left, want one")
+		}
+	}
+}
+
+// TestTicketHasNoOtherScopes mints tickets of clients with different scopes.
+func TestTicketHasNoOtherScopes(t *testing.T) {
+	t.Parallel()
+	parts := apitest.NewParts(t)
+	tokens := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	for _, row := range []struct{ of, want []access.Scope }{
+		{access.Scopes(), []access.Scope{access.EventsRead, access.RunsRead}},
+		{[]access.Scope{access.EventsRead, access.Admin}, []access.Scope{access.EventsRead}},
+	} {
+		text, _, err := tokens.Ticket(t.Context(), port.Identity{Tenant: "a", Workspace: "w", Subject: "token:1", Scopes: row.of}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := tokens.OpenTicket(t.Context(), text); err != nil || !slices.Equal(got.Scopes, row.want) {
+			t.Errorf("a client with %v: got a ticket with %v (%v), want %v", row.of, got.Scopes, err, row.want)
 		}
 	}
 }

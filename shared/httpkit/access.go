@@ -105,7 +105,7 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 // callerOf returns the caller of a route for clients or readers.
 func (s *server) callerOf(t Route, r *http.Request) (port.Identity, error) {
 	if t.Access == ForReaders {
-		if who, found, err := s.openTicket(r); found {
+		if who, found, err := s.openTicket(t, r); found {
 			return who, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -14,13 +15,16 @@ import (
 // header: EventSource and WebSocket of browsers.
 const ticketParameter = "ticket"
 
+// A ticket for a task opens the stream of the task in the path, too.
+const pathTask, queryTask = "task_id", "taskId"
+
 // TicketSource opens tickets: it returns the identity that a ticket authorizes, and the
 // query parameters that it fixes. The error is returned to the client.
 type TicketSource func(ctx context.Context, text string) (who port.Identity, query string, err error)
 
 // openTicket authenticates a request by the ticket of its query. It replaces the ticket
 // by the parameters that it fixes. found is false for a request without a ticket.
-func (s *server) openTicket(r *http.Request) (who port.Identity, found bool, err error) {
+func (s *server) openTicket(t Route, r *http.Request) (who port.Identity, found bool, err error) {
 	sent := r.URL.Query()
 	if !sent.Has(ticketParameter) {
 		return port.Identity{}, false, nil
@@ -38,6 +42,15 @@ func (s *server) openTicket(r *http.Request) (who port.Identity, found bool, err
 	}
 	sent.Del(ticketParameter)
 	for name, values := range fixed {
+		if task := r.PathValue(pathTask); name == queryTask && task != "" {
+			if task != values[0] {
+				return port.Identity{}, true, fault.New(fault.Forbidden, "the ticket is for the task %s", values[0])
+			}
+			continue
+		}
+		if !slices.Contains(t.Query, name) {
+			return port.Identity{}, true, fault.New(fault.Forbidden, "the ticket is for %s=%s, which this stream cannot select", name, values[0])
+		}
 		if sent.Has(name) && sent.Get(name) != values[0] {
 			return port.Identity{}, true, fault.New(fault.Forbidden, "the ticket is for %s=%s", name, values[0])
 		}

@@ -350,9 +350,13 @@ func (s *Requests) inferenceTaskID(now time.Time) string {
 	return run.InferenceTaskID(now, entropy)
 }
 
+// ErrAllRead reports that a stream has no event behind the one that its reader has.
+var ErrAllRead = errors.New("the reader has the last event of the stream")
+
 // Follow calls each with the events of the stream of a task behind an id, in order, until
 // the last one, and with none every 15 s without an event. It returns an error of each.
-// Faults: NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has
+// If there is no event behind the id and none can follow, it returns ErrAllRead without a call
+// of begin. Faults: NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has
 // expired before the task.
 func (s *Inference) Follow(
 	ctx context.Context, who port.Identity, taskID string, after inference.EventID, begin func(run.Run) error, each func([]inference.Event) error,
@@ -364,9 +368,12 @@ func (s *Inference) Follow(
 	if r.Work.Inference == nil {
 		return fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
 	}
-	head, _, err := s.answers.read(ctx, r)
+	head, state, err := s.answers.read(ctx, r)
 	if err != nil {
 		return err
+	}
+	if state.Ended && (after.Position > head.Newest || after.Position == head.Newest && after.N > 0) {
+		return ErrAllRead // the last record is one event
 	}
 	if head.Newest > 0 && head.Oldest > after.Position+1 {
 		return fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,10 +133,13 @@ func (h *inferring) ask(tokens int, change ...func(*orchestrator.NewTask)) strin
 // read returns the events of a stream behind an id until its end.
 func (h *inferring) read(task string, after inference.EventID) (events []inference.Event) {
 	h.Helper()
-	h.ok(h.tasks.Follow(h.Context(), client, task, after, func(run.Run) error { return nil }, func(found []inference.Event) error {
+	err := h.tasks.Follow(h.Context(), client, task, after, func(run.Run) error { return nil }, func(found []inference.Event) error {
 		events = append(events, found...)
 		return nil
-	}))
+	})
+	if !errors.Is(err, orchestrator.ErrAllRead) {
+		h.ok(err)
+	}
 	return events
 }
 
@@ -163,7 +167,7 @@ func (h *inferring) ended(task string) run.Run {
 func TestAnswerIsStreamedAndKept(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 2)
-	task := h.ask(10)
+	task := h.ask(10, func(in *orchestrator.NewTask) { in.SessionID = "talk" })
 	events := h.read(task, inference.EventID{})
 	if got := names(events); strings.Count(got, "t") != 10 || !strings.HasPrefix(got, "stm") && !strings.HasPrefix(got, "st") || !strings.HasSuffix(got, "e") || events[len(events)-1].Name != inference.NameEnd {
 		t.Fatalf("got events %q, want started, ten tokens with metrics behind the first one, end", got)
@@ -182,9 +186,15 @@ func TestAnswerIsStreamedAndKept(t *testing.T) {
 	if r.State != run.Completed || r.Generation == nil || r.Generation.TokensOut != 10 || r.Generation.Replica != "r1" || r.Attempt.Number != 1 {
 		t.Fatalf("got %s with %+v, want Completed with ten tokens of r1", r.State, r.Generation)
 	}
-	_, content, err := h.artifacts.Artifact(t.Context(), client, r.Generation.Trace)
+	trace, content, err := h.artifacts.Artifact(t.Context(), client, r.Generation.Trace)
 	h.ok(err)
 	defer content.Close()
+	if want := []string{"sse", "stream", "task:" + task, "session:talk"}; trace.Kind != "trace" || trace.Parent != "" || !slices.Equal(trace.Tags, want) {
+		t.Errorf("got %+v, want a trace with the tags %v", trace, want)
+	}
+	if want := `{"engine":"mock","engine_version":"1","pool_id":"pool0","replica_id":"r1"}`; string(trace.Metadata) != want {
+		t.Errorf("got the metadata %s, want %s", trace.Metadata, want)
+	}
 	kept := make([]byte, 4096)
 	n, _ := content.Read(kept)
 	if want := `{"transcript":`; !strings.HasPrefix(string(kept[:n]), want) || !strings.Contains(string(kept[:n]), strings.TrimSpace(text.String())) {

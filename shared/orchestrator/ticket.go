@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
@@ -14,18 +15,20 @@ import (
 // TicketLife is the time for which a ticket is valid.
 const TicketLife = time.Hour
 
-// Ticket signs a ticket with which the streams of events can be read: those of the
-// caller's tenant that a query selects. A ticket cannot be revoked. The fault for a query
+// Ticket signs a ticket with which streams can be read: the events of the caller's tenant that
+// a query selects, and the tokens of the task that it selects, or of every task without a
+// query, if the caller may read runs. A ticket cannot be revoked. The fault for a query
 // that does not fit into a ticket is InvalidRequest.
 func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (text string, expiresAt time.Time, err error) {
 	key, err := s.key(ctx)
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	scopes := slices.DeleteFunc([]access.Scope{access.EventsRead, access.RunsRead}, func(scope access.Scope) bool { return !who.May(scope) })
 	now := s.clock.Now().UTC().Truncate(time.Second)
 	expiresAt = now.Add(TicketLife)
 	text, err = token.MintTicket(key,
-		token.Ticket{TenantID: who.Tenant, WorkspaceID: who.Workspace, Holder: who.Subject, Query: query},
+		token.Ticket{TenantID: who.Tenant, WorkspaceID: who.Workspace, Holder: who.Subject, Query: query, Scopes: scopes},
 		token.Use{ID: s.hex(16), IssuedAt: now, ExpiresAt: expiresAt})
 	if err == nil && len(text) > limit.Token {
 		err = fault.Invalid("types", "the filter makes a ticket of %d bytes, want one that fits into %d", len(text), limit.Token)
@@ -44,7 +47,8 @@ func (s *Tokens) OpenTicket(ctx context.Context, text string) (port.Identity, st
 	if err != nil {
 		return port.Identity{}, "", err
 	}
-	return port.Identity{
-		Tenant: t.TenantID, Workspace: t.WorkspaceID, Subject: t.Holder, Scopes: []access.Scope{access.EventsRead},
-	}, t.Query, nil
+	if len(t.Scopes) == 0 {
+		t.Scopes = []access.Scope{access.EventsRead}
+	}
+	return port.Identity{Tenant: t.TenantID, Workspace: t.WorkspaceID, Subject: t.Holder, Scopes: t.Scopes}, t.Query, nil
 }

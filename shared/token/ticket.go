@@ -5,6 +5,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 )
@@ -18,6 +19,8 @@ type Ticket struct {
 	Holder string `json:"holder"`
 	// Query has the parameters of the filter, as in a URL; empty selects all events.
 	Query string `json:"query,omitempty"`
+	// Scopes are what the client may read; empty is events alone.
+	Scopes []access.Scope `json:"scopes,omitempty"`
 }
 
 // ticket is every claim of a ticket.

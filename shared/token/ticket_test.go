@@ -1,9 +1,11 @@
 package token_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/token"
@@ -13,7 +15,7 @@ import (
 func TestTicketAuthorizesStreamsOnly(t *testing.T) {
 	t.Parallel()
 	own, other := newKey(t, "own"), newKey(t, "other")
-	want := token.Ticket{TenantID: "a", WorkspaceID: "w", Holder: "token:123456", Query: "types=job.*"}
+	want := token.Ticket{TenantID: "a", WorkspaceID: "w", Holder: "token:123456", Query: "types=job.*", Scopes: []access.Scope{access.EventsRead}}
 	sign := func(k key, t token.Ticket) string {
 		text, err := token.MintTicket(k.signing(), t, token.Use{Audience: token.AudienceWorker, ID: "x", IssuedAt: epoch, ExpiresAt: epoch.Add(time.Hour)})
 		if err != nil {
@@ -43,7 +45,7 @@ func TestTicketAuthorizesStreamsOnly(t *testing.T) {
 	} {
 		now := clock.NewVirtual(epoch.Add(row.after))
 		got, err := token.NewVerifier(now).Ticket(row.text, published(own))
-		if (err == nil) != row.ok || row.ok && got != want || !row.ok && !fault.Is(err, fault.Unauthenticated) {
+		if (err == nil) != row.ok || row.ok && !reflect.DeepEqual(got, want) || !row.ok && !fault.Is(err, fault.Unauthenticated) {
 			t.Errorf("%s: got %+v, %v, want valid: %t", name, got, err, row.ok)
 		}
 		if _, err := token.NewVerifier(now).Verify(row.text, token.AudienceWorker, "t", published(own)); name != "a worker's token" && !fault.Is(err, fault.Unauthenticated) {
