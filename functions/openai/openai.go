@@ -43,7 +43,7 @@ type operation struct {
 // Routes returns the routes of the API.
 func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 	f := front{svc: svc, clock: c}
-	return []httpkit.Route{
+	return append(responses{f}.routes(), []httpkit.Route{
 		operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}.route("/v1/chat/completions"),
 		operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}.route("/v1/completions"),
 		operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model"}}.route("/v1/embeddings"),
@@ -51,7 +51,11 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,
 		},
-	}
+		{
+			Method: http.MethodGet, Pattern: "/v1/models/{model}", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
+			Handle: f.model,
+		},
+	}...)
 }
 
 func (o operation) route(path string) httpkit.Route {
@@ -72,6 +76,21 @@ func (f front) models(w http.ResponseWriter, r *http.Request) error {
 		list[i] = openai.NewModel(m.ID, m.Since)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, openai.NewModels(list))
+}
+
+// model returns a model of the pools.
+func (f front) model(w http.ResponseWriter, r *http.Request) error {
+	ctx, who, id := httpkit.Request(r, "model")
+	served, err := f.svc.Served(ctx, who)
+	if err != nil {
+		return fmt.Errorf("cannot list the models: %w", err)
+	}
+	for _, m := range served {
+		if m.ID == id {
+			return httpkit.WriteJSON(w, http.StatusOK, openai.NewModel(m.ID, m.Since))
+		}
+	}
+	return fault.New(fault.ModelUnknown, "no pool serves the model %.80q; GET /v1/models lists those that are served", id)
 }
 
 // serve answers a request with the answer of its task.
@@ -128,12 +147,7 @@ func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrat
 		httpkit.EndWrite(r.Context())
 		head = headOf(a, asked)
 		return nil
-	}, func(events []inference.Event) error {
-		for _, e := range events {
-			answer.Add(e)
-		}
-		return nil
-	})
+	}, answer.AddAll)
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot answer: %w", err)

@@ -51,6 +51,9 @@ var onlyLocal = []string{
 	"GET /v1/sessions/{session_id}", "HEAD /v1/sessions/{session_id}", "DELETE /v1/sessions/{session_id}", "ANY /v1/sessions/{session_id}",
 	"GET /v1/budgets/{scope}", "HEAD /v1/budgets/{scope}", "PUT /v1/budgets/{scope}", "ANY /v1/budgets/{scope}",
 	"POST /v1/chat/completions", "ANY /v1/chat/completions", "POST /v1/completions", "ANY /v1/completions", "POST /v1/embeddings", "ANY /v1/embeddings",
+	"POST /v1/responses", "ANY /v1/responses", "GET /v1/responses/{response_id}", "HEAD /v1/responses/{response_id}", "DELETE /v1/responses/{response_id}",
+	"ANY /v1/responses/{response_id}", "POST /v1/responses/{response_id}/cancel", "ANY /v1/responses/{response_id}/cancel",
+	"GET /v1/models/{model}", "HEAD /v1/models/{model}", "ANY /v1/models/{model}",
 	"GET /v1/models", "HEAD /v1/models", "ANY /v1/models",
 }
 

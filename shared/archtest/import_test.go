@@ -43,7 +43,7 @@ var importRules = []importRule{
 	{folder: "shared/artifact", never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/catalog", may: []string{"shared/artifact", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/inference", may: []string{"shared/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // of net/http only the numbers of statuses
+	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // of net/http only the numbers of statuses
 	{folder: "shared/access", standard: true},
 	{folder: "shared/trace", may: []string{"shared/fault", "shared/run"}},
 	{folder: "shared/series", may: []string{"shared/run"}},
@@ -60,7 +60,7 @@ var importRules = []importRule{
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
 	{folder: "shared/setting/kubernetes", may: []string{"shared/setting"}, standard: true},
 	{folder: "shared/setting", standard: true},
-	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
+	{folder: "shared/token", may: []string{"shared/access", "shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{

@@ -40,6 +40,8 @@ type Request struct {
 	Seed        *int64   `json:"seed,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"topP,omitempty"`
+	// Front is what another API keeps of its request for its answers; engines do not get it.
+	Front json.RawMessage `json:"front,omitempty"`
 }
 
 // PromptTokens estimates the length of the prompt: four bytes of UTF-8 are a token.

@@ -49,6 +49,14 @@ func (a *Answer) Add(e inference.Event) {
 	}
 }
 
+// AddAll is Add for several events. It returns nil.
+func (a *Answer) AddAll(events []inference.Event) error {
+	for _, e := range events {
+		a.Add(e)
+	}
+	return nil
+}
+
 // Text returns the text of the answer.
 func (a *Answer) Text() string { return a.text.String() }
 

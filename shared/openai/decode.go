@@ -171,7 +171,7 @@ func contentOf(field string, value json.RawMessage) (string, error) {
 	all := make([]string, len(parts))
 	for i, p := range parts {
 		switch p.Type {
-		case "text":
+		case "text", "input_text", "output_text":
 			all[i] = p.Text
 		default:
 			return "", unsupported(fmt.Sprintf("%s.%d.type", field, i), "parts with a text")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -48,6 +49,37 @@ func (s *Inference) abandon(ctx context.Context, who port.Identity, r run.Run) {
 	if _, err := s.Cancel(ctx, who, r.TaskID, run.ReasonDisconnected); err != nil {
 		s.warn(ctx, r, "cannot cancel an inference task whose caller has disconnected", err)
 	}
+}
+
+// Task returns an inference task of the caller's tenant whose answer was not discarded. Fault:
+// NotFound.
+func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
+	r, err := s.find(ctx, who, taskID)
+	if err == nil && (r.Work.Inference == nil || r.Discarded) {
+		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
+	}
+	return r, err
+}
+
+// Ended reports whether the stream of a task has its last event.
+func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
+	_, state, err := s.answers.read(ctx, r)
+	return state.Ended, err
+}
+
+// Discard cancels a task that has not ended, and removes its answer for Task. Fault: NotFound.
+func (s *Inference) Discard(ctx context.Context, who port.Identity, taskID string) error {
+	r, err := s.Task(ctx, who, taskID)
+	if err != nil {
+		return err
+	}
+	if !r.State.Terminal() {
+		if _, err := s.Cancel(ctx, who, taskID, "its answer was deleted"); err != nil && !fault.Is(err, fault.TaskAlreadyTerminal) {
+			return err
+		}
+	}
+	_, err = s.apply(ctx, r.Ref(), is(run.AnswerDiscarded{}))
+	return err
 }
 
 // ServedModel is a model that pools serve, since the first of them was created.

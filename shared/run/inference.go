@@ -64,6 +64,15 @@ func (g Generation) Merged(known *Generation) Generation {
 	return g
 }
 
+// AnswerDiscarded: a client has deleted the answer of an inference task.
+type AnswerDiscarded struct{}
+
+func (AnswerDiscarded) apply(d *draft) error {
+	d.changed = d.changed || !d.Discarded
+	d.Discarded = true
+	return nil
+}
+
 // InferenceTaskID returns the task id of a run of kind inference: "inf_" and a ULID.
 func InferenceTaskID(at time.Time, entropy [10]byte) string {
 	var id ulid.ULID

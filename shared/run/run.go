@@ -110,6 +110,8 @@ type Run struct {
 	// Generation is what an engine did for the last attempt of a run of kind inference; nil
 	// before, and for another kind.
 	Generation *Generation `json:"generation,omitempty"`
+	// Discarded: a client has deleted the answer of a run of kind inference.
+	Discarded bool `json:"discarded,omitempty"`
 	// Output is set once the result was verified and accepted.
 	Output *Output `json:"output,omitempty"`
 	// Logs are the attempts with a stored log, which is removed with the

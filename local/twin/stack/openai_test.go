@@ -2,11 +2,15 @@ package stack_test
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"syscall"
 	"testing"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -49,5 +53,75 @@ func TestOpenAIClient(t *testing.T) {
 	}
 	if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
 		t.Errorf("got %d held slots after a disconnect, want none", held)
+	}
+}
+
+// TestResponsesAreResumedAfterAKill kills the server in the middle of responses in the
+// background. Their readers continue behind the last number that they have, and each response
+// ends.
+func TestResponsesAreResumedAfterAKill(t *testing.T) {
+	t.Parallel()
+	given := served{Data: t.TempDir(), Engines: mocked}
+	first := spawn(t, given)
+	clientOf := func(g *target) sdk.Client {
+		return sdk.NewClient(option.WithBaseURL(g.Client.URL+"/v1/"), option.WithAPIKey("unused"), option.WithMaxRetries(0))
+	}
+	const count, tokens = 8, 20
+	in := responses.ResponseNewParams{
+		Model: "mock", Background: param.NewOpt(true), MaxOutputTokens: param.NewOpt(int64(tokens)),
+		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("tell a story")},
+	}
+	ids, seen := make([]string, count), make([][]string, count)
+	var reading sync.WaitGroup
+	begun := make(chan struct{}, count)
+	client := clientOf(first.target)
+	for i := range count {
+		reading.Go(func() {
+			stream := client.Responses.NewStreaming(t.Context(), in)
+			for stream.Next() {
+				e := stream.Current()
+				if seen[i] = append(seen[i], e.RawJSON()); e.SequenceNumber == 0 {
+					ids[i] = e.Response.ID
+				}
+				if len(seen[i]) == min(1+3*i, 10) {
+					begun <- struct{}{}
+				}
+			}
+			if len(seen[i]) < min(1+3*i, 10) {
+				begun <- struct{}{}
+			}
+		})
+	}
+	for range count / 2 {
+		<-begun
+	}
+	first.kill(syscall.SIGKILL)
+	reading.Wait()
+	client = clientOf(spawn(t, given).target)
+	for i, id := range ids {
+		if id == "" {
+			continue // the server was killed before it accepted this one
+		}
+		last := ""
+		rest := client.Responses.GetStreaming(t.Context(), id, responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(len(seen[i]) - 1))})
+		for rest.Next() {
+			if e := rest.Current(); e.SequenceNumber != int64(len(seen[i])) {
+				t.Fatalf("response %d: got the event %d behind %d", i, e.SequenceNumber, len(seen[i])-1)
+			}
+			seen[i], last = append(seen[i], rest.Current().RawJSON()), rest.Current().Type
+		}
+		if rest.Err() != nil {
+			t.Fatal(rest.Err())
+		}
+		if last != "" && last != "response.incomplete" && last != "response.failed" {
+			t.Errorf("response %d: got the last event %s, want its end", i, last)
+		}
+		var whole []string
+		for all := client.Responses.GetStreaming(t.Context(), id, responses.ResponseGetParams{}); all.Next(); {
+			whole = append(whole, all.Current().RawJSON())
+		}
+		if !slices.Equal(seen[i], whole) {
+			t.Errorf("response %d: got %d events in parts and %d at once", i, len(seen[i]), len(whole))
+		}
 	}
 }

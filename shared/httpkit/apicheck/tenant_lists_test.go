@@ -27,7 +27,15 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 			}
 		}
 	},
-	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels,
+	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels, "POST /v1/responses": separateModels,
+	"GET /v1/models/{model}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
 	"GET /v1/models": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		for token, want := range map[string]bool{owner: true, stranger: false} {

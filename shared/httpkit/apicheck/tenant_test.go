@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,8 +134,15 @@ var ofOpenAI = map[string]string{
 	"/v1/chat/completions": `{"model":"` + servedModel + `","messages":[{"role":"user","content":"a"}]}`,
 	"/v1/completions":      `{"model":"` + servedModel + `","prompt":"a"}`,
 	"/v1/embeddings":       `{"model":"` + servedModel + `","input":"a"}`,
+	"/v1/responses":        `{"model":"` + servedModel + `","input":"a"}`,
 	"/v1/models":           "",
+	"/v1/models/{model}":   "",
 }
+
+// ownResponses has the id of the owner's response in the background, by *apitest.Stage.
+var ownResponses sync.Map
+
+const unknownResponse = "resp_0"
 
 // completed creates a run of the owner with an output and a log, a job and a pool, and what
 // else the operation needs.
@@ -161,12 +169,17 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 		t.Fatal(err)
 	}
 	_, front := ofOpenAI[op.Path]
-	if front || op.Path == "/v1/tasks" && op.Method == http.MethodPost {
+	byID := strings.HasPrefix(op.Path, "/v1/responses/")
+	if front || byID || op.Path == "/v1/tasks" && op.Method == http.MethodPost {
 		engine := run.EnginePlace{Kind: run.EngineMock, Model: servedModel, Slots: 1, Replicas: []run.EngineReplica{{ID: "r1"}}}
 		pool := run.Pool{Tenant: apitest.Tenant, ID: ownEngine, Limit: 1, Engine: &engine, Draining: front, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 		if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if byID {
+		answer := stage.Call(t, http.MethodPost, "/v1/responses", `{"model":"`+servedModel+`","input":"a","background":true}`, "Authorization", "Bearer "+owner)
+		ownResponses.Store(stage, decode[struct{ ID string }](t, answer).ID)
 	}
 	task = stage.Accept(t)
 	stage.Start(t, task)
@@ -195,11 +208,16 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 		body = of
 	}
 	job, pool, hook, document, model, session := ownJob, ownPool, ownWebhook, ownArtifact, ownModel, ownSession
+	response, _ := ownResponses.Load(stage)
+	if task == unknownTask || response == nil {
+		response = unknownResponse
+	}
 	if task == unknownTask {
 		job, pool, hook, document, model, session = unknownJob, unknownPool, unknownWebhook, unknownArtifact, unknownModel, unknownSession
 	}
 	path := strings.NewReplacer(
 		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1", "{artifact_id}", document, "{model_id}", model, "{session_id}", session, "{scope}", budget.ScopeTenant,
+		"{response_id}", response.(string), "{model}", servedModel,
 	).Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
@@ -266,7 +284,11 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 		if foreign.Status != http.StatusNotFound {
 			t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
 		}
-		if op.Method != http.MethodHead {
+		if strings.HasPrefix(op.Path, "/v1/responses/") { // errors of that API have nothing that changes
+			if foreign.Body != unknown.Body {
+				t.Errorf("got %s for an unknown response and %s for another tenant's", unknown.Body, foreign.Body)
+			}
+		} else if op.Method != http.MethodHead {
 			if diff := cmp.Diff(constant(t, unknown), constant(t, foreign)); diff != "" {
 				t.Errorf("got other responses for an unknown task (-) and another tenant's (+):\n%s", diff)
 			}

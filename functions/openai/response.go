@@ -1,0 +1,267 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/openai"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// responseNames are the names of the members of a response for the fields of tasks.
+var responseNames = map[string]string{"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens"}
+
+// responses serves the Responses API: a response is the answer of a task, and its id is made
+// of that of the task.
+type responses struct{ front }
+
+func (s responses) routes() []httpkit.Route {
+	route := func(method, path string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
+		return httpkit.Route{
+			Method: method, Pattern: path, Access: httpkit.ForClients, Scope: scope, Errors: shape(responseNames), Query: query, Handle: handle,
+		}
+	}
+	return []httpkit.Route{
+		route(http.MethodPost, "/v1/responses", access.RunsWrite, s.create),
+		route(http.MethodGet, "/v1/responses/{response_id}", access.RunsRead, s.get, "stream", "starting_after", "include", "include[]", "include_obfuscation"),
+		route(http.MethodDelete, "/v1/responses/{response_id}", access.RunsWrite, s.remove),
+		route(http.MethodPost, "/v1/responses/{response_id}/cancel", access.RunsWrite, s.cancel),
+	}
+}
+
+func (s responses) create(w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	asked, options, err := openai.ParseResponse(body)
+	if err != nil {
+		return err
+	}
+	task, err := newTask(r, asked)
+	if err != nil {
+		return err
+	}
+	task.IdempotencyKey = key
+	if !options.Background {
+		return s.foreground(w, r, task, asked.Stream)
+	}
+	accepted, err := s.svc.Create(context.WithoutCancel(r.Context()), task)
+	if err != nil {
+		return fmt.Errorf("cannot accept the response: %w", err)
+	}
+	httpkit.EndWrite(r.Context())
+	if !asked.Stream {
+		return s.show(w, r, accepted.Run)
+	}
+	return s.follow(w, r, accepted.Run, -1)
+}
+
+// foreground answers a caller whose task is cancelled when it goes.
+func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, stream bool) error {
+	var of run.Run
+	if stream {
+		var out *responseStream
+		err := s.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+			httpkit.EndWrite(r.Context())
+			out = s.newStream(w, r, a.Run, -1)
+			return out.begin()
+		}, func(events []inference.Event) error { return out.send(events) })
+		return out.ended(err)
+	}
+	answer := &openai.Answer{}
+	err := s.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+		httpkit.EndWrite(r.Context())
+		of = a.Run
+		return nil
+	}, answer.AddAll)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot answer: %w", err)
+	case answer.Failure != nil && answer.Failure.Code != fault.Cancelled:
+		return failed(*answer.Failure)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, openai.Ended(of, answer))
+}
+
+// responseStream sends the events of a response behind a number.
+type responseStream struct {
+	*httpkit.EventStream
+	r      *http.Request
+	events *openai.ResponseEvents
+	after  int
+}
+
+func (s responses) newStream(w http.ResponseWriter, r *http.Request, of run.Run, after int) *responseStream {
+	return &responseStream{httpkit.NewEventStream(w, s.clock), r, openai.NewResponseEvents(of), after}
+}
+
+func (s *responseStream) begin() error {
+	if err := s.Begin(s.r); err != nil {
+		return err
+	}
+	return s.write([]openai.ResponseEvent{s.events.Created()})
+}
+
+func (s *responseStream) send(events []inference.Event) error {
+	if len(events) == 0 {
+		return s.Send([]byte(": waiting\n"))
+	}
+	var made []openai.ResponseEvent
+	for _, e := range events {
+		made = append(made, s.events.Add(e)...)
+	}
+	return s.write(made)
+}
+
+func (s *responseStream) write(made []openai.ResponseEvent) error {
+	var text []byte
+	for _, e := range made {
+		if e.SequenceNumber > s.after {
+			data, _ := json.Marshal(e) //nolint:errchkjson // texts and numbers
+			text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", e.Type, data)
+		}
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return s.Send(text)
+}
+
+// ended returns what a handler returns after a stream.
+func (s *responseStream) ended(err error) error {
+	switch {
+	case s == nil || !s.Begun():
+		return err
+	case err != nil && !errors.Is(err, httpkit.ErrNoBody) && s.r.Context().Err() == nil:
+		httpkit.Log(s.r.Context()).WarnContext(s.r.Context(), "a response was cut off", "error", err.Error())
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// follow streams a response behind a number to a reader that may go.
+func (s responses) follow(w http.ResponseWriter, r *http.Request, of run.Run, after int) error {
+	out := s.newStream(w, r, of, after)
+	err := s.svc.Follow(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, inference.EventID{},
+		func(run.Run) error { return out.begin() }, func(events []inference.Event) error { return out.send(events) })
+	return out.ended(err)
+}
+
+// task returns the task of the response in the path.
+func (s responses) task(r *http.Request) (run.Run, openai.ResponseOptions, error) {
+	none := fault.New(fault.NotFound, "no such response, or it has expired")
+	taskID, ok := openai.TaskOf(r.PathValue("response_id"))
+	if !ok {
+		return run.Run{}, openai.ResponseOptions{}, none
+	}
+	of, err := s.svc.Task(r.Context(), httpkit.CallerOf(r.Context()), taskID)
+	if err != nil {
+		if fault.Is(err, fault.NotFound) {
+			err = none
+		}
+		return run.Run{}, openai.ResponseOptions{}, err
+	}
+	options, _, ok := openai.OptionsOf(of)
+	if !ok {
+		return run.Run{}, openai.ResponseOptions{}, none
+	}
+	return of, options, nil
+}
+
+func (s responses) get(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	after := -1
+	var err error
+	if text := query.Get("starting_after"); text != "" {
+		if after, err = strconv.Atoi(text); err != nil || after < 0 {
+			return fault.Invalid("starting_after", "malformed starting_after %.20q, want the sequence_number of an event", text)
+		}
+	}
+	stream := query.Get("stream")
+	if stream != "" && stream != "true" && stream != "false" {
+		return fault.Invalid("stream", "malformed stream %.20q, want true or false", stream)
+	}
+	of, _, err := s.task(r)
+	if err != nil {
+		return err
+	}
+	if stream == "true" || stream == "" && asksForStream(r) {
+		return s.follow(w, r, of, after)
+	}
+	if after >= 0 {
+		return fault.Invalid("starting_after", "starting_after without a stream, want stream=true")
+	}
+	return s.show(w, r, of)
+}
+
+// asksForStream reports whether a GET has the member stream in a body, as that of OpenAI's
+// client for Go has.
+func asksForStream(r *http.Request) bool {
+	const most = 1 << 10
+	var body struct {
+		Stream bool `json:"stream"`
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, most))
+	return err == nil && json.Unmarshal(text, &body) == nil && body.Stream
+}
+
+// show sends the present state of a response.
+func (s responses) show(w http.ResponseWriter, r *http.Request, of run.Run) error {
+	ended, err := s.svc.Ended(r.Context(), of)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
+	}
+	answer := &openai.Answer{}
+	err = s.svc.Follow(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, answer.AddAll)
+	if err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, openai.Ended(of, answer))
+}
+
+func (s responses) cancel(w http.ResponseWriter, r *http.Request) error {
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	of, options, err := s.task(r)
+	if err != nil {
+		return err
+	}
+	if !options.Background {
+		return fault.Invalid("response_id", "the response is not in the background; its caller cancels it by disconnecting")
+	}
+	_, err = s.svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, "")
+	if err != nil && !fault.Is(err, fault.TaskAlreadyTerminal) {
+		return fmt.Errorf("cannot cancel the response: %w", err)
+	}
+	return s.show(w, r, of)
+}
+
+func (s responses) remove(w http.ResponseWriter, r *http.Request) error {
+	of, _, err := s.task(r)
+	if err != nil {
+		return err
+	}
+	if err := s.svc.Discard(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID); err != nil {
+		return fmt.Errorf("cannot delete the response: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, openai.NewDeleted(of.TaskID))
+}

@@ -1,0 +1,213 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+)
+
+// response is a request for an answer of at most a number of tokens.
+func response(tokens int64) responses.ResponseNewParams {
+	return responses.ResponseNewParams{
+		Model: "mock", Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("tell a story")}, MaxOutputTokens: param.NewOpt(tokens),
+		Instructions: param.NewOpt("be brief"), Metadata: map[string]string{"of": "test"},
+	}
+}
+
+// drain reads the events of a stream as they were sent.
+func drain(t *testing.T, s *ssestream.Stream[responses.ResponseStreamEventUnion]) (raw, types []string) {
+	t.Helper()
+	for s.Next() {
+		e := s.Current()
+		raw, types = append(raw, e.RawJSON()), append(types, e.Type)
+	}
+	if s.Err() != nil {
+		t.Fatal(s.Err())
+	}
+	return raw, types
+}
+
+// after is a request for the events behind a number.
+func after(number int) responses.ResponseGetParams {
+	return responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(number))}
+}
+
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	ctx := t.Context()
+	whole, err := s.client.Responses.New(ctx, response(5))
+	if err != nil || whole.OutputText() == "" || whole.Status != "incomplete" || whole.IncompleteDetails.Reason != "max_output_tokens" ||
+		whole.Usage.OutputTokens != 5 || whole.Instructions.OfString != "be brief" || whole.Metadata["of"] != "test" || whole.Background {
+		t.Fatalf("got %s (%v), want an answer of 5 tokens", whole.RawJSON(), err)
+	}
+	again, err := s.client.Responses.Get(ctx, whole.ID, responses.ResponseGetParams{})
+	if err != nil || again.RawJSON() != whole.RawJSON() {
+		t.Errorf("got %s (%v), want %s", again.RawJSON(), err, whole.RawJSON())
+	}
+	raw, types := drain(t, s.client.Responses.NewStreaming(ctx, response(3)))
+	want := []string{
+		"response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
+		"response.output_text.delta", "response.output_text.delta", "response.output_text.delta",
+		"response.output_text.done", "response.content_part.done", "response.output_item.done", "response.incomplete",
+	}
+	if !slices.Equal(types, want) {
+		t.Fatalf("got the events %v, want %v", types, want)
+	}
+	var first responses.ResponseStreamEventUnion
+	if err := first.UnmarshalJSON([]byte(raw[0])); err != nil {
+		t.Fatal(err)
+	}
+	for n := range raw {
+		rest, _ := drain(t, s.client.Responses.GetStreaming(ctx, first.Response.ID, after(n)))
+		if !slices.Equal(rest, raw[n+1:]) {
+			t.Errorf("after %d: got %v, want %v", n, rest, raw[n+1:])
+		}
+	}
+	if all, _ := drain(t, s.client.Responses.GetStreaming(ctx, first.Response.ID, responses.ResponseGetParams{})); !slices.Equal(all, raw) {
+		t.Errorf("got %v, want the same events from the first one", all)
+	}
+	if got := s.engine.asked.Load(); got != 2 {
+		t.Errorf("the engine got %d requests, want one for each response", got)
+	}
+}
+
+// TestResponseInTheBackground leaves a stream in the background, which continues, and cancels
+// another response. The callers of both read the state later.
+func TestResponseInTheBackground(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	in := response(4)
+	in.Background = param.NewOpt(true)
+	ctx, leave := context.WithCancel(t.Context())
+	stream := s.client.Responses.NewStreaming(ctx, in)
+	if !stream.Next() {
+		t.Fatal(stream.Err())
+	}
+	id := stream.Current().Response.ID
+	leave()
+	_ = stream.Close()
+	_, types := drain(t, s.client.Responses.GetStreaming(t.Context(), id, after(3)))
+	if len(types) != 4+4 || types[len(types)-1] != "response.incomplete" {
+		t.Errorf("got %v, want the four tokens and the end", types)
+	}
+	s.engine.FailNext(mockengine.FailStall, 1)
+	begun, err := s.client.Responses.New(t.Context(), in)
+	if err != nil || begun.Status != "queued" && begun.Status != "in_progress" || len(begun.Output) > 0 || !begun.Background {
+		t.Fatalf("got %s (%v), want a response that has not ended", begun.RawJSON(), err)
+	}
+	s.engine.WaitRunning(1)
+	for range 2 {
+		stopped, err := s.client.Responses.Cancel(t.Context(), begun.ID)
+		if err != nil || stopped.Status != "cancelled" {
+			t.Errorf("got %s (%v), want a cancelled response", stopped.RawJSON(), err)
+		}
+	}
+	if is, err := s.client.Responses.Get(t.Context(), begun.ID, responses.ResponseGetParams{}); err != nil || is.Status != "cancelled" {
+		t.Errorf("got %s (%v), want a cancelled response", is.RawJSON(), err)
+	}
+	if got := s.engine.asked.Load(); got != 2 {
+		t.Errorf("the engine got %d requests, want one for each response", got)
+	}
+}
+
+func TestResponseIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	in := response(4)
+	in.Background = param.NewOpt(true)
+	s.engine.FailNext(mockengine.FailStall, 1)
+	r, err := s.client.Responses.New(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.engine.WaitRunning(1)
+	if err := s.client.Responses.Delete(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.engine.WaitRunning(0) // the task was cancelled
+	for name, err := range map[string]error{
+		"delete": s.client.Responses.Delete(t.Context(), r.ID),
+		"get":    second(s.client.Responses.Get(t.Context(), r.ID, responses.ResponseGetParams{})),
+		"cancel": second(s.client.Responses.Cancel(t.Context(), r.ID)),
+		"stream": s.client.Responses.GetStreaming(t.Context(), r.ID, after(1)).Err(),
+	} {
+		if wrong, ok := errors.AsType[*sdk.Error](err); !ok || wrong.StatusCode != 404 {
+			t.Errorf("%s: got %v, want 404", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestResponsesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	done, err := s.client.Responses.New(t.Context(), response(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk, err := s.client.Chat.Completions.New(t.Context(), chat(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		method, path, body, param string
+		status                    int
+	}{
+		{"POST", "/v1/responses", `{}`, "input", 400},
+		{"POST", "/v1/responses", `{"input":"a"}`, "model", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":[]}`, "input", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}`, "input.0.content.0.type", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":[{"type":"function_call_output","output":"x"}]}`, "input.0.type", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","tools":[{"type":"web_search"}]}`, "tools", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","previous_response_id":"resp_1"}`, "previous_response_id", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","background":true,"store":false}`, "store", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","max_output_tokens":0}`, "max_output_tokens", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","text":{"format":{"type":"json_object"}}}`, "text.format.type", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","n":2}`, "n", 400},
+		{"POST", "/v1/responses", `{"model":"other","input":"a"}`, "", 404},
+		{"POST", "/v1/responses/" + done.ID + "/cancel", "", "response_id", 400},
+		{"GET", "/v1/responses/" + done.ID + "?starting_after=1", "", "starting_after", 400},
+		{"GET", "/v1/responses/" + done.ID + "?stream=true&starting_after=x", "", "starting_after", 400},
+		{"GET", "/v1/responses/" + done.ID + "?stream=1", "", "stream", 400},
+		{"GET", "/v1/responses/resp_0", "", "", 404},
+		{"GET", "/v1/responses/" + done.ID[len("resp_"):], "", "", 404},
+		{"GET", "/v1/responses/resp_" + talk.ID[len("chatcmpl-"):], "", "", 404},
+		{"GET", "/v1/models/other", "", "", 404},
+	} {
+		answer := s.Call(t, row.method, row.path, row.body)
+		var problem struct {
+			Error struct {
+				Param *string `json:"param"`
+			} `json:"error"`
+		}
+		decode(t, answer.Body, &problem)
+		got := ""
+		if p := problem.Error.Param; p != nil {
+			got = *p
+		}
+		if answer.Status != row.status || got != row.param {
+			t.Errorf("%s %s %s: got %d %s, want %d of %q", row.method, row.path, row.body, answer.Status, answer.Body, row.status, row.param)
+		}
+	}
+	if m, err := s.client.Models.Get(t.Context(), "mock"); err != nil || m.ID != "mock" {
+		t.Errorf("got %+v (%v), want the model", m, err)
+	}
+}
+
+func decode(t *testing.T, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}

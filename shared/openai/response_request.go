@@ -1,0 +1,141 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// ResponseOptions is what the object of a response repeats of its request. It is stored with
+// the task.
+type ResponseOptions struct {
+	// Background: the response continues when its caller has gone.
+	Background   bool              `json:"background,omitempty"`
+	Instructions *string           `json:"instructions,omitempty"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+	// MaxTokens is max_output_tokens; nil without one.
+	MaxTokens *int `json:"maxTokens,omitempty"`
+}
+
+// The limits of the metadata of a response.
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+// ignoredInResponses are the members of a request that do not change what the answer is of use
+// for; see ignoredInChats.
+var ignoredInResponses = []string{
+	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls", "tool_choice",
+	"reasoning", "max_tool_calls", "stream_options", "include",
+}
+
+// ParseResponse reads the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
+// with the field.
+func ParseResponse(body []byte) (Request, ResponseOptions, error) {
+	var in struct {
+		Model              string            `json:"model"`
+		Temperature        *float64          `json:"temperature"`
+		TopP               *float64          `json:"top_p"`
+		Stream             bool              `json:"stream"`
+		Input              json.RawMessage   `json:"input"`
+		Instructions       *string           `json:"instructions"`
+		MaxOutputTokens    *int              `json:"max_output_tokens"`
+		Background         bool              `json:"background"`
+		Metadata           map[string]string `json:"metadata"`
+		Store              *bool             `json:"store"`
+		Text               responseText      `json:"text"`
+		Truncation         *string           `json:"truncation"`
+		Tools              json.RawMessage   `json:"tools"`
+		TopLogprobs        json.RawMessage   `json:"top_logprobs"`
+		PreviousResponseID json.RawMessage   `json:"previous_response_id"`
+		Conversation       json.RawMessage   `json:"conversation"`
+		Prompt             json.RawMessage   `json:"prompt"`
+		ContextManagement  json.RawMessage   `json:"context_management"`
+	}
+	if err := parse(body, &in, ignoredInResponses...); err != nil {
+		return Request{}, ResponseOptions{}, err
+	}
+	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream}
+	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
+	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens}
+	err := refuse(
+		member{"tools", in.Tools}, member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
+		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
+	)
+	if err != nil {
+		return q, o, err
+	}
+	switch {
+	case in.Store != nil && !*in.Store && in.Background:
+		return q, o, unsupported("store", "true for a response in the background, because it is read later")
+	case in.Truncation != nil && *in.Truncation != "disabled":
+		return q, o, unsupported("truncation", "disabled")
+	}
+	if err := in.Text.Format.check("text.format"); err != nil {
+		return q, o, err
+	}
+	if err := checkMetadata(in.Metadata); err != nil {
+		return q, o, err
+	}
+	if q.MaxTokens, err = mostTokens("max_output_tokens", in.MaxOutputTokens); err != nil {
+		return q, o, err
+	}
+	if q.Ask.Messages, err = inputOf(in.Input); err != nil {
+		return q, o, err
+	}
+	if in.Instructions != nil && *in.Instructions != "" {
+		q.Ask.Messages = append([]port.Message{{Role: "system", Content: *in.Instructions}}, q.Ask.Messages...)
+	}
+	if q.Ask.Front, err = json.Marshal(o); err != nil {
+		return q, o, fmt.Errorf("cannot encode the options of a response: %w", err)
+	}
+	return q, o, nil
+}
+
+// responseText is the member text.
+type responseText struct {
+	Format    format          `json:"format"`
+	Verbosity json.RawMessage `json:"verbosity"`
+}
+
+func checkMetadata(of map[string]string) error {
+	if len(of) > maxMetadata {
+		return fault.Invalid("metadata", "%d pairs, want at most %d", len(of), maxMetadata)
+	}
+	for key, value := range of {
+		if len(key) > maxMetadataKey || len(value) > maxMetadataValue {
+			return fault.Invalid("metadata", "the pair %.80q is too long, want keys of at most %d bytes and values of at most %d", key, maxMetadataKey, maxMetadataValue)
+		}
+	}
+	return nil
+}
+
+// inputOf returns the messages of a member input: a text, or a list of messages.
+func inputOf(value json.RawMessage) ([]port.Message, error) {
+	var text string
+	if given(value) && json.Unmarshal(value, &text) == nil {
+		if text == "" {
+			return nil, fault.Invalid("input", "empty input, want a text or messages")
+		}
+		return []port.Message{{Role: "user", Content: text}}, nil
+	}
+	var items []struct {
+		Type string `json:"type"`
+		message
+	}
+	if !given(value) || json.Unmarshal(value, &items) != nil || len(items) == 0 {
+		return nil, fault.Invalid("input", "missing or malformed input, want a text or an array of messages")
+	}
+	list := make([]message, len(items))
+	for i, item := range items {
+		if item.Type != "" && item.Type != "message" {
+			return nil, unsupported(fmt.Sprintf("input.%d.type", i), "message")
+		}
+		list[i] = item.message
+	}
+	return messages("input", list)
+}
