@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -141,7 +142,7 @@ func TestResponseIsDeleted(t *testing.T) {
 		"cancel": second(s.client.Responses.Cancel(t.Context(), r.ID)),
 		"stream": s.client.Responses.GetStreaming(t.Context(), r.ID, after(1)).Err(),
 	} {
-		if wrong, ok := errors.AsType[*sdk.Error](err); !ok || wrong.StatusCode != 404 {
+		if wrong, ok := errors.AsType[*sdk.Error](err); !ok || wrong.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %v, want 404", name, err)
 		}
 	}
