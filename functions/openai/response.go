@@ -33,7 +33,7 @@ func (s responses) routes() []httpkit.Route {
 	}
 	return []httpkit.Route{
 		route(http.MethodPost, "/v1/responses", access.RunsWrite, s.create),
-		route(http.MethodGet, "/v1/responses/{response_id}", access.RunsRead, s.get, "stream", "starting_after", "include", "include[]", "include_obfuscation"),
+		route(http.MethodGet, "/v1/responses/{response_id}", access.RunsRead, s.get, "stream", "starting_after", "include", "include_obfuscation"),
 		route(http.MethodDelete, "/v1/responses/{response_id}", access.RunsWrite, s.remove),
 		route(http.MethodPost, "/v1/responses/{response_id}/cancel", access.RunsWrite, s.cancel),
 	}
