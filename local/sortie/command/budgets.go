@@ -1,0 +1,149 @@
+package command
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) sessions() *cobra.Command {
+	show := &cobra.Command{
+		Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1", Args: exactly("SESSION"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			s, err := c.Session(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(s)
+			}
+			return a.say("%s: %d of %d turns, expires in %s without a further task\nleft: %d tokens, %s, $%s\n",
+				s.SessionID, s.Turns, s.Turns+s.TurnsRemaining, milliseconds(s.TTLMS),
+				s.TokensRemaining, milliseconds(s.TimeRemainingMS), strconv.FormatFloat(s.CostRemaining, 'f', -1, 64))
+		}),
+	}
+	remove := &cobra.Command{
+		Use: "delete SESSION", Short: "Close a session", Args: exactly("SESSION"), Example: "  sortie sessions delete talk-1",
+		Long: "Close a session. Its tasks end as they would; new ones are refused for a day.",
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := c.DeleteSession(ctx, args[0]); err != nil {
+				return err
+			}
+			return a.say("closed %s\n", args[0])
+		}),
+	}
+	for _, c := range []*cobra.Command{show, remove} {
+		a.serverFlags(c)
+	}
+	return group("sessions", "Look at the sessions of inference tasks, and close them", show, remove)
+}
+
+// milliseconds returns a duration for people.
+func milliseconds(n int64) string {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return (time.Duration(min(n, most)) * time.Millisecond).String()
+}
+
+const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
+
+func (a *app) budgets() *cobra.Command {
+	show := &cobra.Command{
+		Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
+		Example: "  sortie budgets show project:reports", Args: exactly("SCOPE"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			b, err := c.Budget(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.showBudget(b)
+		}),
+	}
+	set := a.budgetsSet()
+	for _, c := range []*cobra.Command{show, set} {
+		a.serverFlags(c)
+	}
+	return group("budgets", "Look at the budgets of inference tasks, and limit them", show, set)
+}
+
+func (a *app) budgetsSet() *cobra.Command {
+	var turns, tokens int64
+	var within time.Duration
+	var dollars float64
+	c := &cobra.Command{
+		Use: "set SCOPE", Short: "Limit the budget of a scope", Args: exactly("SCOPE"),
+		Long: `Limit what the tasks of a scope may use. A part without a flag keeps its limit. Tasks that
+run keep what they hold. ` + scopes,
+		Example: "  sortie budgets set project:reports --tokens 1000000 --cost 20",
+	}
+	flags := c.Flags()
+	flags.Int64Var(&turns, "turns", 0, "number of tasks")
+	flags.Int64Var(&tokens, "tokens", 0, "number of tokens")
+	flags.DurationVar(&within, "time", 0, "time of engines")
+	flags.Float64Var(&dollars, "cost", 0, "cost in dollars")
+	c.RunE = a.withClient(func(ctx context.Context, server *client.Client, args []string) error {
+		if !flags.Changed("turns") && !flags.Changed("tokens") && !flags.Changed("time") && !flags.Changed("cost") {
+			return wrong("no limit, want at least one of --turns, --tokens, --time and --cost")
+		}
+		is, err := server.Budget(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		limit := is.Limit
+		for name, part := range map[string]struct {
+			to    **int64
+			value int64
+		}{
+			"turns": {&limit.Turns, turns}, "tokens": {&limit.Tokens, tokens}, "time": {&limit.TimeMS, within.Milliseconds()},
+			"cost": {&limit.CostNano, int64(math.Round(dollars * 1e9))},
+		} {
+			if flags.Changed(name) {
+				*part.to = &part.value
+			}
+		}
+		b, err := server.PutBudget(ctx, args[0], limit)
+		if err != nil {
+			return err
+		}
+		return a.showBudget(b)
+	})
+	return c
+}
+
+func (a *app) showBudget(b contract.Budget) error {
+	if a.json {
+		return a.print(b)
+	}
+	t := display.NewTable(b.Scope, "LIMIT", "HELD", "SPENT", "LEFT")
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	cost := func(n int64) string { return "$" + strconv.FormatFloat(float64(n)/1e9, 'f', -1, 64) }
+	for _, row := range []struct {
+		name        string
+		limit       *int64
+		held, spent int64
+		left        *int64
+		text        func(int64) string
+	}{
+		{"turns", b.Limit.Turns, b.Held.Turns, b.Spent.Turns, b.Remaining.Turns, count},
+		{"tokens", b.Limit.Tokens, b.Held.Tokens, b.Spent.Tokens, b.Remaining.Tokens, count},
+		{"time", b.Limit.TimeMS, b.Held.TimeMS, b.Spent.TimeMS, b.Remaining.TimeMS, milliseconds},
+		{"cost", b.Limit.CostNano, b.Held.CostNano, b.Spent.CostNano, b.Remaining.CostNano, cost},
+	} {
+		limit, left := "none", "any"
+		if row.limit != nil {
+			limit = row.text(*row.limit)
+		}
+		if row.left != nil {
+			left = row.text(*row.left)
+		}
+		t.Row(row.name, limit, row.text(row.held), row.text(row.spent), left)
+	}
+	_, err := t.WriteTo(a.Stdout)
+	return err
+}
