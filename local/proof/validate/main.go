@@ -41,6 +41,7 @@ func checks() []check {
 		{"openapi-generator", true, pythonClient},
 		{"eventsource", true, eventSource},
 		{"standardwebhooks", true, receivers},
+		{"openai", true, openAI},
 		{"autobahn", false, autobahn},
 		{"chromium", false, browser},
 		{"cfn-lint", false, cfnLint},

@@ -15,11 +15,16 @@ import (
 // clientLimit bounds how long a check with programs takes.
 const clientLimit = 2 * time.Minute
 
+// nodePath is the variable with which Node finds the installed packages.
+func (k *kit) nodePath() []string {
+	return []string{"NODE_PATH=" + filepath.Join(k.installed, "node_modules")}
+}
+
 // spawn starts a client or a receiver of another author, which is killed with its own
 // programs at the end of ctx, and returns its output.
 func (k *kit) spawn(ctx context.Context, args []string, environ ...string) (*bufio.Reader, error) {
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
-	command.Env = slices.Concat(k.environ, []string{"NODE_PATH=" + filepath.Join(k.installed, "node_modules")}, environ)
+	command.Env = slices.Concat(k.environ, k.nodePath(), environ)
 	command.Stderr = os.Stderr
 	// Debian's Chromium is a script that starts a browser, which starts further processes.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -38,10 +38,16 @@ type server struct {
 
 // start runs a server until close. With a worker, runs start that program.
 func (k *kit) start(ctx context.Context, name, worker string, settings ...string) (*server, error) {
-	s := &server{dir: filepath.Join(k.work, name), settings: settings}
+	var args []string
 	if worker != "" {
-		s.args = []string{"--image", image + "=" + worker}
+		args = []string{"--image", image + "=" + worker}
 	}
+	return k.startWith(ctx, name, args, settings...)
+}
+
+// startWith is start with arguments of the command line.
+func (k *kit) startWith(ctx context.Context, name string, args []string, settings ...string) (*server, error) {
+	s := &server{dir: filepath.Join(k.work, name), args: args, settings: settings}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create a folder: %w", err)
 	}

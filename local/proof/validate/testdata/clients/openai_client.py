@@ -1,0 +1,61 @@
+"""Plays the OpenAI API of the server at the address in its argument with the official client.
+
+It fails with an exception; the output has what it did.
+"""
+
+import sys
+
+from openai import BadRequestError, NotFoundError, OpenAI
+
+client = OpenAI(base_url=sys.argv[1] + "/v1", api_key=sys.argv[2], max_retries=0)
+question = [{"role": "user", "content": "tell a story"}]
+
+whole = client.chat.completions.create(model="mock", messages=question, max_tokens=6)
+text = whole.choices[0].message.content
+assert text and whole.usage.completion_tokens == 6, whole
+parts = client.chat.completions.create(model="mock", messages=question, max_tokens=6, stream=True)
+assert "".join(part.choices[0].delta.content or "" for part in parts) == text
+print("chat")
+
+assert client.completions.create(model="mock", prompt="tell", max_tokens=3).choices[0].text
+assert len(client.embeddings.create(model="mock", input=["a", "b"]).data) == 2
+assert [model.id for model in client.models.list()] == ["mock"]
+assert client.models.retrieve("mock").id == "mock"
+print("completions, embeddings, models")
+
+response = client.responses.create(model="mock", input="tell a story", max_output_tokens=6)
+assert response.output_text and response.status == "incomplete", response
+assert client.responses.retrieve(response.id).output_text == response.output_text
+print("responses")
+
+with client.responses.create(model="mock", input="tell a story", max_output_tokens=30, background=True, stream=True) as stream:
+    head = []
+    for event in stream:
+        head.append(event.sequence_number)
+        if event.type == "response.created":
+            begun = event.response.id
+        if event.type == "response.output_text.delta" and len(head) == 9:
+            break
+rest = list(client.responses.retrieve(begun, stream=True, starting_after=head[-1]))
+numbers = head + [event.sequence_number for event in rest]
+assert numbers == list(range(4 + 30 + 4)), numbers
+assert rest[-1].type == "response.incomplete" and rest[-1].response.status == "incomplete", rest[-1]
+print("a response that is resumed")
+
+begun = client.responses.create(model="mock", input="tell a story", max_output_tokens=5000, background=True)
+assert begun.status in ("queued", "in_progress"), begun
+assert client.responses.cancel(begun.id).status == "cancelled"
+client.responses.delete(begun.id)
+try:
+    client.responses.retrieve(begun.id)
+except NotFoundError:
+    pass
+else:
+    raise AssertionError("a deleted response was returned")
+try:
+    client.chat.completions.create(model="mock", messages=question, n=2)
+except BadRequestError as refused:
+    assert refused.param == "n", refused
+else:
+    raise AssertionError("two choices were accepted")
+print("cancel, delete, refusals")
