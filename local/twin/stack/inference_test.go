@@ -50,6 +50,9 @@ func (r *tokens) read(ctx context.Context, c *outside.Client, task string, most 
 		return // the server is gone
 	}
 	defer s.Close()
+	if s.Status == http.StatusNoContent && r.last != "" {
+		return // it has the last event
+	}
 	if s.Status != http.StatusOK || s.Header.Get("Content-Type") != "text/event-stream" || s.Header.Get("X-Correlation-Id") == "" {
 		r.failed = fmt.Errorf("got %d %+v with %v, want an event stream", s.Status, s.Problem, s.Header)
 		return

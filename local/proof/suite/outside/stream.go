@@ -55,7 +55,9 @@ func (c *Client) Open(ctx context.Context, path string, limit int64, headers ...
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the answer of %s: %w", path, err)
 		}
-		s.Problem = Decode[contract.Problem](c.T, text)
+		if len(text) > 0 {
+			s.Problem = Decode[contract.Problem](c.T, text)
+		}
 		return s, nil
 	}
 	var from io.Reader = answer.Body
