@@ -101,6 +101,8 @@ func TestInvalidPoolsAreRefused(t *testing.T) {
 		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"regions": ["ams", "Fra"]}}`, "settings.regions.1"},
 		{"PUT", path, `{"limit": 1, "runner": "kubernetes", "settings": {"namespace": "A"}}`, "settings.namespace"},
 		{"PUT", path, `{"limit": 1, "runner": "kubernetes", "settings": {"podDefaults": []}}`, "settings.podDefaults"},
+		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"labels": {"a.b/c": "d"}}}`, "settings.labels"},
+		{"PUT", path, `{"limit": 1, "runner": "kubernetes", "settings": {"labels": {"c": "d"}}}`, "settings.labels.c"},
 		{"PUT", "/v1/pools/Reports", `{"limit": 1}`, "pool_id"},
 		{"PUT", "/v1/pools/-a", `{"limit": 1}`, "pool_id"},
 		{"PUT", "/v1/pools/job%2Fnightly", `{"limit": 1}`, "pool_id"},

@@ -137,6 +137,7 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, wr
 		{"cluster", run.RunnerKubernetes, s.Cluster != ""},
 		{"namespace", run.RunnerKubernetes, s.Namespace != ""},
 		{"podDefaults", run.RunnerKubernetes, s.PodDefaults != nil},
+		{"labels", run.RunnerKubernetes, s.Labels != nil},
 		{"socket", run.RunnerContainer, s.Socket != ""},
 		{"network", run.RunnerContainer, s.Network != ""},
 	} {
@@ -148,7 +149,7 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, wr
 	case run.RunnerFly:
 		where.Fly = &run.FlySettings{Apps: s.Apps, Regions: s.Regions}
 	case run.RunnerKubernetes:
-		where.Kubernetes = &run.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults}
+		where.Kubernetes = &run.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults, Labels: s.Labels}
 	case run.RunnerContainer:
 		where.Container = &run.ContainerSettings{Socket: s.Socket, Network: s.Network}
 	}
@@ -162,7 +163,7 @@ func poolSettings(where run.Placement) *contract.PoolSettings {
 		return &contract.PoolSettings{Apps: where.Fly.Apps, Regions: where.Fly.Regions}
 	case where.Kubernetes != nil:
 		k := where.Kubernetes
-		return &contract.PoolSettings{Cluster: k.Cluster, Namespace: k.Namespace, PodDefaults: k.PodDefaults}
+		return &contract.PoolSettings{Cluster: k.Cluster, Namespace: k.Namespace, PodDefaults: k.PodDefaults, Labels: k.Labels}
 	case where.Container != nil:
 		return &contract.PoolSettings{Socket: where.Container.Socket, Network: where.Container.Network}
 	}

@@ -80,11 +80,12 @@ type PoolSettings struct {
 	// Apps and Regions are of the runner fly, in the order of preference.
 	Apps    []string `json:"apps,omitempty"`
 	Regions []string `json:"regions,omitempty"`
-	// Cluster, Namespace and PodDefaults, a pod specification, are of the runner
-	// kubernetes.
-	Cluster     string          `json:"cluster,omitempty"`
-	Namespace   string          `json:"namespace,omitempty"`
-	PodDefaults json.RawMessage `json:"podDefaults,omitempty"`
+	// Cluster, Namespace, PodDefaults, a pod specification, and Labels, those of the Jobs, are
+	// of the runner kubernetes.
+	Cluster     string            `json:"cluster,omitempty"`
+	Namespace   string            `json:"namespace,omitempty"`
+	PodDefaults json.RawMessage   `json:"podDefaults,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
 	// Socket and Network are of the runner container.
 	Socket  string `json:"socket,omitempty"`
 	Network string `json:"network,omitempty"`

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
 	"reflect"
 	"regexp"
@@ -53,6 +54,9 @@ type KubernetesSettings struct {
 	Namespace string `json:"namespace,omitempty"`
 	// PodDefaults is a pod specification, a JSON object, on which those of jobs are laid.
 	PodDefaults json.RawMessage `json:"podDefaults,omitempty"`
+	// Labels are those of the Jobs beside Sortie's own, for controllers of the cluster such as
+	// the queue of Kueue.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // ContainerSettings are the settings of RunnerContainer. Empty texts are those of the
@@ -89,6 +93,8 @@ const (
 	maxApps        = 100
 	maxRegions     = 100
 	maxPodDefaults = 32 << 10
+	maxLabels      = 16
+	maxPrefix      = 253 // of the key of a label
 )
 
 var (
@@ -154,7 +160,34 @@ func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
 	case s.PodDefaults != nil && (!json.Valid(s.PodDefaults) || bytes.TrimSpace(s.PodDefaults)[0] != '{'):
 		pod = fault.Invalid("settings.podDefaults", "malformed pod specification, want a JSON object")
 	}
-	return []*fault.Fault{cluster, namespace, pod}
+	return append([]*fault.Fault{cluster, namespace, pod}, checkLabels(s.Labels)...)
+}
+
+// Labels as Kubernetes has them: a key is a name, with the prefix of a domain that owns it.
+var (
+	labelName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	labelPrefix = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+)
+
+// checkLabels returns a fault for each label that a Job cannot have, or that is not the
+// client's: those without a prefix are the runs', and the cluster's own are of kubernetes.io.
+func checkLabels(labels map[string]string) (found []*fault.Fault) {
+	if len(labels) > maxLabels {
+		return []*fault.Fault{fault.Invalid("settings.labels", "%d labels, want at most %d", len(labels), maxLabels)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		field, value := "settings.labels."+limit.Cut(key, limit.FileName), labels[key]
+		prefix, name, prefixed := strings.Cut(key, "/")
+		switch {
+		case !prefixed, len(prefix) > maxPrefix, !labelPrefix.MatchString(prefix), !labelName.MatchString(name):
+			found = append(found, fault.Invalid(field, "malformed key, want a domain, a slash and 1 to 63 letters, digits, '-', '_' and '.', such as kueue.x-k8s.io/queue-name"))
+		case prefix == "sortie", prefix == "kubernetes.io", strings.HasSuffix(prefix, ".kubernetes.io"):
+			found = append(found, fault.Invalid(field, "a label of Sortie or of the cluster itself, want one of another domain"))
+		case value != "" && !labelName.MatchString(value):
+			found = append(found, fault.Invalid(field, "malformed value %q, want at most 63 letters, digits, '-', '_' and '.'", limit.Cut(value, limit.FileName)))
+		}
+	}
+	return found
 }
 
 func (s ContainerSettings) check(o RunnerOffer) []*fault.Fault {

@@ -54,8 +54,12 @@ func jobFor(cfg Config, namespace string, spec port.LaunchSpec, secret string) (
 	labels, annotations := marks(cfg.Orchestrator, spec)
 	notes := maps.Clone(annotations)
 	maps.Copy(notes, undisturbed)
+	own := maps.Clone(labels)
+	if k := spec.Kubernetes; k != nil {
+		maps.Copy(own, k.Labels) // another domain than Sortie's, see run.KubernetesSettings
+	}
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Namespace: namespace, Labels: labels, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Namespace: namespace, Labels: own, Annotations: annotations},
 		Spec: batchv1.JobSpec{
 			Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)),
 			PodReplacementPolicy:    new(batchv1.Failed),
@@ -76,7 +80,7 @@ func jobFor(cfg Config, namespace string, spec port.LaunchSpec, secret string) (
 func secretFor(job *batchv1.Job, env map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: secretOf(job), Namespace: job.Namespace, Labels: job.Labels, Annotations: job.Annotations,
+			Name: secretOf(job), Namespace: job.Namespace, Labels: job.Spec.Template.Labels, Annotations: job.Annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 		},
 		Immutable:  new(true),

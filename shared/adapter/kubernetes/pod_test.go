@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -167,6 +168,34 @@ func TestPodSpecIsChecked(t *testing.T) {
 		if want == "" && err != nil || !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", document, got, want)
 		}
+	}
+}
+
+// TestJobHasTheLabelsOfItsPool lays labels on the Job alone: controllers of the cluster look
+// at Jobs, and some at pods of their own.
+func TestJobHasTheLabelsOfItsPool(t *testing.T) {
+	t.Parallel()
+	spec := example()
+	const key, queue = "kueue.x-k8s.io/queue-name", "team-a"
+	spec.Kubernetes = &run.KubernetesSettings{Labels: map[string]string{key: queue}}
+	job, err := jobFor(Config{Orchestrator: "test"}, "runs", spec, "the-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := jobFor(Config{Orchestrator: "test"}, "runs", example(), "the-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(plain.Labels)
+	want[key] = queue
+	if diff := cmp.Diff(want, job.Labels); diff != "" {
+		t.Errorf("labels of the Job: want -, got +\n%s", diff)
+	}
+	if diff := cmp.Diff(plain.Spec.Template, job.Spec.Template); diff != "" {
+		t.Errorf("want the same pod: -, +\n%s", diff)
+	}
+	if diff := cmp.Diff(plain.Labels, secretFor(job, spec.Env).Labels); diff != "" {
+		t.Errorf("labels of the Secret: want -, got +\n%s", diff)
 	}
 }
 
