@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -193,6 +194,14 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	}
 	if h.StartRate > 0 {
 		found.Metrics.StartsPerSecond = &h.StartRate
+	}
+	for _, r := range h.Replicas {
+		found.Replicas = append(found.Replicas, contract.ReplicaHealth{
+			ID: r.ID, Live: r.Live, Ready: r.Ready, Reason: limit.Cut(r.Reason, limit.Message), Held: r.Held, EngineVersion: r.Version,
+		})
+	}
+	if len(h.Replicas) > 0 {
+		found.Ready = found.Ready && slices.ContainsFunc(h.Replicas, func(r orchestrator.ReplicaHealth) bool { return r.Ready })
 	}
 	for _, r := range h.Remaining {
 		found.Remaining = append(found.Remaining, contract.Holder{

@@ -165,7 +165,8 @@ type PoolList struct {
 
 // PoolHealth is what GET /v1/pools/{pool_id}/health returns.
 type PoolHealth struct {
-	// Live: the pool can be read. Ready: it admits runs.
+	// Live: the pool can be read. Ready: it admits runs, and if it has an engine, a replica
+	// takes requests.
 	Live     bool `json:"live"`
 	Ready    bool `json:"ready"`
 	Draining bool `json:"draining"`
@@ -176,11 +177,26 @@ type PoolHealth struct {
 	// WarmMachines counts the warm machines by their state.
 	WarmMachines WarmCounts  `json:"warmMachines"`
 	Metrics      PoolMetrics `json:"metrics"`
+	// Replicas are those of a pool of an engine, where a dispatcher runs.
+	Replicas []ReplicaHealth `json:"replicas,omitempty"`
 	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`
 	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
 	// null without one.
 	LastError *PoolError `json:"lastError"`
+}
+
+// ReplicaHealth is the state of a replica of an engine.
+type ReplicaHealth struct {
+	ID string `json:"id"`
+	// Live: the server answers. Ready: it takes requests, and does not rest after failures.
+	Live  bool `json:"live"`
+	Ready bool `json:"ready"`
+	// Reason is why it is not ready; empty if it is.
+	Reason string `json:"reason,omitempty"`
+	// Held is how many tasks it has. EngineVersion is absent until a task was there.
+	Held          int    `json:"held"`
+	EngineVersion string `json:"engineVersion,omitempty"`
 }
 
 // WarmCounts are the warm machines of a pool: those that are being created, that are ready,

@@ -118,6 +118,38 @@ func (r knownReplica) levels(ctx context.Context, p run.Pool) (samples []series.
 	return samples
 }
 
+// ReplicaHealth is the state of a replica.
+type ReplicaHealth struct {
+	ID string
+	// Held is how many tasks this process has there, Version that of the engine; empty if it
+	// is not known yet.
+	Held    int
+	Version string
+	port.EngineHealth
+}
+
+// healths asks the replicas of a pool whether they take requests. One that rests after
+// failures is not ready.
+func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
+	known := s.replicas.of(p)
+	found := make([]ReplicaHealth, len(known))
+	var asked sync.WaitGroup
+	for i, r := range known {
+		asked.Go(func() {
+			health, err := r.engine.Health(ctx)
+			switch {
+			case err != nil:
+				health = port.EngineHealth{Reason: err.Error()}
+			case health.Ready && r.resting:
+				health.Ready, health.Reason = false, "it gets no tasks for a while after failures"
+			}
+			found[i] = ReplicaHealth{r.id, r.held, r.can.Version, health}
+		})
+	}
+	asked.Wait()
+	return found
+}
+
 // modelLevels returns the samples of the models of a tenant.
 func (s *Dispatcher) modelLevels(ctx context.Context, tenant string) (samples []series.Sample, err error) {
 	for page := (port.Page{Limit: enginePage}); ; {

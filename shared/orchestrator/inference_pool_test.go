@@ -130,3 +130,33 @@ func TestReloadForgetsFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestHealthHasTheReplicas asks for the health of a pool with replicas that work and one that
+// loads its model, and of one whose replica rests after failures.
+func TestHealthHasTheReplicas(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 3, 1)
+	h.engines["r2"].SetLoading(true)
+	health := func() map[string]orchestrator.ReplicaHealth {
+		found, err := h.pools.Health(t.Context(), client, "pool0")
+		h.ok(err)
+		by := map[string]orchestrator.ReplicaHealth{}
+		for _, r := range found.Replicas {
+			by[r.ID] = r
+		}
+		return by
+	}
+	if is := health(); len(is) != 3 || !is["r1"].Ready || is["r2"].Ready || !is["r2"].Live || is["r2"].Reason == "" || !is["r3"].Ready {
+		t.Errorf("got %+v, want r1 and r3 ready", is)
+	}
+	resting := newInferring(t, 1, 1)
+	for range 3 {
+		resting.engines["r1"].FailNext(mockengine.FailReset, 1)
+		resting.ended(resting.ask(3))
+	}
+	found, err := resting.pools.Health(t.Context(), client, "pool0")
+	h.ok(err)
+	if is := found.Replicas[0]; !is.Live || is.Ready || is.Reason == "" || is.Version != mockengine.Version || is.Held != 0 {
+		t.Errorf("got %+v after failures, want a replica that rests", is)
+	}
+}

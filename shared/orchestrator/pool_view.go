@@ -92,6 +92,8 @@ type PoolHealth struct {
 	NextStart time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
+	// Replicas are those of a pool of an engine, in a process that has a dispatcher.
+	Replicas []ReplicaHealth
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int
 	// LastError is the newest failure of an attempt among the runs that hold a slot and
@@ -127,6 +129,9 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	h.Warm = map[run.WarmState]int{}
 	for _, w := range warm {
 		h.Warm[w.Phase]++
+	}
+	if h.Engine != nil && s.dispatcher != nil {
+		h.Replicas = s.dispatcher.healths(ctx, h.Pool)
 	}
 	h.Remaining = held[:min(len(held), healthRemaining)]
 	if err := s.startFigures(ctx, &h); err != nil {

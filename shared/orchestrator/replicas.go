@@ -166,6 +166,7 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 // knownReplica is a replica of a pool as this process knows it.
 type knownReplica struct {
 	id      string
+	held    int
 	engine  port.Engine
 	can     port.EngineCapabilities
 	resting bool
@@ -178,7 +179,7 @@ func (s *replicas) of(pool run.Pool) (found []knownReplica) {
 	now := s.clock.Now()
 	for _, each := range pool.Engine.Replicas {
 		if r, err := s.know(pool, each); err == nil {
-			found = append(found, knownReplica{each.ID, r.engine, r.can, now.Before(r.restUntil)})
+			found = append(found, knownReplica{each.ID, r.held, r.engine, r.can, now.Before(r.restUntil)})
 		}
 	}
 	return found

@@ -98,6 +98,9 @@ func (a *app) poolsShow() *cobra.Command {
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
 			}
+			for _, r := range health.Replicas {
+				text += "\n" + replica(r)
+			}
 			text += warmCounts(health.WarmMachines) + startFigures(health.Metrics) + remaining(p.Pool, health)
 			if p.Version > 0 {
 				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
@@ -108,6 +111,18 @@ func (a *app) poolsShow() *cobra.Command {
 			return a.say("%s\n", text)
 		}),
 	}
+}
+
+// replica describes a replica of an engine.
+func replica(r contract.ReplicaHealth) string {
+	state := "ready"
+	if !r.Ready {
+		state = "not ready: " + display.Clean(r.Reason)
+	}
+	if r.EngineVersion != "" {
+		state += ", version " + display.Clean(r.EngineVersion)
+	}
+	return fmt.Sprintf("replica %s: %d tasks, %s", display.Clean(r.ID), r.Held, state)
 }
 
 // starting describes the machines that do not run yet.

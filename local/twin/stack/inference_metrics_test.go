@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -42,6 +44,9 @@ func TestMetricsOfTasks(t *testing.T) {
 		"latency_decode_ms_count{engine=\"mock\",engine_version=\"1\",pool_id=\"pool0\",priority=\"normal\"} ",
 		"tasks_started_total ", "model_state{model_id=\"mock\",state=\"Active\"} 1\n",
 	)
+	if h := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health"); !h.Ready || len(h.Replicas) != 1 || !h.Replicas[0].Ready || h.Replicas[0].EngineVersion != "1" {
+		t.Errorf("got %+v, want a pool with a replica that is ready", h)
+	}
 	for path, status := range map[string]int{"/v1/pools/pool0/drain": http.StatusAccepted, "/v1/catalog/models/mock/state": http.StatusOK} {
 		body := ""
 		if status == http.StatusOK {
