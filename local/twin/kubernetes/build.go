@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // program is a program of the control plane: its name and its package.
@@ -24,6 +25,8 @@ var programs = []program{
 }
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)`)
+
+var building sync.Mutex
 
 // Build returns the folder with the programs of the control plane. It builds those that
 // are missing, with the module in the folder controlplane, and reports each build to say.
@@ -49,18 +52,21 @@ func Build(ctx context.Context, controlplane, cache string, say func(string)) (s
 	// Without its version the API server cannot parse the versions of its features.
 	flags := fmt.Sprintf("-s -w -X k8s.io/component-base/version.gitVersion=v%s.%s.%s -X k8s.io/component-base/version.gitMajor=%[1]s -X k8s.io/component-base/version.gitMinor=%[2]s",
 		version[1], version[2], version[3])
+	building.Lock() // the tests of a process build once; another process builds its own
+	defer building.Unlock()
 	for _, p := range programs {
 		target := filepath.Join(folder, p.name)
 		if _, err := os.Stat(target); err == nil { //nolint:gosec // G703: the caller's own cache
 			continue
 		}
+		made := fmt.Sprintf("%s.%d.new", target, os.Getpid())
 		say("building " + p.name + " (minutes, once)")
-		build := exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "go", "build", "-trimpath", "-ldflags", flags, "-o", target+".new", p.path) //nolint:gosec // G204: constants
+		build := exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "go", "build", "-trimpath", "-ldflags", flags, "-o", made, p.path) //nolint:gosec // G204: constants
 		build.Dir = controlplane
 		if output, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("cannot build %s: %w: %s", p.name, err, strings.TrimSpace(string(output)))
 		}
-		if err := os.Rename(target+".new", target); err != nil { //nolint:gosec // G703: the caller's own cache
+		if err := os.Rename(made, target); err != nil { //nolint:gosec // G703: the caller's own cache
 			return "", fmt.Errorf("cannot store %s: %w", p.name, err)
 		}
 	}
