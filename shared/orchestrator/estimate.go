@@ -30,26 +30,91 @@ const (
 // estimates says when runs of a pool start. What it says is made of the records of runs:
 // they have what was measured, so nothing is written for it and nothing of it is lost
 // with a process. It reads the queue of a pool at most once in headAge, less often if that
-// is long, and the measured runs once in measureAge.
+// is long, and the measured runs once in measureAge. No call waits for that of another one.
 type estimates struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *estimate
 }
 
+// estimate is what is known of a pool.
 type estimate struct {
-	mu sync.Mutex
-	// measures are of the time measuredAt; thorough ones are made of ended runs.
-	measures   explain.Measures
-	measuredAt time.Time
-	thorough   bool
-	// queue and forecast are of the time readAt. ahead has the position of the next run of
-	// a priority and a key: as it was counted since then, and the runs that this process
-	// has added.
-	queue    explain.Queue
-	forecast explain.Forecast
-	readAt   time.Time
-	ahead    map[string]int
+	started kept[explain.Measures] // of a few runs, of any state
+	ended   kept[explain.Measures]
+	queue   kept[*forecast]
+}
+
+// kept is a value that is read from the store, and again when it is too old. Its zero value
+// was never read.
+type kept[T any] struct {
+	mu      sync.Mutex
+	value   T
+	at      time.Time // zero before the first read
+	reading bool
+}
+
+// get returns the value, which it reads if that is not fresh after its age. While another
+// call reads it, get returns the old one.
+func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (T, error) {
+	k.mu.Lock()
+	if !k.at.IsZero() && (k.reading || k.fresh(now, fresh)) {
+		defer k.mu.Unlock()
+		return k.value, nil
+	}
+	k.reading = true
+	k.mu.Unlock()
+	defer k.lock(func() { k.reading = false })
+	value, err := read()
+	if err == nil {
+		k.lock(func() { k.value, k.at = value, now })
+	}
+	return value, err
+}
+
+func (k *kept[T]) fresh(now time.Time, fresh func(T, time.Duration) bool) bool {
+	age := now.Sub(k.at)
+	return age >= 0 && fresh(k.value, age)
+}
+
+// peek returns the value if it is fresh.
+func (k *kept[T]) peek(now time.Time, fresh func(T, time.Duration) bool) (T, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.value, !k.at.IsZero() && k.fresh(now, fresh)
+}
+
+func (k *kept[T]) lock(do func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	do()
+}
+
+// forecast is what was known of the queue of a pool at a time.
+type forecast struct {
+	explain.Forecast
+	held int
+	mu   sync.Mutex
+	// ahead has the position of the next run of a priority and a key: as it was counted
+	// since then, and the runs that this process has added.
+	ahead map[string]int
+}
+
+// join returns the position of a run that joins the queue.
+func (f *forecast) join(turn string, count func() (int, error)) (int, error) {
+	f.mu.Lock()
+	position, counted := f.ahead[turn]
+	f.mu.Unlock()
+	if !counted {
+		var err error
+		if position, err = count(); err != nil {
+			return 0, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	position = max(position, f.ahead[turn]) // others have joined since
+	f.ahead[turn] = position + 1
+	return position, nil
 }
 
 func (e *estimates) of(id poolID) *estimate {
@@ -59,13 +124,18 @@ func (e *estimates) of(id poolID) *estimate {
 
 // admitted predicts the start of a run that gets a slot of the pool now.
 func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
-	known := e.of(poolID{r.Tenant, pool.ID})
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if err := e.measure(ctx, known, r.Tenant, pool.ID, false); err != nil {
-		return nil, err
+	known, now := e.of(poolID{r.Tenant, pool.ID}), e.clock.Now()
+	measures, is := known.ended.peek(now, isMeasured)
+	if !is {
+		var err error
+		measures, err = known.started.get(now, isMeasured, func() (explain.Measures, error) {
+			return e.measure(ctx, r.Tenant, pool.ID, false)
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	return predictionOf(known.measures.Started(explain.ClassOf(r))), nil
+	return predictionOf(measures.Started(explain.ClassOf(r))), nil
 }
 
 // joining is a queue with the place that a run gets in it.
@@ -102,42 +172,45 @@ func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Durati
 
 // wait forecasts the wait of a run that joins a queue now.
 func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (explain.Range, error) {
-	pool := to.pool
-	known := e.of(poolID{r.Tenant, pool.ID})
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if err := e.measure(ctx, known, r.Tenant, pool.ID, true); err != nil {
+	f, err := e.forecast(ctx, r.Tenant, to.pool)
+	if err != nil {
 		return explain.Range{}, err
 	}
+	position, err := f.join(to.slot.Rank()+to.slot.Turn(), func() (int, error) {
+		return e.store.QueueAhead(ctx, r.Tenant, to.slot, limit.QueuePositions)
+	})
+	if err != nil {
+		return explain.Range{}, fmt.Errorf("cannot count the queue of pool %s: %w", to.pool.ID, err)
+	}
+	return f.Queued(position, explain.ClassOf(r)), nil
+}
+
+// forecast returns what is known of the queue of a pool.
+func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) (*forecast, error) {
+	measures, err := e.measured(ctx, tenant, pool.ID)
+	if err != nil {
+		return nil, err
+	}
 	now := e.clock.Now()
-	age, cost := now.Sub(known.readAt), time.Duration(known.queue.Held)*time.Second/countRate
-	if age >= headAge+10*cost || age < 0 {
-		q, err := e.read(ctx, r.Tenant, pool)
+	fresh := func(f *forecast, age time.Duration) bool {
+		return age < headAge+10*time.Duration(f.held)*time.Second/countRate
+	}
+	return e.of(poolID{tenant, pool.ID}).queue.get(now, fresh, func() (*forecast, error) {
+		q, err := e.read(ctx, tenant, pool)
 		if err != nil {
-			return explain.Range{}, err
+			return nil, err
 		}
 		gate, err := e.store.StartGate(ctx, pool.ID)
 		if err != nil {
-			return explain.Range{}, err
+			return nil, err
 		}
-		q.Measures = known.measures
-		known.queue, known.readAt, known.ahead = q, now, map[string]int{}
+		q.Measures = measures
 		kind := explain.LimitPool
 		if strings.Contains(pool.ID, "/") { // of a key
 			kind = explain.LimitKey
 		}
-		known.forecast = explain.NewForecast(q.Load(kind, gate, now), q.Measures)
-	}
-	turn := to.slot.Rank() + to.slot.Turn()
-	position, counted := known.ahead[turn]
-	if !counted {
-		var err error
-		if position, err = e.store.QueueAhead(ctx, r.Tenant, to.slot, limit.QueuePositions); err != nil {
-			return explain.Range{}, fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
-		}
-	}
-	known.ahead[turn] = position + 1
-	return known.forecast.Queued(position, explain.ClassOf(r)), nil
+		return &forecast{Forecast: explain.NewForecast(q.Load(kind, gate, now), measures), held: q.Held, ahead: map[string]int{}}, nil
+	})
 }
 
 func predictionOf(r explain.Range) *run.Prediction {
@@ -146,23 +219,22 @@ func predictionOf(r explain.Range) *run.Prediction {
 
 // measured returns the measured runs of a pool.
 func (e *estimates) measured(ctx context.Context, tenant, pool string) (explain.Measures, error) {
-	known := e.of(poolID{tenant, pool})
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	err := e.measure(ctx, known, tenant, pool, true)
-	return known.measures, err
+	return e.of(poolID{tenant, pool}).ended.get(e.clock.Now(), isMeasured, func() (explain.Measures, error) {
+		return e.measure(ctx, tenant, pool, true)
+	})
 }
 
-// measure reads the measured runs of a pool, or of a job if it is the pool of one.
-func (e *estimates) measure(ctx context.Context, known *estimate, tenant, pool string, thorough bool) error {
-	now := e.clock.Now()
-	age, most := now.Sub(known.measuredAt), measureAge
-	if known.measures.Count < measuredRuns/4 {
-		most = measureSoon
+// isMeasured reports whether measures of an age are used.
+func isMeasured(m explain.Measures, age time.Duration) bool {
+	if m.Count < measuredRuns/4 {
+		return age < measureSoon
 	}
-	if age >= 0 && age < most && (known.thorough || !thorough) {
-		return nil
-	}
+	return age < measureAge
+}
+
+// measure reads the measured runs of a pool, or of a job if it is the pool of one. Those of
+// a pool are a few runs of any state, or the ended ones if thorough.
+func (e *estimates) measure(ctx context.Context, tenant, pool string, thorough bool) (explain.Measures, error) {
 	pages := []port.Page{{Limit: startedRuns}}
 	if jobID, of := run.PoolJob(pool); of {
 		pages = []port.Page{{JobID: jobID, Limit: measuredFailures}}
@@ -170,6 +242,7 @@ func (e *estimates) measure(ctx context.Context, known *estimate, tenant, pool s
 		pages = []port.Page{{State: run.Completed, Limit: measuredRuns}, {State: run.Failed, Limit: measuredFailures}}
 	}
 	var found []explain.Measure
+	now := e.clock.Now()
 	add := func(r run.Run) {
 		if pool != r.Slot.Pool && pool != r.JobSlot.Pool && pool != r.KeySlot.Pool {
 			return
@@ -181,7 +254,7 @@ func (e *estimates) measure(ctx context.Context, known *estimate, tenant, pool s
 	for _, page := range pages {
 		runs, _, err := e.store.List(ctx, tenant, page)
 		if err != nil {
-			return fmt.Errorf("cannot read the measured runs of pool %s: %w", pool, err)
+			return explain.Measures{}, fmt.Errorf("cannot read the measured runs of pool %s: %w", pool, err)
 		}
 		for _, r := range runs {
 			add(r)
@@ -189,11 +262,10 @@ func (e *estimates) measure(ctx context.Context, known *estimate, tenant, pool s
 	}
 	if thorough && len(pages) > 1 {
 		if err := e.holders(ctx, tenant, pool, add); err != nil {
-			return err
+			return explain.Measures{}, err
 		}
 	}
-	known.measures, known.measuredAt, known.thorough = explain.NewMeasures(found), now, thorough
-	return nil
+	return explain.NewMeasures(found), nil
 }
 
 // holders reads some of the runs that hold slots of a pool.
