@@ -154,18 +154,24 @@ func TestTimeoutsAreShorterThanTheCallers(t *testing.T) {
 
 func TestAccessLogHasNoClientData(t *testing.T) {
 	t.Parallel()
-	for _, stage := range deployed(t).Of("ApiGateway::Stage") {
-		format := stage.Text("AccessLogSetting", "Format")
-		if !json.Valid([]byte(format)) || !strings.HasPrefix(stage.Text("AccessLogSetting", "DestinationArn"), "${LogsAccess.Arn}") {
-			t.Errorf("got access log %s to %s", format, stage.Text("AccessLogSetting", "DestinationArn"))
+	made := deployed(t)
+	for kind, setting := range map[string]string{"ApiGateway::Stage": "AccessLogSetting", "ApiGatewayV2::Stage": "AccessLogSettings"} {
+		if len(made.Of(kind)) == 0 {
+			t.Errorf("got no %s", kind)
 		}
-		// The function logs this id as request_id.
-		if !strings.Contains(format, `"functionRequestId":"$context.integration.requestId"`) {
-			t.Errorf("got access log %s, want the request's id of the function", format)
-		}
-		for _, secret := range []string{"header", "querystring", "$context.path\"", "authorizer", "identity"} {
-			if strings.Contains(format, secret) {
-				t.Errorf("got %s in the access log %s", secret, format)
+		for _, stage := range made.Of(kind) {
+			format, to := stage.Text(setting, "Format"), stage.Text(setting, "DestinationArn")
+			if !json.Valid([]byte(format)) || !strings.HasPrefix(to, "${Logs") || !strings.Contains(to, ".Arn}") {
+				t.Errorf("got access log %s to %s", format, to)
+			}
+			// The function logs this id as request_id.
+			if !strings.Contains(format, `"functionRequestId":"$context.integration.requestId"`) {
+				t.Errorf("got access log %s, want the request's id of the function", format)
+			}
+			for _, secret := range []string{"header", "querystring", "$context.path\"", "authorizer", "identity"} {
+				if strings.Contains(format, secret) {
+					t.Errorf("got %s in the access log %s", secret, format)
+				}
 			}
 		}
 	}

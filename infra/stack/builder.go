@@ -78,7 +78,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addSchedules()
 	b.addFire()
 	b.addDeliver()
-	b.addSocketRoutes()
+	b.addSocketRoutes(api)
 	b.addCanary()
 	b.allowDeadLetters()
 	b.addAlarms(api)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
@@ -66,8 +67,16 @@ func (b *builder) addSockets() {
 	}
 }
 
-// addSocketRoutes connects the WebSocket API and the queue to their functions.
-func (b *builder) addSocketRoutes() {
+// socketLog is the format of the access log, without what a client sends. functionRequestId
+// is the request_id in the log of the function.
+const socketLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
+	`"functionRequestId":"$context.integration.requestId","connectionId":"$context.connectionId",` +
+	`"time":"$context.requestTimeEpoch","event":"$context.eventType","route":"$context.routeKey","status":"$context.status",` +
+	`"functionLatency":"$context.integrationLatency","errorType":"$context.error.responseType"}`
+
+// addSocketRoutes connects the WebSocket API and the queue to their functions. The access log
+// needs the role of the account, which is api's.
+func (b *builder) addSocketRoutes(api awsapigateway.RestApi) {
 	if !hasSockets(b.settings) {
 		return
 	}
@@ -83,13 +92,17 @@ func (b *builder) addSocketRoutes() {
 			Target: jsii.String("integrations/" + *integration.Ref()),
 		})
 	}
-	awsapigatewayv2.NewCfnStage(b.stack, jsii.String("SocketsStage"), &awsapigatewayv2.CfnStageProps{
+	stage := awsapigatewayv2.NewCfnStage(b.stack, jsii.String("SocketsStage"), &awsapigatewayv2.CfnStageProps{
 		ApiId: &b.sockets.api, StageName: jsii.String(b.settings.Stage), AutoDeploy: true,
 		DefaultRouteSettings: &awsapigatewayv2.CfnStage_RouteSettingsProperty{
 			ThrottlingRateLimit: num(stream.SocketRate), ThrottlingBurstLimit: num(stream.SocketRate),
 			LoggingLevel: jsii.String("OFF"), DataTraceEnabled: false, DetailedMetricsEnabled: false,
 		},
+		AccessLogSettings: &awsapigatewayv2.CfnStage_AccessLogSettingsProperty{
+			DestinationArn: b.newLogGroup("LogsSockets", "").AttrArn(), Format: jsii.String(socketLog),
+		},
 	})
+	stage.Node().AddDependency(api.Node().FindChild(jsii.String("Account")))
 	awslambda.NewCfnPermission(b.stack, jsii.String("SocketsPermission"), &awslambda.CfnPermissionProps{
 		Action: jsii.String("lambda:InvokeFunction"), FunctionName: function, Principal: jsii.String("apigateway.amazonaws.com"),
 		SourceArn: jsii.String(b.arn("execute-api", b.sockets.api, b.settings.Stage+"/*", awscdk.ArnFormat_SLASH_RESOURCE_NAME)),
