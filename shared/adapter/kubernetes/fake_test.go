@@ -316,7 +316,8 @@ func (c *cluster) watch(a clienttesting.Action) (bool, watch.Interface, error) {
 	return true, own(w), nil
 }
 
-// own passes on what is about objects of this Sortie: the fake ignores the selector.
+// own passes on what is about objects of this Sortie: the fake ignores the selector. An
+// informer changes what it gets, and a new watch of the fake gives away its own objects.
 func own(w watch.Interface) watch.Interface {
 	out := make(chan watch.Event)
 	filtered := watch.NewProxyWatcher(out)
@@ -332,6 +333,7 @@ func own(w watch.Interface) watch.Interface {
 				if about, err := meta.Accessor(e.Object); err == nil && about.GetLabels()[labelOwner] != "sortie" {
 					continue
 				}
+				e.Object = e.Object.DeepCopyObject()
 				select {
 				case out <- e:
 				case <-filtered.StopChan():
