@@ -13,11 +13,32 @@ func holdsJobSlot(r *run.Run) bool {
 	return limited && !r.State.Terminal() && (r.JobSlot.State == run.SlotHeld || r.Attempt.Number > 0)
 }
 
-// tookJobAfter reports whether a run can have taken its slot of the job after another one:
-// later, with the larger limit of another version of the job.
+// tookJobAfter reports whether a run can have taken its slot of the job after another one.
 func (w *world) tookJobAfter(r, other *run.Run) bool {
-	return r.Constraints.MaxConcurrentRuns > other.Constraints.MaxConcurrentRuns &&
-		!r.JobSlot.Since.Before(other.JobSlot.Since.Add(-2*w.plan.skew))
+	return !r.JobSlot.Since.Before(other.JobSlot.Since.Add(-2 * w.plan.skew))
+}
+
+// queuedForJob reports whether a run that has a slot of its job was in its queue before. It
+// can leave it in the commit after that in which it joined it.
+func queuedForJob(before, r *run.Run) bool {
+	if before.JobSlot.State == run.SlotQueued {
+		return true
+	}
+	if r.Acting == nil || !r.Acting.Done {
+		return false
+	}
+	switch r.Acting.Type {
+	case run.ActionKillOld, run.ActionWait, run.ActionRetryLater:
+		return true
+	}
+	return violated(r, run.MaxConcurrentRuns)
+}
+
+// replaces reports whether a run with a slot of its job gets it only after an older run,
+// which has one, has ended.
+func (w *world) replaces(r, other *run.Run) bool {
+	return r.Acting != nil && r.Acting.Type == run.ActionKillOld && other.JobID == r.JobID && other.ID != r.ID &&
+		holdsJobSlot(other) && older(other, r) && !w.tookJobAfter(other, r)
 }
 
 // checkConcurrent checks that a run which begins has a slot of its job.
@@ -27,7 +48,8 @@ func (w *world) checkConcurrent(r *run.Run) {
 	}
 	held := 0
 	for _, other := range w.records.ordered {
-		if other.JobID == r.JobID && holdsJobSlot(other) && !w.tookJobAfter(other, r) {
+		largerLimit := other.Constraints != nil && other.Constraints.MaxConcurrentRuns > r.Constraints.MaxConcurrentRuns // of another version
+		if other.JobID == r.JobID && holdsJobSlot(other) && !(largerLimit && w.tookJobAfter(other, r)) {
 			held++
 		}
 	}
@@ -35,7 +57,7 @@ func (w *world) checkConcurrent(r *run.Run) {
 		w.fail("%s began with %d runs of its job, want at most %d", r.ID, held, most)
 	}
 	for _, other := range w.records.ordered {
-		if r.Acting != nil && r.Acting.Type == run.ActionKillOld && other.JobID == r.JobID && holdsJobSlot(other) && older(other, r) {
+		if w.replaces(r, other) {
 			w.fail("%s began while the older %s, which it replaces, is %s", r.ID, other.ID, other.State)
 		}
 	}
@@ -58,9 +80,10 @@ func older(a, b *run.Run) bool {
 // checkJobGrant checks that a run does not take a slot of its job before a run that
 // waits for one longer.
 func (w *world) checkJobGrant(before, r *run.Run) {
+	queued := queuedForJob(before, r)
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if before.JobSlot.State == run.SlotQueued && r.Acting != nil && r.Acting.Type == run.ActionKillOld && other.JobID == r.JobID && older(other, r) && holdsJobSlot(other) {
+		if queued && w.replaces(r, other) {
 			w.fail("%s got a slot of its job while the older %s, which it replaces, is %s", r.ID, other.ID, other.State)
 		}
 		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != run.SlotQueued || was == nil || was.JobSlot.State != run.SlotQueued {
@@ -70,7 +93,7 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 			continue
 		}
 		// A run that does not queue takes a slot only if none is queued.
-		if before.JobSlot.State != run.SlotQueued || older(other, r) {
+		if !queued || older(other, r) {
 			w.fail("%s got a slot of its job before %s, which is queued since %s", r.ID, other.ID, placeOf(other).Sub(start))
 		}
 	}
