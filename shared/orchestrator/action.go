@@ -156,7 +156,13 @@ func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return 
 func (s *Requests) Triggered(ctx context.Context, from run.Run, jobID, key string) (failure string, err error) {
 	stored, err := s.store.LoadJob(ctx, from.Tenant, jobID)
 	if errors.Is(err, port.ErrNotFound) {
-		return fmt.Sprintf("the job %s does not exist", jobID), nil
+		// An earlier try may have triggered the job before it was deleted.
+		gone := fault.New(fault.NotFound, "the job %s does not exist", jobID)
+		_, existing, err := s.refuse(ctx, from.Tenant, &port.IdempotencyKey{Key: key}, gone)
+		if existing || !errors.Is(err, gone) {
+			return "", err
+		}
+		return gone.Message, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot read job %s: %w", jobID, err)

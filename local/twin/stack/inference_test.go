@@ -208,8 +208,7 @@ func TestCancelsAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: []stack.EngineAddress{{Kind: run.EngineMock}, {Kind: run.EngineMock}}})
 	const cancels, atOnce = 1000, 16
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
+	ctx := t.Context()
 	var clients sync.WaitGroup
 	numbers := make(chan int, cancels)
 	for i := range cancels {

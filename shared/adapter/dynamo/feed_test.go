@@ -205,11 +205,12 @@ func TestPositionsOfMoreRecordsThanAreRemembered(t *testing.T) {
 	t.Parallel()
 	h, ctx := openFeed(t, database(t), false), t.Context()
 	const batches = 103
+	at := h.Now()
 	id := func(position int64) string { return fmt.Sprintf("id-%d", position) }
 	for after := int64(0); after < batches*port.MaxFeedRecords; after += port.MaxFeedRecords {
 		b := port.Batch{After: after}
 		for n := range int64(port.MaxFeedRecords) {
-			b.Records = append(b.Records, port.FeedRecord{ID: id(after + 1 + n), At: h.Now()})
+			b.Records = append(b.Records, port.FeedRecord{ID: id(after + 1 + n), At: at})
 		}
 		if _, err := h.Other.Append(ctx, "s", b); err != nil {
 			t.Fatal(err)
@@ -218,8 +219,8 @@ func TestPositionsOfMoreRecordsThanAreRemembered(t *testing.T) {
 			if after < (batches-3)*port.MaxFeedRecords {
 				break // the feed has read nothing
 			}
-			want := port.FeedRecord{ID: id(position), At: h.Now()}
-			found, err := h.Positions(ctx, "s", []port.FeedRecord{want, {ID: "unknown", At: h.Now()}})
+			want := port.FeedRecord{ID: id(position), At: at}
+			found, err := h.Positions(ctx, "s", []port.FeedRecord{want, {ID: "unknown", At: at}})
 			if err != nil || len(found) != 1 || found[want.ID] != position {
 				t.Errorf("with %d records: got positions %v, %v, want %s at %d", after+port.MaxFeedRecords, found, err, want.ID, position)
 			}
