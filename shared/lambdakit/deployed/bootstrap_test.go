@@ -312,7 +312,10 @@ type lambda struct {
 func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/invocation/next") {
 		text, _ := io.ReadAll(r.Body)
-		l.answer <- string(text)
+		select {
+		case l.answer <- string(text):
+		case <-l.stop: // nobody waits for it
+		}
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
