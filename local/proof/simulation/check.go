@@ -234,6 +234,7 @@ func (w *world) checkOutcome(r *run.Run) {
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
 	case r.State == run.Completed && stateAtCancel == run.Terminating: // its success was committed first
+	case r.State == run.Failed && r.Fault.Code == fault.HookRefused && stateAtCancel == run.Terminating && violated(r, run.PostRunHook):
 	default:
 		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}
