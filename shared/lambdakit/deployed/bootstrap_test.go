@@ -314,7 +314,7 @@ func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		select {
 		case l.answer <- string(text):
-		case <-l.stop: // nobody waits for it
+		case <-l.stop: // the test has ended
 		}
 		w.WriteHeader(http.StatusAccepted)
 		return
