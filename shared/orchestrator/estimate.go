@@ -29,8 +29,8 @@ const (
 
 // estimates says when runs of a pool start. What it says is made of the records of runs:
 // they have what was measured, so nothing is written for it and nothing of it is lost
-// with a process. It reads the queue of a pool at most once in headAge, less often if that
-// is long, and the measured runs once in measureAge. No call waits for that of another one.
+// with a process. It reads the queue of a pool again after headAge, less often if that is
+// long, and the measured runs after measureAge. No call waits for that of another one.
 type estimates struct {
 	store port.Store
 	clock clock.Clock
@@ -54,39 +54,39 @@ type kept[T any] struct {
 }
 
 // get returns the value, which it reads if that is not fresh after its age. While another
-// call reads it, get returns the old one.
-func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (T, error) {
+// call reads it, the value is used twice as long.
+func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (value T, err error) {
 	k.mu.Lock()
-	if !k.at.IsZero() && (k.reading || k.fresh(now, fresh)) {
-		defer k.mu.Unlock()
-		return k.value, nil
-	}
-	k.reading = true
+	old, usable := k.at, k.fresh(now, fresh, k.reading)
+	value, k.reading = k.value, k.reading || !usable
 	k.mu.Unlock()
-	defer k.lock(func() { k.reading = false })
-	value, err := read()
-	if err == nil {
-		k.lock(func() { k.value, k.at = value, now })
+	if usable {
+		return value, nil
 	}
-	return value, err
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.reading = false
+		if err == nil && k.at.Equal(old) { // else another call has read it since
+			k.value, k.at = value, now
+		}
+	}()
+	return read()
 }
 
-func (k *kept[T]) fresh(now time.Time, fresh func(T, time.Duration) bool) bool {
-	age := now.Sub(k.at)
-	return age >= 0 && fresh(k.value, age)
-}
-
-// peek returns the value if it is fresh.
+// peek returns the value, and whether it is fresh.
 func (k *kept[T]) peek(now time.Time, fresh func(T, time.Duration) bool) (T, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.value, !k.at.IsZero() && k.fresh(now, fresh)
+	return k.value, k.fresh(now, fresh, false)
 }
 
-func (k *kept[T]) lock(do func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	do()
+func (k *kept[T]) fresh(now time.Time, fresh func(T, time.Duration) bool, reading bool) bool {
+	age := now.Sub(k.at)
+	if k.at.IsZero() || age < 0 {
+		return false
+	}
+	return fresh(k.value, age) || reading && fresh(k.value, age/2)
 }
 
 // forecast is what was known of the queue of a pool at a time.

@@ -15,8 +15,9 @@ func TestKeptValueIsReadByOneCall(t *testing.T) {
 		t.Helper()
 		value, err := k.get(at, fresh, func() (int, error) {
 			reads++
+			number := reads
 			meanwhile()
-			return reads, nil
+			return number, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -24,15 +25,18 @@ func TestKeptValueIsReadByOneCall(t *testing.T) {
 		return value
 	}
 	nothing := func() {}
-	later := now.Add(time.Minute)
+	soon, later := now.Add(1500*time.Millisecond), now.Add(time.Minute)
 	if first, second := get(now, nothing), get(now, nothing); first != 1 || second != 1 {
 		t.Errorf("got %d and %d, want one read", first, second)
 	}
 	during := 0
-	if after := get(later, func() { during = get(later, nothing) }); during != 1 || after != 2 {
+	if after := get(soon, func() { during = get(soon, nothing) }); during != 1 || after != 2 {
 		t.Errorf("got %d during a read and %d by it, want the old value and the new one", during, after)
 	}
-	if back := get(now, nothing); back != 3 { // the clock was set back
+	if after := get(later, func() { during = get(later, nothing) }); during != 4 || after != 3 {
+		t.Errorf("got %d during a read and %d by it, want a value that is much too old to be read by both", during, after)
+	}
+	if back := get(now, nothing); back != 5 { // the clock was set back
 		t.Errorf("got %d, want a value of a later time to be read again", back)
 	}
 }
