@@ -91,6 +91,34 @@ func TestTriggeredJobHasALineage(t *testing.T) {
 	}
 }
 
+// TestTriggeredJobIsDeleted repeats an action after the job that it has triggered was deleted.
+func TestTriggeredJobIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.job("publish")
+	from := run.Run{Tenant: client.Tenant, ID: "a", CorrelationID: "c"}
+	trigger := func() string {
+		t.Helper()
+		failure, err := h.service.Triggered(t.Context(), from, "publish", "key of the action")
+		h.ok(err)
+		return failure
+	}
+	first := trigger()
+	h.ok(h.service.Jobs.Delete(t.Context(), client, "publish", orchestrator.Precondition{}))
+	if again := trigger(); first != "" || again != "" {
+		t.Errorf("got failures %q and %q, want none: the run exists", first, again)
+	}
+	from.ID = "b"
+	if failure, err := h.service.Triggered(t.Context(), from, "publish", "key of another action"); err != nil || failure != "the job publish does not exist" {
+		t.Errorf("got %q, %v, want the failure of a job that does not exist", failure, err)
+	}
+	runs, _, err := h.store.List(t.Context(), client.Tenant, port.Page{JobID: "publish", Limit: 10})
+	h.ok(err)
+	if len(runs) != 1 {
+		t.Errorf("got %d triggered runs, want 1", len(runs))
+	}
+}
+
 // TestActionAfterTheEndIsRepeatedUntilDone loses the first tries of an action that
 // follows the end of a run.
 //
