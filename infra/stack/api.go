@@ -22,14 +22,16 @@ const burst = 2
 // anyMethod is API Gateway's name for the methods that a resource does not name.
 const anyMethod = "ANY"
 
+// requestLog begins the format of an access log. functionRequestId is the request_id in the
+// log of the function.
+const requestLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
+	`"functionRequestId":"$context.integration.requestId","time":"$context.requestTimeEpoch",` +
+	`"status":"$context.status","functionLatency":"$context.integrationLatency","errorType":"$context.error.responseType",`
+
 // accessLog is the format of the access log. It has no header, no query string and no
-// path with values of a client. functionRequestId is the request_id in the log of the
-// function.
-const accessLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
-	`"functionRequestId":"$context.integration.requestId",` +
-	`"time":"$context.requestTimeEpoch","method":"$context.httpMethod","route":"$context.resourcePath","status":"$context.status",` +
-	`"bytes":"$context.responseLength","latency":"$context.responseLatency","functionLatency":"$context.integrationLatency",` +
-	`"errorType":"$context.error.responseType"}`
+// path with values of a client.
+const accessLog = requestLog + `"method":"$context.httpMethod","route":"$context.resourcePath",` +
+	`"bytes":"$context.responseLength","latency":"$context.responseLatency"}`
 
 // route is a method of the API.
 type route struct {

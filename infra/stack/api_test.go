@@ -155,13 +155,15 @@ func TestTimeoutsAreShorterThanTheCallers(t *testing.T) {
 func TestAccessLogHasNoClientData(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
-	for kind, setting := range map[string]string{"ApiGateway::Stage": "AccessLogSetting", "ApiGatewayV2::Stage": "AccessLogSettings"} {
+	for kind, want := range map[string]struct{ setting, group string }{
+		"ApiGateway::Stage": {"AccessLogSetting", "LogsAccess"}, "ApiGatewayV2::Stage": {"AccessLogSettings", "LogsSockets"},
+	} {
 		if len(made.Of(kind)) == 0 {
 			t.Errorf("got no %s", kind)
 		}
 		for _, stage := range made.Of(kind) {
-			format, to := stage.Text(setting, "Format"), stage.Text(setting, "DestinationArn")
-			if !json.Valid([]byte(format)) || !strings.HasPrefix(to, "${Logs") || !strings.Contains(to, ".Arn}") {
+			format, to := stage.Text(want.setting, "Format"), stage.Text(want.setting, "DestinationArn")
+			if !json.Valid([]byte(format)) || !strings.HasPrefix(to, "${"+want.group+".Arn}") {
 				t.Errorf("got access log %s to %s", format, to)
 			}
 			// The function logs this id as request_id.

@@ -67,12 +67,8 @@ func (b *builder) addSockets() {
 	}
 }
 
-// socketLog is the format of the access log, without what a client sends. functionRequestId
-// is the request_id in the log of the function.
-const socketLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
-	`"functionRequestId":"$context.integration.requestId","connectionId":"$context.connectionId",` +
-	`"time":"$context.requestTimeEpoch","event":"$context.eventType","route":"$context.routeKey","status":"$context.status",` +
-	`"functionLatency":"$context.integrationLatency","errorType":"$context.error.responseType"}`
+// socketLog is the format of the access log of the WebSocket API, without what a client sends.
+const socketLog = requestLog + `"event":"$context.eventType","route":"$context.routeKey","connectionId":"$context.connectionId"}`
 
 // addSocketRoutes connects the WebSocket API and the queue to their functions. The access log
 // needs the role of the account, which is api's.
