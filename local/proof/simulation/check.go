@@ -233,8 +233,8 @@ func (w *world) checkOutcome(r *run.Run) {
 		w.fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
-	case r.State == run.Completed && stateAtCancel == run.Terminating: // its success was committed first
-	case r.State == run.Failed && r.Fault.Code == fault.HookRefused && stateAtCancel == run.Terminating && violated(r, run.PostRunHook):
+	case stateAtCancel == run.Terminating && (r.State == run.Completed || violated(r, run.PostRunHook) && r.Fault.Code == fault.HookRefused):
+		// Its success was committed first.
 	default:
 		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}
