@@ -1,0 +1,69 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// ErrAllRead reports that a stream has no event behind the one that its reader has.
+var ErrAllRead = errors.New("the reader has the last event of the stream")
+
+// Follow calls each with the events of the stream of a task behind an id, in order, until
+// the last one, and with none every 15 s without an event. It returns an error of each.
+// If there is no event behind the id and none can follow, it returns ErrAllRead without a call
+// of begin. Faults: NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has
+// expired before the task.
+func (s *Inference) Follow(
+	ctx context.Context, who port.Identity, taskID string, after inference.EventID, begin func(run.Run) error, each func([]inference.Event) error,
+) error {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return err
+	}
+	if r.Work.Inference == nil {
+		return fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
+	}
+	head, state, err := s.answers.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	if state.Ended && (after.Position > head.Newest || after.Position == head.Newest && after.N > 0) {
+		return ErrAllRead // the last record is one event
+	}
+	if head.Newest > 0 && head.Oldest > after.Position+1 {
+		return fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
+	}
+	s.readers.enter(r.Ref())
+	defer s.readers.leave(r.Ref())
+	if err := begin(r); err != nil {
+		return err
+	}
+	return s.follow(ctx, r, after, each)
+}
+
+func (s *Inference) follow(ctx context.Context, r run.Run, after inference.EventID, each func([]inference.Event) error) error {
+	return s.answers.follow(ctx, r, after, func(ctx context.Context) error { return s.ensureEnd(ctx, r.Ref()) }, each)
+}
+
+// ensureEnd appends the last record to the stream of a run that has ended without one: the
+// process that had to do it may be gone.
+func (s *Lifecycle) ensureEnd(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
+	if err != nil {
+		if errors.Is(err, port.ErrNotFound) {
+			return fault.New(fault.NotFound, "the task has expired")
+		}
+		return fmt.Errorf("cannot read the task: %w", err)
+	}
+	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
+		return nil
+	}
+	_, err = s.answers.conclude(ctx, r, endOf(r))
+	return err
+}
