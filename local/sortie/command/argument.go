@@ -67,6 +67,8 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
+// unknownCommand names a command that cmd does not have, and those that it has if it is not
+// the root.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -74,7 +76,14 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q%s", name, didYouMean(name, names))
+	hint := didYouMean(name, names)
+	if cmd.HasParent() {
+		name = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + " " + name
+		if hint == "" {
+			hint = ", want " + strings.Join(names, ", ")
+		}
+	}
+	return fmt.Errorf("unknown command %q%s", name, hint)
 }
 
 // wrongFlag describes an error of the flag parser.

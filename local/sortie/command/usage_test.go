@@ -36,7 +36,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"unknown command":          {nil, "exprot", 2, "did you mean export?"},
 		"unknown command and flag": {nil, "exprot mods --pi x", 2, "did you mean export?"},
-		"unknown subcommand":       {nil, "keys rotat", 2, "did you mean rotate?"},
+		"unknown subcommand":       {nil, "keys rotat", 2, `"keys rotat" (did you mean rotate?)`},
+		"other subcommand":         {nil, "keys frobnicate", 2, `unknown command "keys frobnicate", want `},
 		"unknown flag":             {nil, "export mods --recursiv", 2, "did you mean --recursive?"},
 		"missing argument":         {nil, "status", 2, "missing TASK"},
 		"extra argument":           {nil, "status a b", 2, `unexpected argument "b"`},
