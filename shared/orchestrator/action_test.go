@@ -180,3 +180,23 @@ func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 		t.Errorf("got webhooks %q, want one", got)
 	}
 }
+
+// TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges asks a hook that takes longer than
+// the sweep waits before it changes the record.
+func TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	version := int64(0)
+	h.hooks.asking = func() {
+		before := h.record("a").Version
+		h.clock.now = h.clock.now.Add(time.Minute)
+		h.sweep()
+		version = h.record("a").Version - before
+	}
+	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{})
+	h.exit("a", 0)
+	h.wantState("a", run.Completed)
+	if got := strings.Join(h.hooks.asked, ","); got != "a postRunHook" || version == 0 {
+		t.Errorf("got hooks %q while the record changed %d times, want one hook and a change", got, version)
+	}
+}

@@ -24,6 +24,8 @@ type hooks struct {
 	asked, notified []string
 	// limited: the context of the last webhook had a deadline.
 	limited bool
+	// asking happens while a hook is asked; nil for nothing.
+	asking func()
 }
 
 func (h *hooks) err() error {
@@ -40,6 +42,9 @@ func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint
 		return run.HookAnswer{}, err
 	}
 	h.asked = append(h.asked, r.ID+" "+string(of))
+	if h.asking != nil {
+		h.asking()
+	}
 	return h.answers[to.URL], nil
 }
 

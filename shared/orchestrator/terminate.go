@@ -64,6 +64,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 // settle cleans up after an attempt and commits how the run continues. If the
 // record changes meanwhile, such as by a cancel request, it starts over.
 func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.Run, error) {
+	var asked question
 	for range commitTries {
 		last, err := s.seeGone(ctx, r)
 		if err != nil {
@@ -80,11 +81,9 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 		settled.Exit, settled.Destroyed, settled.Unseen, settled.Rand = last.exit, last.destroyed, last.unseen, s.rand()
 		d, err := run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
 		if err == nil && asksAfterRun(d.Run) {
-			var answer run.HookAnswer
-			if answer, err = s.hooks.Ask(ctx, d.Run, *d.Run.Constraints.PostRunHook, run.PostRunHook); err != nil {
+			if settled.PostRunHook, err = s.ask(ctx, d.Run, &asked); err != nil {
 				return r, fmt.Errorf("cannot ask the hook: %w", err)
 			}
-			settled.PostRunHook = &answer
 			d, err = run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
 		}
 		if err != nil || !d.Changed {
@@ -104,6 +103,33 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 // asksAfterRun reports whether a run that ends has a hook to ask.
 func asksAfterRun(r run.Run) bool {
 	return (r.State == run.Completed || r.State == run.Failed) && r.Constraints != nil && r.Constraints.PostRunHook != nil
+}
+
+// question is a run that ends, as its hook was asked about it, and the answer.
+type question struct {
+	state  run.State
+	fault  fault.Code
+	answer *run.HookAnswer
+}
+
+// ask asks the hook after the run. The answer to the last question is used again if the
+// run ends in the same way: a hook may take longer than the time until the next change
+// of the record.
+func (s *Termination) ask(ctx context.Context, r run.Run, last *question) (*run.HookAnswer, error) {
+	now := question{state: r.State}
+	if r.Fault != nil {
+		now.fault = r.Fault.Code
+	}
+	if last.answer != nil && last.state == now.state && last.fault == now.fault {
+		return last.answer, nil
+	}
+	answer, err := s.hooks.Ask(ctx, r, *r.Constraints.PostRunHook, run.PostRunHook)
+	if err != nil {
+		return nil, err
+	}
+	now.answer = &answer
+	*last = now
+	return &answer, nil
 }
 
 // collect accepts the output of an attempt, stores its log and clears its uploads.
