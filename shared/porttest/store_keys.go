@@ -288,6 +288,33 @@ func joinsOfAKey(s *storeTest) {
 	s.same(run.Line{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
 }
 
+// startsRefusedWithoutALimit queues runs of a pool without a limit whose starts the platform
+// refused, before and after others of their key have joined the queue.
+func startsRefusedWithoutALimit(s *storeTest) {
+	refused := func(id string) run.Run {
+		r := sample("acme", id)
+		r.JobID = "nightly"
+		started := s.apply(s.create(r), run.Admitted{Pool: "p"})
+		return s.apply(started, run.StartDeferred{Attempt: 1})
+	}
+	joins := func(id string) run.Run {
+		r := sample("acme", id)
+		r.JobID = "nightly"
+		return s.join(s.create(r))
+	}
+	a, b := refused("a"), refused("b")
+	s.same(2, s.line(a).Queued)
+	c := joins("c")
+	d, e := refused("d"), joins("e")
+	s.wantQueue("p", a, b, d, c, e)
+	s.same(5, s.line(a).Queued)
+	for _, r := range []run.Run{a, b, c, d} {
+		s.apply(r, cancel())
+	}
+	s.same(1, s.line(e).Queued)
+	s.wantQueue("p", e)
+}
+
 // turnsOfKeys serves keys with queues of different lengths, of which one joins and one
 // leaves.
 func turnsOfKeys(s *storeTest) {

@@ -62,7 +62,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	switch r.State {
 	case run.Pending:
 		if r.Slot.State == run.SlotQueued || r.KeySlot.State == run.SlotQueued {
-			return "the queue timeout", r.QueueBy(), 3 * time.Second
+			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
 		if r.Slot.State == run.SlotHeld {
 			return "its constraints", r.Slot.Since, hookTime + 2*time.Second
@@ -77,13 +77,13 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	case run.ContainerCreating:
 		if r.Slot.State == run.SlotQueued { // its start was throttled, or deferred
 			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
-			return "the queue timeout", r.QueueBy(), 3 * time.Second
+			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
 		// A creation that is refused is tried again after a delay.
 		if w.attempt(r.TaskID, r.Attempt.Number).longStart {
 			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
 		}
-		end := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
+		end := r.Attempt.IntentAt.Add(w.permitDelay(r) + r.Policy.StartTimeout)
 		if w.calm() {
 			return "the start limit", end, w.config.LaunchWait + 3*time.Second
 		}
@@ -105,12 +105,39 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	return "", time.Time{}, 0
 }
 
+// permittedAhead is how far ahead of its grant a start may be permitted.
+const permittedAhead = 5 * time.Second
+
+// permitDelay returns how long after its intent a start was permitted: the start limit
+// counts from the permit.
+func (w *world) permitDelay(r *run.Run) time.Duration {
+	at := r.Attempt.StartAt
+	if ahead := at.Sub(r.Slot.Since); !at.IsZero() && ahead > permittedAhead+2*w.plan.skew {
+		w.fail("%s is permitted to start %s after it got its slot", r.ID, ahead)
+	}
+	return max(at.Sub(r.Attempt.IntentAt), 0)
+}
+
+// queueEnd returns when the wait of a run in a queue ends. A run whose start is refused
+// after its queue timeout has joined the queue at its old place, and leaves it at once.
+func (w *world) queueEnd(r *run.Run) time.Time {
+	facts := w.factsOf(r)
+	joined := facts.queuedAt
+	if r.AwaitsKey() {
+		joined = facts.keyQueuedAt
+	}
+	if by := r.QueueBy(); by.After(joined) {
+		return by
+	}
+	return joined
+}
+
 // actionLimitOf is limitOf for a run that acts on a violated constraint.
 func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	facts := w.factsOf(r)
 	switch {
 	case r.Slot.State == run.SlotQueued:
-		return "the queue timeout", r.QueueBy(), 3 * time.Second
+		return "the queue timeout", w.queueEnd(r), 3 * time.Second
 	case r.Acting == nil || !r.Acting.Waits && !r.Acting.Done:
 		return "its action", facts.enteredAt, hookTime + 2*time.Second
 	}

@@ -36,7 +36,8 @@ type turn struct {
 	last   int64
 }
 
-// take records a run that joins or leaves the queue of its pool.
+// take records a run that joins or leaves the queue of its pool. A run without a round,
+// whose start the platform has refused, joins without a turn.
 func (l *leases) take(m move, by int) {
 	slot := m.after()
 	if by < 0 {
@@ -55,7 +56,7 @@ func (l *leases) take(m move, by int) {
 	if by > 0 {
 		t.last = max(t.last, slot.Round)
 	}
-	if m.lease == run.LeaseEnqueue {
+	if m.lease == run.LeaseEnqueue && slot.Round > 0 {
 		t.joins, t.joined = &slot, m.Run.Ref()
 	}
 }

@@ -61,7 +61,11 @@ func takeTurns(tx *Tx, rec record) error {
 	}
 	var changed int64
 	var err error
-	switch rec.Lease {
+	lease := rec.Lease
+	if lease == run.LeaseEnqueue && slot.Round == 0 { // the platform has refused its start
+		lease = run.LeaseRequeue
+	}
+	switch lease {
 	case run.LeaseEnqueue: // at the end of the key's line as it was read
 		changed, err = tx.Exec(`INSERT INTO turns SELECT ?1, ?2, ?3, ?4, 1
 			WHERE ?5 = 0 OR EXISTS (SELECT 1 FROM turns WHERE tenant = ?1 AND pool = ?2 AND turn = ?3)
