@@ -32,6 +32,7 @@ const tableName = "sortie"
 func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
 	h := &awsHome{w: w}
 	lag := time.Duration(w.random.IntN(3)) * w.upTo(3*time.Second)
+	w.lag = lag
 	rare := awsfake.Seeded(w.seed, w.plan.serviceFaults/20, awsfake.Throttled, awsfake.Conflicted, awsfake.Lost, awsfake.Unsure)
 	often := awsfake.Seeded(w.seed+1, w.plan.serviceFaults, awsfake.Partial)
 	h.db = awsfake.NewDynamoDB(awsfake.DynamoDBConfig{

@@ -122,7 +122,7 @@ func (w *world) checkRoom(r *run.Run) {
 		}
 		most = max(most, one.queueLimit)
 	}
-	queued, since := 0, w.time.now.Add(-w.lookupSlack()-countAge)
+	queued, since := 0, w.time.now.Add(-w.lookupSlack()-countAge-w.lag)
 	for _, other := range w.records.ordered {
 		if other.ID != r.ID && other.Slot.Pool == w.config.Pool && w.waitsLong(other, since) {
 			queued++

@@ -48,7 +48,11 @@ func (w *world) checkPrompt() {
 		w.checkCancel(r)
 		w.checkSilence(r)
 		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && !m.alive() && r.IsCurrent(m.spec.Owner.Attempt) {
-			if late := w.overdue(m.endedAt, 2*w.config.SweepInterval+w.config.LaunchWait+5*time.Second, w.patience()); late > 0 {
+			lost := m.endedAt
+			if m.visibleAt.After(lost) { // until then no look proves that it is gone
+				lost = m.visibleAt
+			}
+			if late := w.overdue(lost, 2*w.config.SweepInterval+w.config.LaunchWait+5*time.Second, w.patience()); late > 0 {
 				w.fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)
 			}
 		}
@@ -98,7 +102,11 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if r.Constraints != nil && r.Constraints.PostRunHook != nil {
 			cleanup += hookTime
 		}
-		return "the cleanup", w.factsOf(r).terminatingAt, cleanup
+		begun := w.factsOf(r).terminatingAt
+		if r.Leaves() && r.Attempt.Unsure && r.Attempt.StartBy.After(begun) {
+			begun = r.Attempt.StartBy // the machine of an unanswered call may show until then
+		}
+		return "the cleanup", begun, cleanup
 	case run.Retrying:
 		return "the delay", r.RetryAt, 3 * time.Second
 	}

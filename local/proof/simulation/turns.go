@@ -70,7 +70,7 @@ func (w *world) noteTurns(changed []*run.Run) {
 // next can be of one key, so that two are in order. A run without a key has a turn of its
 // own, behind the next turn of each key that was queued when it joined.
 func (w *world) checkGrant(before, r *run.Run) {
-	if w.plan.throttles > 0 || w.mixed() {
+	if w.throttled || w.mixed() {
 		return // a throttled start returns to its earlier place
 	}
 	mine, joined := turnOf(r), w.time.now

@@ -87,6 +87,11 @@ type world struct {
 	// any kind, outageTime their total length.
 	outages [outageKinds]time.Time
 	upSince time.Time
+	// throttled: a start was throttled, by a platform that does so now and then or in
+	// an outage.
+	throttled bool
+	// lag is how old a read that need not be consistent may be.
+	lag time.Duration
 	// noticedUpSince is the end of the last outage during which no heartbeat was
 	// received and that sweeps could notice.
 	noticedUpSince time.Time
