@@ -242,6 +242,28 @@ func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
 	}
 }
 
+// TestMachineThatSortieDestroysWasNotStoppedFromOutside destroys the machine of a worker
+// that has stopped by itself. The machine ends late, so that the call that sees it gone is
+// not the one that has destroyed it.
+func TestMachineThatSortieDestroysWasNotStoppedFromOutside(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	h.runner.indestructible = true
+	task := h.post()
+	m := h.runner.last()
+	w := h.worker(m)
+	h.ok(w.started(false))
+	_, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{
+		Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeCancelled,
+	})
+	h.ok(err)
+	h.step()
+	h.wantState(task, run.Terminating)
+	m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true, At: h.clock.now}
+	h.advance(time.Minute)
+	h.wantEvents(task, "retry_scheduled:WORKER_STOPPED")
+}
+
 // TestUnreachableRunnerDelaysAReportTenMinutes reports while the machine cannot be
 // reached.
 //

@@ -64,10 +64,11 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 // settle cleans up after an attempt and commits how the run continues. If the
 // record changes meanwhile, such as by a cancel request, it starts over.
 func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.Run, error) {
+	var err error
 	var asked question
 	for range commitTries {
-		last, err := s.seeGone(ctx, r)
-		if err != nil {
+		var last end
+		if r, last, err = s.seeGone(ctx, r); err != nil || r.State != run.Terminating {
 			return r, err
 		}
 		settled, err := s.collect(ctx, r)
@@ -162,24 +163,36 @@ type end struct {
 // seeGone lets a worker that has reported exit by itself, destroys a machine that
 // is still there, and returns once it is seen gone, or could not be seen for ten
 // minutes. While a create call may be in flight, its machine is awaited; for a run that
-// falls back, also while a machine may exist that the platform does not show.
-func (s *Termination) seeGone(ctx context.Context, r run.Run) (end, error) {
+// falls back, also while a machine may exist that the platform does not show. It returns
+// the newest record, whose state is another one if the run has moved on.
+func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, error) {
 	machine, err := s.of(ctx, r)
 	if err == nil && !machine.Known() {
-		return s.seeNone(ctx, r)
+		last, err := s.seeNone(ctx, r)
+		return r, last, err
 	}
 	if err != nil {
-		return end{}, err
+		return r, end{}, err
 	}
-	var exit *run.Exit
-	var gone bool
 	if r.Attempt.Report != nil {
 		// An error here is met again below, where it is limited to ten minutes.
-		if exit, gone, err = s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
-			return end{exit: exit}, nil
+		if exit, gone, err := s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
+			return r, end{exit: exit}, nil
+		}
+		if r, err = s.applyTo(ctx, r, is(run.DestroyBegun{Attempt: r.Attempt.Number})); err != nil || r.State != run.Terminating {
+			return r, end{}, err
 		}
 	}
-	if err = s.runner.Destroy(ctx, machine); err == nil {
+	last, err := s.destroy(ctx, r, machine)
+	return r, last, err
+}
+
+// destroy destroys the machine of an attempt that has ended, and sees it gone.
+func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machine) (end, error) {
+	var exit *run.Exit
+	var gone bool
+	err := s.runner.Destroy(ctx, machine)
+	if err == nil {
 		if exit, gone, err = s.goneWithin(ctx, machine, s.config.DestroyWait, r.Attempt.StartBy); gone {
 			return end{exit: exit, destroyed: true}, nil
 		}

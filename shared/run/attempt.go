@@ -79,6 +79,9 @@ type Attempt struct {
 	SigtermAt         time.Time `json:"sigtermAt,omitzero"`
 	GraceUntil        time.Time `json:"graceUntil,omitzero"`
 	EndedAt           time.Time `json:"endedAt,omitzero"`
+	// DestroyAt is when Sortie began to destroy the machine of a worker that has reported
+	// and did not exit; zero until then. An exit after it may be no exit of the program.
+	DestroyAt time.Time `json:"destroyAt,omitzero"`
 	// Outcome is how the attempt ended; empty until then.
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Report is the worker's report; nil without a report.

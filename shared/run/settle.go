@@ -41,6 +41,7 @@ func (f Settled) apply(d *draft) error {
 	if d.State != Terminating {
 		return nil
 	}
+	f.Destroyed = f.Destroyed || !d.Attempt.DestroyAt.IsZero()
 	if f.Logged && !slices.Contains(d.Logs, d.Attempt.Number) {
 		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
 	}
@@ -192,6 +193,17 @@ func (f SlotReleased) acted(r Run) bool {
 func (f SlotReleased) apply(d *draft) error {
 	if f.acted(d.Run) && d.Slot.State == SlotHeld {
 		d.Slot.State, d.Slot.Since, d.changed = "", time.Time{}, true
+	}
+	return nil
+}
+
+// DestroyBegun: the machine of a worker that has reported did not exit, and is destroyed
+// after the commit. The call that sees it gone may be another one.
+type DestroyBegun struct{ Attempt int }
+
+func (f DestroyBegun) apply(d *draft) error {
+	if d.State == Terminating && d.Attempt.Number == f.Attempt && d.Attempt.DestroyAt.IsZero() {
+		d.Attempt.DestroyAt, d.changed = d.now, true
 	}
 	return nil
 }

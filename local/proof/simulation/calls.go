@@ -128,6 +128,9 @@ type attemptFacts struct {
 	// longStart: a refusal of the runner, or a wait for a permitted start, has extended
 	// the start limit.
 	longStart bool
+	// withdrawn: a launch destroyed the machine again, which could not start. If its
+	// refusal is not committed, the machine seems to be stopped from outside.
+	withdrawn bool
 	// noticedAt is when a worker first learned of a cancel request or got
 	// SIGTERM.
 	noticedAt time.Time

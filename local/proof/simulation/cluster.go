@@ -141,7 +141,7 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 	}
 	c.destroy(m)
 	facts := w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
-	facts.machines, facts.longStart = facts.machines-1, true
+	facts.machines, facts.longStart, facts.withdrawn = facts.machines-1, true, true
 	return port.MachineStatus{}, status.StartFault
 }
 

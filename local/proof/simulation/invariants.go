@@ -80,7 +80,11 @@ func (w *world) checkChange(before, r *run.Run) {
 	}
 	strangers := 0
 	for n := range r.Attempt.Number {
-		strangers += w.attempt(r.TaskID, n+1).strangers
+		of := w.attempt(r.TaskID, n+1)
+		strangers += of.strangers
+		if of.withdrawn && !w.calm() {
+			strangers++
+		}
 	}
 	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers + len(facts.steps); r.Attempt.Number > most {
 		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
