@@ -157,7 +157,8 @@ func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run
 	if before.Attempt.Number != p.attempt() && (reply.ok() || w.time.now.Equal(calledAt) && after.Version != before.Version) {
 		w.fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.route, p.attempt(), p.task(), before.Attempt.Number, reply.status)
 	}
-	if reply.status == http.StatusUnauthorized && w.time.now.Before(p.envelope.Deadline) && p.healthy() && c.token == p.token && before.IsCurrent(p.attempt()) && facts.worker == p.name {
+	valid := w.time.now.Before(p.envelope.Deadline) && w.time.now.Before(p.envelope.TokenExpiresAt.Add(-w.plan.skew)) // an outage may last longer
+	if reply.status == http.StatusUnauthorized && valid && p.healthy() && c.token == p.token && before.IsCurrent(p.attempt()) && facts.worker == p.name {
 		w.fail("%s of %s: got 401 for a valid token: %s", c.route, p.name, reply.text)
 	}
 	if !reply.ok() {

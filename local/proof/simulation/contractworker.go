@@ -95,7 +95,7 @@ func (p *worker) handleHeartbeat(reply answer) {
 	}
 	if body.TaskToken != "" {
 		p.w.renewals++
-		p.token = body.TaskToken
+		p.token, p.envelope.TokenExpiresAt = body.TaskToken, body.TokenExpiresAt
 		if body.Output != nil {
 			p.envelope.Output = body.Output
 		}

@@ -201,7 +201,7 @@ func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 	}
 	for _, p := range w.workersOf(r) {
 		// A worker whose calls are lost, or take most of the limit, is silent.
-		if limit > 0 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits == 0 || limit > 2*time.Minute) {
+		if limit > 0 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits+w.plan.lostCommits == 0 || limit > 2*time.Minute) {
 			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
 		}
 	}
@@ -295,6 +295,9 @@ func (w *world) checkDeadline(p *worker) {
 	r, known := w.record(p.task())
 	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
 		return
+	}
+	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.plan.skew)) {
+		return // the late refusal of an earlier call has extended the start limit
 	}
 	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // it was not seen before its start limit
 	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit {
