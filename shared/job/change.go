@@ -52,12 +52,6 @@ func (j Job) Resume(now time.Time) Job {
 // Due reports whether a firing of the job is to be committed by now.
 func (j Job) Due(now time.Time) bool { return !j.WakeAt.IsZero() && !now.Before(j.WakeAt) }
 
-// Drops reports whether the change from before drops firings that were due: the schedule
-// counts from a later time, or the job is paused and does not catch up.
-func (j Job) Drops(before Job) bool {
-	return !j.Since.Equal(before.Since) || j.Paused && !before.Paused && !j.Definition.CatchesUp()
-}
-
 // scheduled sets the first firing after a time. A schedule that cannot be parsed any
 // more, such as one with a time zone that was removed, does not fire.
 func (j Job) scheduled(after time.Time) Job {

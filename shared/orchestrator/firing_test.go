@@ -199,9 +199,13 @@ func TestChangeFollowsTheFiringsThatAreDue(t *testing.T) {
 		{"pause of a job that catches up", "constraints: {catchUp: true}\n", func(h *fixture) error {
 			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", orchestrator.Precondition{})
 			return err
-		}, nil},
+		}, []string{"1m0s schedule Pending"}},
 		{"another image", "", func(h *fixture) error {
 			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"other"}`), orchestrator.Precondition{})
+			return err
+		}, []string{"1m0s schedule Pending"}},
+		{"the same image", "", func(h *fixture) error {
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"worker"}`), orchestrator.Precondition{})
 			return err
 		}, nil},
 	} {

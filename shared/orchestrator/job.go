@@ -229,8 +229,8 @@ func (s *Jobs) existing(
 }
 
 // change decides about the stored job, nil if it does not exist, and saves the decision.
-// It repeats both after a conflict. Firings that are due and that the change would drop
-// are committed before it.
+// It repeats both after a conflict. Firings that are due are committed before a change: it
+// could drop them, and it moves their wake-up, which may be late, to a later time.
 func (s *Jobs) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
 ) (j job.Job, created bool, err error) {
@@ -246,14 +246,14 @@ func (s *Jobs) change(
 		if j, err = decide(stored); err != nil {
 			return job.Job{}, false, err
 		}
-		if stored != nil && stored.Due(began) && j.Drops(*stored) {
+		if stored != nil && reflect.DeepEqual(j, *stored) {
+			return j, false, nil
+		}
+		if stored != nil && stored.Due(began) {
 			if err := s.firing.Fire(ctx, stored.Ref()); err != nil {
 				return job.Job{}, false, err
 			}
 			continue
-		}
-		if stored != nil && reflect.DeepEqual(j, *stored) {
-			return j, false, nil
 		}
 		note, err := s.note(who, stored, &j)
 		if err != nil {

@@ -132,6 +132,9 @@ func (w *world) jobChanged(id string, now *job.Job) {
 	if m.epoch == nil {
 		return
 	}
+	if jitterOf(now.Definition) < jitterOf(before.Definition) {
+		m.epoch.dueSince = w.time.now // the wake-up is set again
+	}
 	if now.Paused && !before.Paused && !catchesUp(now.Definition) {
 		w.checkAbandoned(m, before, now.PausedAt)
 	}
