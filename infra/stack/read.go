@@ -161,7 +161,7 @@ func (s *Settings) contradictions() []error {
 	if len(s.SigningKeys) == 0 {
 		problems = append(problems, errors.New("signingKeys: want at least one"))
 	}
-	problems = append(problems, s.RunnerSettings.contradictions()...)
+	problems = append(problems, s.RunnerSettings.contradictions(s.Region, s.Stage)...)
 	for _, origin := range s.Origins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host {
 			problems = append(problems, fmt.Errorf("origins: %q is not an origin, want one such as https://pages.example.org", origin))

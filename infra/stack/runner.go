@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,9 +41,21 @@ func (s *RunnerSettings) settings() []setting.Setting {
 	}
 }
 
-// contradictions lists the problems of keys that are well-formed by themselves.
-func (s *RunnerSettings) contradictions() []error {
+// clusterLabel is the form of the value of a label of Kubernetes.
+var clusterLabel = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+// longestRegion has the length of the longest name of a region, as of 2026.
+const longestRegion = "ap-southeast-1"
+
+// contradictions lists the problems of keys that are well-formed by themselves. With a
+// cluster, account, region and stage together are the value of a label, which the functions
+// need at their start.
+func (s *RunnerSettings) contradictions(region, stage string) []error {
 	var problems []error
+	value := orchestratorLabel(strings.Repeat("0", 12), cmp.Or(region, longestRegion), stage)
+	if s.KubernetesCluster != "" && !clusterLabel.MatchString(value) {
+		problems = append(problems, fmt.Errorf("stage: with kubernetesCluster, %q (account, region and stage) is the value of a label, want at most 63 characters and a letter or digit at the end", value))
+	}
 	if len(s.FlyApps) == 0 {
 		problems = append(problems, errors.New("flyApps: want at least one"))
 	}
@@ -77,7 +90,12 @@ func (b *builder) addClusterRoles() {
 		}
 	}
 	b.result("KubernetesRoles", strings.Join(roles, " "), "the roles that call the Kubernetes cluster")
-	b.result("KubernetesOrchestrator", strings.Join([]string{*b.stack.Account(), *b.stack.Region(), b.settings.Stage}, "."), "the label sortie/orchestrator of the Jobs")
+	b.result("KubernetesOrchestrator", orchestratorLabel(*b.stack.Account(), *b.stack.Region(), b.settings.Stage), "the label sortie/orchestrator of the Jobs")
+}
+
+// orchestratorLabel is the value of the label sortie/orchestrator of the Jobs.
+func orchestratorLabel(account, region, stage string) string {
+	return strings.Join([]string{account, region, stage}, ".")
 }
 
 // machinesGrant is what a function needs for calls to the runners.

@@ -65,6 +65,25 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	}
 }
 
+// TestStageOfAClusterIsALabel refuses a stage with which the functions could not label Jobs.
+func TestStageOfAClusterIsALabel(t *testing.T) {
+	t.Parallel()
+	for stage, want := range map[string]string{
+		"prod": "", "twenty-characters-it": "", "prod-": `"000000000000.ap-southeast-1.prod-"`,
+		strings.Repeat("a", 36): "stage: with kubernetesCluster",
+	} {
+		stages := map[string]any{stage: map[string]any{"settings": map[string]any{"SOURCE_API_URL": "https://entities.example.org"}, "kubernetesCluster": "east"}}
+		_, err := stack.ReadSettings(only(map[string]any{"stages": stages, "stage": stage}))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", stage, err, want)
+		}
+	}
+	stages := map[string]any{"prod-": map[string]any{"settings": map[string]any{"SOURCE_API_URL": "https://entities.example.org"}}}
+	if _, err := stack.ReadSettings(only(map[string]any{"stages": stages, "stage": "prod-"})); err != nil {
+		t.Errorf("without a cluster: got %v, want no problem", err)
+	}
+}
+
 // TestDomainHasNoPath checks that a domain with a path is refused, because functions
 // would get paths with the base path.
 func TestDomainHasNoPath(t *testing.T) {
