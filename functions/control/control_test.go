@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func setup(t *testing.T) *apitest.Stage {
@@ -190,8 +192,12 @@ func TestDrainAndResumeAreInTheHealth(t *testing.T) {
 	}
 	stage.Clock.Advance(90 * time.Second)
 	health, _ := apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200)
-	want := contract.PoolHealth{Live: true, Ready: true, Held: 1, Queued: 1, Metrics: contract.PoolMetrics{Limit: 1, LongestWaitSeconds: 90}}
+	want := contract.PoolHealth{Live: true, Ready: true, Held: 1, Queued: 1, Metrics: contract.PoolMetrics{Limit: 1, LongestWaitSeconds: 90}, Errors: []contract.PoolErrorGroup{}}
 	want.Remaining = []contract.Holder{{RunID: tasks[0], TaskID: tasks[0], State: "ContainerCreating", Since: stage.Clock.Now().Add(-90 * time.Second)}}
+	if w := health.Metrics.ExpectedWait; w == nil || w.P90Seconds < w.P50Seconds {
+		t.Errorf("got the expected wait %+v, want one", w)
+	}
+	health.Metrics.ExpectedWait = nil
 	if !reflect.DeepEqual(health, want) {
 		t.Errorf("got %+v, want %+v", health, want)
 	}
@@ -200,7 +206,7 @@ func TestDrainAndResumeAreInTheHealth(t *testing.T) {
 	if by := stage.Clock.Now().Add(time.Minute); !p.Draining || !p.DrainBy.Equal(by) {
 		t.Errorf("got %+v, want it to drain by %s", p, by)
 	}
-	if health, _ = apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200); health.Ready || !health.Draining || health.Machines != 1 {
+	if health, _ = apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200); health.Ready || !health.Draining || health.Machines != 1 || health.MachineStates.Running != 1 || health.Metrics.ExpectedWait != nil {
 		t.Errorf("got %+v, want it not ready, with a machine", health)
 	}
 	if p, _ = apitest.Decoded[contract.Pool](t, stage, "POST", path+"/drain", "", 202); !p.DrainBy.IsZero() {
@@ -217,6 +223,30 @@ func TestDrainAndResumeAreInTheHealth(t *testing.T) {
 		apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/pools/unknown"+unknown, "", 404)
 	}
 	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/pools/unknown/health", "", 404)
+}
+
+// TestErrorsOfThePlatformAreInTheHealth reads stored failures.
+func TestErrorsOfThePlatformAreInTheHealth(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 201)
+	at := stage.Clock.Now().UTC().Truncate(time.Second)
+	want := []contract.PoolErrorGroup{
+		{Code: "CAPACITY", Message: "no room", Count: 12, FirstAt: at.Add(-time.Hour), LastAt: at},
+		{Code: "IMAGE", Message: "unknown image", Count: 1, FirstAt: at.Add(-time.Hour), LastAt: at.Add(-time.Hour)},
+	}
+	document, err := json.Marshal(map[string]any{"groups": want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := port.Resource{ResourceRef: port.ResourceRef{Tenant: apitest.Tenant, Kind: "pool-errors", ID: "reports"}, CreatedAt: at, Document: document}
+	if err := stage.Store.WriteResources(t.Context(), []port.Resource{stored}, nil); err != nil {
+		t.Fatal(err)
+	}
+	health, _ := apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200)
+	if !reflect.DeepEqual(health.Errors, want) {
+		t.Errorf("got %+v, want %+v", health.Errors, want)
+	}
 }
 
 func TestFullQueueOfAPoolIsTooManyRequests(t *testing.T) {

@@ -19,7 +19,11 @@ func measured(r run.Run, m run.Metrics) contract.Measured {
 		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
 		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
 		StartLatencySeconds: m.StartLatency.Seconds(), ExitCode: m.ExitCode, HeartbeatsSent: m.Heartbeats,
-		Success: m.Success, Skipped: m.Skipped, ErrorMessage: m.ErrorMessage,
+		KubernetesAPICalls: m.Calls[run.RunnerKubernetes],
+		Success:            m.Success, Skipped: m.Skipped, ErrorMessage: m.ErrorMessage,
+	}
+	for _, n := range m.Calls {
+		figures.PlatformAPICalls += n
 	}
 	for state, at := range m.Entered {
 		figures.StateTransitionTimestamps[string(state)] = at

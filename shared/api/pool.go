@@ -187,7 +187,17 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 		WarmMachines: contract.WarmCounts{
 			Creating: h.Warm[run.WarmCreating], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
 		},
-		Remaining: make([]contract.Holder, 0, len(h.Remaining)),
+		MachineStates: contract.MachineCounts{Starting: h.Starting, Running: h.Running, Ending: h.Ending},
+		Remaining:     make([]contract.Holder, 0, len(h.Remaining)), Errors: make([]contract.PoolErrorGroup, 0, len(h.Errors)),
+	}
+	found.Metrics.RecentStartsPerSecond = h.RecentRate
+	if e := h.Expected; e != nil {
+		found.Metrics.ExpectedWait = &contract.PoolWait{
+			P50Seconds: max(e.P50.Sub(h.At), 0).Seconds(), P90Seconds: max(e.P90.Sub(h.At), 0).Seconds(), Measured: e.Measured,
+		}
+	}
+	for _, g := range h.Errors {
+		found.Errors = append(found.Errors, contract.PoolErrorGroup{Code: string(g.Code), Message: g.Message, Count: g.Count, FirstAt: g.FirstAt, LastAt: g.LastAt})
 	}
 	if h.Starts > 0 {
 		found.Metrics.StartP50Seconds, found.Metrics.StartP99Seconds = new(h.StartP50.Seconds()), new(h.StartP99.Seconds())

@@ -174,6 +174,8 @@ type PoolHealth struct {
 	Queued   int  `json:"queued"`
 	// Machines is the number of machines of the first 100 runs that hold a slot.
 	Machines int `json:"machines"`
+	// MachineStates counts those by the state of their run.
+	MachineStates MachineCounts `json:"machineStates"`
 	// WarmMachines counts the warm machines by their state.
 	WarmMachines WarmCounts  `json:"warmMachines"`
 	Metrics      PoolMetrics `json:"metrics"`
@@ -184,6 +186,35 @@ type PoolHealth struct {
 	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
 	// null without one.
 	LastError *PoolError `json:"lastError"`
+	// Errors are the last failures of the platform by code and message, at most 10 groups,
+	// the newest first. They outlive the runs and the process.
+	Errors []PoolErrorGroup `json:"errors"`
+}
+
+// MachineCounts are machines that start, run, and are being ended.
+type MachineCounts struct {
+	Starting int `json:"starting"`
+	Running  int `json:"running"`
+	Ending   int `json:"ending"`
+}
+
+// PoolErrorGroup are failures of a platform with the same code and message. Ids, numbers and
+// times in a message do not distinguish groups.
+type PoolErrorGroup struct {
+	Code string `json:"code"`
+	// Message is that of the last failure, without what looks like a secret.
+	Message string    `json:"message"`
+	Count   int       `json:"count"`
+	FirstAt time.Time `json:"firstAt"`
+	LastAt  time.Time `json:"lastAt"`
+}
+
+// PoolWait is an estimated wait.
+type PoolWait struct {
+	P50Seconds float64 `json:"p50Seconds"`
+	P90Seconds float64 `json:"p90Seconds"`
+	// Measured is the number of measured runs that it is based on; 0 is a guess.
+	Measured int `json:"measured"`
 }
 
 // ReplicaHealth is the state of a replica of an engine.
@@ -225,6 +256,12 @@ type PoolMetrics struct {
 	// throttled none. NextStartAt is when the next start is permitted, if that is not yet.
 	StartsPerSecond *float64  `json:"startsPerSecond,omitempty"`
 	NextStartAt     time.Time `json:"nextStartAt,omitzero"`
+	// RecentStartsPerSecond is how many starts a second there were in the last minute.
+	RecentStartsPerSecond float64 `json:"recentStartsPerSecond"`
+	// ExpectedWait is the time until the machine of a run would run that is submitted now
+	// with the priority normal, the same estimate as that of a plan. It is absent while the
+	// pool drains or its queue is full.
+	ExpectedWait *PoolWait `json:"expectedWait,omitempty"`
 }
 
 // PoolError is a failure of an attempt.

@@ -123,6 +123,10 @@ type Measured struct {
 	ExitCode            *int    `json:"exitCode,omitempty"`
 	// HeartbeatsSent counts the heartbeats that were received from the worker.
 	HeartbeatsSent int `json:"heartbeatsSent"`
+	// PlatformAPICalls counts the calls to the platforms of the run's machines, and
+	// KubernetesAPICalls those to clusters among them.
+	PlatformAPICalls   int `json:"platformApiCalls"`
+	KubernetesAPICalls int `json:"kubernetesApiCalls"`
 	// FinalState is absent until the run ends.
 	FinalState   string `json:"finalState,omitempty"`
 	Success      bool   `json:"success"`

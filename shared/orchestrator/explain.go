@@ -48,7 +48,7 @@ func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id str
 }
 
 // facts reads what the run waits for.
-func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
+func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
 	f.Now = s.now()
 	if r.State.Terminal() {
 		return f, nil
@@ -58,7 +58,7 @@ func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, e
 		return f, err
 	}
 	f.Fallbacks = s.fallbacks(ctx, r)
-	if f.Pool, err = s.queue(ctx, r, pool, r.Slot); err != nil {
+	if f.Pool, err = s.queueOf(ctx, r, pool, r.Slot); err != nil {
 		return f, err
 	}
 	f.Pool.Unknown = pool.Draining && pool.Version == 0
@@ -66,7 +66,7 @@ func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, e
 		return f, err
 	}
 	if c := r.Constraints; c != nil && c.MaxConcurrentRuns > 0 && r.JobID != "" {
-		q, err := s.queue(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: c.MaxConcurrentRuns}, r.JobSlot)
+		q, err := s.queueOf(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: c.MaxConcurrentRuns}, r.JobSlot)
 		if err != nil {
 			return f, err
 		}
@@ -74,7 +74,7 @@ func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, e
 		f.Job = &q
 	}
 	if c := r.Concurrency; c != nil {
-		q, err := s.queue(ctx, r, run.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
+		q, err := s.queueOf(ctx, r, run.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
 		if err != nil {
 			return f, err
 		}
@@ -95,8 +95,8 @@ func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, e
 	return f, err
 }
 
-// queue reads a pool as the run finds it, with the run's position if it is queued there.
-func (s *Explanations) queue(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
+// queueOf reads a pool as the run finds it, with the run's position if it is queued there.
+func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
 	if q, err = s.estimates.read(ctx, r.Tenant, pool); err != nil {
 		return q, err
 	}
@@ -124,7 +124,7 @@ func (s *Explanations) queue(ctx context.Context, r run.Run, pool run.Pool, slot
 }
 
 // refusal returns why the last start of the run's attempt was refused; empty if none was.
-func (s *Explanations) refusal(ctx context.Context, r run.Run) (string, error) {
+func (s *Lifecycle) refusal(ctx context.Context, r run.Run) (string, error) {
 	const recent = 10
 	events, err := s.store.Events(ctx, r.Ref(), max(r.EventCount-recent, 0), recent)
 	if err != nil {

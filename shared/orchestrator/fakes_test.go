@@ -27,7 +27,17 @@ type store struct {
 	// down fails every write, noHeartbeats those of heartbeats and canaries.
 	// reconciled lists the reconciled pools.
 	down, noHeartbeats bool
-	reconciled         []string
+	// resources is the error of every write of resources.
+	resources  error
+	reconciled []string
+}
+
+// WriteResources implements port.ResourceStore.
+func (s *store) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
+	if s.resources != nil {
+		return s.resources
+	}
+	return s.Store.WriteResources(ctx, save, remove, notes...)
 }
 
 // Create implements port.Store.
@@ -156,6 +166,8 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 
 // runner is a platform whose machines start when Wait is called.
 type runner struct {
+	// calls counts the calls for one run.
+	calls    int
 	h        *fixture
 	launched []*machine
 	// during runs once in the next launch, after the machine exists; its error is
@@ -278,8 +290,15 @@ func (r *runner) take(app string) bool {
 	return false
 }
 
+// call counts a call to the platform.
+func (r *runner) call(ctx context.Context) {
+	r.calls++
+	port.CountCall(ctx, run.RunnerFly)
+}
+
 // Launch implements port.Runner. Names need not be unique.
-func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+func (r *runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	r.call(ctx)
 	if !r.take(spec.App) {
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines")
 	}
@@ -298,7 +317,8 @@ func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineSt
 }
 
 // Inspect implements port.Runner.
-func (r *runner) Inspect(_ context.Context, at port.Machine) (port.MachineStatus, error) {
+func (r *runner) Inspect(ctx context.Context, at port.Machine) (port.MachineStatus, error) {
+	r.call(ctx)
 	m := r.find(at)
 	if m == nil || m.hidden {
 		return port.MachineStatus{}, port.ErrNotFound
@@ -348,7 +368,8 @@ func (r *runner) ListOf(ctx context.Context, runner string, each func(port.Machi
 }
 
 // Stop implements port.Runner.
-func (r *runner) Stop(_ context.Context, at port.Machine, _ time.Duration) error {
+func (r *runner) Stop(ctx context.Context, at port.Machine, _ time.Duration) error {
+	r.call(ctx)
 	r.stopped = append(r.stopped, at.ID)
 	if m := r.find(at); m != nil && !r.ignoresSIGTERM {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 143, Signal: 15, Requested: true}
@@ -357,7 +378,8 @@ func (r *runner) Stop(_ context.Context, at port.Machine, _ time.Duration) error
 }
 
 // Destroy implements port.Runner.
-func (r *runner) Destroy(_ context.Context, at port.Machine) error {
+func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
+	r.call(ctx)
 	if m := r.find(at); m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
 		if m.Phase = port.MachineGone; started {

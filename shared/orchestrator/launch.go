@@ -74,6 +74,7 @@ type Environment func(Assignment) (map[string]string, error)
 // It may be repeated: a live machine of that name is adopted. If the attempt is
 // over by then, the machine and its uploads are removed.
 func (s *Launches) Launch(ctx context.Context, in StepInput) error {
+	ctx = countCalls(ctx, in.Ref)
 	r, waiting, err := s.enterWait(ctx, in)
 	if err != nil || !waiting {
 		return err

@@ -31,6 +31,8 @@ type Lifecycle struct {
 	answers *answers
 	// record records what no commit shows.
 	record series.Recorder
+	// refusals stores the failures of the platforms of pools.
+	refusals *poolErrors
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 }
@@ -42,6 +44,7 @@ func NewLifecycle(records *Records, executions port.Executions, config Config) *
 		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
 		forwardLimit: config.ForwardLimit, policy: config.Policy,
 		estimates: &estimates{store: records.store, clock: records.clock}, record: series.Discard,
+		refusals: newPoolErrors(records.store, records.log),
 	}
 }
 
@@ -72,7 +75,13 @@ func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error)
 
 // commitWith is commit with decisions about other runs in the same transaction, which
 // release no slots. If one of these runs has changed, the error is ErrConflict.
-func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.Decision) (run.Run, error) {
+func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.Decision) (after run.Run, err error) {
+	d, undo := withCalls(ctx, d)
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
 	given := append([]run.Decision{d}, with...)
 	released := releasedPools(d)
 	var left, full []string // released, but granted to no run by the commit
@@ -153,6 +162,9 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *r
 	}
 	for _, d := range decisions {
 		s.act(ctx, d.Run, d.Effects)
+	}
+	for _, d := range decisions {
+		s.refusals.note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
 	}
 	return nil
 }

@@ -61,6 +61,7 @@ func (s *MachineReports) report(ctx context.Context, ref run.Ref, reported Repor
 		return "", fmt.Errorf("cannot load the run: %w", err)
 	}
 	before := r.Version
+	ctx = countCalls(ctx, ref)
 	m, err := s.runner.Inspect(ctx, reported.Machine)
 	switch {
 	case errors.Is(err, port.ErrNotFound) && (!r.Attempt.Machine.Known() || s.now().Before(r.Attempt.StartBy)):

@@ -295,6 +295,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}
 		s.forgetWarm(ctx, p.Ref())
+		s.refusals.forget(ctx, p.Ref())
 		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
 		return nil
 	}

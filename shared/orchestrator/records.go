@@ -111,7 +111,9 @@ func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	if d.Lease != "" || len(d.Effects) > 0 {
 		return run.Run{}, fmt.Errorf("the decision about run %s has effects, want none", d.Run.ID)
 	}
+	d, undo := withCalls(ctx, d)
 	if err := s.write(ctx, []run.Decision{d}, nil); err != nil {
+		undo()
 		return run.Run{}, err
 	}
 	d.Run.Version++

@@ -27,6 +27,7 @@ func (s *Supervision) Supervise(ctx context.Context, in StepInput) error { retur
 // StopWorker handles the state Cancelling: it stores the token, and sends SIGTERM
 // if that is due.
 func (s *Supervision) StopWorker(ctx context.Context, in StepInput) error {
+	ctx = countCalls(ctx, in.Ref)
 	r, waiting, err := s.enterWait(ctx, in)
 	if err != nil || !waiting || !r.Attempt.Machine.Known() || r.Attempt.SigtermAt.IsZero() {
 		return err
@@ -41,6 +42,7 @@ func (s *Supervision) StopWorker(ctx context.Context, in StepInput) error {
 // Reconcile handles the state Reconciling: it reads the record, and the machine if
 // that proves something, and returns the step for the record's state.
 func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, error) {
+	ctx = countCalls(ctx, in.Ref)
 	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err

@@ -186,6 +186,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *
 }
 
 func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
+	ctx = countCalls(ctx, p.Run)
 	m, err := s.runner.Inspect(ctx, p.Machine)
 	if errors.Is(err, port.ErrNotFound) {
 		r, err := s.store.Load(ctx, p.Run)

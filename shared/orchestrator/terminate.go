@@ -40,6 +40,7 @@ func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, hooks Hook
 // the execution carries an error; without one this is a repeated call of a run that
 // has moved on.
 func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, error) {
+	ctx = countCalls(ctx, in.Ref)
 	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err

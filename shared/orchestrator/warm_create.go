@@ -92,7 +92,9 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	}
 	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
 	if err != nil {
-		if f := startFault(err); f.Code != fault.Unavailable {
+		f := startFault(err)
+		s.refusals.note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
+		if f.Code != fault.Unavailable {
 			err = errors.Join(err, s.store.DeleteWarm(ctx, w)) // no machine was created
 		}
 		return fmt.Errorf("cannot create a warm machine of pool %s: %w", w.Pool, err)

@@ -39,6 +39,8 @@ type Decision struct {
 	Heartbeat HeartbeatChange
 	// Ledger is the change of the accounts of the run's Reservation; nil for none.
 	Ledger *budget.Change
+	// Refusals are the failures of the platform of the run's pool that the fact shows.
+	Refusals []*fault.Fault
 	// Changed is false if there is nothing to commit.
 	Changed bool
 }
@@ -116,7 +118,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 		d.Execution.ActBy = actBy(d.Run, d.now)
 	}
 	return Decision{
-		Run: d.Run, Events: d.events, Effects: d.effects,
+		Run: d.Run, Events: d.events, Effects: d.effects, Refusals: d.refusals,
 		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot), KeyLease: leaseChange(r.KeySlot, d.KeySlot),
 		Heartbeat: d.heartbeat, Ledger: ledgerChange(r.Reservation, d.Reservation, d.now), Changed: true,
 	}, nil
@@ -129,6 +131,7 @@ type draft struct {
 	actor     Actor // of the events
 	events    []Event
 	effects   []Effect
+	refusals  []*fault.Fault
 	heartbeat HeartbeatChange
 	changed   bool
 	illegal   error

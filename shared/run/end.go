@@ -179,6 +179,7 @@ func (f Evaluated) reconcileStart(d *draft) error {
 	case !d.now.Before(d.Attempt.StartBy):
 		why := fault.New(fault.StartTimeout,
 			"the machine was not seen running within %s", d.Policy.StartTimeout)
+		d.refusedBy(why)
 		d.endAttempt(OutcomeFailed, why.Message, why)
 		return nil
 	}

@@ -140,6 +140,9 @@ func (f GenerationEnded) apply(d *draft) error {
 	if f.Stream != nil {
 		end = *f.Stream
 	}
+	if d.State != Terminating && end.Fault != nil && end.Fault.Category == fault.Infrastructure {
+		d.refusedBy(end.Fault)
+	}
 	if end.Outcome == OutcomeCancelled && d.Cancel == nil {
 		d.Cancel = &CancelRequest{At: d.now, By: end.Cancel.By, Reason: end.Cancel.Reason}
 		d.emit(Event{Type: EventCancelRequested, Message: end.Cancel.Reason})

@@ -56,6 +56,23 @@ type Tally struct {
 	FailedAfter int `json:"failedAfter,omitempty"`
 	// Heartbeats counts the heartbeats of the attempts that have ended.
 	Heartbeats int `json:"heartbeats,omitempty"`
+	// Calls counts the calls to the platforms of runners, by the runner. Those after the last
+	// commit of the run are missing.
+	Calls map[string]int `json:"calls,omitempty"`
+}
+
+// Called returns the tally with further calls to platforms.
+func (t Tally) Called(by map[string]int) Tally {
+	if len(by) == 0 {
+		return t
+	}
+	if t.Calls = maps.Clone(t.Calls); t.Calls == nil {
+		t.Calls = map[string]int{}
+	}
+	for runner, n := range by {
+		t.Calls[runner] += n
+	}
+	return t
 }
 
 // Stay has two times of a state in milliseconds: from the run's creation to its last entry
@@ -126,6 +143,8 @@ type Metrics struct {
 	ExitCode     *int
 	// Heartbeats counts the heartbeats of ended attempts.
 	Heartbeats int
+	// Calls counts the calls to the platforms of runners, by the runner; nil without one.
+	Calls map[string]int
 	// State is the final state of a run that has ended.
 	State            State
 	Success, Skipped bool
@@ -151,7 +170,7 @@ func (r Run) Metrics(now time.Time) Metrics {
 		Phases: map[Phase]time.Duration{}, StateTransitions: t.Moves, Entered: map[State]time.Time{},
 		ConstraintsChecked: t.Checked, ConstraintsViolated: len(r.Violations),
 		ActionsExecuted: t.Acted + t.ActedAfter, ActionsFailed: t.ActFailed + t.FailedAfter,
-		RetryAttempt: max(r.Attempt.Number-1, 0), MaxRetries: max(r.Policy.Retry.MaxAttempts-1, 0), Heartbeats: t.Heartbeats,
+		RetryAttempt: max(r.Attempt.Number-1, 0), MaxRetries: max(r.Policy.Retry.MaxAttempts-1, 0), Heartbeats: t.Heartbeats, Calls: t.Calls,
 		State: r.State, Success: r.State == Completed && !r.Skipped, Skipped: r.Skipped,
 	}
 	if t.Moves == 0 {

@@ -80,6 +80,20 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	}
 }
 
+// TestCallsAreCountedByRunner counts the calls of a run that falls back.
+func TestCallsAreCountedByRunner(t *testing.T) {
+	t.Parallel()
+	r := run.New(fresh(), epoch).Run
+	first := r.Tally.Called(map[string]int{run.RunnerKubernetes: 2})
+	r.Tally = first.Called(map[string]int{run.RunnerFly: 1, run.RunnerKubernetes: 3}).Called(nil)
+	if got, want := r.Metrics(epoch).Calls, map[string]int{run.RunnerFly: 1, run.RunnerKubernetes: 5}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got calls %v, want %v", got, want)
+	}
+	if first.Calls[run.RunnerKubernetes] != 2 {
+		t.Errorf("got calls %v of the earlier tally, want it unchanged", first.Calls)
+	}
+}
+
 // TestRunningPhaseCounts reads the metrics of a run that has not ended.
 func TestRunningPhaseCounts(t *testing.T) {
 	t.Parallel()

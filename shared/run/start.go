@@ -137,6 +137,7 @@ func (f StartRefused) apply(d *draft) error {
 	if d.State != ContainerCreating || d.Queued() {
 		return nil
 	}
+	d.refusedBy(f.Fault)
 	if d.fallBack(f.Fallbacks, f.Fault) {
 		return nil
 	}
@@ -189,6 +190,7 @@ type StartFailed struct {
 func (f StartFailed) apply(d *draft) error {
 	switch {
 	case d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Cancel == nil:
+		d.refusedBy(f.Fault)
 		if !d.fallBack(f.Fallbacks, f.Fault) {
 			d.endAttempt(OutcomeFailed, f.Fault.Message, d.withDetour(f.Fault))
 		}
@@ -293,8 +295,9 @@ func (f MachineGone) apply(d *draft) error {
 	d.Attempt.Exit = f.Exit
 	if d.State == ContainerCreating {
 		if f.Exit == nil || f.GivenUp && f.Exit.Requested { // the launch has requested the stop, not a stranger
-			d.endAttempt(OutcomeFailed, "the machine was gone before it started",
-				fault.New(fault.StartTimeout, "the machine was gone before it was seen running"))
+			why := fault.New(fault.StartTimeout, "the machine was gone before it was seen running")
+			d.refusedBy(why)
+			d.endAttempt(OutcomeFailed, "the machine was gone before it started", why)
 			return nil
 		}
 		// A program that ended has run. A machine that was stopped on request
@@ -316,8 +319,19 @@ func (f MachineGone) apply(d *draft) error {
 		return nil
 	}
 	why := lost(f.Exit)
+	if f.Exit == nil || f.Exit.Requested && !f.Exit.OOM {
+		d.refusedBy(why)
+	}
 	d.endAttempt(OutcomeFailed, why.Message, why)
 	return nil
+}
+
+// refusedBy notes a failure of the platform of the run's pool. A missing secret is one of
+// the client.
+func (d *draft) refusedBy(f *fault.Fault) {
+	if f != nil && f.Code != fault.SecretMissing {
+		d.refusals = append(d.refusals, f)
+	}
 }
 
 // endKilled ends the attempt of a worker that was or is killed after a cancel

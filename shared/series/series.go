@@ -4,6 +4,7 @@
 package series
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ const (
 	ActFailed    = "sortie_run_actions_failed_total"
 	Retries      = "sortie_run_retries_total"
 	Heartbeats   = "sortie_run_heartbeats_total"
+	APICalls     = "sortie_run_platform_api_calls_total"
 	// PredictionError is the time of a start relative to its predicted p50, negative if
 	// earlier. The label covered states whether the start was by its p90.
 	PredictionError = "sortie_run_start_prediction_error_seconds"
@@ -73,6 +75,7 @@ func Families() []Family {
 		{Name: ActFailed, Help: "Actions that failed before the end of the runs that have ended.", Kind: Counter, Labels: kind},
 		{Name: Retries, Help: "Attempts after the first one of the runs that have ended.", Kind: Counter, Labels: kind},
 		{Name: Heartbeats, Help: "Heartbeats that were received for the runs that have ended.", Kind: Counter, Labels: kind},
+		{Name: APICalls, Help: "Calls to the platforms of machines for the runs that have ended, by the runner.", Kind: Counter, Labels: []string{"kind", "runner"}},
 		{Name: PredictionError, Help: "Time from the p50 of a predicted start to the start, negative if it was earlier, by whether the p90 covered it.", Kind: Histogram, Labels: []string{"kind", "covered"}},
 		{Name: Firings, Help: "Firings of schedules, by whether they created a run or were skipped.", Kind: Counter, Labels: []string{"result"}},
 		{Name: Lateness, Help: "Time from a firing's time to its commit, catch-up runs left out.", Kind: Histogram, Labels: nil},
@@ -169,5 +172,8 @@ func ofEnd(r run.Run, m run.Metrics, add func(name string, value float64, labels
 		if c.n > 0 {
 			add(c.name, float64(c.n), kind)
 		}
+	}
+	for _, runner := range slices.Sorted(maps.Keys(m.Calls)) {
+		add(APICalls, float64(m.Calls[runner]), kind, runner)
 	}
 }

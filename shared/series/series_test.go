@@ -31,6 +31,7 @@ func TestRunIsCountedAtItsEnd(t *testing.T) {
 		t.Errorf("samples of the firing (-want +got):\n%s", diff)
 	}
 	now := epoch
+	d.Run.Tally = d.Run.Tally.Called(map[string]int{run.RunnerKubernetes: 5, run.RunnerFly: 2})
 	for i, f := range []run.Fact{
 		run.Admitted{Pool: "p", Limit: 1}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
 	} {
@@ -53,6 +54,8 @@ func TestRunIsCountedAtItsEnd(t *testing.T) {
 		{"sortie_run_termination_seconds", 4, job},
 		{series.StartLatency, 2, job},
 		{series.Transitions, 4, job},
+		{series.APICalls, 2, []string{"job", "fly"}},
+		{series.APICalls, 5, []string{"job", "kubernetes"}},
 	}
 	if diff := cmp.Diff(want, series.OfCommit(d.Run, d.Events)); diff != "" {
 		t.Errorf("samples of the end (-want +got):\n%s", diff)

@@ -73,21 +73,22 @@ func (a *app) poolsShow() *cobra.Command {
 					Health contract.PoolHealth `json:"health"`
 				}{p.Pool, health})
 			}
-			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine%s\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
-				health.Held, bound(p.Limit), health.Machines, starting(health.Metrics), health.Queued, bound(p.QueueLimit))
+			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
+				health.Held, bound(p.Limit), health.Machines, health.Queued, bound(p.QueueLimit))
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
 			}
 			for _, r := range health.Replicas {
 				text += "\n" + replica(r)
 			}
-			text += warmCounts(health.WarmMachines) + startFigures(health.Metrics) + remaining(p.Pool, health)
+			text += machineStates(health) + warmCounts(health.WarmMachines) + startFigures(health.Metrics) + expectedWait(health.Metrics.ExpectedWait) + remaining(p.Pool, health)
 			if p.Version > 0 {
 				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
 			}
 			if e := health.LastError; e != nil {
 				text += fmt.Sprintf("\nlast error: %s: %s", e.Code, display.Clean(e.Message))
 			}
+			text += poolErrors(health.Errors)
 			return a.say("%s\n", text)
 		}),
 	}

@@ -40,12 +40,64 @@ func replica(r contract.ReplicaHealth) string {
 	return fmt.Sprintf("replica %s: %d tasks, %s", display.Clean(r.ID), r.Held, state)
 }
 
-// starting describes the machines that do not run yet.
-func starting(m contract.PoolMetrics) string {
-	if m.StartingMachines == 0 {
+// machineStates describes the machines of runs by their state.
+func machineStates(h contract.PoolHealth) string {
+	if h.Machines == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d of them starting", m.StartingMachines)
+	n := h.MachineStates
+	return fmt.Sprintf("\nmachines: %d starting, %d running, %d ending", n.Starting, n.Running, n.Ending)
+}
+
+// expectedWait describes the wait of a run that is submitted now.
+func expectedWait(w *contract.PoolWait) string {
+	if w == nil {
+		return ""
+	}
+	basis := ""
+	if w.Measured == 0 {
+		basis = " (not measured)"
+	}
+	return fmt.Sprintf("\na normal run from now waits %.1f s, or up to %.1f s (9 of 10)%s", w.P50Seconds, w.P90Seconds, basis)
+}
+
+// textWidth is the width of the lines of messages.
+const textWidth = 80
+
+// poolErrors describes the last failures of the platform of a pool.
+func poolErrors(groups []contract.PoolErrorGroup) (text string) {
+	for _, g := range groups {
+		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, moment(g.LastAt))
+		if g.Count > 1 {
+			text += "\n  first at " + moment(g.FirstAt)
+		}
+		for _, line := range wrapped(display.Clean(g.Message), textWidth-2) {
+			text += "\n  " + line
+		}
+	}
+	return text
+}
+
+// wrapped breaks text into lines of at most width characters, between words where that is
+// possible.
+func wrapped(text string, width int) (lines []string) {
+	var line []rune
+	for _, word := range strings.Fields(text) {
+		next := []rune(word)
+		if len(line) > 0 && len(line)+1+len(next) > width {
+			lines, line = append(lines, string(line)), nil
+		}
+		if len(line) > 0 {
+			line = append(line, ' ')
+		}
+		for line = append(line, next...); len(line) > width; line = line[width:] {
+			lines = append(lines, string(line[:width]))
+		}
+	}
+	if len(line) > 0 {
+		lines = append(lines, string(line))
+	}
+	return lines
 }
 
 // startFigures describes the starts of a pool.
@@ -54,10 +106,12 @@ func startFigures(m contract.PoolMetrics) (text string) {
 		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
 	}
 	if m.StartsPerSecond != nil {
-		text += fmt.Sprintf("\nthe platform permits %.2g starts a second", *m.StartsPerSecond)
+		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute, %.2g permitted", m.RecentStartsPerSecond, *m.StartsPerSecond)
 		if !m.NextStartAt.IsZero() {
-			text += ", the next one at " + moment(m.NextStartAt)
+			text += "\nnext start: " + moment(m.NextStartAt)
 		}
+	} else if m.RecentStartsPerSecond > 0 {
+		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute", m.RecentStartsPerSecond)
 	}
 	return text
 }

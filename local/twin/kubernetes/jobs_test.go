@@ -209,6 +209,9 @@ func TestJobs(t *testing.T) {
 	if m.Attempt != 2 || m.Measured.ExitCode == nil || *m.Measured.ExitCode != 9 || m.Measured.StartLatencySeconds <= 0 {
 		t.Errorf("got attempt %d, figures %+v, want a second attempt, its exit code and its start latency", m.Attempt, m.Measured)
 	}
+	if n := m.Measured.KubernetesAPICalls; n < 2 || n != m.Measured.PlatformAPICalls {
+		t.Errorf("got %d calls to the cluster of %d to platforms, want those of two attempts", n, m.Measured.PlatformAPICalls)
+	}
 }
 
 // TestFallbackOfAPod runs in the other pool, because the cluster has no node for it.

@@ -16,6 +16,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // engine is a connected container engine.
@@ -100,6 +102,7 @@ func (r *Runner) connect(ctx context.Context, address string) (_ *engine, err er
 	defer cancel()
 	var podman atomic.Bool
 	options := []client.Opt{client.WithHost(address), client.WithUserAgent("sortie"), client.WithHTTPResponseHook(func(answer *http.Response) {
+		port.CountCall(answer.Request.Context(), run.RunnerContainer)
 		if answer.Header.Get(podmanHeader) != "" {
 			podman.Store(true)
 		}

@@ -335,3 +335,16 @@ func TestConfigNamesAllProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsOfALaunchAreCounted launches with the context of a run.
+func TestCallsOfALaunchAreCounted(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	var calls port.Calls
+	if _, err := p.runner.Launch(port.WithCalls(t.Context(), &calls), spec("counted")); err != nil {
+		t.Fatal(err)
+	}
+	if got := calls.Take()["fly"]; got < 1 {
+		t.Errorf("got %d calls of a launch, want at least one", got)
+	}
+}

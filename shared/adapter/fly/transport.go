@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/superfly/fly-go/tokens"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // transport redirects the client to the base URL, which the client reads only
@@ -29,6 +32,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	port.CountCall(req.Context(), run.RunnerFly)
 	req = req.Clone(req.Context())
 	if t.token != nil {
 		token, err := t.token(req.Context())

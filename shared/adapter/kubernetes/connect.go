@@ -2,10 +2,14 @@ package kubernetes
 
 import (
 	"fmt"
+	"net/http"
 
 	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Client-side limits of the calls to a cluster, a second and in a burst. The defaults of
@@ -36,9 +40,19 @@ func ConnectWith(config *rest.Config) (clients.Interface, error) {
 	config.QPS, config.Burst, config.UserAgent = CallsPerSecond, CallBurst, "sortie"
 	config.WarningHandlerWithContext = rest.NoWarnings{} // they would go to the standard error
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next} })
 	client, err := clients.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the client of Kubernetes: %w", err)
 	}
 	return client, nil
+}
+
+// counted counts the requests for the run of their context.
+type counted struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	port.CountCall(r.Context(), run.RunnerKubernetes)
+	return c.next.RoundTrip(r)
 }

@@ -33,7 +33,7 @@ func commits(t *testing.T) (all []run.Decision) {
 		Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
 	}, now)
 	all = append(all, d)
-	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9}
+	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{run.RunnerKubernetes: 7}}
 	d.Run.Violations = []run.ConstraintViolation{{Constraint: run.PreRunHook}}
 	for i, f := range []run.Fact{
 		run.Admitted{Pool: "p", Limit: 1, Prediction: &run.Prediction{P50: 1000, P90: 2000}}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
@@ -102,6 +102,7 @@ func TestTextPassesTheLinter(t *testing.T) {
 		`sortie_run_execution_seconds_sum{kind="job"} 3`,
 		`sortie_run_execution_seconds_count{kind="job"} 1`,
 		`sortie_run_heartbeats_total{kind="job"} 9`,
+		`sortie_run_platform_api_calls_total{kind="job",runner="kubernetes"} 7`,
 		`sortie_schedule_firings_total{result="fired"} 1`,
 		`sortie_pool_slots_held{pool="default",tenant="default"} 3`,
 		`sortie_pool_runs_queued{pool="default",tenant="default"} 5`,

@@ -1,0 +1,203 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/redact"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const (
+	// poolErrorGroups is how many groups of failures are stored for a pool, and
+	// poolErrorMessage the length of a message in bytes.
+	poolErrorGroups, poolErrorMessage = 10, 512
+	// poolErrorTries bounds the writes that are lost to other processes.
+	poolErrorTries = 5
+)
+
+// PoolErrorGroup are failures of the platform of a pool with the same code and message. Ids,
+// numbers and times in a message do not distinguish groups.
+type PoolErrorGroup struct {
+	Code fault.Code `json:"code"`
+	// Message is that of the last failure, without what looks like a secret.
+	Message string    `json:"message"`
+	Count   int       `json:"count"`
+	FirstAt time.Time `json:"firstAt"`
+	LastAt  time.Time `json:"lastAt"`
+}
+
+// poolErrorLog are the groups of a pool, the newest first.
+type poolErrorLog struct {
+	Groups []PoolErrorGroup `json:"groups"`
+}
+
+// with returns the log with a group of later failures.
+func (l poolErrorLog) with(g PoolErrorGroup) poolErrorLog {
+	same := func(other PoolErrorGroup) bool {
+		return other.Code == g.Code && shapeOf(other.Message) == shapeOf(g.Message)
+	}
+	if i := slices.IndexFunc(l.Groups, same); i >= 0 {
+		old := l.Groups[i]
+		g.Count += old.Count
+		if old.FirstAt.Before(g.FirstAt) {
+			g.FirstAt = old.FirstAt
+		}
+		if old.LastAt.After(g.LastAt) {
+			g.LastAt, g.Message = old.LastAt, old.Message
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(l.Groups), same)
+	all := append([]PoolErrorGroup{g}, others...)
+	slices.SortStableFunc(all, func(a, b PoolErrorGroup) int { return b.LastAt.Compare(a.LastAt) })
+	return poolErrorLog{all[:min(len(all), poolErrorGroups)]}
+}
+
+var (
+	// variable are the numbers, times and ids of a message.
+	variable = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.:+-]*`)
+	// secretForms are secrets that the text of a platform can repeat.
+	secretForms = regexp.MustCompile(`(?i)(://)[^/\s@]+(@)|\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\b((?:[a-z_-]*(?:token|password|passwd|secret|signature|api[_-]?key))"?\s*[=:]\s*"?)[^\s"'&,;]+`)
+	noSecrets   = redact.New("")
+)
+
+// shapeOf returns a message without what distinguishes one failure from the next one of its
+// kind: words that begin with a digit, and long ones with several digits.
+func shapeOf(message string) string {
+	return variable.ReplaceAllStringFunc(message, func(word string) string {
+		digits := 0
+		for _, c := range word {
+			if '0' <= c && c <= '9' {
+				digits++
+			}
+		}
+		if '0' <= word[0] && word[0] <= '9' || len(word) >= 12 && digits >= 3 {
+			return "*"
+		}
+		return word
+	})
+}
+
+// withoutSecrets returns the text of a platform, cut and without what looks like a secret.
+func withoutSecrets(text string) string {
+	text = secretForms.ReplaceAllString(text, "${1}${3}${4}"+redact.Mask+"${2}")
+	return limit.Cut(strings.ToValidUTF8(string(noSecrets.Bytes([]byte(text))), "?"), poolErrorMessage)
+}
+
+// poolErrors stores the failures of the platforms of pools. Those that no write could store
+// are stored with the next one of the process. It is safe for concurrent use.
+type poolErrors struct {
+	store port.ResourceStore
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	pending map[run.PoolRef]poolErrorLog
+	storing map[run.PoolRef]bool
+}
+
+func newPoolErrors(store port.ResourceStore, log *slog.Logger) *poolErrors {
+	return &poolErrors{store: store, log: log, pending: map[run.PoolRef]poolErrorLog{}, storing: map[run.PoolRef]bool{}}
+}
+
+// note stores failures of the platform of a pool. One call at a time writes for a pool.
+func (s *poolErrors) note(ctx context.Context, ref run.PoolRef, now time.Time, faults ...*fault.Fault) {
+	if len(faults) == 0 {
+		return
+	}
+	s.mu.Lock()
+	for _, f := range faults {
+		s.pending[ref] = s.pending[ref].with(PoolErrorGroup{Code: f.Code, Message: withoutSecrets(f.Message), Count: 1, FirstAt: now, LastAt: now})
+	}
+	busy := s.storing[ref]
+	s.storing[ref] = true
+	s.mu.Unlock()
+	for !busy {
+		s.mu.Lock()
+		next := s.pending[ref]
+		delete(s.pending, ref)
+		if len(next.Groups) == 0 {
+			delete(s.storing, ref)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if err := s.add(ctx, ref, now, next); err != nil {
+			s.mu.Lock()
+			s.pending[ref] = next.merged(s.pending[ref])
+			delete(s.storing, ref)
+			s.mu.Unlock()
+			s.log.WarnContext(ctx, "cannot store the failures of a platform", "pool", ref.ID, "error", err.Error())
+			return
+		}
+	}
+}
+
+// merged returns the log with the groups of another one.
+func (l poolErrorLog) merged(with poolErrorLog) poolErrorLog {
+	for _, g := range with.Groups {
+		l = l.with(g)
+	}
+	return l
+}
+
+// add adds groups to the stored ones.
+func (s *poolErrors) add(ctx context.Context, ref run.PoolRef, now time.Time, more poolErrorLog) error {
+	for range poolErrorTries {
+		r, known, err := s.load(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if r.Version == 0 {
+			r.CreatedAt = now
+		}
+		if r.Document, err = json.Marshal(known.merged(more)); err != nil {
+			return fmt.Errorf("cannot encode the failures: %w", err)
+		}
+		err = s.store.WriteResources(ctx, []port.Resource{r}, nil)
+		if !errors.Is(err, port.ErrConflict) {
+			return err
+		}
+	}
+	return port.ErrConflict
+}
+
+// load reads the stored groups of a pool.
+func (s *poolErrors) load(ctx context.Context, ref run.PoolRef) (r port.Resource, l poolErrorLog, err error) {
+	at := port.ResourceRef{Tenant: ref.Tenant, Kind: "pool-errors", ID: ref.ID}
+	r, err = s.store.LoadResource(ctx, at)
+	if errors.Is(err, port.ErrNotFound) {
+		return port.Resource{ResourceRef: at}, l, nil
+	}
+	if err != nil {
+		return r, l, fmt.Errorf("cannot read the failures of the platform of pool %s: %w", ref.ID, err)
+	}
+	if err := json.Unmarshal(r.Document, &l); err != nil {
+		return r, l, fmt.Errorf("cannot decode the failures of the platform of pool %s: %w", ref.ID, err)
+	}
+	return r, l, nil
+}
+
+// forget deletes the groups of a pool that was deleted.
+func (s *poolErrors) forget(ctx context.Context, ref run.PoolRef) {
+	s.mu.Lock()
+	delete(s.pending, ref)
+	s.mu.Unlock()
+	r, _, err := s.load(ctx, ref)
+	if err == nil && r.Version > 0 {
+		err = s.store.WriteResources(ctx, nil, []port.Resource{r})
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot delete the failures of the platform of a deleted pool", "pool", ref.ID, "error", err.Error())
+	}
+}
