@@ -229,3 +229,20 @@ func FuzzCheckURL(f *testing.F) {
 		}
 	})
 }
+
+func TestRefusedLoopbackNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"http://127.0.0.1:9000/": "SORTIE_HOOK_ALLOW=127.0.0.1", "http://localhost:9000/": "SORTIE_HOOK_ALLOW=localhost",
+		"http://[::1]:9000/": "SORTIE_HOOK_ALLOW=::1",
+	} {
+		if err := (guard.Policy{}).WithPlainLoopback().CheckURL(url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a refusal with %s", url, err, want)
+		}
+	}
+	for _, policy := range []guard.Policy{{}, guard.Policy{}.WithPlainLoopback()} {
+		if err := policy.CheckURL("http://192.0.2.1:9000/"); err == nil || strings.Contains(err.Error(), "SORTIE_HOOK_ALLOW") {
+			t.Errorf("got %v for http elsewhere, want a refusal without a setting", err)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (p Policy) checkHost(t Target) error {
 	}
 	listed := p.permitsHost(t.Host, t.Port)
 	if t.Plain() && !(listed && p.plain && t.Host == "localhost") {
-		return errors.New(`scheme "http", want https`)
+		return p.plainRefusal(t, t.Host == "localhost")
 	}
 	if listed {
 		return nil
@@ -113,13 +113,21 @@ func (p Policy) checkAddress(t Target, addr netip.Addr) error {
 	listed := p.permitsAddr(addr, t.Port)
 	switch {
 	case t.Plain() && !(listed && p.plain && addr.IsLoopback()):
-		return errors.New(`scheme "http", want https`)
+		return p.plainRefusal(t, addr.IsLoopback())
 	case listed:
 		return nil
 	case !Public(addr):
 		return fmt.Errorf("address %s is not public, want a public host, or one that the operator permits", addr)
 	}
 	return p.checkPort(t.Port)
+}
+
+// plainRefusal refuses http. It names the setting where a rule would permit the host.
+func (p Policy) plainRefusal(t Target, loopback bool) error {
+	if p.plain && loopback {
+		return fmt.Errorf(`scheme "http", want https; the operator can permit http to this host with SORTIE_HOOK_ALLOW=%s`, t.Host)
+	}
+	return errors.New(`scheme "http", want https`)
 }
 
 func (p Policy) checkPort(port uint16) error {
