@@ -27,6 +27,8 @@ func main() {
 			os.Exit(sweepOnce(os.Args[2], os.Args[3]))
 		case "streams":
 			os.Exit(serveStreams())
+		case "proxy":
+			os.Exit(serveProxy(os.Args[2]))
 		case "starts":
 			playStarts(os.Args[2])
 		case "source":
@@ -64,6 +66,7 @@ func measurements() []measurement {
 		{"streams", measureStreams},
 		{"attached", measureAttached},
 		{"webhooks", measureWebhooks},
+		{"inference", measureInference},
 		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},

@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -36,6 +37,7 @@ func serve(args []string) int {
 	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
 	queue := flags.Int("queue-limit", 0, "queued runs above which new ones are refused; 0 is no limit")
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
+	engine := flags.String("engine", "", "address of an inference server with the protocol of llama-server")
 	hooks := flags.Bool("hooks", false, "allow webhooks to receivers on loopback")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -63,6 +65,9 @@ func serve(args []string) int {
 	config := stack.Config{
 		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable},
 		Log: slog.New(slog.DiscardHandler),
+	}
+	if *engine != "" {
+		config.Engines = []stack.EngineAddress{{Kind: run.EngineLlamaCpp, URL: *engine}}
 	}
 	switch *runner {
 	case "goroutine":

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/engines"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// generator is an inference server without a model, with the protocol of llama-server.
+type generator struct {
+	server *httptest.Server
+	// ended has the times at which generations ended, or their clients had gone.
+	ended chan time.Time
+}
+
+// startGenerator starts a generator that takes every for each token; 0 is no time.
+func startGenerator(every time.Duration, slots int) *generator {
+	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: slots, TokenEvery: every})
+	g := &generator{ended: make(chan time.Time, 10000)}
+	protocol := engines.Handler(port.EngineLlamaCpp, mock)
+	g.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			context.AfterFunc(r.Context(), func() { g.ended <- time.Now() })
+		}
+		protocol.ServeHTTP(w, r)
+	}))
+	return g
+}
+
+func (g *generator) url() string { return g.server.URL }
+
+func (g *generator) close() {
+	g.server.CloseClientConnections()
+	g.server.Close()
+}
+
+// serveProxy is Go's reverse proxy in front of a server. It prints its address.
+func serveProxy(to string) int {
+	target, err := url.Parse(to)
+	if err != nil {
+		return failed(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Println(listener.Addr())
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
+	server := &http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}
+	return failed(server.Serve(listener))
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// The model of the generator, and what is measured with it.
+const (
+	firstTokens   = 300
+	tokenStreams  = 32
+	streamTokens  = 4000
+	disconnects   = 100
+	openStreams   = 500
+	inferenceName = "inference"
+)
+
+// measureInference measures what Sortie adds to an inference server. The server has no
+// model and is part of this process; its protocol is that of llama-server. Go's reverse
+// proxy in a process of its own is measured in the same turns.
+func measureInference(ctx context.Context, t *table) error {
+	for _, part := range []func(context.Context, *table) error{
+		measureFirstToken, measureTokenRate, measureDisconnect, measureOpenStreams,
+	} {
+		if err := part(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generated is an inference server with a stack in front of it.
+type generated struct {
+	engine *generator
+	stack  *child
+	url    string
+}
+
+// startGenerated starts a generator that takes every for each token, and a stack.
+func startGenerated(every time.Duration, slots int) (*generated, error) {
+	g := &generated{engine: startGenerator(every, slots)}
+	c, addresses, err := startStack("-engine", g.engine.url())
+	if err != nil {
+		g.engine.close()
+		return nil, err
+	}
+	g.stack, g.url = c, addresses.URL
+	return g, nil
+}
+
+func (g *generated) end() {
+	_ = g.stack.end()
+	g.engine.close()
+}
+
+// measureFirstToken sends requests by turns to the reverse proxy and to Sortie, one at a
+// time, and compares the times until the first token.
+func measureFirstToken(ctx context.Context, t *table) error {
+	g, err := startGenerated(0, tokenStreams)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	proxy, err := startPart("proxy", g.engine.url())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = proxy.end() }()
+	address, err := proxy.line()
+	if err != nil {
+		return err
+	}
+	var direct, through []time.Duration
+	for i := range firstTokens + 20 {
+		for _, target := range []struct {
+			url string
+			to  *[]time.Duration
+		}{{"http://" + address, &direct}, {g.url, &through}} {
+			took, err := toFirstToken(ctx, target.url)
+			if err != nil {
+				return err
+			}
+			if i >= 20 { // the first ones open connections
+				*target.to = append(*target.to, took)
+			}
+		}
+	}
+	for _, p := range []float64{0.5, 0.99} {
+		a, b := percentile(direct, p), percentile(through, p)
+		t.add(inferenceName, fmt.Sprintf("to the first token, p%.0f: reverse proxy / Sortie / difference", 100*p),
+			"%.1f / %.1f / %.1f ms", millis(a), millis(b), millis(b-a))
+	}
+	return nil
+}
+
+func toFirstToken(ctx context.Context, url string) (time.Duration, error) {
+	began := time.Now()
+	s, err := openAnswer(ctx, url, 4)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	if !s.next() {
+		return 0, fmt.Errorf("%s ended before its first token: %w", url, s.lines.Err())
+	}
+	took := time.Since(began)
+	for s.next() { // so that its connection can be used again
+	}
+	return took, nil
+}
+
+// measureTokenRate reads many streams of an engine that generates as fast as it can.
+func measureTokenRate(ctx context.Context, t *table) error {
+	g, err := startGenerated(0, tokenStreams)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	var tokens atomic.Int64
+	began := time.Now()
+	err = inParallel(tokenStreams, func() error {
+		s, err := openAnswer(ctx, g.url, streamTokens)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		n := int64(0)
+		for s.next() {
+			n++
+		}
+		tokens.Add(n)
+		if n < streamTokens {
+			return fmt.Errorf("got a stream of %d tokens, want %d", n, streamTokens)
+		}
+		return s.lines.Err()
+	})
+	if err != nil {
+		return err
+	}
+	t.add(inferenceName, fmt.Sprintf("stored and received tokens, %d streams", tokenStreams), "%.0f/s", float64(tokens.Load())/time.Since(began).Seconds())
+	return nil
+}
+
+// measureDisconnect closes connections behind the first token, and takes the times until
+// the engine sees the end of its request.
+func measureDisconnect(ctx context.Context, t *table) error {
+	g, err := startGenerated(5*time.Millisecond, tokenStreams)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	var times []time.Duration
+	for range disconnects {
+		client, hangUp := context.WithCancel(ctx)
+		s, err := openAnswer(client, g.url, streamTokens)
+		if err == nil && !s.next() {
+			err = fmt.Errorf("no token before the disconnect: %w", s.lines.Err())
+		}
+		closed := time.Now()
+		hangUp()
+		if err != nil {
+			return err
+		}
+		s.close()
+		select {
+		case at := <-g.engine.ended:
+			times = append(times, at.Sub(closed))
+		case <-time.After(time.Minute):
+			return fmt.Errorf("the engine still generates a minute after the disconnect")
+		}
+	}
+	t.add(inferenceName, "from the disconnect to the engine's end, p50 / p99", "%.1f / %.1f ms",
+		millis(percentile(times, 0.5)), millis(percentile(times, 0.99)))
+	return nil
+}
+
+// measureOpenStreams opens streams that wait for a token most of the time. The first half
+// is not measured, so that caches are full.
+func measureOpenStreams(ctx context.Context, t *table) error {
+	g, err := startGenerated(5*time.Second, 2*openStreams)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	client, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	var sizes []int64
+	for range 2 {
+		err := inParallel(openStreams, func() error {
+			s, err := openAnswer(client, g.url, streamTokens)
+			if err == nil && !s.next() {
+				err = fmt.Errorf("a stream ended before its first token: %w", s.lines.Err())
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		u, err := g.stack.collected()
+		if err != nil {
+			return err
+		}
+		sizes = append(sizes, u.resident)
+	}
+	t.add(inferenceName, fmt.Sprintf("memory of one of %d open streams", openStreams), "%.1f KiB", float64(sizes[1]-sizes[0])/openStreams/1024)
+	return nil
+}
+
+// inParallel calls each n times at once, and returns one of its errors.
+func inParallel(n int, each func() error) error {
+	failures := make(chan error, n)
+	for range n {
+		go func() { failures <- each() }()
+	}
+	var failure error
+	for range n {
+		if err := <-failures; err != nil {
+			failure = err
+		}
+	}
+	return failure
+}
+
+// answered is a stream of an answer in the form of the OpenAI API.
+type answered struct {
+	lines *bufio.Scanner
+	close func()
+}
+
+// manyStreams is a client without a limit of connections.
+var manyStreams = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openStreams}}
+
+func openAnswer(ctx context.Context, url string, tokens int) (*answered, error) {
+	body := fmt.Sprintf(`{"model":"mock","prompt":"measure","max_tokens":%d,"stream":true}`, tokens)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	a, err := manyStreams.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	s := &answered{lines: bufio.NewScanner(a.Body), close: func() { _ = a.Body.Close() }}
+	if a.StatusCode != http.StatusOK {
+		s.lines.Scan()
+		s.close()
+		return nil, fmt.Errorf("%s: %d %.300s", url, a.StatusCode, s.lines.Text())
+	}
+	return s, nil
+}
+
+var (
+	dataLine = []byte("data: ")
+	hasText  = []byte(`"text":"`)
+	noText   = []byte(`"text":""`)
+)
+
+// next reads up to the next token.
+func (s *answered) next() bool {
+	for s.lines.Scan() {
+		if line := s.lines.Bytes(); bytes.HasPrefix(line, dataLine) && bytes.Contains(line, hasText) && !bytes.Contains(line, noText) {
+			return true
+		}
+	}
+	return false
+}
