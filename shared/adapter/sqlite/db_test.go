@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -160,6 +161,37 @@ func TestSequentialReadsShareAConnection(t *testing.T) {
 	if made := db.Readers(); err != nil || made != 2 {
 		t.Fatalf("nested reads: got %d connections, %v", made, err)
 	}
+}
+
+// TestReadThatDoesNotReturn panics and ends its goroutine in reads; the caller sees both,
+// and later reads work.
+func TestReadThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	for range 6 {
+		func() {
+			defer func() {
+				if got := recover(); got != "of the read" {
+					t.Errorf("got a panic with %v, want that of the read", got)
+				}
+			}()
+			_ = db.Read(t.Context(), func(*sqlite.Tx) error { panic("of the read") })
+			t.Error("got a return of a read that panicked, want its panic")
+		}()
+	}
+	for range 6 {
+		ended, returned := make(chan struct{}), false
+		go func() {
+			defer close(ended)
+			_ = db.Read(t.Context(), func(*sqlite.Tx) error { runtime.Goexit(); return nil })
+			returned = true
+		}()
+		<-ended
+		if returned {
+			t.Error("got a return of a read that ended its goroutine, want the end of the caller's")
+		}
+	}
+	numbers(t, db)
 }
 
 func TestReadCannotWrite(t *testing.T) {

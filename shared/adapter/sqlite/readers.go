@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
@@ -11,14 +12,15 @@ import (
 // same disk and page cache.
 const snapshots = 4
 
-// readers are the connections for reads. The one used last is used first,
-// because its statements are prepared, so there are as many as were ever needed
-// at once. (sqlitex.Pool rotates through all of its connections and starts a
-// goroutine per read, which makes a short read half as fast.)
+// readers are the goroutines that read, each with a connection of its own. The one used
+// last is used first, because its statements are prepared, so there are as many as were
+// ever needed at once. (sqlitex.Pool rotates through all of its connections and starts a
+// goroutine per read, which makes a short read half as fast.) A query needs 64 KiB of
+// stack, which a caller that waits for long, such as a reader of a stream, does not keep.
 type readers struct {
 	slots chan struct{} // has a value for each read that may start
 	mu    sync.Mutex
-	idle  []*sqlite.Conn
+	idle  []*reader
 }
 
 func newReaders() *readers {
@@ -29,24 +31,23 @@ func newReaders() *readers {
 	return r
 }
 
-// take returns an idle connection, or nil if all are in use. The caller has a
-// slot.
-func (r *readers) take() *sqlite.Conn {
+// take returns an idle reader, or nil if all are in use. The caller has a slot.
+func (r *readers) take() *reader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := len(r.idle) - 1
 	if last < 0 {
 		return nil
 	}
-	conn := r.idle[last]
+	free := r.idle[last]
 	r.idle = r.idle[:last]
-	return conn
+	return free
 }
 
-func (r *readers) put(conn *sqlite.Conn) {
+func (r *readers) put(free *reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.idle = append(r.idle, conn)
+	r.idle = append(r.idle, free)
 }
 
 // close waits until all reads have ended. No read starts after it.
@@ -54,43 +55,95 @@ func (r *readers) close() (errs []error) {
 	for range snapshots {
 		<-r.slots
 	}
-	for _, conn := range r.idle {
-		errs = append(errs, conn.Close())
+	for _, free := range r.idle {
+		close(free.work)
+		<-free.done
+		errs = append(errs, free.conn.Close())
 	}
 	return errs
 }
 
+// reader is a goroutine that reads.
+type reader struct {
+	conn *sqlite.Conn
+	work chan reading
+	done chan ending // closed at the end of the goroutine
+}
+
+// reading is one call of Read.
+type reading struct {
+	ctx context.Context //nolint:containedctx // of the call, which waits for the end
+	do  func(*Tx) error
+}
+
+// ending is how a reading ended.
+type ending struct {
+	err      error
+	panicked any
+	// lost: the reader is not used again.
+	lost bool
+}
+
+func (r *reader) run() {
+	defer close(r.done)
+	for next := range r.work {
+		r.done <- r.read(next)
+	}
+}
+
+// read gives do a transaction.
+func (r *reader) read(next reading) (end ending) {
+	if err := command(r.conn, "BEGIN"); err != nil {
+		return ending{err: err}
+	}
+	tx := &Tx{conn: r.conn, ctx: next.ctx, readOnly: true}
+	defer func() {
+		end.panicked = recover()
+		tx.end()
+		if err := command(r.conn, "ROLLBACK"); err != nil {
+			end.lost = true // the next read opens another
+		}
+	}()
+	return ending{err: next.do(tx)}
+}
+
 // Read calls do with a read-only transaction on a snapshot of the database that
-// includes every change acknowledged before the call. do must not keep the Tx.
-// Read waits for one of a few connections. The end of ctx stops the wait, and
-// the query between two rows. The error is do's own, ctx's, or a fault.
+// includes every change acknowledged before the call. do runs in another goroutine and
+// must not keep the Tx. Read waits for one of a few connections. The end of ctx stops the
+// wait, and the query between two rows. The error is do's own, ctx's, or a fault. Read
+// re-raises a panic of do, and its runtime.Goexit.
 func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	if err := d.enter(ctx); err != nil {
 		return err
 	}
 	defer d.leave()
-	conn := d.readers.take()
-	if conn == nil {
-		var err error
+	free := d.readers.take()
+	if free == nil {
 		// A reader's cache is valid until the next commit only, hence its size.
-		if conn, err = connect(d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -256"); err != nil {
+		conn, err := connect(d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -256")
+		if err != nil {
 			return err
 		}
+		free = &reader{conn: conn, work: make(chan reading), done: make(chan ending)}
+		go free.run()
 	}
-	if err := command(conn, "BEGIN"); err != nil {
-		d.readers.put(conn)
-		return err
+	free.work <- reading{ctx: ctx, do: do}
+	end, ok := <-free.done
+	switch {
+	case !ok: // do has ended the goroutine
+		_ = free.conn.Close()
+		runtime.Goexit()
+	case end.lost:
+		close(free.work)
+		<-free.done
+		_ = free.conn.Close() // the read itself has ended
+	default:
+		d.readers.put(free)
 	}
-	tx := &Tx{conn: conn, ctx: ctx, readOnly: true}
-	defer func() {
-		tx.end()
-		if err := command(conn, "ROLLBACK"); err != nil {
-			_ = conn.Close() // the next read opens another
-			return
-		}
-		d.readers.put(conn)
-	}()
-	return do(tx)
+	if end.panicked != nil {
+		panic(end.panicked)
+	}
+	return end.err
 }
 
 // enter waits for a slot. Close waits until leave returns it.
