@@ -131,14 +131,18 @@ const keepalive = 15 * time.Second
 // answerPage is how many records a reader reads at a time.
 const answerPage = 200
 
+// idleEvery is the time between two calls of idle while the stream has news.
+const idleEvery = time.Second
+
 // follow calls each with the events of the stream of a run behind an id, in order, until
-// the last one, and with none at every keepalive. idle is called before each wait; it may
-// end the stream.
+// the last one, and with none at every keepalive. idle is called before the first wait, and
+// before each one that begins idleEvery after the last call; it may end the stream.
 func (s *answers) follow(
 	ctx context.Context, r run.Run, after inference.EventID, idle func(ctx context.Context) error, each func([]inference.Event) error,
 ) error {
 	stream := inference.StreamOf(r.Tenant, r.TaskID)
 	read := max(after.Position-1, 0)
+	var asked time.Time
 	for {
 		records, err := s.feed.Read(ctx, stream, read, answerPage)
 		if err != nil {
@@ -164,8 +168,11 @@ func (s *answers) follow(
 		if len(records) == answerPage {
 			continue
 		}
-		if err := idle(ctx); err != nil {
-			return err
+		if now := s.clock.Now(); asked.IsZero() || now.Sub(asked) >= idleEvery {
+			if err := idle(ctx); err != nil {
+				return err
+			}
+			asked = now
 		}
 		waited, err := s.wait(ctx, stream, read)
 		if err != nil {
