@@ -52,6 +52,9 @@ type Config struct {
 	ContextTokens int
 	// TokenEvery is the time for each token; 0 sends them at once.
 	TokenEvery time.Duration
+	// Plan returns the course of each generation; nil is that of FailNext. It is called by
+	// one generation at a time.
+	Plan func(port.Generation) Course
 }
 
 // Engine is a mock. It is safe for concurrent use.
@@ -62,12 +65,7 @@ type Engine struct {
 	changed sync.Cond
 	running int
 	loading bool
-	next    []planned
-}
-
-type planned struct {
-	how   Failure
-	after int
+	next    []Course
 }
 
 var _ port.Engine = (*Engine)(nil)
@@ -93,7 +91,7 @@ func New(cfg Config) *Engine {
 func (e *Engine) FailNext(how Failure, after int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.next = append(e.next, planned{how: how, after: after})
+	e.next = append(e.next, Course{Failure: how, After: after})
 }
 
 // SetLoading makes the engine refuse all requests, or take them again.
@@ -139,21 +137,24 @@ func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 	return port.EngineLoad{Running: &running, Waiting: &waiting, KVCacheUsageRatio: &used}, ctx.Err()
 }
 
-// begin takes a slot and the next planned failure. The caller calls end.
-func (e *Engine) begin() (planned, error) {
+// begin takes a slot and the next planned course. The caller calls end.
+func (e *Engine) begin(g port.Generation) (Course, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.loading:
-		return planned{}, fault.New(fault.PoolUnavailable, "the engine is loading its model")
+		return Course{}, fault.New(fault.PoolUnavailable, "the engine is loading its model")
 	case e.running == e.cfg.Slots:
-		return planned{}, fault.New(fault.ReplicaExhausted, "the engine is busy: all %d slots are taken", e.cfg.Slots)
+		return Course{}, fault.New(fault.ReplicaExhausted, "the engine is busy: all %d slots are taken", e.cfg.Slots)
 	}
-	var p planned
+	p := Course{Every: e.cfg.TokenEvery}
 	if len(e.next) > 0 {
-		p, e.next = e.next[0], e.next[1:]
+		p.Failure, p.After, e.next = e.next[0].Failure, e.next[0].After, e.next[1:]
 	}
-	switch p.how {
+	if e.cfg.Plan != nil {
+		p = e.cfg.Plan(g)
+	}
+	switch p.Failure {
 	case FailBusy:
 		return p, fault.New(fault.ReplicaExhausted, "the engine is busy")
 	case FailStart:
@@ -195,20 +196,26 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 	if err := e.check(g.Model, in+g.MaxTokens); err != nil {
 		return port.GenerationEnd{}, err
 	}
-	fails, err := e.begin()
+	course, err := e.begin(g)
 	if err != nil {
 		return port.GenerationEnd{}, err
 	}
-	defer e.end()
+	ended := false
+	defer func() { e.leave(course, ended) }()
 	limits := newLimits(e.cfg.Clock, g.Limits)
 	end := port.GenerationEnd{Finish: port.FinishLength, Usage: port.Usage{TokensIn: in, Counted: true}}
 	words := newWords(prompt, g.Seed)
 	var text strings.Builder
 	for end.TokensOut < g.MaxTokens {
-		if fails.how != "" && end.TokensOut == fails.after {
-			return port.GenerationEnd{}, e.fail(ctx, fails, limits)
+		if course.Failure != "" && end.TokensOut == course.After {
+			ended = course.Failure != FailStall
+			return port.GenerationEnd{}, e.fail(ctx, course, limits)
 		}
-		if err := limits.wait(ctx, e.cfg.TokenEvery); err != nil {
+		pause := course.Every
+		if end.TokensOut == 0 {
+			pause += course.First
+		}
+		if err := limits.wait(ctx, pause); err != nil {
 			return port.GenerationEnd{}, err
 		}
 		word := words.next()
@@ -218,20 +225,27 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 			end.Finish = port.FinishStop
 			break
 		}
-		if err := each(port.Piece{Text: word}); err != nil {
-			return port.GenerationEnd{}, err
+		sent := 1
+		if end.TokensOut == course.Repeats {
+			sent = 2
+		}
+		for range sent {
+			if err := each(port.Piece{Text: word}); err != nil {
+				return port.GenerationEnd{}, err
+			}
 		}
 		limits.piece()
 	}
+	ended = true
 	return end, ctx.Err()
 }
 
 // fail ends a generation as planned.
-func (e *Engine) fail(ctx context.Context, p planned, limits *limits) error {
-	if p.how == FailStall {
+func (e *Engine) fail(ctx context.Context, p Course, limits *limits) error {
+	if p.Failure == FailStall {
 		return limits.wait(ctx, stall)
 	}
-	return fault.Wrap(failed{p.how}, fault.WorkerReset, "the engine ended its answer after %d pieces", p.after)
+	return fault.Wrap(failed{p.Failure}, fault.WorkerReset, "the engine ended its answer after %d pieces", p.After)
 }
 
 // failed is the cause of a planned failure.
@@ -304,7 +318,7 @@ func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedd
 	if err := e.check(request.Model, answer.TokensIn); err != nil {
 		return port.Embedded{}, err
 	}
-	if _, err := e.begin(); err != nil {
+	if _, err := e.begin(port.Generation{}); err != nil {
 		return port.Embedded{}, err
 	}
 	defer e.end()
@@ -330,7 +344,7 @@ func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranke
 	if err := e.check(request.Model, answer.TokensIn); err != nil {
 		return port.Ranked{}, err
 	}
-	if _, err := e.begin(); err != nil {
+	if _, err := e.begin(port.Generation{}); err != nil {
 		return port.Ranked{}, err
 	}
 	defer e.end()

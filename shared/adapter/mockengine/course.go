@@ -1,0 +1,35 @@
+package mockengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// Course is how a generation runs.
+type Course struct {
+	// Failure ends it after a number of pieces; empty for a whole answer.
+	Failure Failure
+	After   int
+	// Every is the time for each token, First the time before the first one besides.
+	First, Every time.Duration
+	// Repeats is the number of the piece that is sent twice, from 1; 0 for no piece. The engine
+	// counts it once.
+	Repeats int
+	// Keeps is how long the engine keeps the slot of a request that its caller has closed.
+	Keeps time.Duration
+}
+
+// leave frees the slot of a generation, of one that its caller has closed only when the
+// engine notices that.
+func (e *Engine) leave(c Course, ended bool) {
+	if ended || c.Keeps == 0 {
+		e.end()
+		return
+	}
+	go func() {
+		_ = clock.Sleep(context.Background(), e.cfg.Clock, c.Keeps)
+		e.end()
+	}()
+}
