@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,14 +221,14 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 	case port.WorkloadEmbedding:
 		var found port.Embedded
 		found, err = replica.engine.Embed(asking, port.Embedding{Model: model, Inputs: q.Input, Limits: limits})
-		used.TokensIn, used.Finish = found.TokensIn, string(port.FinishStop)
+		used.TokensIn = found.TokensIn
 		for i, vector := range found.Vectors {
 			w.result(inference.Result{Index: i, Embedding: vector})
 		}
 	case port.WorkloadRerank:
 		var found port.Ranked
 		found, err = replica.engine.Rerank(asking, port.Reranking{Model: model, Query: q.Query, Documents: q.Input, Limits: limits})
-		used.TokensIn, used.Finish = found.TokensIn, string(port.FinishStop)
+		used.TokensIn = found.TokensIn
 		for i, score := range found.Scores {
 			w.result(inference.Result{Index: i, Score: &score})
 		}
@@ -239,8 +240,11 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 	if err == nil {
 		err = flushed
 	}
-	if err == nil && used.TokensIn == 0 {
-		used.TokensIn = work.PromptTokens
+	if err == nil {
+		used.TokensIn = cmp.Or(used.TokensIn, work.PromptTokens)
+		if port.Workload(work.Workload) != port.WorkloadCompletion {
+			used.Finish = string(port.FinishStop)
+		}
 	}
 	return err
 }

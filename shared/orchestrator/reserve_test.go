@@ -224,3 +224,20 @@ func TestDefaultOfBudgetHeaders(t *testing.T) {
 		t.Errorf("got %+v, want %+v: eight of the largest tasks", got, want)
 	}
 }
+
+// TestFailedResultsAreNoAnswer: vectors and scores that an engine did not send use no turn.
+func TestFailedResultsAreNoAnswer(t *testing.T) {
+	t.Parallel()
+	for workload, request := range map[port.Workload]inference.Request{
+		port.WorkloadEmbedding: {Input: []string{"a"}}, port.WorkloadRerank: {Query: "a", Input: []string{"b"}},
+	} {
+		h := newInferring(t, 1, 1)
+		for range 3 {
+			h.engines["r1"].FailNext(mockengine.FailStart, 0)
+		}
+		task := h.ask(0, inSession("s"), func(in *orchestrator.NewTask) { in.Workload, in.Request = workload, request })
+		if r := h.ended(task); r.State != run.Failed || !r.Reservation.Used.Zero() || r.Generation.Finish != "" {
+			t.Errorf("%s: got %s with %+v and %+v, want Failed with nothing used", workload, r.State, r.Reservation, r.Generation)
+		}
+	}
+}
