@@ -178,7 +178,8 @@ func (d *draft) grant() {
 	d.beginAttempt()
 }
 
-// beginAttempt records the intent: a new attempt number and the machine's name.
+// beginAttempt records the intent: a new attempt number and the machine's name. What an engine
+// did for an earlier attempt was charged with that one.
 func (d *draft) beginAttempt() {
 	number := d.Attempt.Number + 1
 	d.Attempt = Attempt{
@@ -186,6 +187,7 @@ func (d *draft) beginAttempt() {
 		IntentAt: d.now, StartBy: d.now.Add(d.Policy.StartTimeout),
 		HeartbeatsSwept: !d.HasExecution(),
 	}
+	d.Generation = nil
 	d.await(StepContainerCreating)
 	d.enter(ContainerCreating, "", nil)
 }

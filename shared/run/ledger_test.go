@@ -1,12 +1,14 @@
 package run_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -94,6 +96,34 @@ func TestFailedAttemptLeavesTheRest(t *testing.T) {
 	}
 	if late := over.Noted(held); late != over {
 		t.Errorf("got %+v noted in a reservation that has ended", late)
+	}
+}
+
+// TestAttemptIsChargedForItself: what an engine did for an attempt is charged once, and is not
+// known of the next one.
+func TestAttemptIsChargedForItself(t *testing.T) {
+	t.Parallel()
+	first := fresh()
+	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Policy.Retry.MaxAttempts = 3
+	first.Reservation = (run.Reservation{Scopes: []string{"tenant"}}).Renewed(budget.Amount{Turns: 1, Tokens: 100, TimeMS: 100_000})
+	r := run.New(first, epoch).Run
+	for _, fact := range []run.Fact{
+		run.Admitted{Pool: "pool0", Limit: 1},
+		run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true},
+		run.GenerationEnded{Attempt: 1, Fault: fault.New(fault.PoolUnavailable, "it failed"), Generation: &run.Generation{DecodeMS: 7000}},
+		run.GenerationSettled{Attempt: 1},
+		run.Due{},
+		run.Admitted{Pool: "pool0", Limit: 1},
+	} {
+		d, err := run.Decide(r, fact, epoch.Add(time.Minute))
+		if err != nil {
+			t.Fatalf("%T: %v", fact, err)
+		}
+		r = d.Run
+	}
+	if r.State != run.ContainerCreating || r.Attempt.Number != 2 || r.Reservation.Used.TimeMS != 7000 || r.Generation != nil {
+		t.Errorf("got %s in attempt %d with %+v and %+v, want a second attempt that nothing is known of, and 7 s charged", r.State, r.Attempt.Number, r.Reservation, r.Generation)
 	}
 }
 
