@@ -58,7 +58,7 @@ func TestInvariants(t *testing.T) {
 				}
 				if *trace || len(o.Problems) > 0 && !traced {
 					traced = traced || len(o.Problems) > 0
-					t.Logf("seed %d; repeat with: go test ./local/proof/simulation -seed=%[1]d -seeds=1 -trace\n%s", seed, o.Trace)
+					t.Logf("seed %d; repeat with: go test ./local/proof/simulation -args -seed=%[1]d -seeds=1 -trace\n%s", seed, o.Trace)
 				}
 				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 				streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries

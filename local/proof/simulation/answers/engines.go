@@ -1,0 +1,207 @@
+package answers
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// replica is a server, with what was seen of its callers.
+type replica struct {
+	w    *world
+	id   string
+	mock *mockengine.Engine
+
+	mu sync.Mutex
+	// open counts the requests of each process. closed is when a process closed a request that
+	// the engine keeps for longer than Sortie waits.
+	open   map[*process]int
+	closed map[*process]time.Time
+}
+
+const (
+	// notices is how long a closed request may be kept before Sortie stops using the replica,
+	// with the time for the calls until then; rests is how long it does so at the least.
+	notices = 7 * time.Second
+	rests   = 50 * time.Second
+	// longestKeep is how long an engine keeps a closed request at most.
+	longestKeep = 40 * time.Second
+)
+
+// course draws how a generation runs.
+func (r *replica) course(g port.Generation) mockengine.Course {
+	w, draw := r.w, r.w.roll("course "+r.id+" "+g.Prompt)
+	p, c := w.plan, mockengine.Course{First: upTo(draw, 2*time.Second), Every: upTo(draw, 300*time.Millisecond)}
+	if chance(draw, 0.1) {
+		c.First = upTo(draw, 40*time.Second)
+	}
+	if chance(draw, p.repeat) {
+		c.Repeats = 1 + draw.IntN(10)
+	}
+	if chance(draw, p.keep) {
+		c.Keeps = upTo(draw, longestKeep)
+	}
+	if !w.faulty() {
+		return c
+	}
+	for _, each := range []struct {
+		how mockengine.Failure
+		p   float64
+	}{
+		{mockengine.FailBusy, p.busy},
+		{mockengine.FailStart, p.start},
+		{mockengine.FailReset, p.reset},
+		{mockengine.FailEarly, p.early},
+		{mockengine.FailError, p.sendError},
+		{mockengine.FailStall, p.stall},
+	} {
+		if chance(draw, each.p) {
+			c.Failure, c.After = each.how, draw.IntN(1+draw.IntN(12))
+			break
+		}
+	}
+	return c
+}
+
+// load lets the engine load its model for a while.
+func (r *replica) load() {
+	draw := r.w.roll("load " + r.id)
+	for range r.w.plan.loads {
+		if !r.w.sleep(upTo(draw, 2*time.Minute)) || !r.w.faulty() {
+			return
+		}
+		r.mock.SetLoading(true)
+		r.w.sleep(upTo(draw, 45*time.Second))
+		r.mock.SetLoading(false)
+	}
+}
+
+// remote is a replica as a process reaches it.
+type remote struct {
+	*replica
+	p *process
+}
+
+// Health implements port.Engine.
+func (r remote) Health(ctx context.Context) (port.EngineHealth, error) {
+	return during(ctx, r.p, "health "+r.id, false, func() (port.EngineHealth, error) { return r.mock.Health(ctx) })
+}
+
+// Capabilities implements port.Engine.
+func (r remote) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
+	return during(ctx, r.p, "capabilities "+r.id, false, func() (port.EngineCapabilities, error) { return r.mock.Capabilities(ctx) })
+}
+
+// Load implements port.Engine.
+func (r remote) Load(ctx context.Context) (port.EngineLoad, error) {
+	return during(ctx, r.p, "load "+r.id, false, func() (port.EngineLoad, error) { return r.mock.Load(ctx) })
+}
+
+// Generate implements port.Engine.
+func (r remote) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
+	return request(ctx, r, "generate "+g.Prompt, func() (port.GenerationEnd, error) {
+		return r.mock.Generate(ctx, g, func(piece port.Piece) error {
+			if r.p.dead.Load() {
+				return errKilled
+			}
+			return each(piece)
+		})
+	})
+}
+
+// Embed implements port.Engine.
+func (r remote) Embed(ctx context.Context, e port.Embedding) (port.Embedded, error) {
+	return request(ctx, r, "embed "+e.Inputs[0], func() (port.Embedded, error) { return r.mock.Embed(ctx, e) })
+}
+
+// Rerank implements port.Engine.
+func (r remote) Rerank(ctx context.Context, q port.Reranking) (port.Ranked, error) {
+	return request(ctx, r, "rerank "+q.Query, func() (port.Ranked, error) { return r.mock.Rerank(ctx, q) })
+}
+
+// request makes a request to the engine. The process can be killed before and after it, as
+// long as it lasts.
+func request[T any](ctx context.Context, r remote, what string, do func() (T, error)) (answer T, err error) {
+	var none T
+	p, w := r.p, r.w
+	draw := w.roll(p.name + what)
+	if p.pause(ctx, upTo(draw, 5*time.Millisecond)) != nil || p.maybeKill(draw, what) {
+		return none, fault.New(fault.PoolUnavailable, "the engine does not answer")
+	}
+	w.count(func(o *Outcome) { o.Requests++ })
+	r.begin(p)
+	began := bubble.Now()
+	answer, err = do()
+	w.measured(strings.Fields(what)[1], bubble.Now().Sub(began))
+	r.end(ctx, p)
+	if p.maybeKill(draw, "after "+what) {
+		return none, errKilled
+	}
+	return answer, err
+}
+
+// measured adds the time of a request of a task.
+func (w *world) measured(name string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.generating[name] += d
+}
+
+// begin checks that the process may send a request.
+func (r remote) begin(p *process) {
+	r.mu.Lock()
+	r.open[p]++
+	open, closed := r.open[p], r.closed[p]
+	r.mu.Unlock()
+	if most := r.w.place.Slots; open > most {
+		r.w.fail("%s has %d requests at %s, which has %d slots", p.name, open, r.id, most)
+	}
+	since := bubble.Now().Sub(closed)
+	if !closed.IsZero() && since > notices && since < rests && r.w.plan.reliable() && !r.w.deployed() {
+		r.w.fail("%s sends a request to %s, which keeps the one that was closed %s ago", p.name, r.id, since)
+	}
+}
+
+// end notes the end of a request, and whether the engine keeps it.
+func (r remote) end(ctx context.Context, p *process) {
+	r.mu.Lock()
+	r.open[p]--
+	r.mu.Unlock()
+	load, err := r.mock.Load(context.WithoutCancel(ctx))
+	if ctx.Err() == nil || err != nil || p.dead.Load() {
+		return
+	}
+	at := bubble.Now()
+	if r.kept(*load.Running) <= 0 {
+		return
+	}
+	r.w.count(func(o *Outcome) { o.Kept++ })
+	if r.w.place.Slots > 1 { // leases of other tasks can hide it
+		return
+	}
+	r.w.rest.Go(func() {
+		if !r.w.sleep(notices) {
+			return
+		}
+		if load, err := r.mock.Load(r.w.ctx); err == nil && r.kept(*load.Running) > 0 {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.closed[p] = at
+		}
+	})
+}
+
+// kept returns how many of the running requests no process has open.
+func (r *replica) kept(running int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, open := range r.open {
+		running -= open
+	}
+	return running
+}

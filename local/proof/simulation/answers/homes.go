@@ -1,0 +1,90 @@
+package answers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+// retention is longer than a simulation.
+const retention = 400 * 24 * time.Hour
+
+// home is where the data is.
+type home interface {
+	// open returns the store and the streams for a process.
+	open(ctx context.Context) (port.Store, port.Feed, error)
+	close() error
+}
+
+func (w *world) newHome(ctx context.Context) (home, error) {
+	if w.deployed() {
+		return newAWS(ctx, w)
+	}
+	return newLocal(ctx, w)
+}
+
+// local is an SQLite file in memory where possible: only processes crash, never the host.
+type local struct {
+	w   *world
+	dir string
+	db  *sqlite.DB
+}
+
+func newLocal(ctx context.Context, w *world) (*local, error) {
+	dir, err := os.MkdirTemp("/dev/shm", "sortie-answers-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "sortie-answers-")
+	}
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "sortie.db"))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &local{w, dir, db}, nil
+}
+
+func (h *local) open(ctx context.Context) (port.Store, port.Feed, error) {
+	store, err := sqlite.NewStore(ctx, h.db, bubble)
+	if err != nil {
+		return nil, nil, err
+	}
+	feed, err := sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: bubble, Retention: retention, Random: func() uint64 { return h.w.roll("epoch").Uint64() }})
+	return store, feed, err
+}
+
+func (h *local) close() error { return errors.Join(h.db.Close(), os.RemoveAll(h.dir)) }
+
+// aws is the adapter of DynamoDB on an in-process fake of the service.
+type aws struct {
+	w  *world
+	db *awsfake.DynamoDB
+}
+
+const table = "sortie"
+
+func newAWS(ctx context.Context, w *world) (*aws, error) {
+	h := &aws{w: w, db: awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: bubble, Seed: w.seed})}
+	return h, awsfake.CreateTable(ctx, h.db.AWS(), table)
+}
+
+func (h *aws) open(context.Context) (port.Store, port.Feed, error) {
+	store, err := dynamo.Open(h.db.AWS(), dynamo.Config{
+		Table: table, Clock: bubble, Random: func() uint64 { return h.w.roll("dynamo").Uint64() }, Concurrency: 1,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: retention})
+	return store, feed, err
+}
+
+func (h *aws) close() error { return nil }

@@ -1,0 +1,85 @@
+package answers
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// plan holds the probabilities of faults, each from 0 to 1.
+type plan struct {
+	// lost calls are not made, unsure ones are made and reported as failed, slow ones take up
+	// to slowest; at a crash the process is killed. interrupts end the context of a client.
+	lost, unsure, slow, crashes, interrupts float64
+	// What engines do, and how often they load.
+	busy, start, reset, early, sendError, stall, repeat, keep float64
+	loads                                                     int
+	// downtime is how long a host waits before it starts another process, at most.
+	downtime time.Duration
+	// cancels is the share of tasks that are cancelled, waits that of callers who wait for the
+	// answer, cuts the chance that a connection is cut at an event, again the share of
+	// requests that are repeated after they were accepted.
+	cancels, waits, cuts, again float64
+}
+
+// slowest is the longest that a slow call takes.
+const slowest = 15 * time.Second
+
+// reliable reports whether only engines and clients fail.
+func (p plan) reliable() bool { return p.lost+p.unsure+p.slow+p.crashes+p.interrupts == 0 }
+
+// limits are those of a scope that were set before the first task.
+type limits struct{ budget.Limit }
+
+// longestTask limits the deadlines of tasks.
+const longestTask = 5 * time.Minute
+
+// draw draws the world.
+func (w *world) draw() {
+	r := w.roll("world")
+	some := func(most float64) float64 {
+		if r.IntN(2) == 0 {
+			return 0
+		}
+		return r.Float64() * most
+	}
+	w.plan = plan{
+		busy: some(0.2), start: some(0.2), reset: some(0.2), early: some(0.2), sendError: some(0.1), stall: some(0.2), repeat: some(0.3), keep: some(1),
+		loads: r.IntN(3) * r.IntN(3), downtime: upTo(r, time.Minute), cancels: some(0.9), waits: some(0.3), cuts: some(0.2), again: some(0.6),
+	}
+	if r.IntN(3) > 0 {
+		w.plan.lost, w.plan.unsure, w.plan.slow = some(0.08), some(0.08), some(0.05)
+		w.plan.crashes, w.plan.interrupts = some(0.02), some(0.2)
+	}
+	w.price = catalog.Price{Input: []int64{0, 0, 500}[r.IntN(3)], Output: 1500}
+	w.place = run.EnginePlace{Kind: run.EngineMock, Model: modelID, Slots: 1 + r.IntN(3), Replicas: make([]run.EngineReplica, 1+r.IntN(3))}.WithIDs()
+	for _, each := range w.place.Replicas {
+		w.newReplica(each.ID)
+	}
+	w.faultsEnd, w.bound = w.start.Add(time.Minute+upTo(r, 4*time.Minute)), longestTask+4*time.Minute
+	w.arrivals = []time.Duration{5 * time.Second, time.Minute, w.faultsEnd.Sub(w.start)}[r.IntN(3)]
+	hosts := 1
+	if w.deployed() {
+		hosts = 2 + r.IntN(2)
+	}
+	for i := range hosts {
+		w.hosts = append(w.hosts, &host{w: w, name: fmt.Sprintf("host-%d", i+1)})
+	}
+	if r.IntN(2) == 0 {
+		w.limits[budget.ScopeTenant] = limits{budget.Limit{Tokens: new(int64(r.IntN(2000)))}}
+	}
+	if r.IntN(3) == 0 {
+		w.limits[budget.ProjectScope("project-0")] = limits{budget.Limit{CostNano: new(int64(r.IntN(1_000_000))), Turns: new(int64(r.IntN(10)))}}
+	}
+}
+
+// newReplica adds a server with its own engine.
+func (w *world) newReplica(id string) {
+	one := &replica{w: w, id: id, open: map[*process]int{}, closed: map[*process]time.Time{}}
+	one.mock = mockengine.New(mockengine.Config{Clock: bubble, Slots: w.place.Slots, Plan: one.course})
+	w.replicas[id] = one
+}

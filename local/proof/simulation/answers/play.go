@@ -1,0 +1,157 @@
+package answers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// raw are the store and the streams without faults, for the simulation itself.
+type raw struct {
+	store port.Store
+	feed  port.Feed
+}
+
+// begin stores the model, the pool and the limits.
+func (w *world) begin(ctx context.Context) (err error) {
+	if w.raw.store, w.raw.feed, err = w.home.open(ctx); err != nil {
+		return err
+	}
+	records := orchestrator.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
+	models := orchestrator.NewModels(records, api.ModelDocument, w.config())
+	_, _, err = models.Create(ctx, identity(""), modelID, catalog.Definition{
+		Engines: []port.EngineKind{port.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
+	}, false)
+	if err != nil {
+		return fmt.Errorf("cannot store the model: %w", err)
+	}
+	queue := w.roll("queue").IntN(3) * 4
+	if err := w.raw.store.SavePool(ctx, run.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
+		return fmt.Errorf("cannot store the pool: %w", err)
+	}
+	budgets := orchestrator.NewBudgets(records, api.Documents().Budget)
+	for scope, l := range w.limits {
+		if _, err := budgets.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {
+			return fmt.Errorf("cannot limit %s: %w", scope, err)
+		}
+	}
+	w.note("plan %+v, faults for %s", w.plan, w.faultsEnd.Sub(w.start))
+	w.note("%d hosts; %d replicas with %d slots, a queue of %d; price %+v", len(w.hosts), len(w.place.Replicas), w.place.Slots, queue, w.price)
+	return nil
+}
+
+// play plays the world until everything has ended, or should have.
+func (w *world) play() {
+	for _, h := range w.hosts {
+		w.rest.Go(h.run)
+	}
+	for _, r := range w.replicas {
+		w.rest.Go(r.load)
+	}
+	w.rest.Go(w.operate)
+	draw := w.roll("clients")
+	for i := range 1 + draw.IntN(14) {
+		c := w.newClient(fmt.Sprintf("request-%d", i))
+		w.clients.Go(c.run)
+	}
+	ended := make(chan struct{})
+	go func() { w.clients.Wait(); close(ended) }()
+	last := w.faultsEnd.Add(w.bound)
+	for over := false; !over && !w.failed(); {
+		w.sleep(time.Second)
+		w.settle()
+		w.checkState()
+		over = isClosed(ended) && !w.faulty() && w.quiet()
+		if !over && bubble.Now().After(last) {
+			w.fail("still active %s after the last fault: %s", w.bound, w.active())
+		}
+	}
+	w.stop()
+	w.rest.Wait()
+	w.clients.Wait()
+	_ = clock.Sleep(context.Background(), bubble, 2*longestKeep) // until engines have noticed everything
+	w.settle()
+	if !w.failed() {
+		w.checkEnd(context.Background())
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// any returns a process; nil if that host has none now.
+func (w *world) any(draw *rand.Rand) *process { return w.hosts[draw.IntN(len(w.hosts))].process() }
+
+// operate drains and resumes the pool, and changes limits of budgets, until faults end.
+func (w *world) operate() {
+	draw := w.roll("operator")
+	for range draw.IntN(4) {
+		if !w.sleep(upTo(draw, 90*time.Second)) || !w.faulty() {
+			return
+		}
+		if draw.IntN(2) == 0 {
+			w.call(draw, "limit of a project", func(ctx context.Context, p *process) error {
+				_, err := p.system.Budgets.PutBudget(ctx, identity(""), budget.ProjectScope("project-1"), budget.Limit{Tokens: new(int64(draw.IntN(3000)))})
+				return err
+			})
+			continue
+		}
+		w.call(draw, "drain", func(ctx context.Context, p *process) error {
+			_, err := p.system.Pools.Drain(ctx, identity(""), poolID, nil, orchestrator.Precondition{})
+			return err
+		})
+		w.sleep(upTo(draw, 30*time.Second))
+		w.call(draw, "resume", func(ctx context.Context, p *process) error {
+			_, err := p.system.Pools.Resume(ctx, identity(""), poolID, orchestrator.Precondition{})
+			return err
+		})
+	}
+}
+
+// call makes a call of the operator until it is answered.
+func (w *world) call(draw *rand.Rand, what string, do func(context.Context, *process) error) {
+	for w.ctx.Err() == nil {
+		err := w.once(draw, do)
+		w.note("%s: %v", what, err)
+		if err == nil {
+			return
+		}
+		w.sleep(upTo(draw, 5*time.Second))
+	}
+}
+
+// once makes a call. It fails if there is no process, or if that is killed meanwhile, and the
+// response can be lost.
+func (w *world) once(draw *rand.Rand, do func(context.Context, *process) error) error {
+	p := w.any(draw)
+	if p == nil || p.dead.Load() {
+		return errKilled
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	if w.faulty() && chance(draw, w.plan.interrupts) {
+		timer := time.AfterFunc(upTo(draw, 20*time.Millisecond), cancel)
+		defer timer.Stop()
+	}
+	err := do(ctx, p)
+	if p.dead.Load() || w.faulty() && chance(draw, w.plan.lost) {
+		return errKilled
+	}
+	return err
+}

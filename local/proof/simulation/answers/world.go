@@ -1,0 +1,198 @@
+package answers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The names of what a world has one of.
+const (
+	tenant  = "local"
+	poolID  = "pool0"
+	modelID = "mock"
+)
+
+// bubble is the clock of the bubble of a world.
+var bubble clock.System
+
+// maxProblems limits the problems of one world.
+const maxProblems = 3
+
+// world is the state of one simulation. It is safe for concurrent use.
+type world struct {
+	seed uint64
+	plan plan
+	home home
+	raw  raw
+	// start is when the world began, faultsEnd when faults end, bound how long after that a
+	// task may last.
+	start, faultsEnd time.Time
+	bound            time.Duration
+	// arrivals is the time in which clients begin.
+	arrivals time.Duration
+	settle   func()
+	ctx      context.Context
+	stop     context.CancelFunc
+
+	price    catalog.Price
+	place    run.EnginePlace
+	replicas map[string]*replica
+	outputs  *fake.Outputs
+	hosts    []*host
+	limits   map[string]limits
+	clients  sync.WaitGroup
+	rest     sync.WaitGroup
+
+	mu    sync.Mutex
+	rolls map[string]uint64
+	tasks map[string]*task // by the name of the request
+	// generating is how long the requests to engines lasted, by the name of the client's.
+	generating map[string]time.Duration
+	problems   []string
+	trace      bytes.Buffer
+	log        *slog.Logger
+	outcome    Outcome
+	changed    bool
+}
+
+// Outcome is the result of a simulation.
+type Outcome struct {
+	// Problems are the violated invariants, Trace is the log.
+	Problems []string
+	Trace    string
+	// Tasks counts the accepted tasks, Refused the refused ones, Attempts those of all tasks,
+	// Events what readers got on Connections.
+	Tasks, Refused, Attempts, Events, Connections int
+	// Tokens is what the accounts of the tenant have spent, Cancels counts the acknowledged
+	// ones, Kills the processes, Requests those at engines, Kept those that an engine kept
+	// after they were closed.
+	Tokens                         int64
+	Cancels, Kills, Requests, Kept int
+	// Took is simulated time.
+	Took time.Duration
+	// Ends counts the tasks by final state.
+	Ends map[run.State]int
+}
+
+// Run runs the simulation of a seed in a bubble of testing/synctest, whose Wait is settle. It
+// returns an error if the simulation itself fails; Outcome.Problems holds its findings.
+func Run(ctx context.Context, seed uint64, settle func()) (o Outcome, err error) {
+	w := &world{
+		seed: seed, settle: settle, rolls: map[string]uint64{}, tasks: map[string]*task{}, replicas: map[string]*replica{}, limits: map[string]limits{}, generating: map[string]time.Duration{},
+		start: bubble.Now(), outcome: Outcome{Ends: map[run.State]int{}},
+	}
+	w.log = slog.New(slog.NewTextHandler(lockedTrace{w}, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Duration("at", bubble.Now().Sub(w.start))
+		}
+		return a
+	}}))
+	w.ctx, w.stop = context.WithCancel(ctx)
+	defer w.stop()
+	w.outputs = fake.NewOutputs(bubble, w.outputFates)
+	w.draw()
+	if w.home, err = w.newHome(ctx); err != nil {
+		return Outcome{}, err
+	}
+	defer func() {
+		if closed := w.home.close(); err == nil {
+			err = closed
+		}
+	}()
+	if err := w.begin(ctx); err != nil {
+		return Outcome{}, err
+	}
+	w.play()
+	return w.result(), nil
+}
+
+// lockedTrace is the trace for a logger.
+type lockedTrace struct{ w *world }
+
+// Write implements io.Writer.
+func (t lockedTrace) Write(p []byte) (int, error) {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	return t.w.trace.Write(p)
+}
+
+// roll returns random numbers, which the seed, the key and the number of earlier calls with it
+// determine: not what else happens at the same time.
+func (w *world) roll(key string) *rand.Rand {
+	w.mu.Lock()
+	n := w.rolls[key]
+	w.rolls[key]++
+	w.mu.Unlock()
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%d %s %d", w.seed, key, n)
+	return rand.New(rand.NewPCG(hash.Sum64(), w.seed)) //nolint:gosec // the seed must determine everything
+}
+
+func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
+
+func upTo(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most))) + time.Microsecond
+}
+
+// faulty reports whether faults have not ended yet.
+func (w *world) faulty() bool { return bubble.Now().Before(w.faultsEnd) }
+
+func (w *world) note(format string, args ...any) {
+	w.log.Info("world: " + fmt.Sprintf(format, args...))
+}
+
+// fail records a violated invariant.
+func (w *world) fail(format string, args ...any) {
+	problem := fmt.Sprintf(format, args...)
+	w.log.Error("failed: " + problem)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.problems, problem) && len(w.problems) < maxProblems {
+		w.problems = append(w.problems, problem)
+	}
+}
+
+func (w *world) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.problems) > 0
+}
+
+// count changes the outcome.
+func (w *world) count(change func(*Outcome)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.outcome)
+}
+
+// sleep waits for d; false if the world ends before.
+func (w *world) sleep(d time.Duration) bool {
+	return clock.Sleep(w.ctx, bubble, d) == nil
+}
+
+func (w *world) result() Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcome.Problems, w.outcome.Trace, w.outcome.Took = w.problems, w.trace.String(), bubble.Now().Sub(w.start)
+	return w.outcome
+}
+
+func (w *world) deployed() bool { return w.seed%2 == 0 }
+
+// identity is a client in a project.
+func identity(project string) port.Identity {
+	return port.Identity{Tenant: tenant, Workspace: project, Subject: "client"}
+}
