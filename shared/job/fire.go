@@ -73,6 +73,16 @@ func (j Job) Fire(now time.Time, most int, done ...time.Time) (after Job, due []
 	return j.awaited(), due
 }
 
+// Upcoming returns how many firings are due until a time, at most most.
+func (j Job) Upcoming(until time.Time, most int) int {
+	schedule, ok := j.Definition.schedule()
+	if !ok || !j.Due(until) {
+		return 0
+	}
+	w := walk{schedule: schedule, since: j.Since, at: j.NextAt}
+	return w.pass(until.Add(-j.Delay()).Add(1), most)
+}
+
 // window is how late a missed firing may be caught up; 0 means no limit.
 func (d Definition) window() time.Duration {
 	if d.Constraints == nil {

@@ -263,3 +263,22 @@ func checkFiring(t *rapid.T, f job.Firing, at time.Time, catches bool, window ti
 		t.Fatalf("got %s, %s late, want at most %s", fired([]job.Firing{f}), late, window)
 	}
 }
+
+// TestUpcomingFirings counts the firings until a time, each with its jitter.
+func TestUpcomingFirings(t *testing.T) {
+	t.Parallel()
+	j := job.Create("t", hourly(t, "jitter: 10m\n"), "me", noon)
+	last := j.NextAt.Add(2*time.Hour + j.Delay())
+	for until, want := range map[time.Time]int{noon: 0, j.WakeAt.Add(-1): 0, j.WakeAt: 1, last.Add(-1): 2, last: 3, noon.Add(1000 * time.Hour): 20} {
+		if got := j.Upcoming(until, 20); got != want {
+			t.Errorf("until %s: got %d firings, want %d", until, got, want)
+		}
+	}
+	if got := j.Pause(noon).Upcoming(last, 20); got != 0 {
+		t.Errorf("paused: got %d firings, want none", got)
+	}
+	every := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"@every 1m\"\n"), "me", noon)
+	if got := every.Upcoming(noon.Add(90*time.Minute), 1000); got != 90 {
+		t.Errorf("every minute: got %d firings, want 90", got)
+	}
+}
