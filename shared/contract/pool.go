@@ -65,7 +65,7 @@ type PoolWarm struct {
 	// all machines that no run has claimed.
 	Min int `json:"min,omitempty"`
 	Max int `json:"max"`
-	// AheadSeconds is how long before a firing a machine is created for it; 0 is never.
+	// AheadSeconds is how long before each firing a machine is created for it; 0 is never.
 	AheadSeconds int `json:"aheadSeconds,omitempty"`
 	// MaxAgeSeconds is when an unclaimed machine is replaced; 0 is a day.
 	MaxAgeSeconds int `json:"maxAgeSeconds,omitempty"`

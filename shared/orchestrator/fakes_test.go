@@ -30,6 +30,8 @@ type store struct {
 	// resources is the error of every write of resources.
 	resources  error
 	reconciled []string
+	// afterWarm runs once after the next read of warm machines.
+	afterWarm func()
 }
 
 // WriteResources implements port.ResourceStore.
@@ -194,6 +196,8 @@ type runner struct {
 	stopped []string
 	// warmStarts counts the starts of warm machines.
 	warmStarts int
+	// beforeWarm runs once before the next of them.
+	beforeWarm func()
 }
 
 type machine struct {

@@ -102,9 +102,6 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if err != nil {
 		return v, false, err
 	}
-	if p.Warm == nil {
-		s.forgetWarm(ctx, p.Ref())
-	}
 	s.fillAll(ctx, p)
 	v, err = s.view(ctx, p)
 	return v, created, err
@@ -302,8 +299,8 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 	return tooManyPoolChanges()
 }
 
-// forgetWarm deletes the records of the warm machines of a pool that has none any more: a
-// sweep destroys machines without a record.
+// forgetWarm deletes the records of the warm machines of a pool that is deleted, which no
+// run uses: a sweep destroys machines without a record.
 func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
 	have, err := s.store.WarmMachines(ctx, ref)
 	for _, w := range have {

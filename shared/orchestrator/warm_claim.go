@@ -161,6 +161,9 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 			s.warn(ctx, r, "cannot see whether the warm machine has started", err)
 			return r, nil
 		}
+		if machine.Phase == port.MachineGone {
+			return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine is gone"))
+		}
 		waits := machine.Phase == port.MachineCreating && machine.StartFault == nil
 		if shown := s.shows(ctx, attempt, machine); shown != nil && !waits {
 			return s.apply(ctx, r.Ref(), shown)

@@ -90,6 +90,9 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	if err != nil {
 		return fmt.Errorf("cannot store a warm machine: %w", err)
 	}
+	if ok, err := s.hasRoom(ctx, w); err != nil || !ok {
+		return errors.Join(err, s.store.DeleteWarm(ctx, w))
+	}
 	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
 	if err != nil {
 		f := startFault(err)
@@ -107,6 +110,21 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 		return fmt.Errorf("cannot store a warm machine: %w", err)
 	}
 	return nil
+}
+
+// hasRoom reports whether the pool may have the machine, whose record is stored. Sweeps
+// that overlap do not see the records of each other when they plan: of their machines those
+// beyond the maximum are not created.
+func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
+	p, err := s.pools.forRun(ctx, w.Tenant, w.Pool)
+	if err != nil {
+		return false, err
+	}
+	have, err := s.store.WarmMachines(ctx, p.Ref())
+	if err != nil {
+		return false, fmt.Errorf("cannot count the warm machines of pool %s: %w", w.Pool, err)
+	}
+	return p.WarmRoom(have), nil
 }
 
 // newWarm stores the record of a new machine under an id of its time that is free.

@@ -24,6 +24,10 @@ func (r *runner) Prepare(_ context.Context, spec port.WarmSpec) (port.MachineSta
 
 // StartWarm implements port.WarmMachines.
 func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
+	if do := r.beforeWarm; do != nil {
+		r.beforeWarm = nil
+		do()
+	}
 	m := r.find(at)
 	switch {
 	case m == nil || m.Phase == port.MachineGone:
@@ -42,4 +46,14 @@ func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchS
 		}
 	}
 	return m.MachineStatus, nil
+}
+
+// WarmMachines implements port.Store.
+func (s *store) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
+	have, err := s.Store.WarmMachines(ctx, ref)
+	if do := s.afterWarm; do != nil {
+		s.afterWarm = nil
+		do()
+	}
+	return have, err
 }

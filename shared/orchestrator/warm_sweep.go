@@ -89,7 +89,7 @@ func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) 
 			if err != nil {
 				return err
 			}
-			if p.Warm != nil {
+			if p.Warm != nil || p.WarmLeft {
 				into[ref] = p
 			}
 		}
@@ -99,8 +99,8 @@ func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) 
 	}
 }
 
-// upcoming counts the machines for the next firings of jobs, each within the time that its
-// pool is ahead.
+// upcoming counts the firings of jobs, each within the time that its pool is ahead. Each
+// needs a machine.
 func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
 	var ahead time.Duration
 	for _, p := range pools {
@@ -130,7 +130,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 			if found[pool] == nil {
 				found[pool] = map[run.WarmKey]int{}
 			}
-			found[pool][s.config.warmKey(j.Run(s.policy).Work, p.Placement)]++
+			found[pool][s.config.warmKey(j.Run(s.policy).Work, p.Placement)] += j.Upcoming(s.now().Add(p.Warm.Ahead), p.Warm.Max)
 		}
 		if after = next; next == "" {
 			break
@@ -167,9 +167,17 @@ func (s *Sweeper) keepWarm(
 	if w := p.Warm; w != nil {
 		standard.Image, standard.CPUs, standard.MemoryMB = cmp.Or(w.Image, standard.Image), cmp.Or(w.CPUs, standard.CPUs), cmp.Or(w.MemoryMB, standard.MemoryMB)
 	}
+	if p.WarmLeft && len(have)+len(listed) == 0 {
+		return s.warmEnded(ctx, p)
+	}
 	plan := run.PlanWarm(p, standard, firing, current, s.now())
 	if plan.Stuck > 0 {
 		s.log.WarnContext(ctx, "warm machines stayed in their creation and are destroyed", "pool", p.ID, "machines", plan.Stuck)
+	}
+	for _, w := range plan.Save {
+		if err := s.store.SaveWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
+			failed.add(fmt.Errorf("cannot store a warm machine: %w", err))
+		}
 	}
 	ends := s.crew(failed)
 	for _, w := range plan.End {
@@ -177,6 +185,18 @@ func (s *Sweeper) keepWarm(
 	}
 	ends.wait()
 	return s.createWarm(ctx, p, plan.Create, failed)
+}
+
+// warmEnded notes that nothing is left of the warm machines of a pool.
+func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
+	ended := p.WarmEnded(s.now())
+	if ended.WarmLeft {
+		return nil
+	}
+	if err := s.store.SavePool(ctx, ended); err != nil && !errors.Is(err, port.ErrConflict) {
+		return fmt.Errorf("cannot store pool %s: %w", p.ID, err)
+	}
+	return nil
 }
 
 // warmSeen returns the record as the list shows it: ready once its machine is stopped, and

@@ -172,21 +172,24 @@ func TestWarmMachinesAreOfOneSize(t *testing.T) {
 	h.wantWarm(0, 1, 0, 0)
 }
 
-// TestWarmMachinesComeAheadOfFirings creates a machine for a job that fires within the time,
-// and destroys it once no firing is near.
+// TestWarmMachinesComeAheadOfFirings creates a machine for each firing within the time, and
+// destroys them a minute after no firing needs them.
 func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Max: 2, Ahead: 30 * time.Minute})
-	ref := h.createJob("hourly", `"schedule": "0 * * * *"`)
+	h := warmPool(t, &run.Warm{Max: 5, Ahead: 30 * time.Minute})
+	ref := h.createJob("often", `"schedule": "40,50 * * * *"`)
 	h.sweep()
 	h.wantWarm(0, 0, 0, 0)
-	h.clock.to(epoch.Add(40 * time.Minute))
+	h.clock.to(epoch.Add(21 * time.Minute))
 	h.sweep()
-	h.wantWarm(0, 1, 0, 0)
+	h.wantWarm(0, 2, 0, 0)
 	h.sweep()
-	h.wantWarm(0, 1, 0, 0)
+	h.wantWarm(0, 2, 0, 0)
 	_, err := h.service.Jobs.Pause(h.Context(), client, ref.ID, orchestrator.Precondition{})
 	h.ok(err)
+	h.sweep()
+	h.wantWarm(0, 2, 0, 0)
+	h.clock.to(h.clock.now.Add(time.Minute))
 	h.sweep()
 	h.wantWarm(0, 0, 0, 0)
 	if got := h.runner.live(); got != 0 {
@@ -220,5 +223,71 @@ func TestWarmMachineThatStartsLateEndsTheAttempt(t *testing.T) {
 	h.advance(time.Minute)
 	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || r.Attempt.StuckWarm != 0 {
 		t.Errorf("got attempt %+v, want the second one", r.Attempt)
+	}
+}
+
+// TestClaimedMachineOutlivesItsSetting ends the setting between a claim and the start of the
+// machine. A sweep leaves the machine to its attempt, and forgets it after the run.
+func TestClaimedMachineOutlivesItsSetting(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.runner.beforeWarm = func() {
+		h.setWarm(nil)
+		h.ok(h.service.Sweep(h.Context(), 0))
+	}
+	task := h.post()
+	if r := h.wantState(task, run.Running); r.Attempt.Machine.ID != "m1" || h.runner.warmStarts != 1 {
+		t.Errorf("got machine %s after %d warm starts, want the claimed one", r.Attempt.Machine.ID, h.runner.warmStarts)
+	}
+	h.wantWarm(0, 0, 1, 0)
+	h.succeed(task)
+	h.sweep()
+	h.wantWarm(0, 0, 0, 0)
+	ref := run.PoolRef{Tenant: client.Tenant, ID: "default"}
+	for _, left := range []bool{true, false} {
+		if p, err := h.store.LoadPool(h.Context(), ref); err != nil || p.WarmLeft != left {
+			t.Errorf("got a pool that may have warm machines: %v, %v, want %v", p.WarmLeft, err, left)
+		}
+		h.clock.to(h.clock.now.Add(20 * time.Minute))
+		h.sweep()
+	}
+}
+
+// TestOverlappingSweepsKeepTheMaximum plans a sweep before another one has created the
+// machine that both plan.
+func TestOverlappingSweepsKeepTheMaximum(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, nil)
+	h.setWarm(&run.Warm{Min: 2, Max: 2})
+	h.store.afterWarm = func() { h.ok(h.service.Sweep(h.Context(), 0)) }
+	h.sweep()
+	if got := len(h.runner.launched); got != 2 {
+		t.Errorf("got %d machines of two sweeps, want the maximum of 2", got)
+	}
+	h.wantWarm(0, 2, 0, 0)
+}
+
+// TestGoneWarmMachineIsDecidedAtOnce ends claimed machines while their start is awaited: one
+// that ran no program is replaced, and one whose exit is unknown ends the attempt.
+func TestGoneWarmMachineIsDecidedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		started bool
+		attempt int
+	}{"before its start": {false, 1}, "after its start": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+			h.runner.during = func(m *machine) error {
+				m.Started, m.Phase = row.started, port.MachineGone
+				return nil
+			}
+			before := h.clock.now
+			task := h.post()
+			h.advance(8 * time.Second) // the delay of a retry, and less than the deadline
+			if r := h.wantState(task, run.Running); r.Attempt.Number != row.attempt {
+				t.Errorf("got attempt %d after %s, want %d", r.Attempt.Number, h.clock.now.Sub(before), row.attempt)
+			}
+		})
 	}
 }

@@ -14,15 +14,18 @@ type Machine struct {
 	Cluster string `json:"cluster,omitempty"`
 	// ID is the platform's own id, which clients see.
 	ID string `json:"id"`
+	// Version is the version of a warm machine by its platform; empty for another one. Its
+	// start is conditional on it.
+	Version string `json:"version,omitempty"`
 }
 
 // Known reports whether the machine is known.
 func (m Machine) Known() bool { return m.ID != "" }
 
 // Key returns the part of the machine that is the same in every view of it. It
-// omits Pool, which the platform does not know, and Region, which an earlier
-// version did not record.
+// omits Pool, which the platform does not know, Region, which an earlier version of Sortie
+// did not record, and Version, which changes.
 func (m Machine) Key() Machine {
-	m.Pool, m.Region = "", ""
+	m.Pool, m.Region, m.Version = "", "", ""
 	return m
 }

@@ -27,6 +27,8 @@ type Pool struct {
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
 	// Warm are the settings of the warm machines; nil without any.
 	Warm *Warm `json:"warm,omitempty"`
+	// WarmLeft: the pool had warm machines, of which some may be left. A sweep clears it.
+	WarmLeft bool `json:"warmLeft,omitempty"`
 	// Draining: no run gets a slot. Runs join the queue and stay in it.
 	Draining bool `json:"draining,omitempty"`
 	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
@@ -79,7 +81,7 @@ func (p Pool) Warmed(w *Warm, by string, now time.Time) Pool {
 	if reflect.DeepEqual(p.Warm, w) {
 		return p
 	}
-	p.Warm = w
+	p.Warm, p.WarmLeft = w, w == nil
 	return p.changed(by, now)
 }
 
@@ -119,10 +121,22 @@ func (p Pool) DrainDue() time.Time {
 	return p.DrainBy
 }
 
+// WarmEnded returns the pool without warm machines that are left. It is unchanged while a
+// sweep that began before the setting ended may create some.
+func (p Pool) WarmEnded(now time.Time) Pool {
+	if p.WarmLeft && now.Sub(p.UpdatedAt) >= longestSweep {
+		p.WarmLeft = false
+	}
+	return p
+}
+
+// longestSweep is how long a sweep takes at most.
+const longestSweep = 15 * time.Minute
+
 // Due is when a sweep acts for the pool: always if it has warm machines, otherwise at its
 // DrainDue. Zero is never.
 func (p Pool) Due() time.Time {
-	if p.Warm != nil {
+	if p.Warm != nil || p.WarmLeft {
 		return p.CreatedAt
 	}
 	return p.DrainDue()

@@ -18,7 +18,7 @@ type Warm struct {
 	Min int `json:"min,omitempty"`
 	// Max is the number of all machines that no run has claimed.
 	Max int `json:"max"`
-	// Ahead is how long before a firing a machine is created for it; 0 is never.
+	// Ahead is how long before each firing a machine is created for it; 0 is never.
 	Ahead time.Duration `json:"ahead,omitempty"`
 	// MaxAge is when an unclaimed machine is replaced; 0 is DefaultWarmAge.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
@@ -121,6 +121,9 @@ type WarmMachine struct {
 	App       string    `json:"app,omitempty"`
 	Machine   Machine   `json:"machine,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
+	// UnneededAt is since when neither Min nor a firing needs the machine; zero while one
+	// does. The run of a firing that is past may still claim it.
+	UnneededAt time.Time `json:"unneededAt,omitzero"`
 	// Run and Attempt have claimed the machine.
 	Run     string `json:"run,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
@@ -152,6 +155,18 @@ func (w WarmMachine) Holds(r Run) bool {
 // and the pull of an image take.
 const warmCreation = 5 * time.Minute
 
+// WarmRoom reports whether the warm machines that no run has claimed are within the
+// maximum of the pool.
+func (p Pool) WarmRoom(have []WarmMachine) bool {
+	unclaimed := 0
+	for _, w := range have {
+		if w.Phase == WarmCreating || w.Phase == WarmReady {
+			unclaimed++
+		}
+	}
+	return p.Warm != nil && !p.Draining && unclaimed <= p.Warm.Max
+}
+
 // WarmPlan is how the warm machines of a pool change.
 type WarmPlan struct {
 	// Create has the keys of machines to create.
@@ -161,17 +176,23 @@ type WarmPlan struct {
 	End []WarmMachine
 	// Stuck counts those of End that stayed in WarmCreating.
 	Stuck int
+	// Save has machines whose UnneededAt changes.
+	Save []WarmMachine
 }
+
+// warmSpare is how long a ready machine is kept that nothing needs: longer than the start of
+// the run that it was created for takes.
+const warmSpare = time.Minute
 
 // PlanWarm compares the warm machines of a pool with its settings. standard is the key of
 // Min, firing the number of machines that the firings within Ahead need. Claimed machines
 // belong to their runs: they count for nothing.
 func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachine, now time.Time) (plan WarmPlan) {
-	wanted, age := map[WarmKey]int{}, DefaultWarmAge
+	wanted, age, most := map[WarmKey]int{}, DefaultWarmAge, 0
 	keys := []WarmKey{standard}
 	if p.Warm != nil && !p.Draining {
 		left := p.Warm.Max
-		age = p.Warm.age()
+		age, most = p.Warm.age(), p.Warm.Max
 		want := func(key WarmKey, n int) {
 			wanted[key] = min(n, left)
 			left -= wanted[key]
@@ -188,6 +209,8 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 	slices.SortFunc(have, func(a, b WarmMachine) int { // the machines to keep first
 		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
 	})
+	var spare []WarmMachine
+	kept := 0
 	for _, w := range have {
 		lived := now.Sub(w.CreatedAt)
 		switch {
@@ -196,10 +219,14 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 			plan.End = append(plan.End, w)
 		case w.Phase == WarmCreating && lived >= warmCreation:
 			plan.End, plan.Stuck = append(plan.End, w), plan.Stuck+1
-		case lived >= age || wanted[w.Key] == 0 || !w.Placement.Equal(p.Placement):
+		case lived >= age || most == 0 || !w.Placement.Equal(p.Placement):
 			plan.End = append(plan.End, w)
+		case wanted[w.Key] == 0:
+			spare = append(spare, w)
 		default:
 			wanted[w.Key]--
+			kept++
+			plan.needed(w, time.Time{})
 		}
 	}
 	for _, key := range keys {
@@ -207,7 +234,26 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 			plan.Create = append(plan.Create, key)
 		}
 	}
+	room := most - kept - len(plan.Create)
+	for _, w := range spare {
+		if w.Phase != WarmReady || room <= 0 || !w.UnneededAt.IsZero() && now.Sub(w.UnneededAt) >= warmSpare {
+			plan.End = append(plan.End, w)
+			continue
+		}
+		room--
+		if w.UnneededAt.IsZero() {
+			plan.needed(w, now)
+		}
+	}
 	return plan
+}
+
+// needed saves since when a machine is not needed, if that changes.
+func (p *WarmPlan) needed(w WarmMachine, unneededAt time.Time) {
+	if !w.UnneededAt.Equal(unneededAt) {
+		w.UnneededAt = unneededAt
+		p.Save = append(p.Save, w)
+	}
 }
 
 func rankOf(s WarmState) int {

@@ -23,6 +23,12 @@ func warm(id string, state run.WarmState, key run.WarmKey, age time.Duration) ru
 	}
 }
 
+// unneeded returns the machine as one that nothing has needed for a time.
+func unneeded(w run.WarmMachine, since time.Duration) run.WarmMachine {
+	w.UnneededAt = epoch.Add(-since)
+	return w
+}
+
 func TestPlanOfWarmMachines(t *testing.T) {
 	t.Parallel()
 	other := warm("other", run.WarmReady, small, time.Minute)
@@ -35,21 +41,26 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		create   []run.WarmKey
 		end      []string
 		stuck    int
+		save     int
 	}{
 		"empty pool is filled":       {settings: &run.Warm{Min: 2, Max: 5}, create: []run.WarmKey{small, small}},
 		"machines count":             {settings: &run.Warm{Min: 2, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour), warm("b", run.WarmCreating, small, time.Minute)}},
 		"claimed ones do not":        {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmClaimed, small, 48*time.Hour)}, create: []run.WarmKey{small}},
-		"other size":                 {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"other size":                 {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Hour), time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}},
 		"other placement":            {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{other}, create: []run.WarmKey{small}, end: []string{"other"}},
 		"too old":                    {settings: &run.Warm{Min: 1, Max: 5, MaxAge: time.Hour}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
 		"a day by default":           {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, 24*time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
 		"stuck in its creation":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmCreating, small, 5*time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}, stuck: 1},
-		"oldest of too many":         {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("old", run.WarmReady, small, time.Hour), warm("new", run.WarmReady, small, time.Minute)}, end: []string{"old"}},
+		"oldest of too many":         {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{unneeded(warm("old", run.WarmReady, small, time.Hour), time.Minute), warm("new", run.WarmReady, small, time.Minute)}, end: []string{"old"}},
 		"creation before ready":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("ready", run.WarmReady, small, time.Hour), warm("new", run.WarmCreating, small, 0)}, end: []string{"new"}},
 		"ending is repeated":         {settings: &run.Warm{Min: 0, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmEnding, small, time.Minute)}, end: []string{"a"}},
 		"firings of the same size":   {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{small: 3}, create: []run.WarmKey{small, small, small}},
 		"firings of another size":    {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{large: 2}, create: []run.WarmKey{small, large, large}},
-		"firings are over":           {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, end: []string{"a"}},
+		"firing is just over":        {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, save: 1},
+		"firing was a moment ago":    {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), 59*time.Second)}},
+		"firings are over":           {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), time.Minute)}, end: []string{"a"}},
+		"next firing needs it":       {settings: &run.Warm{Max: 5}, firing: map[run.WarmKey]int{large: 1}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), time.Hour)}, save: 1},
+		"max limits unneeded ones":   {settings: &run.Warm{Min: 1, Max: 1}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}},
 		"max limits all":             {settings: &run.Warm{Min: 1, Max: 2}, firing: map[run.WarmKey]int{large: 7}, create: []run.WarmKey{small, large}},
 		"draining pool has none":     {settings: &run.Warm{Min: 1, Max: 2}, draining: true, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute)}, end: []string{"a"}},
 		"pool without the settings":  {have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute), warm("b", run.WarmClaimed, small, 0)}, end: []string{"a"}},
@@ -61,8 +72,8 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		for _, w := range plan.End {
 			end = append(end, w.ID)
 		}
-		if !slices.Equal(plan.Create, row.create) || !slices.Equal(end, row.end) || plan.Stuck != row.stuck {
-			t.Errorf("%s: got creations %v, ends %v and %d stuck, want %v, %v and %d", name, plan.Create, end, plan.Stuck, row.create, row.end, row.stuck)
+		if !slices.Equal(plan.Create, row.create) || !slices.Equal(end, row.end) || plan.Stuck != row.stuck || len(plan.Save) != row.save {
+			t.Errorf("%s: got creations %v, ends %v, %d stuck and changes %v, want %v, %v, %d and %d", name, plan.Create, end, plan.Stuck, plan.Save, row.create, row.end, row.stuck, row.save)
 		}
 	}
 }
