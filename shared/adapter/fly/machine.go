@@ -60,7 +60,7 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 	if id := m.GetMetadataByKey(keyWarm); id != "" {
 		warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: id}
 		return port.MachineStatus{
-			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
+			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID, Version: m.InstanceID},
 			Name:    m.Name, Phase: phase(m.State), Warm: warm, CreatedAt: created.UTC(),
 		}
 	}

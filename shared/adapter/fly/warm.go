@@ -68,43 +68,83 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 	return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the warm machine's name belongs to another machine")
 }
 
-// StartWarm implements port.WarmMachines in one call that changes the machine's
+// StartWarm implements port.WarmMachines in one call, which changes the machine's
 // configuration and starts it. The call names the version of the stopped machine, so that
 // of two concurrent ones only the first is applied: Fly would restart a machine that runs.
+// A machine whose record has no version, or another one, is read first.
 func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
-	const what = "start the warm machine"
 	in, err := r.input(spec)
 	if err != nil || !located(m) {
 		err = errors.Join(err, errUnlocated(m))
-		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot %s: %v", what, err)
-	}
-	found, err := r.client.Get(ctx, m.App, m.ID)
-	if err != nil {
-		return port.MachineStatus{}, launchFailure(ctx, err)
-	}
-	switch {
-	case found.GetConfig() == nil:
-		return port.MachineStatus{}, fault.New(fault.Unavailable, "cannot %s: its host does not answer", what)
-	case r.starts(found, spec):
-		return converted(m.App, found), nil
-	case found.GetMetadataByKey(keyWarm) == "" || found.State != "stopped":
-		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it is %s, want a stopped machine that no attempt has", what, found.State)
+		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot %s: %v", startsWarm, err)
 	}
 	in.Name, in.Region = "", "" // both are fixed
-	err = r.update(ctx, m, in, found.InstanceID)
-	switch verdict := classify(err); verdict {
-	case fine, unknown, changed, busy, wrongState:
-		// Look what the call, or another one of the same attempt, has done.
-		now, seen := r.client.Get(ctx, m.App, m.ID)
-		if seen == nil && now.GetConfig() != nil && r.starts(now, spec) {
-			return converted(m.App, now), nil
+	var found *fly.Machine
+	if m.Version != "" {
+		var started port.MachineStatus
+		if started, found, err = r.startVersion(ctx, m, m.Version, in, spec); found == nil {
+			return started, err
 		}
-		if verdict == wrongState {
-			return port.MachineStatus{}, launchFailure(ctx, err)
-		}
-		return port.MachineStatus{}, failure(ctx, errors.Join(err, seen), what)
+	} else if found, err = r.lookWarm(ctx, m, spec); err != nil {
+		return port.MachineStatus{}, err
 	}
-	return port.MachineStatus{}, launchFailure(ctx, err)
+	switch {
+	case r.starts(found, spec):
+		return converted(m.App, found), nil
+	case found.State != "stopped":
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it is %s, want a stopped machine that no attempt has", startsWarm, found.State)
+	}
+	started, _, err := r.startVersion(ctx, m, found.InstanceID, in, spec)
+	return started, err
+}
+
+// startsWarm is what StartWarm does.
+const startsWarm = "start the warm machine"
+
+// startVersion starts a version of the machine. A call without a clear answer looks what it,
+// or another one of the same attempt, has done. other is the machine if it has another
+// version, otherwise nil.
+func (r *Runner) startVersion(
+	ctx context.Context, m port.Machine, version string, in fly.LaunchMachineInput, spec port.LaunchSpec,
+) (status port.MachineStatus, other *fly.Machine, err error) {
+	started, err := r.update(ctx, m, in, version)
+	verdict := classify(err)
+	switch verdict {
+	case fine:
+		if r.starts(started, spec) {
+			return converted(m.App, started), nil, nil
+		}
+	case unknown, changed, busy, wrongState:
+	default:
+		return port.MachineStatus{}, nil, launchFailure(ctx, err)
+	}
+	found, seen := r.lookWarm(ctx, m, spec)
+	switch {
+	case seen == nil && r.starts(found, spec):
+		return converted(m.App, found), nil, nil
+	case fault.Is(seen, fault.LaunchRefused):
+		return port.MachineStatus{}, nil, seen
+	case verdict == wrongState:
+		return port.MachineStatus{}, nil, launchFailure(ctx, err)
+	case seen == nil && verdict == changed:
+		other = found
+	}
+	return port.MachineStatus{}, other, failure(ctx, errors.Join(err, seen), startsWarm)
+}
+
+// lookWarm reads a machine that is to start for the spec. Fault: LaunchRefused for one that
+// another attempt has.
+func (r *Runner) lookWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (*fly.Machine, error) {
+	found, err := r.client.Get(ctx, m.App, m.ID)
+	switch {
+	case err != nil:
+		return nil, launchFailure(ctx, err)
+	case found.GetConfig() == nil:
+		return nil, fault.New(fault.Unavailable, "cannot %s: its host does not answer", startsWarm)
+	case !r.starts(found, spec) && found.GetMetadataByKey(keyWarm) == "":
+		return nil, fault.New(fault.LaunchRefused, "cannot %s: another attempt has it", startsWarm)
+	}
+	return found, nil
 }
 
 func errUnlocated(m port.Machine) error {
@@ -121,9 +161,9 @@ func (r *Runner) starts(m *fly.Machine, spec port.LaunchSpec) bool {
 		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
-// update changes and starts a machine of a version. The client of fly-go cannot name the
-// version, and would repeat the call.
-func (r *Runner) update(ctx context.Context, m port.Machine, in fly.LaunchMachineInput, version string) error {
+// update changes and starts a machine of a version, and returns it. The client of fly-go
+// cannot name the version, and would repeat the call.
+func (r *Runner) update(ctx context.Context, m port.Machine, in fly.LaunchMachineInput, version string) (*fly.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()
 	body, err := json.Marshal(struct {
@@ -131,23 +171,30 @@ func (r *Runner) update(ctx context.Context, m port.Machine, in fly.LaunchMachin
 		CurrentVersion string `json:"current_version"`
 	}{in, version})
 	if err != nil {
-		return fmt.Errorf("cannot encode the configuration: %w", err)
+		return nil, fmt.Errorf("cannot encode the configuration: %w", err)
 	}
 	target := "https://fly/v1/apps/" + m.App + "/machines/" + m.ID // the transport sets the host
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Authorization", r.logs.token.FlapsHeader())
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := r.logs.client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, refusalLimit))
 	if answer.StatusCode == http.StatusOK {
-		return nil
+		var updated fly.Machine
+		if err := json.NewDecoder(io.LimitReader(answer.Body, machineLimit)).Decode(&updated); err != nil {
+			return nil, fmt.Errorf("malformed answer: %w", err)
+		}
+		return &updated, nil
 	}
-	return &flaps.FlapsError{OriginalError: errors.Join(errors.New(string(text)), err), ResponseStatusCode: answer.StatusCode, ResponseBody: text}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, refusalLimit))
+	return nil, &flaps.FlapsError{OriginalError: errors.Join(errors.New(string(text)), err), ResponseStatusCode: answer.StatusCode, ResponseBody: text}
 }
+
+// machineLimit limits the answer about a machine, which repeats its configuration.
+const machineLimit = 4 << 20

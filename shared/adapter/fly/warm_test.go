@@ -1,11 +1,16 @@
 package fly_test
 
 import (
+	"cmp"
+	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -96,7 +101,8 @@ func TestStartOfAWarmMachineFails(t *testing.T) {
 		"applied with an error": {faults.Rule{Kind: faults.BadGatewayAfter, Action: faults.Update, Times: 1}, ""},
 		"not applied":           {faults.Rule{Kind: faults.BadGateway, Action: faults.Update, Times: 1}, fault.Unavailable},
 		"leased":                {faults.Rule{Kind: faults.Leased, Action: faults.Update, Times: 1}, fault.Unavailable},
-		"changed":               {faults.Rule{Kind: faults.Changed, Action: faults.Update, Times: 1}, fault.Unavailable},
+		"changed":               {faults.Rule{Kind: faults.Changed, Action: faults.Update, Times: 1}, ""},
+		"changed again":         {faults.Rule{Kind: faults.Changed, Action: faults.Update, Times: 2}, fault.Unavailable},
 		"throttled":             {faults.Rule{Kind: faults.Throttle, Action: faults.Update, Times: 1}, fault.Throttled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,4 +147,38 @@ func TestPreparedNameOfAnotherMachine(t *testing.T) {
 	if m, err := p.runner.Prepare(t.Context(), other); !fault.Is(err, fault.Image) {
 		t.Errorf("got %+v, %v, want %s", m, err, fault.Image)
 	}
+}
+
+// TestClaimIsOneCall counts the calls that start a warm machine: one, and three if the record
+// has another version.
+func TestClaimIsOneCall(t *testing.T) {
+	t.Parallel()
+	var calls counted
+	p := setup(t, func(c *fly.Config) { calls.next, c.Transport = http.DefaultTransport, &calls })
+	for version, want := range map[string]int64{"": 1, "01ANOTHER": 3} {
+		m := p.prepare(t, "v"+strings.ToLower(version))
+		if m.Version == "" {
+			t.Fatalf("got %+v, want a version", m)
+		}
+		m.Version = cmp.Or(version, m.Version)
+		calls.n.Store(0)
+		if got, err := p.runner.StartWarm(t.Context(), m.Machine, spec("r-x")); err != nil || got.Version != "" {
+			t.Errorf("got %+v, %v, want the machine of the attempt without a version", got, err)
+		}
+		if got := calls.n.Load(); got != want {
+			t.Errorf("version %q: got %d calls, want %d", version, got, want)
+		}
+	}
+}
+
+// counted counts calls.
+type counted struct {
+	n    atomic.Int64
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.next.RoundTrip(r)
 }
