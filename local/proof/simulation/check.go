@@ -27,6 +27,7 @@ func (w *world) check() {
 	w.checkedAt = w.time.now
 	w.checkSlots()
 	w.checkMachines()
+	w.checkWarm()
 	w.checkPrompt()
 	w.checkDueJobs()
 }

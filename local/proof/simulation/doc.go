@@ -37,6 +37,15 @@
 // failure of a program, starts when nothing of the attempts before can run on any platform,
 // leads to no pool twice, and is recorded with the platforms' messages.
 //
+// Every fifth world, and a third of the mixed ones, has pools with warm machines
+// (warmpools.go), whose settings an operator changes, drains and deletes. Machines
+// (warmmachines.go) stay in their creation, are refused by their host, start late or never,
+// and are destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim
+// and is started for it alone, in its tenant and pool and with its size; an attempt uses
+// another one only after its claimed machine is gone and has run nothing, and creates one
+// only if none is ready; a pool has no more machines than its maximum, and none outlives
+// its pool, its record or its age.
+//
 // A relay makes the stream of events of what is committed, and up to three clients have
 // webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
 // the process. On AWS each call has a process of its own, which keeps its memory for later

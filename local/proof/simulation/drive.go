@@ -32,6 +32,8 @@ type Outcome struct {
 	Took            time.Duration
 	// Fallbacks counts the fallbacks of all runs.
 	Fallbacks int
+	// Claimed counts the claims of warm machines, Stuck those that were given up.
+	Claimed, Stuck int
 	// Events counts the events of the stream, Deliveries those that receivers got.
 	Events, Deliveries int
 	// Ends counts the runs by final state.
@@ -74,7 +76,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 		}
 	}
 	for i := range w.requests {
-		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
+		w.time.after(w.upTo(w.spread()), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
 	w.startJobs()
 	w.startOperator()
@@ -176,7 +178,7 @@ func (w *world) quiet() bool {
 			return false
 		}
 	}
-	return len(w.machines.live) == 0
+	return w.warmQuiet()
 }
 
 // hasEnded asks for the end of an execution that has entered no final state.
@@ -194,12 +196,15 @@ func (w *world) active() string {
 			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(start))
 		}
 	}
+	if w.warm != nil && w.warmLeft() != "" {
+		return "the record of warm machine " + w.warmLeft()
+	}
 	for name, at := range w.positions {
 		if !at.ended {
 			return fmt.Sprintf("execution %s is in %s", name, at.state)
 		}
 	}
-	return fmt.Sprintf("%d events", w.time.busy)
+	return fmt.Sprintf("%d events, %d machines", w.time.busy, len(w.machines.live))
 }
 
 func (w *world) outcome() Outcome {
@@ -208,6 +213,9 @@ func (w *world) outcome() Outcome {
 		Calls: w.calls, Renewals: w.renewals, Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}
 	o.Events = int(w.events.newest)
+	if w.warm != nil {
+		o.Claimed, o.Stuck = w.warm.claimed, w.warm.stuck
+	}
 	for _, s := range w.subscribers {
 		o.Deliveries += s.count
 	}

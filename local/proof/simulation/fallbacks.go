@@ -101,7 +101,7 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 // checkRuns checks that the machine whose program starts is the only one of its attempt
 // that has run it, where the platform adopts what a lost call has created.
 func (w *world) checkRuns(m *machine) {
-	if !w.mixed() {
+	if !w.severalPools() {
 		return
 	}
 	for _, other := range w.machines.byID {
@@ -109,7 +109,7 @@ func (w *world) checkRuns(m *machine) {
 			continue
 		}
 		strangers := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers
-		if other.on != m.on || m.on.runner != run.RunnerFly && strangers == 0 {
+		if other.on != m.on || m.on.runner != run.RunnerFly && strangers == 0 || other.warm != nil || m.warm != nil {
 			w.fail("attempt %d of %s runs on %s of %s after %s of %s", m.spec.Owner.Attempt, m.spec.Owner.RunID, m.id, m.on.runner, other.id, other.on.runner)
 		}
 	}

@@ -64,6 +64,7 @@ func (w *world) checkChange(before, r *run.Run) {
 		facts.actingAt = w.time.now
 	}
 	w.checkJobRun(before, r)
+	w.checkClaims(before, r)
 	w.checkDetour(r)
 	w.checkHome(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
@@ -130,7 +131,7 @@ func (w *world) checkAttempt(before, r *run.Run) {
 	}{
 		{"intent", !was.IntentAt.Equal(is.IntentAt)},
 		{"machine name", was.MachineName != is.MachineName},
-		{"machine", was.Machine.Known() && was.Machine != is.Machine},
+		{"machine", was.Machine.Known() && was.Machine != is.Machine && !gaveUp(before, r)},
 		{"start", !was.StartedAt.IsZero() && !was.StartedAt.Equal(is.StartedAt)},
 		{"worker", was.WorkerID != "" && was.WorkerID != is.WorkerID},
 		{"delivery of the cancel request", !was.CancelDeliveredAt.IsZero() && !was.CancelDeliveredAt.Equal(is.CancelDeliveredAt)},
@@ -236,7 +237,7 @@ func (w *world) checkLaunch(m *machine) {
 		w.factsOf(r).machines++
 	}
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
-	if facts.machines++; facts.machines > 1 && w.calm() && facts.strangers == 0 {
+	if facts.machines++; facts.machines > 1+w.givenUp(m.spec.Owner) && w.calm() && facts.strangers == 0 {
 		w.fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
 	}
 	w.checkFallback(m)
@@ -256,12 +257,16 @@ const unreachable = 10 * time.Minute
 
 // checkDestroy checks that no machine is destroyed that its run needs.
 func (w *world) checkDestroy(m *machine) {
+	if m.idle() {
+		w.checkDestroyIdle(m)
+		return
+	}
 	var r run.Run
 	var err error
 	w.observe(func() {
 		r, err = w.process.store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
 	})
-	if err == nil && r.IsCurrent(m.spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.id || !r.Attempt.Machine.Known()) {
+	if err == nil && r.IsCurrent(m.spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.id || !r.Attempt.Machine.Known()) && !w.mayGiveUp(r, m) {
 		w.fail("machine %s is destroyed, and attempt %d of %s needs it", m.id, m.spec.Owner.Attempt, r.ID)
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) drawJobs() {
 	if !w.contended() && (w.requests > 10 || w.chance(0.4)) {
 		return
 	}
-	if !w.mixed() {
+	if !w.severalPools() {
 		w.requests = w.random.IntN(3)
 	}
 	if w.contended() {
@@ -190,8 +190,11 @@ func (w *world) drawDefinition(id string) map[string]any {
 		"id": id, "image": "worker", "command": []string{"work"},
 		"completion": []run.Completion{run.CompletionExit, run.CompletionExit, run.CompletionCallback}[w.random.IntN(3)],
 	}
-	if w.mixed() {
+	if w.severalPools() {
 		d["pool"] = w.pools[w.random.IntN(len(w.pools))].id
+	}
+	if w.warmed() {
+		w.drawWarmJob(d)
 	}
 	constraints := map[string]any{}
 	if w.chained() {

@@ -43,6 +43,8 @@ type machine struct {
 	// program has ended by itself.
 	ranAt, endedAt time.Time
 	failed         bool
+	// warm: it was created stopped; nil for another machine.
+	warm *warmFacts
 	// known: the record of its run has its id.
 	known bool
 	// unwantedAt is the time since which no run uses the machine; zero while
@@ -57,6 +59,12 @@ func (m *machine) view() port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: m.on.runner, ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
 	if m.ranAt.IsZero() && !m.stopping && !m.destroyed {
 		s.StartFault = m.startFault
+	}
+	switch {
+	case m.idle():
+		s.Warm, s.Exit = m.warm.spec.Warm, nil
+	case m.warm != nil:
+		s.Started = !m.ranAt.IsZero()
 	}
 	return s
 }

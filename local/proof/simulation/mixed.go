@@ -24,6 +24,8 @@ type pool struct {
 	ever []run.Fallback
 	// drainedAt is when a drain was acknowledged, zero once its end is requested.
 	drainedAt time.Time
+	// settings are those of its warm machines.
+	settings []warmSetting
 }
 
 // drawPools draws the pools of a mixed world: the default one on Fly, and others.
@@ -73,13 +75,16 @@ func (w *world) drawFallbacks(p *pool) {
 
 // definePools creates the pools of a mixed world, those without fallbacks first.
 func (w *world) definePools(ctx context.Context) error {
-	for i := len(w.pools) - 1; i >= 0 && w.mixed(); i-- {
+	for i := len(w.pools) - 1; i >= 0 && w.severalPools(); i-- {
 		var err error = errUnreachable
 		for tries := 0; err != nil && tries < 100; tries++ {
 			err = w.putPool(ctx, w.pools[i])
 		}
 		if err != nil {
 			return fmt.Errorf("pool %s: %w", w.pools[i].id, err)
+		}
+		for n := range w.pools[i].settings {
+			w.pools[i].settings[n].doneAt = w.time.now
 		}
 	}
 	return nil
@@ -103,11 +108,17 @@ func (w *world) poolOf(id string) *pool {
 // newRunner returns the runner of the world: one platform, or those of a mixed world
 // behind the runner that dispatches to them.
 func (w *world) newRunner() (port.Runner, error) {
+	if w.warmed() && !w.mixed() {
+		return flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}, nil
+	}
 	if !w.mixed() {
 		return newPlatform(w, "simulated", runnerOutage), nil
 	}
 	w.engine = newContainers(w, run.RunnerContainer)
 	platforms := []port.Runner{newPlatform(w, run.RunnerFly, runnerOutage), newCluster(w, run.RunnerKubernetes), w.engine}
+	if w.warmed() {
+		platforms[0] = flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}
+	}
 	byName := map[string]port.Runner{}
 	for i, name := range w.config.Runners.Runners {
 		byName[name] = platforms[i]
@@ -146,10 +157,13 @@ func (d dispatched) List(ctx context.Context, each func(port.MachineStatus) bool
 
 // operateMixed changes and drains the pools.
 func (w *world) operateMixed() {
+	defer w.warmOperated()
 	for range w.random.IntN(6) {
 		w.time.sleep(w.upTo(w.longest / 2))
 		p := w.pools[w.random.IntN(len(w.pools))]
 		switch {
+		case w.warmed() && p.keepsWarm() && w.chance(0.5):
+			w.changeWarm(p, w.drawSetting())
 		case w.chance(0.6):
 			w.drawFallbacks(p)
 			w.jobCall(fmt.Sprintf("fallbacks of %s: %+v", p.id, p.definition.Fallbacks), func(ctx context.Context) error { return w.putPool(ctx, p) })

@@ -38,6 +38,10 @@ func (w *world) startOperator() {
 		w.time.after(0, w.operateMixed)
 		return
 	}
+	if w.warmed() {
+		w.time.after(0, w.operateWarm)
+		return
+	}
 	if w.contended() {
 		w.time.after(0, w.operateContended)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -44,9 +45,13 @@ func (w *world) startProcess(ctx context.Context) error {
 	if p.store, err = w.home.open(ctx); err != nil {
 		return err
 	}
+	machines := port.Runner(crashingRunner{w.runner, w})
+	if warm, ok := w.runner.(port.WarmMachines); ok && w.warmed() {
+		machines = crashingWarm{crashingRunner{w.runner, w}, warm}
+	}
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = orchestrator.NewSystem(
-		&crashingStore{store, w}, &executions{w}, w.wakeUps, crashingRunner{w.runner, w}, w.buckets, w.signer, hostClock{w}, w.log,
+		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.buckets, w.signer, hostClock{w}, w.log,
 		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {

@@ -84,7 +84,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
 		// A creation that is refused is tried again after a delay.
-		if w.attempt(r.TaskID, r.Attempt.Number).longStart {
+		if w.attempt(r.TaskID, r.Attempt.Number).longStart || r.Attempt.StuckWarm > 0 {
 			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(w.permitDelay(r) + r.Policy.StartTimeout)
@@ -259,7 +259,7 @@ func (w *world) checkSilence(r *run.Run) {
 func (w *world) checkIdle() {
 	held, queued := 0, 0
 	for _, r := range w.records.ordered {
-		if r.Slot.Pool != w.config.Pool && w.mixed() {
+		if r.Slot.Pool != w.config.Pool && w.severalPools() {
 			continue
 		}
 		switch r.PoolState() {
@@ -286,6 +286,9 @@ func (w *world) checkIdle() {
 // delays of the platform, after its attempt.
 func (w *world) checkMachines() {
 	for _, m := range w.machines.live {
+		if m.idle() {
+			continue
+		}
 		r, ok := w.records.byID[m.spec.Owner.RunID]
 		if ok && r.Attempt.Machine.ID == m.id {
 			m.known = true

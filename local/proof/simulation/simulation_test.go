@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries int
+	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck int
 	traced, started := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
@@ -62,6 +62,7 @@ func TestInvariants(t *testing.T) {
 				}
 				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 				streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
+				claimed, stuck = claimed+o.Claimed, stuck+o.Stuck
 				steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 				for state, n := range o.Ends {
 					ends[state] += n
@@ -84,13 +85,16 @@ func TestInvariants(t *testing.T) {
 	if fallbacks < 10 && *seeds >= 60 {
 		t.Errorf("got %d fallbacks, want at least 10", fallbacks)
 	}
+	if (claimed < 10 || stuck == 0) && *seeds >= 60 {
+		t.Errorf("got %d claims of warm machines, of which %d were given up, want at least 10 and 1", claimed, stuck)
+	}
 	if renewals == 0 && *seeds >= 300 {
 		t.Error("got no renewed token, want some")
 	}
 	took := time.Since(started).Seconds()
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; %d fallbacks; %d events in streams, %d calls of receivers; ends: %v",
-		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, streamed, deliveries, ends)
+		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up; %d events in streams, %d calls of receivers; ends: %v",
+		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, streamed, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

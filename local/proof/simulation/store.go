@@ -85,6 +85,9 @@ func (s observedStore) Commit(ctx context.Context, writes ...port.Write) error {
 	err := s.Store.Commit(ctx, writes...)
 	for _, each := range writes {
 		s.w.records.touch(each.Run.Ref())
+		if each.Warm != nil {
+			s.w.touchWarm(*each.Warm)
+		}
 	}
 	s.w.events.written(err)
 	return err
@@ -96,6 +99,16 @@ func (s observedStore) SavePool(ctx context.Context, p run.Pool, notes ...port.N
 		return err
 	}
 	err := s.Store.SavePool(ctx, p, notes...)
+	s.w.events.written(err, notes...)
+	return err
+}
+
+// DeletePool implements port.Store.
+func (s observedStore) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	err := s.Store.DeletePool(ctx, p, notes...)
 	s.w.events.written(err, notes...)
 	return err
 }

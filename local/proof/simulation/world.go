@@ -31,6 +31,8 @@ type world struct {
 	runner port.Runner
 	engine *containers
 	ways   ways
+	// warm is what was seen of warm machines, nil in a world without them.
+	warm *warmth
 	// pools are those of the operator, the default one first.
 	pools   []*pool
 	buckets *buckets
@@ -146,6 +148,9 @@ func newWorld(seed uint64, dir string) *world {
 		w.drawContention()
 	}
 	w.drawPools()
+	if w.warmed() {
+		w.drawWarm()
+	}
 	w.runner, w.broken = w.newRunner()
 	w.drawJobs()
 	w.events = newStreamModel(w)

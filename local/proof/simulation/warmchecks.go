@@ -1,0 +1,321 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmth is what was seen of the warm machines of the world.
+type warmth struct {
+	ways warmWays
+	// operated: the operator makes no more changes. closing and closed: after the last run
+	// the pools end their warm machines.
+	operated, closing, closed bool
+	// touched are pools whose records may have changed.
+	touched map[run.PoolRef]bool
+	records map[run.WarmRef]warmRecord
+	// claims are the attempts that have claimed a machine, by the id of the machine.
+	claims map[string]port.MachineOwner
+	// claimed counts the claims, stuck the claimed machines that were given up.
+	claimed, stuck int
+}
+
+// warmRecord is a stored record, and since when it is in its state.
+type warmRecord struct {
+	run.WarmMachine
+	since time.Time
+}
+
+// touchWarm notes that a record may have changed.
+func (w *world) touchWarm(m run.WarmMachine) {
+	if w.warm != nil {
+		if w.warm.touched == nil {
+			w.warm.touched = map[run.PoolRef]bool{}
+		}
+		w.warm.touched[run.PoolRef{Tenant: m.Tenant, ID: m.Pool}] = true
+	}
+}
+
+// refreshWarm reads the records of the pools that may have changed, and checks how they
+// have.
+func (w *world) refreshWarm() {
+	known := w.warm
+	for ref := range known.touched {
+		have, err := w.process.store.WarmMachines(context.Background(), ref)
+		if err != nil {
+			w.fail("cannot read the warm machines of %s: %v", ref.ID, err)
+		}
+		before := known.records
+		known.records = map[run.WarmRef]warmRecord{}
+		for of, r := range before {
+			if of.Tenant != ref.Tenant || of.Pool != ref.ID {
+				known.records[of] = r
+			}
+		}
+		for _, m := range have {
+			r := warmRecord{m, w.time.now}
+			if was, ok := before[m.Ref()]; ok {
+				w.checkRecord(was.WarmMachine, m)
+				if was.Phase == m.Phase {
+					r.since = was.since
+				}
+			}
+			known.records[m.Ref()] = r
+		}
+	}
+	clear(known.touched)
+}
+
+// checkRecord checks a change of a record.
+func (w *world) checkRecord(was, is run.WarmMachine) {
+	if was.Phase == run.WarmClaimed && is.Phase == run.WarmClaimed && (was.Run != is.Run || was.Attempt != is.Attempt) {
+		w.fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
+	}
+	if was.Phase == run.WarmEnding && is.Phase != run.WarmEnding || was.Machine.Known() && was.Machine.Key() != is.Machine.Key() {
+		w.fail("the record of warm machine %s went from %+v to %+v", is.ID, was, is)
+	}
+}
+
+// checkWarm checks the warm machines after an event.
+func (w *world) checkWarm() {
+	if w.warm == nil {
+		return
+	}
+	w.refreshWarm()
+	for _, p := range w.pools {
+		w.checkWarmCount(p)
+	}
+	for _, m := range w.machines.live {
+		if m.idle() && !m.destroyed && m.phase != port.MachineUnknown {
+			w.checkIdleMachine(m)
+		}
+	}
+	for _, r := range w.records.ordered {
+		w.checkClaimDeadline(r)
+	}
+}
+
+// sweepBound is how long a repair by a sweep takes at most where nothing fails: two
+// sweeps, of which each waits for permits and for machines that end.
+func (w *world) sweepBound() time.Duration {
+	bound := 2*w.config.SweepInterval + 2*time.Minute
+	if w.plan.stuck+w.plan.invisible > 0 {
+		bound += 3 * time.Minute
+	}
+	return bound
+}
+
+// checkWarmCount checks that a pool has at most its maximum of warm machines that no run
+// has claimed.
+func (w *world) checkWarmCount(p *pool) {
+	bound := w.sweepBound() + 2*w.plan.skew
+	if !w.calm() {
+		bound += w.patience()
+	}
+	most, _ := p.warmLimits(w.time.now.Add(-bound))
+	have := 0
+	for of, r := range w.warm.records {
+		if of.Pool != p.id || r.Phase != run.WarmCreating && r.Phase != run.WarmReady {
+			continue
+		}
+		if m := w.machines.byID[r.Machine.ID]; m == nil || m.alive() && !m.destroyed {
+			have++
+		}
+	}
+	if have > most && w.calm() {
+		w.fail("pool %s has %d warm machines, want at most %d", p.id, have, most)
+	}
+}
+
+// checkIdleMachine checks that a machine that no attempt was started on does not outlive
+// its record, its pool or its age.
+func (w *world) checkIdleMachine(m *machine) {
+	of := m.warm.spec.Warm
+	record, ok := w.warm.records[of]
+	switch {
+	case ok:
+		m.warm.strayAt = time.Time{}
+	case m.warm.strayAt.IsZero():
+		m.warm.strayAt = w.time.now
+	}
+	bound := w.sweepBound()
+	late := func(since time.Time) time.Duration { return w.overdue(since, bound, bound+w.patience()) }
+	if d := late(m.warm.strayAt); d > 0 {
+		w.fail("warm machine %s has no record and exists %s too long", m.id, d)
+	}
+	if ok && record.Phase == run.WarmClaimed { // its attempt starts it or gives it up
+		return
+	}
+	p := w.poolOf(of.Pool)
+	if d := late(p.warmOff()); d > 0 {
+		w.fail("warm machine %s outlives those of pool %s by %s", m.id, p.id, d)
+	}
+	_, age := p.warmLimits(w.time.now.Add(-bound))
+	if d := late(m.warm.createdAt.Add(age)); d > 0 && age > 0 {
+		w.fail("warm machine %s is %s older than %s", m.id, d, age)
+	}
+	if d := late(m.warm.createdAt.Add(5 * time.Minute)); d > 0 && m.phase == port.MachineCreating {
+		w.fail("warm machine %s is not ready and exists %s too long", m.id, d)
+	}
+}
+
+// checkClaims checks the claims of a changed record.
+func (w *world) checkClaims(before, r *run.Run) {
+	if w.warm == nil {
+		return
+	}
+	if claim := r.Attempt.Warm; claim != nil {
+		owner := port.MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number}
+		if w.warm.claims == nil {
+			w.warm.claims = map[string]port.MachineOwner{}
+		}
+		switch by, ok := w.warm.claims[claim.Machine.ID]; {
+		case !ok:
+			w.warm.claims[claim.Machine.ID] = owner
+			w.warm.claimed++
+		case by != owner:
+			w.fail("warm machine %s is claimed by attempt %d of %s, and by attempt %d of %s", claim.Machine.ID, by.Attempt, by.RunID, r.Attempt.Number, r.ID)
+		}
+	}
+	if before == nil || before.Attempt.Number != r.Attempt.Number {
+		return
+	}
+	if given := r.Attempt.StuckWarm - before.Attempt.StuckWarm; given != 0 {
+		w.warm.stuck += given
+	}
+	if given := before.Attempt.Warm; given != nil && (r.Attempt.Warm == nil || r.Attempt.Warm.ID != given.ID) {
+		if m := w.machines.byID[given.Machine.ID]; m.alive() || !m.ranAt.IsZero() {
+			w.fail("attempt %d of %s gives up warm machine %s, which is %s and ran at %s", r.Attempt.Number, r.ID, m.id, m.phase, m.ranAt)
+		}
+		if r.Attempt.StuckWarm <= before.Attempt.StuckWarm {
+			w.fail("attempt %d of %s has lost its claim on %s", r.Attempt.Number, r.ID, given.Machine.ID)
+		}
+	}
+	if r.Attempt.StuckWarm > mostStuck {
+		w.fail("attempt %d of %s has given up %d warm machines, want at most %d", r.Attempt.Number, r.ID, r.Attempt.StuckWarm, mostStuck)
+	}
+}
+
+// mostStuck is how many warm machines an attempt gives up at most.
+const mostStuck = 2
+
+// gaveUp reports whether the attempt has given its claimed machine up since its earlier
+// version.
+func gaveUp(before, r *run.Run) bool { return r.Attempt.StuckWarm > before.Attempt.StuckWarm }
+
+// checkClaimDeadline checks that a claimed machine runs within its start deadline, or is
+// given up.
+func (w *world) checkClaimDeadline(r *run.Run) {
+	claim := r.Attempt.Warm
+	if r.State != run.ContainerCreating || claim == nil {
+		return
+	}
+	by := claim.StartBy
+	if r.Attempt.BackoffUntil.After(by) {
+		by = r.Attempt.BackoffUntil
+	}
+	// Within a minute the launch decides what follows, then a sweep.
+	bound := time.Minute + w.config.DestroyWait + w.sweepBound()
+	if w.plan.stuck+w.plan.invisible+w.warm.ways.slow == 0 && w.plan.throttles == 0 {
+		bound = w.config.DestroyWait + 5*time.Second
+	}
+	if late := w.overdue(by, bound, bound+w.patience()); late > 0 {
+		w.fail("attempt %d of %s waits %s too long for warm machine %s", r.Attempt.Number, r.ID, late, claim.Machine.ID)
+	}
+}
+
+// checkStartWarm checks that a machine is started for the attempt that has claimed it.
+func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
+	if m.warm.owned {
+		w.fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
+	}
+	r, ok := w.storedRun(spec.Owner)
+	of := m.warm.spec.Warm
+	if of.Tenant != spec.Owner.Tenant || ok && r.Attempt.Number == spec.Owner.Attempt && r.Slot.Pool != of.Pool && r.IsCurrent(spec.Owner.Attempt) {
+		w.fail("warm machine %s of pool %s of %s is started for %+v", m.id, of.Pool, of.Tenant, spec.Owner)
+	}
+	if ok && r.IsCurrent(spec.Owner.Attempt) && !r.HasClaimed(port.Machine{Runner: m.on.runner, ID: m.id}) {
+		w.fail("warm machine %s is started for attempt %d of %s, which has not claimed it", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	}
+	if spec.Image != m.warm.spec.Image || spec.CPUs != m.warm.spec.CPUs || spec.MemoryMB != m.warm.spec.MemoryMB {
+		w.fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.id, m.warm.spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
+	}
+}
+
+// storedRun reads the run of an owner as it is stored.
+func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
+	var err error
+	w.observe(func() {
+		r, err = w.process.store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID})
+	})
+	return r, err == nil
+}
+
+// mayGiveUp reports whether an attempt that needs its claimed machine may destroy it: its
+// host has refused the start, or the start deadline is over.
+func (w *world) mayGiveUp(r run.Run, m *machine) bool {
+	claim := r.Attempt.Warm
+	return m.warm != nil && claim != nil && claim.Machine.ID == m.id && r.State == run.ContainerCreating &&
+		(m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy))
+}
+
+// checkDestroyIdle checks that no attempt needs the machine, which it was not started on.
+func (w *world) checkDestroyIdle(m *machine) {
+	var stored []run.WarmMachine
+	of := m.warm.spec.Warm
+	w.observe(func() {
+		stored, _ = w.process.store.WarmMachines(context.Background(), run.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+	})
+	for _, record := range stored {
+		if record.ID != of.ID || record.Machine.ID != m.id {
+			continue
+		}
+		r, ok := w.storedRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
+		if record.Phase == run.WarmReady || ok && record.Holds(r) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
+			w.fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
+		}
+	}
+}
+
+// checkCold checks that a machine is created for an attempt only if no warm one is ready
+// for it.
+func (w *world) checkCold(spec port.LaunchSpec) {
+	r, ok := w.storedRun(spec.Owner)
+	if !ok || !w.calm() || !r.MayClaim() || r.Attempt.Number != spec.Owner.Attempt {
+		return
+	}
+	key := run.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
+	for of, record := range w.warm.records {
+		m := w.machines.byID[record.Machine.ID]
+		long := w.time.now.Sub(record.since) > 30*time.Second+2*w.plan.skew
+		if of.Pool == r.Slot.Pool && record.Claimable(key, spec.Placement) && long && m.alive() && w.poolOf(of.Pool).warmOff().IsZero() {
+			w.fail("attempt %d of %s gets a new machine while warm machine %s is ready", r.Attempt.Number, r.ID, m.id)
+		}
+	}
+}
+
+// warmLeft returns a record of a warm machine; empty if none is left. A deleted pool can leave
+// the record of a creation that failed with a process.
+func (w *world) warmLeft() string {
+	for of := range w.warm.records {
+		if of.Pool != spare || w.calm() {
+			return of.ID
+		}
+	}
+	return ""
+}
+
+// givenUp is how many warm machines the attempt has given up.
+func (w *world) givenUp(of port.MachineOwner) int {
+	if w.warm == nil {
+		return 0
+	}
+	r, ok := w.storedRun(of)
+	if !ok || r.Attempt.Number != of.Attempt {
+		return 0
+	}
+	return r.Attempt.StuckWarm
+}

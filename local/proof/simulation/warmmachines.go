@@ -1,0 +1,209 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmFacts is what belongs to a machine that was created stopped.
+type warmFacts struct {
+	// spec is that of the record that the machine was created for.
+	spec port.WarmSpec
+	// createdAt is the time of its creation.
+	createdAt time.Time
+	// owned: a start has made it the machine of an attempt.
+	owned bool
+	// refused: its host has refused a start for good.
+	refused bool
+	// strayAt is since when it has no record; zero while it has one.
+	strayAt time.Time
+}
+
+// idle reports whether no attempt was started on the machine.
+func (m *machine) idle() bool { return m.warm != nil && !m.warm.owned }
+
+// flyMachines is a platform whose machines can be created stopped.
+type flyMachines struct{ *platform }
+
+// Launch implements port.Runner.
+func (f flyMachines) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	f.w.checkCold(spec)
+	return f.platform.Launch(ctx, spec)
+}
+
+// Prepare implements port.WarmMachines.
+func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
+	w := f.w
+	if err := f.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, err
+	}
+	if w.chance(w.warm.ways.slow) {
+		w.time.sleep(w.upTo(slowest))
+	}
+	m := f.named(spec.Name)
+	switch {
+	case m != nil && (m.warm == nil || m.warm.owned || m.warm.spec.Warm != spec.Warm):
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the name belongs to another machine")
+	case m != nil:
+	case w.down(throttling), w.chance(w.plan.throttles):
+		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines created at once")
+	case w.chance(w.plan.noCapacity):
+		return port.MachineStatus{}, fault.New(fault.Capacity, "no capacity")
+	default:
+		m = f.prepare(spec)
+	}
+	return f.warmAnswer(m)
+}
+
+// prepare creates a stopped machine.
+func (f flyMachines) prepare(spec port.WarmSpec) *machine {
+	w := f.w
+	f.created++
+	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.platform, phase: port.MachineCreating, visibleAt: w.time.now}
+	m.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
+	m.warm = &warmFacts{spec: spec, createdAt: w.time.now}
+	if w.chance(w.plan.invisible) {
+		m.visibleAt = m.visibleAt.Add(w.upTo(20 * time.Second))
+	}
+	if w.chance(w.plan.stuck) {
+		m.stuckUntil = w.time.now.Add(w.upTo(3 * time.Minute))
+	}
+	f.byID[m.id] = m
+	f.live = append(f.live, m)
+	w.note("%s is prepared for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
+	if w.chance(w.plan.strangers) {
+		w.time.push(w.upTo(w.longest), true, func() {
+			if m.alive() {
+				w.note("a stranger destroys %s", m.id)
+				w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+				f.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
+			}
+		})
+	}
+	if !w.chance(w.warm.ways.stuckCreated) {
+		w.soon(w.upTo(5*time.Second), func() {
+			if m.phase == port.MachineCreating && m.idle() && !m.destroyed {
+				m.enter(port.MachineEnding)
+			}
+		})
+	}
+	return m
+}
+
+// StartWarm implements port.WarmMachines.
+func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
+	w := f.w
+	w.maybeCancel(spec.Env["TASK_ID"])
+	if err := f.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, err
+	}
+	if w.chance(w.warm.ways.slow) {
+		w.time.sleep(w.upTo(slowest))
+	}
+	m := f.own(of)
+	switch {
+	case m == nil, !m.alive(), m.destroyed:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "no such machine")
+	case m.warm == nil:
+		w.fail("%s is started for attempt %d of %s and was not created stopped", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine runs")
+	case m.warm.owned && m.spec.Owner == spec.Owner:
+		return f.warmAnswer(m)
+	}
+	w.checkStartWarm(m, spec)
+	switch {
+	case m.warm.owned || m.phase != port.MachineEnding:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.phase)
+	case w.chance(w.plan.throttles * 0.2):
+		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
+	case w.chance(w.warm.ways.noRoom):
+		m.warm.refused = true
+		return port.MachineStatus{}, fault.New(fault.Capacity, "the host has no room")
+	}
+	m.warm.owned = true
+	spec.Name, m.spec = m.spec.Name, spec
+	m.enter(port.MachineCreating)
+	w.checkSecrets(spec)
+	w.checkLaunch(m)
+	w.note("%s is started for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	f.startLater(m)
+	return f.warmAnswer(m)
+}
+
+// startLater draws whether and when a warm machine starts.
+func (f flyMachines) startLater(m *machine) {
+	w := f.w
+	if w.chance(w.plan.neverStart) {
+		return
+	}
+	w.addWorkers(m)
+	begin := w.upTo(2 * time.Second)
+	switch {
+	case w.chance(w.warm.ways.late):
+		begin = 8*time.Second + w.upTo(20*time.Second)
+	case w.chance(w.plan.immediate):
+		begin = 0
+	}
+	w.soon(begin, m.start)
+}
+
+// warmAnswer is answer for a warm machine.
+func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
+	if !f.w.chance(f.w.plan.lostCalls) {
+		return m.view(), nil
+	}
+	f.w.note("response about %s is lost", m.id)
+	if m.warm.owned {
+		f.w.unknownMachines++
+	}
+	return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
+}
+
+// crashingWarm is crashingRunner for a runner with warm machines.
+type crashingWarm struct {
+	crashingRunner
+	machines port.WarmMachines
+}
+
+// Prepare implements port.WarmMachines.
+func (r crashingWarm) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	m, err := r.machines.Prepare(ctx, spec)
+	r.w.maybeCrash()
+	return m, err
+}
+
+// StartWarm implements port.WarmMachines.
+func (r crashingWarm) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	status, err := r.machines.StartWarm(ctx, m, spec)
+	r.w.maybeCrash()
+	return status, err
+}
+
+// SaveWarm implements port.Store.
+func (s *crashingStore) SaveWarm(ctx context.Context, m run.WarmMachine) error {
+	return s.around(func() error { return s.Store.SaveWarm(ctx, m) })
+}
+
+// DeleteWarm implements port.Store.
+func (s *crashingStore) DeleteWarm(ctx context.Context, m run.WarmMachine) error {
+	return s.around(func() error { return s.Store.DeleteWarm(ctx, m) })
+}
+
+// SaveWarm implements port.Store.
+func (s observedStore) SaveWarm(ctx context.Context, m run.WarmMachine) error {
+	defer s.w.touchWarm(m)
+	return s.Store.SaveWarm(ctx, m)
+}
+
+// DeleteWarm implements port.Store.
+func (s observedStore) DeleteWarm(ctx context.Context, m run.WarmMachine) error {
+	defer s.w.touchWarm(m)
+	return s.Store.DeleteWarm(ctx, m)
+}

@@ -1,0 +1,236 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// warmed reports whether pools of the world have warm machines: of Fly alone, or beside
+// pools on other platforms, which they fall back to.
+func (w *world) warmed() bool {
+	return !w.chained() && (w.seed%5 == 1 || w.seed%15 == 3)
+}
+
+// severalPools reports whether runs of the world use more than the default pool.
+func (w *world) severalPools() bool { return w.mixed() || w.warmed() }
+
+// spare is a pool that no job names, so that it can be deleted.
+const spare = "spare"
+
+// spread is the time in which clients submit their requests: in a world with warm machines
+// long enough for some to be ready.
+func (w *world) spread() time.Duration {
+	if w.warmed() {
+		return max(w.longest/2, 5*time.Minute)
+	}
+	return time.Minute
+}
+
+// warmWays holds the probabilities of what happens to warm machines.
+type warmWays struct {
+	// stuckCreated machines are never ready. noRoom hosts refuse the start of a machine.
+	// late machines start after the start deadline. slow calls arrive late.
+	stuckCreated, noRoom, late, slow float64
+}
+
+// warmSetting is a setting of the warm machines of a pool, as its operator knows it.
+type warmSetting struct {
+	// warm is nil without warm machines, and while the pool drains.
+	warm *run.Warm
+	// doneAt is when the change was acknowledged, zero until then.
+	doneAt time.Time
+}
+
+// drawWarm draws the pools with warm machines.
+func (w *world) drawWarm() {
+	some := func(most float64) float64 {
+		if w.random.IntN(2) == 0 {
+			return 0
+		}
+		return w.random.Float64() * most
+	}
+	w.requests = 3 + w.random.IntN(8)
+	w.warm = &warmth{ways: warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}}
+	if !w.mixed() {
+		w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}}
+		if w.chance(0.5) {
+			w.pools = append(w.pools, &pool{id: "pool-1", definition: orchestrator.PoolDefinition{Limit: w.random.IntN(4), QueueLimit: new(0)}})
+		}
+	}
+	w.pools = append(w.pools, &pool{id: spare, definition: orchestrator.PoolDefinition{Placement: run.Placement{Runner: run.RunnerFly}, QueueLimit: new(0)}})
+	for _, p := range w.pools {
+		if p.keepsWarm() && (p.id == w.config.Pool || w.chance(0.8)) {
+			p.definition.Warm = w.drawSetting()
+			p.settings = []warmSetting{{warm: p.definition.Warm}}
+		}
+	}
+}
+
+// keepsWarm reports whether the pool can have warm machines.
+func (p *pool) keepsWarm() bool {
+	return p.definition.Placement.Runner == "" || p.definition.Placement.Runner == run.RunnerFly
+}
+
+// drawSetting draws the setting of warm machines.
+func (w *world) drawSetting() *run.Warm {
+	s := &run.Warm{Max: 1 + w.random.IntN(5)}
+	s.Min = s.Max - w.random.IntN(s.Max+1)*w.random.IntN(2)
+	if w.chance(0.7) {
+		s.Ahead = w.between(time.Second, w.longest)
+	}
+	if w.chance(0.5) {
+		s.MaxAge = w.between(10*time.Second, w.longest)
+	}
+	if w.chance(0.2) {
+		s.MemoryMB = 512
+	}
+	return s
+}
+
+// setWarm notes that the operator changes the setting of a pool. It returns what notes the
+// acknowledgement.
+func (p *pool) setWarm(s *run.Warm) (done func(at time.Time)) {
+	p.settings = append(p.settings, warmSetting{warm: s})
+	last := len(p.settings) - 1
+	return func(at time.Time) { p.settings[last].doneAt = at }
+}
+
+// warmOff returns since when a pool has no warm machines by an acknowledged change; zero
+// if it has some.
+func (p *pool) warmOff() time.Time {
+	if len(p.settings) == 0 {
+		return start
+	}
+	if last := p.settings[len(p.settings)-1]; last.warm == nil {
+		return last.doneAt
+	}
+	return time.Time{}
+}
+
+// warmLimits returns the largest number of warm machines and the highest age by the
+// settings that sweeps may use: one that began before the change may use the older one.
+func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
+	for i := len(p.settings) - 1; i >= 0; i-- {
+		s := p.settings[i]
+		if s.warm != nil {
+			most, age = max(most, s.warm.Max), max(age, s.warm.MaxAge)
+			if s.warm.MaxAge == 0 {
+				age = run.DefaultWarmAge
+			}
+		}
+		if !s.doneAt.IsZero() && s.doneAt.Before(since) {
+			break
+		}
+	}
+	return most, age
+}
+
+// operateWarm changes the settings of warm machines, and drains and deletes pools.
+func (w *world) operateWarm() {
+	for range w.random.IntN(6) {
+		w.time.sleep(w.upTo(w.longest / 2))
+		p := w.pools[w.random.IntN(len(w.pools))]
+		switch {
+		case !p.keepsWarm():
+		case p.id == spare && w.chance(0.5):
+			w.deletePool(p)
+			w.time.sleep(w.upTo(w.longest / 4))
+			w.changeWarm(p, w.drawSetting())
+		case w.chance(0.25):
+			w.changeWarm(p, nil)
+		case p.id == w.config.Pool && w.chance(0.3) && !w.mixed():
+			done := p.setWarm(nil)
+			w.drain()
+			done(w.time.now)
+			w.time.sleep(w.upTo(w.longest / 4))
+			done = p.setWarm(p.definition.Warm)
+			w.undrain()
+			done(w.time.now)
+		default:
+			w.changeWarm(p, w.drawSetting())
+		}
+	}
+	w.warmOperated()
+}
+
+// warmOperated notes that the operator makes no more changes.
+func (w *world) warmOperated() {
+	if w.warm != nil {
+		w.warm.operated = true
+	}
+}
+
+// changeWarm changes the setting of a pool; nil ends its warm machines.
+func (w *world) changeWarm(p *pool, s *run.Warm) {
+	p.definition.Warm = s
+	done := p.setWarm(s)
+	w.jobCall(fmt.Sprintf("warm machines of %s: %+v", p.id, s), func(ctx context.Context) error { return w.putPool(ctx, p) })
+	done(w.time.now)
+}
+
+// deletePool deletes a pool. It stays if a run of it has not ended.
+func (w *world) deletePool(p *pool) {
+	done := p.setWarm(nil)
+	for {
+		err := w.clientCall(func(ctx context.Context) error {
+			return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
+		})
+		w.note("deletion of %s: %v", p.id, err)
+		f, known := errors.AsType[*fault.Fault](err)
+		if err == nil || known && f.Code == fault.NotFound {
+			done(w.time.now)
+			return
+		}
+		if known && f.Code == fault.PoolInUse {
+			p.settings = slices.Delete(p.settings, len(p.settings)-1, len(p.settings))
+			return
+		}
+		w.time.sleep(w.upTo(5 * time.Second))
+	}
+}
+
+// closeWarm ends the warm machines of all pools, after the last run.
+func (w *world) closeWarm() {
+	for _, p := range w.pools {
+		if !p.keepsWarm() || !p.warmOff().IsZero() {
+			continue
+		}
+		if p.id == spare {
+			w.deletePool(p)
+		} else {
+			w.changeWarm(p, nil)
+		}
+	}
+	w.warm.closed = true
+}
+
+// warmQuiet reports whether no machine is left. After the last run it ends the warm ones.
+func (w *world) warmQuiet() bool {
+	switch {
+	case w.warm == nil:
+		return len(w.machines.live) == 0
+	case w.warm.closed:
+		return len(w.machines.live) == 0 && w.warmLeft() == ""
+	case !w.warm.closing && w.warm.operated:
+		w.warm.closing = true
+		w.time.after(0, w.closeWarm)
+	}
+	return false
+}
+
+// drawWarmJob draws the pool of a job, which is not deleted, and its size.
+func (w *world) drawWarmJob(d map[string]any) {
+	if d["pool"] == spare {
+		d["pool"] = w.config.Pool
+	}
+	if w.chance(0.3) {
+		d["resources"] = map[string]any{"memoryMB": 512}
+	}
+}
