@@ -57,6 +57,9 @@ type Config struct {
 	Clock clock.Clock
 	// SweepInterval is the time between two sweeps; 0 is a second.
 	SweepInterval time.Duration
+	// KeepMachines is how long the container, or the Job with its pod and its Secret, of a
+	// machine that is gone is kept; 0 is container.DefaultKept or kubernetes.DefaultKeep.
+	KeepMachines time.Duration
 }
 
 // Settings are the configuration from the environment.

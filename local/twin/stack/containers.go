@@ -29,7 +29,7 @@ func (s *Stack) openContainers(context.Context) error {
 	var err error
 	s.containers, err = container.New(container.Config{
 		Addresses: s.config.Containers, Cluster: s.memory.secret("containers", 6), Dir: filepath.Join(s.addresses.Data, containersFolder),
-		Join: s.joinContainers, Clock: s.clock, Log: s.config.Log,
+		Join: s.joinContainers, Kept: s.config.KeepMachines, Clock: s.clock, Log: s.config.Log,
 	})
 	return err
 }
@@ -87,7 +87,11 @@ const pruneInterval = time.Minute
 
 // pruneContainers removes old containers until ctx ends.
 func (s *Stack) pruneContainers(ctx context.Context) {
-	for clock.Sleep(ctx, s.clock, pruneInterval) == nil {
+	often := pruneInterval
+	if kept := s.config.KeepMachines; kept > 0 {
+		often = min(often, kept)
+	}
+	for clock.Sleep(ctx, s.clock, often) == nil {
 		if err := s.containers.Prune(ctx); err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot remove old containers; this is repeated", "error", err.Error())
 		}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package runners
+
+import "github.com/sortie-dev/sortie/shared/contract"
+
+// End is how a run ends.
+type End struct {
+	// Exit is the exit code of "sortie run".
+	Exit int
+	// State is the state of the run, Code that of its fault; empty is without one.
+	State, Code string
+	// Message is a part of the message of the fault.
+	Message string
+	Attempt int
+	// Program is how the program ended; nil if it never ran, or if it had to be stopped
+	// from outside.
+	Program *contract.Exit
+	// Stdout and Stderr are the streams of the last attempt.
+	Stdout, Stderr string
+	// Said, if set, is a part of standard error, which has names of the platform in place of
+	// Stderr.
+	Said string
+	// Output is the content of the output file.
+	Output string
+	// Cut: the log is longer than what is stored, so that its middle is missing.
+	Cut bool
+}
+
+// Case is a job file and its end.
+type Case struct {
+	// Job is the name of the file in jobs, without its extension.
+	Job string
+	// Cancel requests the cancellation, as Ctrl-C does, once the program has begun.
+	Cancel bool
+	End
+}
+
+// The exit codes of the command line.
+const (
+	succeeded = 0
+	failed    = 1
+	cancelled = 7
+)
+
+// Cases are all job files.
+func Cases() []Case {
+	return []Case{
+		{Job: "success", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "hello\n", Stderr: "careful\n", Output: "result"}},
+		{Job: "input", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "LEVEL=info $HOME $(LEVEL) $$\nEMPTY=\nfirst\nsecond\n"}},
+		{Job: "large-log", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Cut: true}},
+		{Job: "retry", End: End{State: "Completed", Attempt: 2, Program: &contract.Exit{}, Stdout: "SORTIE_ATTEMPT=2\nhello\n"}},
+		{Job: "exit-code", End: End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Message: "no such table", Attempt: 1,
+			Program: &contract.Exit{Code: 3}, Stdout: "hello\n", Stderr: "no such table\n",
+		}},
+		{Job: "killed", End: End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1,
+			Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "hello\n",
+		}},
+		{Job: "out-of-memory", End: End{
+			Exit: failed, State: "Failed", Code: "OOM", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9, OOM: true}, Stdout: "hello\n",
+		}},
+		{Job: "time-limit", End: End{
+			Exit: failed, State: "Failed", Code: "RUN_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 143, Signal: 15}, Stdout: "begun\n",
+		}},
+		{Job: "cancel-obeyed", Cancel: true, End: End{Exit: cancelled, State: "Cancelled", Code: "CANCELLED", Attempt: 1, Program: &contract.Exit{}, Stdout: "begun\nstopping\n"}},
+		{Job: "cancel-ignored", Cancel: true, End: End{
+			Exit: cancelled, State: "Cancelled", Code: "CANCELLED", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
+		}},
+		{Job: "cancel-timeout", Cancel: true, End: End{
+			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
+		}},
+		{Job: "missing-image", End: End{Exit: failed, State: "Failed", Code: "IMAGE", Attempt: 1}},
+		{Job: "missing-program", End: End{Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 127}, Said: "no such file or directory"}},
+	}
+}

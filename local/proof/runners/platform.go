@@ -1,0 +1,208 @@
+//go:build unix
+
+package runners
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// The images of the job files. Image runs package program and Broken runs BrokenProgram
+// below sortie-exec; Plain runs package program without it. No platform has the image of
+// the job missing-image.
+const (
+	Image  = "localhost/sortie-program:1"
+	Plain  = "localhost/sortie-plain:1"
+	Broken = "localhost/sortie-broken:1"
+)
+
+// BrokenProgram is a program that cannot be started, because its interpreter is missing.
+const BrokenProgram = "#!/nonexistent/interpreter\n"
+
+//go:embed jobs/*.yaml
+var files embed.FS
+
+// Difference is how a run ends on one platform, other than on the rest.
+type Difference struct {
+	// Reason says what makes the difference.
+	Reason string
+	// End is the end there; nil if the platform cannot run the job.
+	End *End
+}
+
+// Platform is a platform under a stack.
+type Platform struct {
+	// Runner is the runner of the pool "default".
+	Runner string
+	// Given configures the stack; Change changes the configuration further.
+	Given  stacktest.Config
+	Change func(*stack.Config)
+	// Left returns what the platform has of the run of a task. at are the addresses of the
+	// stack.
+	Left func(ctx context.Context, at stack.Addresses, task string) ([]string, error)
+	// Plain replaces the images that have sortie-exec with Plain, which does not.
+	Plain bool
+	// Differs are the differences by the names of jobs.
+	Differs map[string]Difference
+}
+
+// kept is how long the platforms keep what they have of a machine that is gone.
+const kept = 5 * time.Second
+
+// Run starts a stack and runs all job files on it.
+func Run(t *testing.T, p Platform) {
+	t.Helper()
+	s := start(t, p)
+	known := map[string]bool{}
+	for _, c := range Cases() {
+		known[c.Job] = true
+		t.Run(c.Job, func(t *testing.T) {
+			t.Parallel()
+			if d, differs := p.Differs[c.Job]; differs {
+				t.Logf("differs: %s", d.Reason)
+				if d.End == nil {
+					return
+				}
+				c.End = *d.End
+			}
+			s.run(t, c)
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Differs)) {
+		if !known[name] {
+			t.Errorf("got a difference of the unknown job %s", name)
+		}
+	}
+}
+
+// system is a stack with a pool on the platform.
+type system struct {
+	Platform
+	at    stack.Addresses
+	token string
+}
+
+func start(t *testing.T, p Platform) *system {
+	t.Helper()
+	log := &stacktest.Log{}
+	p.Given.Data = t.TempDir()
+	settings := map[string]string{"SORTIE_FURTHER_STARTS": "0"}
+	maps.Copy(settings, p.Given.Settings)
+	p.Given.Settings = settings
+	config, err := p.Given.Stack(slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.KeepMachines = kept
+	if p.Change != nil {
+		p.Change(&config)
+	}
+	running, err := stack.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.Stop(context.Background()); err != nil {
+			t.Errorf("stop: got error %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log of the stack:\n%s", log)
+		}
+		if err := log.Secrets(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &system{Platform: p, at: running.Addresses()}
+	token, err := os.ReadFile(s.at.TokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.token = strings.TrimSpace(string(token))
+	if got := s.client(t).Call(http.MethodPut, "/v1/pools/default", `{"limit": 0, "runner": "`+p.Runner+`"}`); got.Status >= http.StatusMultipleChoices {
+		t.Fatalf("got %d %s, want the pool changed", got.Status, got.Body)
+	}
+	return s
+}
+
+func (s *system) client(t *testing.T) *outside.Client {
+	return &outside.Client{T: t, URL: s.at.URL, Token: s.token}
+}
+
+// run runs the job file with the command line, and compares.
+func (s *system) run(t *testing.T, c Case) {
+	t.Helper()
+	document, err := files.ReadFile("jobs/" + c.Job + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Plain {
+		document = bytes.ReplaceAll(document, []byte(Image), []byte(Plain))
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "job.yaml")
+	if err := os.WriteFile(file, document, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "-f", file, "--url", s.at.URL}
+	if c.Output != "" {
+		args = append(args, "--output", filepath.Join(dir, "output"))
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var stderr stacktest.Log
+	stdout := &watched{word: "begun", seen: func() {
+		if c.Cancel {
+			interrupt()
+		}
+	}}
+	exit := command.Main(ctx, command.Program{
+		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: &stderr, Clock: clock.System{}, Random: rand.Uint64, Executable: []string{os.Args[0]},
+		Env: func(name string) (string, bool) { return s.token, name == "SORTIE_TOKEN" },
+	})
+	said := stderr.String()
+	task, _, _ := strings.Cut(said, "\n")
+	run := outside.Get[contract.Task](s.client(t), "/v1/runs/"+task)
+	t.Logf("%s: exit %d, %s, stderr %q", c.Job, exit, outside.Encode(t, run), said)
+	s.compare(t, c.End, exit, run)
+	if c.Output != "" {
+		if text, err := os.ReadFile(filepath.Join(dir, "output")); err != nil || string(text) != c.Output {
+			t.Errorf("got output %q, %v, want %q", text, err, c.Output)
+		}
+	}
+	s.compareLog(t, c.End, run, stdout.String(), said)
+	s.nothingLeft(t, run.TaskID)
+}
+
+// watched is a buffer that looks for a word.
+type watched struct {
+	stacktest.Log
+	word string
+	seen func()
+}
+
+// Write implements io.Writer.
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Log.Write(p)
+	if bytes.Contains([]byte(w.String()), []byte(w.word)) {
+		w.seen()
+	}
+	return n, err
+}
