@@ -55,7 +55,7 @@ var importRules = []importRule{
 	{folder: "shared/hook", may: []string{"shared/clock", "shared/limit", "shared/retry"}, never: []string{"os", "github.com/aws/"}},
 	{folder: "shared/redact", standard: true},
 	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
-	{folder: "shared/livelog", standard: true},
+	{folder: "shared/livelog", may: []string{"shared/limit"}, standard: true},
 	{folder: "shared/setting/service", may: []string{"shared/catalog", "shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
 	{folder: "shared/setting/kubernetes", may: []string{"shared/setting"}, standard: true},

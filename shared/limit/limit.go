@@ -6,6 +6,7 @@
 package limit
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -185,3 +186,7 @@ func Cut(text string, limit int) string {
 	}
 	return text[:end] + mark
 }
+
+// CutMark returns the line that replaces n bytes of a log or of an output that are left
+// out.
+func CutMark(n int64) []byte { return fmt.Appendf(nil, "\n[%d bytes are cut out here]\n", n) }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // ContentType is the type of a stored log that has frames. Other logs are plain text.
@@ -47,13 +49,10 @@ func (f Frame) Length() int64 { return int64(len(f.Data)) + f.Cut }
 // Text returns the data, or the line that replaces missing bytes.
 func (f Frame) Text() []byte {
 	if f.Cut > 0 {
-		return CutMark(f.Cut)
+		return limit.CutMark(f.Cut)
 	}
 	return f.Data
 }
-
-// CutMark returns the line that replaces missing bytes.
-func CutMark(n int64) []byte { return fmt.Appendf(nil, "\n[%d bytes are cut out here]\n", n) }
 
 // cost is what the frame adds to the size of its object.
 func (f Frame) cost() int64 { return int64(len(f.Data)) + 32 }

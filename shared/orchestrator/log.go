@@ -241,5 +241,5 @@ func Shorten(text []byte, limit int) []byte {
 func halfOf(limit int) int64 { return int64(max(limit-64, 0) / 2) }
 
 func join(begin, end []byte, missing int64) []byte {
-	return bytes.Join([][]byte{begin, end}, livelog.CutMark(missing))
+	return bytes.Join([][]byte{begin, end}, limit.CutMark(missing))
 }

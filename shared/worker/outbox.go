@@ -1,10 +1,11 @@
 package worker
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // The streams of a program's output.
@@ -153,7 +154,7 @@ func (o *outbox) take(most int) []chunk {
 func (o *outbox) marked(c chunk) chunk {
 	if n := o.missing[c.stream]; n > 0 {
 		delete(o.missing, c.stream)
-		c.data = append(fmt.Appendf(nil, "\n[%d bytes of output were dropped here]\n", n), c.data...)
+		c.data = append(limit.CutMark(n), c.data...)
 	}
 	return c
 }

@@ -137,7 +137,7 @@ func TestOutputSurvivesLostAnswers(t *testing.T) {
 	})
 }
 
-var dropped = regexp.MustCompile(`\n\[(\d+) bytes of output were dropped here\]\n`)
+var dropped = regexp.MustCompile(`\n\[(\d+) bytes are cut out here\]\n`)
 
 // TestOutputOfAnOutageIsCounted writes 20 MB while the control plane is unavailable.
 func TestOutputOfAnOutageIsCounted(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // logFlags select a part of a log.
@@ -134,7 +134,7 @@ func textOf(lines []contract.LogLine) []byte {
 // lineText returns the text of a line, or a remark in place of missing bytes.
 func lineText(line contract.LogLine) []byte {
 	if line.Cut > 0 {
-		return livelog.CutMark(line.Cut)
+		return limit.CutMark(line.Cut)
 	}
 	return line.Data
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -80,5 +81,5 @@ func (e *end) text() []byte {
 	if e.cut == 0 {
 		return e.kept.Bytes()
 	}
-	return append(fmt.Appendf(nil, "[%d bytes are cut out here]\n", e.cut), e.kept.Bytes()...)
+	return append(bytes.TrimPrefix(limit.CutMark(int64(e.cut)), []byte("\n")), e.kept.Bytes()...)
 }

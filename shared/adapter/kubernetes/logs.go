@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -76,5 +75,5 @@ func readEnds(from io.Reader, size int) ([]byte, error) {
 	if missing == 0 {
 		return append(begin, end...), nil
 	}
-	return bytes.Join([][]byte{begin, end}, livelog.CutMark(missing)), nil
+	return bytes.Join([][]byte{begin, end}, limit.CutMark(missing)), nil
 }

@@ -3,9 +3,10 @@
 package wrap
 
 import (
-	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // capture keeps the begin and the end of a stream, a quarter and three quarters of
@@ -55,7 +56,7 @@ func (c *capture) String() string {
 	defer c.mu.Unlock()
 	tail := string(c.tail[c.next:]) + string(c.tail[:c.next])
 	if dropped := c.written - int64(len(c.head)+len(tail)); dropped > 0 {
-		return fmt.Sprintf("%s\n[%d bytes were cut here]\n%s", c.head, dropped, tail)
+		return string(c.head) + string(limit.CutMark(dropped)) + tail
 	}
 	return string(c.head) + tail
 }

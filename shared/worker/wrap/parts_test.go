@@ -78,7 +78,7 @@ func TestCaptureKeepsBothEnds(t *testing.T) {
 			return
 		}
 		head, tail := all[:limit/4], all[len(all)-(limit-limit/4):]
-		if !strings.HasPrefix(got, head) || !strings.HasSuffix(got, tail) || !strings.Contains(got, "bytes were cut here") {
+		if !strings.HasPrefix(got, head) || !strings.HasSuffix(got, tail) || !strings.Contains(got, "bytes are cut out here") {
 			t.Fatalf("got %q, want %q and %q with a mark between them", got, head, tail)
 		}
 	})

@@ -199,7 +199,7 @@ func TestLongLogLosesItsMiddle(t *testing.T) {
 	s := setup(t, nil)
 	s.run("--log-limit=4000", "sh", "-c", `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done`)
 	log := s.log()
-	if len(log) > 4100 || !strings.HasPrefix(log, "line 0\n") || !strings.HasSuffix(log, "line 4999\n") || !strings.Contains(log, " bytes were cut here]") {
+	if len(log) > 4100 || !strings.HasPrefix(log, "line 0\n") || !strings.HasSuffix(log, "line 4999\n") || !strings.Contains(log, " bytes are cut out here]") {
 		t.Errorf("got %d bytes: %.40q, want both ends in 4100", len(log), log)
 	}
 }

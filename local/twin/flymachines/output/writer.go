@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // DefaultLimit is the default limit: 1 MiB.
@@ -145,7 +147,7 @@ func Read(dir string) ([]byte, error) {
 		if i == 0 {
 			size = len(chunk)
 		} else if missing := index - indexes[i-1] - 1; missing > 0 {
-			text = fmt.Appendf(text, "\n[%d bytes are cut out here]\n", missing*size)
+			text = append(text, limit.CutMark(int64(missing*size))...)
 		}
 		text = append(text, chunk...)
 	}
