@@ -78,7 +78,7 @@ func wantCut(t *testing.T, what, text string) {
 // nothingLeft waits until the platform has nothing of the run.
 func (s *system) nothingLeft(t *testing.T, task string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	often := time.NewTicker(200 * time.Millisecond)
 	defer often.Stop()

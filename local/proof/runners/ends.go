@@ -58,8 +58,9 @@ func Cases() []Case {
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1,
 			Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "hello\n",
 		}},
+		// sortie-exec sees that the kernel killed the program, and not why.
 		{Job: "out-of-memory", End: End{
-			Exit: failed, State: "Failed", Code: "OOM", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9, OOM: true}, Stdout: "hello\n",
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "hello\n",
 		}},
 		{Job: "time-limit", End: End{
 			Exit: failed, State: "Failed", Code: "RUN_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 143, Signal: 15}, Stdout: "begun\n",
@@ -73,5 +74,29 @@ func Cases() []Case {
 		}},
 		{Job: "missing-image", End: End{Exit: failed, State: "Failed", Code: "IMAGE", Attempt: 1}},
 		{Job: "missing-program", End: End{Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 127}, Said: "no such file or directory"}},
+	}
+}
+
+// WithoutWrapper returns how the job files end in images without sortie-exec, on runners
+// that do not add it.
+func WithoutWrapper() map[string]Difference {
+	const needs = "sortie-exec gives the program its attempt, its input and its output file, and separates its streams"
+	return map[string]Difference{
+		"success": {Reason: needs},
+		"input":   {Reason: needs},
+		"retry":   {Reason: needs},
+		"exit-code": {Reason: "the streams are one in the log of the platform, and the message has no line of them", End: &End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Message: "exited with code 3", Attempt: 1,
+			Program: &contract.Exit{Code: 3}, Stdout: "hello\nno such table\n",
+		}},
+		"time-limit": {Reason: "no worker reports how the program ended after Sortie has ended the attempt", End: &End{
+			Exit: failed, State: "Failed", Code: "RUN_TIMEOUT", Attempt: 1, Stdout: "begun\n",
+		}},
+		"killed": {Reason: "the platforms do not distinguish a signal from an exit code over 128", End: &End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 137}, Stdout: "hello\n",
+		}},
+		"cancel-ignored": {Reason: "no sortie-exec ends the program within the grace; the platform kills it after", End: &End{
+			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
+		}},
 	}
 }

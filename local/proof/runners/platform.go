@@ -60,6 +60,8 @@ type Platform struct {
 	Left func(ctx context.Context, at stack.Addresses, task string) ([]string, error)
 	// Plain replaces the images that have sortie-exec with Plain, which does not.
 	Plain bool
+	// AtOnce limits how many job files run at once; 0 is no limit.
+	AtOnce int
 	// Differs are the differences by the names of jobs.
 	Differs map[string]Difference
 }
@@ -72,6 +74,11 @@ func Run(t *testing.T, p Platform) {
 	t.Helper()
 	s := start(t, p)
 	known := map[string]bool{}
+	atOnce := p.AtOnce
+	if atOnce == 0 {
+		atOnce = len(Cases())
+	}
+	turns := make(chan struct{}, atOnce)
 	for _, c := range Cases() {
 		known[c.Job] = true
 		t.Run(c.Job, func(t *testing.T) {
@@ -83,6 +90,8 @@ func Run(t *testing.T, p Platform) {
 				}
 				c.End = *d.End
 			}
+			turns <- struct{}{}
+			defer func() { <-turns }()
 			s.run(t, c)
 		})
 	}

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	watch "github.com/sortie-dev/sortie/functions/watch/program"
+	"github.com/sortie-dev/sortie/local/proof/runners"
+	"github.com/sortie-dev/sortie/local/proof/runners/program"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
@@ -36,6 +38,10 @@ const (
 	wrapped = "registry.example.org/wrapped:v1" // the shell below sortie-exec
 	noImage = "registry.example.org/unknown:none"
 )
+
+// jobProgram is the argument that turns this test binary into the program of package
+// runners.
+const jobProgram = "job-program"
 
 // shared is the cluster of all tests of the package. Each test has namespaces of its own.
 var shared struct {
@@ -65,7 +71,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		stacktest.Main(m, os.Args, os.Environ(), nil) // a stack, and the programs that it starts
+		stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{jobProgram: program.Main}) // a stack, and the programs that it starts
 	}
 	code := m.Run()
 	for _, n := range firstNodes.list {
@@ -157,9 +163,16 @@ func startNode(ctx context.Context, c *kubernetes.Cluster, name string) (*node.N
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	broken := filepath.Join(dir, "broken")
+	if err := os.WriteFile(broken, []byte(runners.BrokenProgram), 0o700); err != nil { //nolint:gosec // G306: a program
+		return nil, err
+	}
 	return node.Start(ctx, node.Config{
 		Client: client, Name: name, Dir: dir, Path: os.Getenv("PATH"), Now: time.Now(), Log: slog.New(slog.DiscardHandler),
-		Images: map[string][]string{image: {self, "program"}, shell: {"/bin/sh", "-c"}, wrapped: {self, wrap.Command, "--", "/bin/sh", "-c"}},
+		Images: map[string][]string{
+			image: {self, "program"}, shell: {"/bin/sh", "-c"}, wrapped: {self, wrap.Command, "--", "/bin/sh", "-c"},
+			runners.Image: {self, wrap.Command, "--", self, jobProgram}, runners.Plain: {self, jobProgram}, runners.Broken: {self, wrap.Command, "--", broken},
+		},
 	})
 }
 

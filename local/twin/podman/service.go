@@ -56,6 +56,7 @@ func start(ctx context.Context) (_ *service, err error) {
 	}
 	s.process = exec.Command(self, serveCommand, root, dir) //nolint:gosec,noctx // G204: this program; stop ends it
 	s.process.Stdout, s.process.Stderr = s.log, s.log
+	s.process.Dir = dir // in which conmon leaves files
 	s.process.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if err := s.process.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -1,0 +1,66 @@
+//go:build unix
+
+package runners
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// User is the user of the images, which are not for root.
+const User = "65534:65534"
+
+// Folder is the working directory of the programs. The container runner mounts an empty
+// file system in memory there.
+const Folder = "/tmp"
+
+// Entrypoints returns the command of each image, in a file system of FileSystem.
+func Entrypoints() map[string][]string {
+	return map[string][]string{
+		Image:  {"/sortie-exec", "--", "/program"},
+		Plain:  {"/program"},
+		Broken: {"/sortie-exec", "--", "/broken"},
+	}
+}
+
+// FileSystem builds the programs of the images and returns an archive (tar) of their files.
+// root is the root of the repository.
+func FileSystem(t *testing.T, root string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	content := map[string][]byte{"broken": []byte(BrokenProgram)}
+	for name, what := range map[string]string{"program": "./local/proof/runners/image", "sortie-exec": "./shared/worker/sortie-exec"} {
+		to := filepath.Join(dir, name)
+		compile := exec.CommandContext(t.Context(), "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, what)
+		compile.Dir = root
+		if text, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("cannot build %s: %v: %s", what, err, text)
+		}
+		code, err := os.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[name] = code
+	}
+	var archive bytes.Buffer
+	files := tar.NewWriter(&archive)
+	if err := files.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"broken", "program", "sortie-exec"} {
+		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content[name]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write(content[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}

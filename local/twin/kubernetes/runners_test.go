@@ -1,0 +1,72 @@
+//go:build kubernetes
+
+package kubernetes_test
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clients "k8s.io/client-go/kubernetes"
+
+	"github.com/sortie-dev/sortie/local/proof/runners"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+)
+
+// TestJobFiles runs the job files of all runners as pods: with sortie-exec in their images,
+// and without.
+func TestJobFiles(t *testing.T) {
+	t.Parallel()
+	c, admin := cluster(t)
+	noLimit := runners.Difference{Reason: "the containers of the node are processes of the host, without a memory limit of their own"}
+	for name, plain := range map[string]bool{"wrapped": false, "plain": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &system{admin: admin, namespace: namespace(t, admin, "files")}
+			differs := map[string]runners.Difference{}
+			if plain {
+				differs = runners.WithoutWrapper()
+			}
+			differs["out-of-memory"] = noLimit
+			runners.Run(t, runners.Platform{
+				Runner: "kubernetes", Plain: plain, Differs: differs,
+				Given: stacktest.Config{Settings: map[string]string{"SORTIE_KUBERNETES_CONFIG": s.authorize(t, c), "SORTIE_KUBERNETES_NAMESPACES": s.namespace}},
+				Left: func(ctx context.Context, _ stack.Addresses, task string) ([]string, error) {
+					return objectsOf(ctx, admin, s.namespace, task)
+				},
+			})
+		})
+	}
+}
+
+// objectsOf returns the Jobs, the pods and the Secrets of a run.
+func objectsOf(ctx context.Context, admin clients.Interface, namespace, run string) (found []string, err error) {
+	add := func(kind string, about metav1.ObjectMeta) {
+		if about.Annotations["run-id"] == run {
+			found = append(found, kind+" "+about.Name)
+		}
+	}
+	jobs, err := admin.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range jobs.Items {
+		add("Job", jobs.Items[i].ObjectMeta)
+	}
+	pods, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		add("pod", pods.Items[i].ObjectMeta)
+	}
+	secrets, err := admin.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range secrets.Items {
+		add("Secret", secrets.Items[i].ObjectMeta)
+	}
+	return found, nil
+}
