@@ -193,7 +193,7 @@ func TestOOM(t *testing.T) {
 	}
 }
 
-func TestPruneRemovesDestroyedContainers(t *testing.T) {
+func TestPruneRemovesContainersThatEnded(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *container.Config) { c.Kept = time.Nanosecond })
 	ended, destroyed := launch(t, p.runner, spec("r-ended", "exit 0")), launch(t, p.runner, spec("r-destroyed", "exit 0"))
@@ -209,7 +209,13 @@ func TestPruneRemovesDestroyedContainers(t *testing.T) {
 	if _, err := p.runner.Inspect(limited(t), destroyed.Machine); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("got %v, want the destroyed container removed", err)
 	}
-	gone(t, p.runner, ended.Machine)
+	gone(t, p.runner, ended.Machine) // it was seen for the first time
+	if err := p.runner.Prune(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.runner.Inspect(limited(t), ended.Machine); !errors.Is(err, port.ErrNotFound) {
+		t.Errorf("got %v, want the container removed that ended by itself", err)
+	}
 	if notes, err := os.ReadDir(p.config.Dir); err != nil || len(notes) != 0 {
 		t.Errorf("got %d notes, %v, want none", len(notes), err)
 	}

@@ -23,8 +23,8 @@ type Config struct {
 	// Join, if set, is called once, when the engine answers for the first time. It
 	// returns how containers reach this Sortie.
 	Join func(ctx context.Context, at Place) (Route, error)
-	// Kept is how long a container remains after its machine was destroyed; 0 is
-	// DefaultKept.
+	// Kept is how long a container remains after its machine was destroyed, or after it was
+	// first seen that it had ended by itself; 0 is DefaultKept.
 	Kept time.Duration
 
 	Clock clock.Clock

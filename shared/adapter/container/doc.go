@@ -8,8 +8,8 @@
 //
 // How a program ended is read from the inspected container alone. The engine's
 // answers to attach and wait can come before the exit code is known. A container
-// remains after its end, until Prune removes it some time after its machine was
-// destroyed, so that its exit and its log can be read.
+// remains for some time after its end, until Prune removes it, so that its exit and its
+// log can be read.
 //
 // A container has the size of its machine as limits of memory, CPU and processes,
 // no capabilities, no new privileges, and a read-only root file system with empty

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -53,20 +54,28 @@ func listed(c container.Summary, now port.MachinePhase) port.MachineStatus {
 }
 
 // Prune removes the containers whose machines were destroyed longer than Config.Kept ago,
-// and the notes about containers that the engine does not have.
+// those that ended by themselves and that it first saw so long ago, and the notes about
+// containers that the engine does not have. A container that ended while no process ran is
+// seen first by the next one, which then has Config.Kept to record its end.
 func (r *Runner) Prune(ctx context.Context) error {
 	if !r.found() {
 		return nil
 	}
+	r.pruning.Lock()
+	defer r.pruning.Unlock()
 	const what = "remove old containers"
 	e, err := r.reach(ctx, what)
 	if err != nil {
 		return err
 	}
+	found, err := r.list(ctx, e)
+	if err != nil {
+		return failure(ctx, err, what)
+	}
+	now := r.cfg.Clock.Now()
 	var failed []error
-	over := r.cfg.Clock.Now().Add(-r.cfg.Kept)
-	for id, n := range r.notes.all() {
-		if n.DestroyedAt.IsZero() || n.DestroyedAt.After(over) {
+	for id, since := range r.over(found, now) {
+		if since.After(now.Add(-r.cfg.Kept)) {
 			continue
 		}
 		_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
@@ -77,4 +86,27 @@ func (r *Runner) Prune(ctx context.Context) error {
 		failed = append(failed, r.notes.remove(id))
 	}
 	return errors.Join(failed...)
+}
+
+// over returns the containers that are over, and since when: their destruction, or the first
+// sight of their end. r.pruning is held.
+func (r *Runner) over(found []container.Summary, now time.Time) map[string]time.Time {
+	ended := map[string]time.Time{}
+	for _, c := range found {
+		if phase(c.State) != port.MachineGone {
+			continue
+		}
+		ended[c.ID] = now
+		if first, seen := r.ended[c.ID]; seen {
+			ended[c.ID] = first
+		}
+	}
+	r.ended = ended
+	over := maps.Clone(ended)
+	for id, n := range r.notes.all() {
+		if !n.DestroyedAt.IsZero() {
+			over[id] = n.DestroyedAt
+		}
+	}
+	return over
 }

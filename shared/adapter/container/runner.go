@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -25,6 +26,9 @@ type Runner struct {
 
 	pulls pulls
 
+	pruning sync.Mutex           // held by Prune; it guards ended
+	ended   map[string]time.Time // when Prune first saw that a container had ended
+
 	life  context.Context // of pulls and of kills after a grace
 	end   context.CancelFunc
 	tasks sync.WaitGroup
@@ -41,7 +45,7 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, connecting: make(chan struct{}, 1), pulls: pulls{running: map[string]*pull{}}}
+	r := &Runner{cfg: cfg, connecting: make(chan struct{}, 1), pulls: pulls{running: map[string]*pull{}}, ended: map[string]time.Time{}}
 	if r.notes, err = openNotes(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("cannot use the folder of notes about containers: %w", err)
 	}
