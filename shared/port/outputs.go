@@ -52,6 +52,10 @@ type Outputs interface {
 	Accept(ctx context.Context, key, etag string) (Object, error)
 	// Put writes a small object (at most 8 MiB) and replaces an existing one.
 	Put(ctx context.Context, bucket Bucket, key, contentType string, content []byte) error
+	// Upload writes an object of size bytes, which it reads from content with a bounded
+	// part of it in memory, and replaces an existing one. The object appears complete or
+	// not at all.
+	Upload(ctx context.Context, bucket Bucket, key, contentType string, content io.ReaderAt, size int64) error
 	// Replace is Put if the object's ETag is still etag; an empty etag means that no
 	// such object exists. Otherwise it returns ErrChanged and writes nothing. A call
 	// that returned ErrChanged may have written its content if a try of it had no

@@ -49,6 +49,7 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 		{"accept copies large objects", outputsAcceptLarge},
 		{"open reads spans", outputsOpen},
 		{"put writes the whole object", outputsPut},
+		{"upload writes large objects", outputsUpload},
 		{"replace needs the expected object", outputsReplace},
 		{"one of concurrent replacements is applied", outputsReplaceRace},
 		{"presigned get", outputsPresignGet},

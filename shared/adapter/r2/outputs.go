@@ -27,6 +27,7 @@ type calls interface {
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
 	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
 	ListParts(context.Context, *s3.ListPartsInput, ...func(*s3.Options)) (*s3.ListPartsOutput, error)
+	UploadPart(context.Context, *s3.UploadPartInput, ...func(*s3.Options)) (*s3.UploadPartOutput, error)
 	UploadPartCopy(context.Context, *s3.UploadPartCopyInput, ...func(*s3.Options)) (*s3.UploadPartCopyOutput, error)
 	multipart
 }
@@ -93,6 +94,15 @@ func (o *Outputs) Put(ctx context.Context, name port.Bucket, key, contentType st
 		Bucket: bucket, Key: &key, ContentType: &contentType, Body: bytes.NewReader(content),
 	})
 	return named(err, "write an object")
+}
+
+// Upload implements port.Outputs as an Uploader does.
+func (o *Outputs) Upload(ctx context.Context, name port.Bucket, key, contentType string, content io.ReaderAt, size int64) error {
+	bucket, err := o.bucket(name)
+	if err != nil {
+		return err
+	}
+	return (&Uploader{o.s3, *bucket}).Upload(ctx, key, content, size, contentType)
 }
 
 // Replace implements port.Outputs with a conditional request.

@@ -5,6 +5,7 @@ import (
 	"crypto/md5" //nolint:gosec // ETags of object stores are MD5 sums
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -149,6 +150,21 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 func (o *Outputs) Put(ctx context.Context, bucket port.Bucket, key, contentType string, content []byte) error {
 	return o.call(ctx, "Put", key, true, func() error {
 		o.Store(bucket, key, contentType, string(content))
+		return nil
+	})
+}
+
+// Upload implements port.Outputs.
+func (o *Outputs) Upload(ctx context.Context, bucket port.Bucket, key, contentType string, content io.ReaderAt, size int64) error {
+	return o.call(ctx, "Upload", key, true, func() error {
+		text, err := io.ReadAll(io.NewSectionReader(content, 0, size))
+		if err == nil && int64(len(text)) < size {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the content: %w", err)
+		}
+		o.Store(bucket, key, contentType, string(text))
 		return nil
 	})
 }
