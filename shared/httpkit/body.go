@@ -91,6 +91,30 @@ func ReadDocument(w http.ResponseWriter, r *http.Request, most int64, types ...s
 	return body, nil
 }
 
+// ReadBytes reads a body of any content type and at most most bytes into a file, or into
+// memory if it is short. The caller closes it. Faults: TooLarge, InvalidRequest for a body
+// that is not complete, 415 for an encoded one.
+func ReadBytes(w http.ResponseWriter, r *http.Request, most int64) (*Spool, error) {
+	if err := checkEncoding(r); err != nil {
+		return nil, err
+	}
+	tooLarge := func() error {
+		return fault.New(fault.TooLarge, "body too large, want at most %d bytes", most)
+	}
+	if r.ContentLength > most {
+		return nil, tooLarge()
+	}
+	body, err := newSpool(http.MaxBytesReader(w, r.Body, most))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, tooLarge()
+	}
+	return body, err
+}
+
+// UnsupportedType returns the problem for a body of a content type that a route does not
+// take (415).
+func UnsupportedType(detail string) *Problem { return onlyHTTP(codeMediaType, "Content-Type", detail) }
+
 // readBody reads a whole body of the right content type. worker selects the rules for
 // workers.
 func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, error) {

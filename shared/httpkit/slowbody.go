@@ -4,16 +4,18 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The time that the body of a request may take to arrive, and that of a refused
-// request. A refused request's body is read so that its connection can be used
+// The time that each begun MiB of the body of a request may take to arrive, and that of a
+// refused request. A refused request's body is read so that its connection can be used
 // again.
 const (
 	bodyTime    = 10 * time.Second
+	bodyPart    = 1 << 20
 	refusedTime = 100 * time.Millisecond
 )
 
@@ -24,8 +26,8 @@ const drainLimit = 256 << 10
 // past is a read deadline that is over.
 var past = time.Unix(1, 0)
 
-// timedBody is a body whose connection fails if the body takes longer than
-// bodyTime. Connections without deadlines, such as those of tests and of Lambda,
+// timedBody is a body whose connection fails if the body takes longer than bodyTime for
+// each bodyPart. Connections without deadlines, such as those of tests and of Lambda,
 // have bodies that are complete.
 type timedBody struct {
 	io.ReadCloser
@@ -34,7 +36,8 @@ type timedBody struct {
 
 	start, end sync.Once
 	stopped    chan struct{}
-	read       bool // the body was read to its end, or cannot be read further
+	got        atomic.Int64 // bytes
+	read       bool         // the body was read to its end, or cannot be read further
 }
 
 // timeBody limits the time of the request's body; nil if it has none.
@@ -53,6 +56,7 @@ func (s *server) timeBody(w http.ResponseWriter, r *http.Request) *timedBody {
 func (b *timedBody) Read(p []byte) (int, error) {
 	b.start.Do(func() { b.limit(bodyTime) })
 	n, err := b.ReadCloser.Read(p)
+	b.got.Add(int64(n))
 	if err != nil {
 		b.read = true
 		b.stop()
@@ -60,15 +64,24 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limit fails reads of the connection after d, unless the body ends before.
+// limit fails reads of the connection after d and as much again for each bodyPart that has
+// arrived, unless the body ends before.
 func (b *timedBody) limit(d time.Duration) {
 	over, stop := b.clock.NewTimer(d)
 	go func() {
-		defer stop()
-		select {
-		case <-over:
-			_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
-		case <-b.stopped:
+		for parts := int64(1); ; parts++ {
+			select {
+			case <-over:
+				stop()
+			case <-b.stopped:
+				stop()
+				return
+			}
+			if b.got.Load()/bodyPart < parts {
+				_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
+				return
+			}
+			over, stop = b.clock.NewTimer(d)
 		}
 	}()
 }
