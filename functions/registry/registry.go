@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -35,6 +37,7 @@ func Routes(svc *orchestrator.Artifacts) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodPost, Pattern: "/v1/artifacts", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Query:  describing,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return create(svc, w, r) },
 		},
 		{
@@ -44,12 +47,19 @@ func Routes(svc *orchestrator.Artifacts) []httpkit.Route {
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/artifacts/{artifact_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Query:  []string{"content"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return get(svc, w, r) },
 		},
 	}
 }
 
 func create(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != httpkit.TypeJSON { //nolint:errcheck // it is checked again
+		return createBytes(svc, w, r)
+	}
+	if r.URL.RawQuery != "" {
+		return fault.Invalid("", "a JSON document describes itself, want no query parameters")
+	}
 	document, err := httpkit.ReadDocument(w, r, artifact.MaxSize, httpkit.TypeJSON)
 	if err != nil {
 		return err
@@ -58,10 +68,16 @@ func create(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request)
 	if err := httpkit.ParseJSON(document, &body); err != nil {
 		return err
 	}
+	return store(svc, w, r, body, nil)
+}
+
+// store creates an artifact and answers.
+func store(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, body contract.ArtifactRequest, content *orchestrator.Bytes) error {
 	in, err := api.NewArtifact(body)
 	if err != nil {
 		return err
 	}
+	in.Bytes = content
 	who := httpkit.CallerOf(r.Context())
 	a, existing, err := svc.Create(r.Context(), who.Tenant, who.Subject, in)
 	if err != nil {
@@ -108,14 +124,40 @@ func check(given url.Values, f artifact.Filter) error {
 	return nil
 }
 
-// get writes the record of an artifact with its content in the place of the last member.
+// get writes the content of an artifact of bytes, or the record of a JSON document with its
+// content, or a record alone.
 func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	a, content, err := svc.Artifact(ctx, httpkit.CallerOf(ctx), r.PathValue("artifact_id"))
+	who, id := httpkit.CallerOf(ctx), r.PathValue("artifact_id")
+	if r.URL.Query().Has("content") {
+		if whole, err := httpkit.BoolQuery(r, "content"); err != nil {
+			return err
+		} else if !whole {
+			a, err := svc.Record(ctx, who, id)
+			if err != nil {
+				return fmt.Errorf("cannot read the artifact: %w", err)
+			}
+			w.Header().Set("Cache-Control", cacheControl)
+			return httpkit.WriteJSON(w, http.StatusOK, api.ArtifactSummary(a))
+		}
+	}
+	a, content, err := svc.Artifact(ctx, who, id)
 	if err != nil {
 		return fmt.Errorf("cannot read the artifact: %w", err)
 	}
 	defer func() { _ = content.Close() }() // it was read as far as required
+	if a.MediaType != "" {
+		return sendBytes(w, r, a, content)
+	}
+	return sendDocument(w, r, a, content)
+}
+
+// cacheControl is that of content, which can expire.
+const cacheControl = "private, no-cache"
+
+// sendDocument writes the record of an artifact with its content in the place of the last
+// member.
+func sendDocument(w http.ResponseWriter, r *http.Request, a artifact.Artifact, content io.Reader) error {
 	const place = "null"
 	shell, err := httpkit.JSON(contract.Artifact{ArtifactSummary: api.ArtifactSummary(a), Content: []byte(place)})
 	if err != nil {
@@ -123,23 +165,26 @@ func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) er
 	}
 	shell = bytes.TrimSuffix(bytes.TrimSpace(shell), []byte(place+"}"))
 	header := w.Header()
-	header.Set("Cache-Control", "private, no-cache")
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.FormatInt(int64(len(shell))+a.Size+1, 10))
+	header.Set("Cache-Control", cacheControl)
+	header.Set("Content-Type", httpkit.TypeJSON)
+	send(w, r, a, int64(len(shell))+a.Size+1, io.MultiReader(bytes.NewReader(shell), io.LimitReader(content, a.Size), strings.NewReader("}")))
+	return nil
+}
+
+// send writes a body of size bytes with the headers that are set.
+func send(w http.ResponseWriter, r *http.Request, a artifact.Artifact, size int64, body io.Reader) {
+	ctx := r.Context()
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
-		return nil
+		return
 	}
-	n, err := io.Copy(w, io.MultiReader(bytes.NewReader(shell), io.LimitReader(content, a.Size)))
-	if err == nil && n < int64(len(shell))+a.Size {
+	n, err := io.Copy(w, body)
+	if err == nil && n < size {
 		err = io.ErrUnexpectedEOF
-	}
-	if err == nil {
-		_, err = w.Write([]byte("}"))
 	}
 	if err != nil {
 		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "artifact aborted", slog.String("artifact", a.ID), slog.String("error", err.Error()))
 		panic(http.ErrAbortHandler)
 	}
-	return nil
 }

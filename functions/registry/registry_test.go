@@ -37,7 +37,7 @@ func TestArtifactIsCreatedOnceAndRead(t *testing.T) {
 	}
 	for _, id := range []string{a.ID, a.Digest} {
 		answer := stage.Call(t, "GET", path+"/"+id, "")
-		want := fmt.Sprintf(`{"id":"%[1]s","kind":"note","digest":"sha256:%[1]s","created_ms":%d,"tags":["x"],"size":29,"parent":null,"metadata":{"m":1},"content":{"a":["ž",1e+21,null],"n":1}}`, a.ID, a.CreatedMS)
+		want := fmt.Sprintf(`{"id":"%[1]s","kind":"note","digest":"sha256:%[1]s","created_ms":%d,"tags":["x"],"media_type":"application/json","size":29,"parent":null,"metadata":{"m":1},"content":{"a":["ž",1e+21,null],"n":1}}`, a.ID, a.CreatedMS)
 		if answer.Status != 200 || answer.Body != want {
 			t.Errorf("got %d %s, want %s", answer.Status, answer.Body, want)
 		}

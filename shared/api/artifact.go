@@ -34,7 +34,7 @@ func ArtifactCreated(a artifact.Artifact) contract.ArtifactCreated {
 
 // ArtifactSummary returns an artifact without its content.
 func ArtifactSummary(a artifact.Artifact) contract.ArtifactSummary {
-	s := contract.ArtifactSummary{ArtifactCreated: ArtifactCreated(a), Size: a.Size, Metadata: a.Metadata}
+	s := contract.ArtifactSummary{ArtifactCreated: ArtifactCreated(a), MediaType: a.Type(), Size: a.Size, Metadata: a.Metadata}
 	if a.Parent != "" {
 		s.Parent = &a.Parent
 	}

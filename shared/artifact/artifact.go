@@ -1,17 +1,20 @@
 // Package artifact has the content-addressed documents of tenants.
 //
-// The id of an artifact is the SHA-256 of its content in canonical JSON (RFC 8785), so the
-// same content is the same artifact. An artifact that is the parent of another one is kept
+// The id of an artifact is the SHA-256 of its content: in canonical JSON (RFC 8785) if that is
+// a JSON value, otherwise of its bytes. The same content is the same artifact. An artifact that is the parent of another one is kept
 // as long as that one. The package does no I/O: times are arguments.
 package artifact
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +25,8 @@ import (
 
 // The limits of an artifact.
 const (
-	// MaxSize is the size of a request with an artifact: its body must fit into the input
-	// of a Lambda function (6 MiB) with every character escaped.
+	// MaxSize is the size of a request with a JSON document: its body must fit into the
+	// input of a Lambda function (6 MiB) with every character escaped.
 	MaxSize = 2 << 20
 	// MaxMetadata is the size of the metadata in bytes.
 	MaxMetadata = 16 << 10
@@ -49,17 +52,19 @@ const WritingLimit = time.Hour
 
 // Artifact is the record of an artifact.
 type Artifact struct {
-	Tenant    string          `json:"tenant"`
-	ID        string          `json:"id"`
-	State     State           `json:"state"`
-	Kind      string          `json:"kind"`
-	Tags      []string        `json:"tags,omitempty"`
-	Parent    string          `json:"parent,omitempty"`
-	Metadata  json.RawMessage `json:"metadata,omitempty"`
-	Size      int64           `json:"size"`
-	Key       string          `json:"key"` // of the content in the bucket
-	CreatedAt time.Time       `json:"createdAt"`
-	CreatedBy string          `json:"createdBy,omitempty"`
+	Tenant   string          `json:"tenant"`
+	ID       string          `json:"id"`
+	State    State           `json:"state"`
+	Kind     string          `json:"kind"`
+	Tags     []string        `json:"tags,omitempty"`
+	Parent   string          `json:"parent,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// MediaType is that of content that is not JSON; empty is JSON. See Type.
+	MediaType string    `json:"mediaType,omitempty"`
+	Size      int64     `json:"size"`
+	Key       string    `json:"key"` // of the content in the bucket
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy,omitempty"`
 	// ExpiresAt is when a sweep may remove the artifact.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Counted: the parent counts this artifact among its children.
@@ -67,6 +72,12 @@ type Artifact struct {
 	// Children is the number of artifacts whose parent this one is.
 	Children int `json:"children,omitempty"`
 }
+
+// TypeJSON is the media type of the artifacts that are JSON values.
+const TypeJSON = "application/json"
+
+// Type returns the media type of the content.
+func (a Artifact) Type() string { return cmp.Or(a.MediaType, TypeJSON) }
 
 // Digest returns "sha256:" and the id.
 func (a Artifact) Digest() string { return "sha256:" + a.ID }
@@ -156,6 +167,32 @@ func Canonical(content []byte) (canonical []byte, id string, err error) {
 	sum := sha256.Sum256(canonical)
 	return canonical, hex.EncodeToString(sum[:]), nil
 }
+
+// IDOf returns the id of the content that a reader has.
+func IDOf(content io.Reader) (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, content); err != nil {
+		return "", fmt.Errorf("cannot read the content: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// ParseMediaType returns the media type of content that is not JSON in its usual form. The
+// types of forms are refused: they are what clients send that know no other one, and their
+// body is a form with the content, not the content.
+func ParseMediaType(text string) (string, error) {
+	kind, parameters, err := mime.ParseMediaType(text)
+	switch {
+	case err != nil || len(text) > maxMediaType || !strings.Contains(kind, "/"):
+		return "", fmt.Errorf("malformed media type, want one such as application/pdf of at most %d characters", maxMediaType)
+	case kind == TypeJSON, kind == "multipart/form-data", kind == "application/x-www-form-urlencoded":
+		return "", fmt.Errorf("%s is not the media type of the content, want one such as application/octet-stream", kind)
+	}
+	return mime.FormatMediaType(kind, parameters), nil
+}
+
+// maxMediaType is the length of a media type with its parameters.
+const maxMediaType = 255
 
 var (
 	kindPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)

@@ -25,13 +25,15 @@ type ArtifactCreated struct {
 // ArtifactSummary is an artifact in a list.
 type ArtifactSummary struct {
 	ArtifactCreated
-	// Size is that of the content in bytes.
-	Size     int64           `json:"size"`
-	Parent   *string         `json:"parent"`
-	Metadata json.RawMessage `json:"metadata"`
+	// MediaType is that of the content, Size its number of bytes.
+	MediaType string          `json:"media_type"`
+	Size      int64           `json:"size"`
+	Parent    *string         `json:"parent"`
+	Metadata  json.RawMessage `json:"metadata"`
 }
 
-// Artifact is what GET /v1/artifacts/{artifact_id} returns. The content is the last member.
+// Artifact is what GET /v1/artifacts/{artifact_id} returns for a JSON document. The content
+// is the last member.
 type Artifact struct {
 	ArtifactSummary
 	Content json.RawMessage `json:"content"`

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,33 +30,49 @@ type Artifacts struct {
 	outputs   port.Outputs
 	random    Hex
 	retention time.Duration
+	limit     int64
 }
 
 // NewArtifacts returns the artifacts in a store and a bucket. An artifact is kept for the
 // record retention of the deployment after its last creation.
 func NewArtifacts(records *Records, outputs port.Outputs, random Hex, config Config) *Artifacts {
-	return &Artifacts{records, outputs, random, config.Policy.RecordRetention}
+	return &Artifacts{records, outputs, random, config.Policy.RecordRetention, config.ArtifactLimit}
 }
+
+// Limit returns the size in bytes of an artifact that is not JSON.
+func (s *Artifacts) Limit() int64 { return s.limit }
 
 // NewArtifact is what a client sets of an artifact.
 type NewArtifact struct {
 	// Kind is that of its content, such as "trace".
 	Kind string
-	// Content is a JSON value.
+	// Content is a JSON value; empty for one of Bytes.
 	Content json.RawMessage
-	Tags    []string
+	// Bytes is content that is not JSON.
+	Bytes *Bytes
+	Tags  []string
 	// Parent is the id of another artifact, which is kept as long as this one.
 	Parent string
 	// Metadata is a JSON object; nil is an empty one.
 	Metadata json.RawMessage
 }
 
+// Bytes is content of Size bytes with a media type of artifact.ParseMediaType. It is read as
+// often as a use case needs.
+type Bytes struct {
+	MediaType string
+	Content   io.ReaderAt
+	Size      int64
+}
+
+func (b *Bytes) reader() io.Reader { return io.NewSectionReader(b.Content, 0, b.Size) }
+
 // check returns the fault of an artifact that cannot be stored.
 func (in NewArtifact) check() error {
 	if !artifact.ValidKind(in.Kind) {
 		return fault.Invalid("kind", "missing or malformed kind, want 1 to 63 lower-case letters, digits, dots, hyphens or underscores")
 	}
-	if len(in.Content) == 0 {
+	if len(in.Content) == 0 && in.Bytes == nil {
 		return fault.Invalid("content", "missing content, want a JSON value")
 	}
 	if len(in.Tags) > artifact.MaxTags {
@@ -86,12 +103,9 @@ func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifac
 	if err := in.check(); err != nil {
 		return a, false, err
 	}
-	content, id, err := artifact.Canonical(in.Content)
+	id, content, err := s.contentOf(in)
 	if err != nil {
-		return a, false, fault.Wrap(err, fault.InvalidRequest, "content: want JSON with unique names and numbers in the range of a double (RFC 8785)")
-	}
-	if len(content) > artifact.MaxSize {
-		return a, false, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", len(content), artifact.MaxSize)
+		return a, false, err
 	}
 	for range commitTries {
 		stored, err := s.load(ctx, tenant, id)
@@ -117,12 +131,16 @@ func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifac
 		if err != nil {
 			now := s.now()
 			stored = storedArtifact{Artifact: artifact.Artifact{
-				Tenant: tenant, ID: id, State: artifact.Writing, Size: int64(len(content)), Key: limit.ArtifactKey(tenant, id, s.random(8)),
+				Tenant: tenant, ID: id, State: artifact.Writing, Size: content.Size, Key: limit.ArtifactKey(tenant, id, s.random(8)),
 				CreatedAt: now, ExpiresAt: now.Add(artifact.WritingLimit),
 			}}
 		}
 		// An earlier request that has not finished may have had other tags.
 		stored.Kind, stored.Tags, stored.Parent, stored.Metadata, stored.CreatedBy = in.Kind, in.Tags, in.Parent, in.Metadata, by
+		stored.MediaType = ""
+		if in.Bytes != nil {
+			stored.MediaType = in.Bytes.MediaType
+		}
 		a, err = s.fill(ctx, stored, content)
 		if errors.Is(err, port.ErrConflict) {
 			continue
@@ -135,9 +153,28 @@ func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifac
 	return a, false, fault.New(fault.Unavailable, "too many concurrent changes of the artifact; retry")
 }
 
+// contentOf returns the content of an artifact and its id. Faults: InvalidRequest, TooLarge.
+func (s *Artifacts) contentOf(in NewArtifact) (id string, content *Bytes, err error) {
+	if in.Bytes != nil {
+		if in.Bytes.Size > s.limit {
+			return "", nil, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", in.Bytes.Size, s.limit)
+		}
+		id, err = artifact.IDOf(in.Bytes.reader())
+		return id, in.Bytes, err
+	}
+	canonical, id, err := artifact.Canonical(in.Content)
+	if err != nil {
+		return "", nil, fault.Wrap(err, fault.InvalidRequest, "content: want JSON with unique names and numbers in the range of a double (RFC 8785)")
+	}
+	if len(canonical) > artifact.MaxSize {
+		return "", nil, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", len(canonical), artifact.MaxSize)
+	}
+	return id, &Bytes{artifact.TypeJSON, bytes.NewReader(canonical), int64(len(canonical))}, nil
+}
+
 // fill stores the record of an artifact that is being written, its content, and the record
 // with that.
-func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content []byte) (artifact.Artifact, error) {
+func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content *Bytes) (artifact.Artifact, error) {
 	if stored.version == 0 {
 		if _, err := s.parentOf(ctx, stored); err != nil {
 			return artifact.Artifact{}, err
@@ -147,7 +184,7 @@ func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content []b
 		}
 		stored.version = 1
 	}
-	if err := s.outputs.Put(ctx, port.Accepted, stored.Key, "application/json", content); err != nil {
+	if err := s.outputs.Upload(ctx, port.Accepted, stored.Key, content.MediaType, content.Content, content.Size); err != nil {
 		return artifact.Artifact{}, fmt.Errorf("cannot store the content of the artifact: %w", err)
 	}
 	save, err := s.parentOf(ctx, stored)
@@ -230,27 +267,36 @@ func (s *Artifacts) load(ctx context.Context, tenant, id string) (storedArtifact
 // Artifact returns an artifact of the caller's tenant and its content as a stream, which
 // the caller closes. id may be a digest. Fault: NotFound.
 func (s *Artifacts) Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
-	id = artifact.ParseID(id)
-	missing := func() error { return fault.New(fault.NotFound, "no such artifact, or it has expired") }
-	if !artifact.ValidID(id) {
-		return artifact.Artifact{}, nil, missing()
-	}
-	a, err := s.load(ctx, who.Tenant, id)
-	if errors.Is(err, port.ErrNotFound) || err == nil && a.State != artifact.Stored {
-		return artifact.Artifact{}, nil, missing()
-	}
+	a, err := s.Record(ctx, who, id)
 	if err != nil {
-		return artifact.Artifact{}, nil, fmt.Errorf("cannot read the artifact: %w", err)
+		return artifact.Artifact{}, nil, err
 	}
 	content, _, err := s.outputs.Open(ctx, port.Accepted, a.Key, port.Span{})
 	if errors.Is(err, port.ErrNotFound) {
-		return artifact.Artifact{}, nil, missing() // removed meanwhile
+		return artifact.Artifact{}, nil, noArtifact() // removed meanwhile
 	}
 	if err != nil {
 		return artifact.Artifact{}, nil, fmt.Errorf("cannot read the content of the artifact: %w", err)
 	}
-	return a.Artifact, content, nil
+	return a, content, nil
 }
+
+// Record returns an artifact of the caller's tenant. id may be a digest. Fault: NotFound.
+func (s *Artifacts) Record(ctx context.Context, who port.Identity, id string) (artifact.Artifact, error) {
+	if id = artifact.ParseID(id); !artifact.ValidID(id) {
+		return artifact.Artifact{}, noArtifact()
+	}
+	a, err := s.load(ctx, who.Tenant, id)
+	if errors.Is(err, port.ErrNotFound) || err == nil && a.State != artifact.Stored {
+		return artifact.Artifact{}, noArtifact()
+	}
+	if err != nil {
+		return artifact.Artifact{}, fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	return a.Artifact, nil
+}
+
+func noArtifact() error { return fault.New(fault.NotFound, "no such artifact, or it has expired") }
 
 // List returns a page of the artifacts of the caller's tenant, the newest first. A page
 // may have fewer than its limit, although next is set.

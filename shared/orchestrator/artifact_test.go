@@ -27,8 +27,8 @@ func (h *fixture) later(d time.Duration) { h.clock.now = h.clock.now.Add(d) }
 // refusing are outputs that store nothing.
 type refusing struct{ port.Outputs }
 
-// Put implements port.Outputs.
-func (refusing) Put(context.Context, port.Bucket, string, string, []byte) error {
+// Upload implements port.Outputs.
+func (refusing) Upload(context.Context, port.Bucket, string, string, io.ReaderAt, int64) error {
 	return fault.New(fault.Unavailable, "the object store does not answer")
 }
 

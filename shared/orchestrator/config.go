@@ -65,6 +65,9 @@ type Config struct {
 	// DigestRead is the size in bytes up to which an output is read to verify the digest
 	// that its worker reported, if the object store does not report one; 0 reads none.
 	DigestRead int64
+	// ArtifactLimit is the size in bytes of an artifact that is not JSON; 0 stores none
+	// but empty ones.
+	ArtifactLimit int64
 	// DownloadRetention is how long an output is kept after its last byte was
 	// sent.
 	DownloadRetention time.Duration

@@ -85,7 +85,7 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 			Retry: run.Retry{MaxAttempts: 2, MaxFurtherStarts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 		Pool: "default", MaxMachines: 4, Image: "worker", CPUs: 1, MemoryMB: 256,
-		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, TokenTTL: time.Hour,
+		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, ArtifactLimit: 1 << 20, TokenTTL: time.Hour,
 		LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second,
 	}
 	for _, c := range change {

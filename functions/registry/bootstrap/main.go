@@ -14,6 +14,7 @@ func main() {
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	objects, _ := deployed.Outputs(p)
 	config := p.Settings()
+	config.ArtifactLimit = min(config.ArtifactLimit, registry.FunctionLimit)
 	p.ServeStream(append(
 		registry.Routes(orchestrator.NewArtifacts(records, objects, p.Hex, config)),
 		registry.CatalogRoutes(orchestrator.NewModels(records, api.ModelDocument, config))...,

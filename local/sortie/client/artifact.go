@@ -20,7 +20,13 @@ func (c *Client) Artifacts(ctx context.Context, query url.Values) (list contract
 	return list, err
 }
 
-// Artifact reads an artifact with its content.
+// ArtifactRecord reads an artifact without its content.
+func (c *Client) ArtifactRecord(ctx context.Context, id string) (a contract.ArtifactSummary, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), query: url.Values{"content": {"false"}}, repeat: true}, &a)
+	return a, err
+}
+
+// Artifact reads an artifact of a JSON document with its content.
 func (c *Client) Artifact(ctx context.Context, id string) (a contract.Artifact, err error) {
 	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), repeat: true}, &a)
 	return a, err

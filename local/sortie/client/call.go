@@ -31,6 +31,9 @@ type call struct {
 	// body is sent as JSON, raw unchanged with the content type of the header.
 	body any
 	raw  []byte
+	// file is sent with its size instead, as a stream.
+	file io.ReaderAt
+	size int64
 	// wait is the time for which the server may delay the response.
 	wait time.Duration
 	// repeat marks a call that is safe to repeat.
@@ -104,11 +107,17 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	if text != nil {
 		body = bytes.NewReader(text)
 	}
+	if what.file != nil {
+		body = io.NewSectionReader(what.file, 0, what.size)
+	}
 	target := c.base.JoinPath(what.path)
 	target.RawQuery = what.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, what.method, target.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the request: %w", err)
+	}
+	if what.file != nil {
+		req.ContentLength = what.size
 	}
 	req.Header.Set("Accept", "application/json, */*;q=0.5")
 	maps.Copy(req.Header, what.header)

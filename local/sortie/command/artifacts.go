@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) artifacts() *cobra.Command {
-	commands := []*cobra.Command{a.artifactsCreate(), a.artifactsList(), a.artifactsShow()}
+	commands := []*cobra.Command{a.artifactsCreate(), a.artifactsPut(), a.artifactsList(), a.artifactsShow(), a.artifactsGet()}
 	for _, c := range commands {
 		a.serverFlags(c)
 	}
@@ -125,9 +125,18 @@ func (a *app) artifactsList() *cobra.Command {
 
 func (a *app) artifactsShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ARTIFACT", Short: "Print the content of an artifact, or with --json the artifact", Example: "  sortie artifacts show sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
+		Use: "show ARTIFACT", Short: "Print the JSON value that an artifact is, or with --json the artifact", Example: "  sortie artifacts show sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
 		Args: exactly("ARTIFACT"),
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			record, err := c.ArtifactRecord(ctx, args[0])
+			switch {
+			case err != nil:
+				return err
+			case record.MediaType != artifact.TypeJSON && a.json:
+				return a.print(record)
+			case record.MediaType != artifact.TypeJSON:
+				return fmt.Errorf("the artifact is %s, which is not JSON; sortie artifacts get saves it", display.Clean(record.MediaType))
+			}
 			found, err := c.Artifact(ctx, args[0])
 			if err != nil {
 				return err

@@ -161,6 +161,22 @@ func (d *Document) validate(pointer string, value any) error {
 	return schema.Validate(value)
 }
 
+// checkRequestType requires a content type other than JSON to be documented, if any is.
+func (d *Document) checkRequestType(op Operation, known bool, header string) error {
+	content, _, err := d.find(op.pointer + "/requestBody/content")
+	if !known || err != nil {
+		return nil //nolint:nilerr // an operation without a body has none to check
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return nil //nolint:nilerr // workers may leave it out
+	}
+	if content[kind] == nil && content["*/*"] == nil {
+		return fmt.Errorf("%s %s accepted a body of the undocumented content type %s", op.Method, op.Path, kind)
+	}
+	return nil
+}
+
 // CheckSchema validates a JSON text against the component schema of the name.
 func (d *Document) CheckSchema(name string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -176,8 +192,8 @@ func (d *Document) CheckSchema(name string, text []byte) error {
 // CheckRequest validates the JSON body of a successful request against the document.
 func (d *Document) CheckRequest(r *http.Request, body []byte) error {
 	op, known := d.operation(r)
-	if strings.HasSuffix(r.Header.Get("Content-Type"), "yaml") {
-		return nil
+	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.Contains(kind, "json") {
+		return d.checkRequestType(op, known, kind)
 	}
 	pointer := op.pointer + "/requestBody/content/application~1json/schema"
 	if _, _, err := d.find(pointer); !known || err != nil {

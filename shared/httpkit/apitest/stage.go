@@ -151,7 +151,7 @@ func serviceConfig() orchestrator.Config {
 		Runners: run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes}, FlyApps: []string{"app-a", "app-b"}, Clusters: []string{"east"}},
 		Pool:    "default", MaxMachines: 2, Image: "worker:test", CPUs: 1, MemoryMB: 256,
 		PublicURL: "http://localhost", SourceURL: "http://localhost/source",
-		PresignFor: time.Minute, DownloadRetention: time.Hour, DigestRead: 1 << 20, TokenTTL: time.Hour,
+		PresignFor: time.Minute, DownloadRetention: time.Hour, DigestRead: 1 << 20, ArtifactLimit: 4 << 20, TokenTTL: time.Hour,
 		LaunchWait: time.Second, ExitWait: time.Second, DestroyWait: time.Second,
 	}
 }

@@ -57,6 +57,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		setting.Duration(&p.QueueTimeout, "SORTIE_QUEUE_TIMEOUT", "24h", "longest time in the queue for a machine", time.Second, limit.Duration),
 		setting.Duration(&p.OutputRetention, "SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, limit.Retention),
 		setting.Bytes(&c.DigestRead, "SORTIE_DIGEST_READ", "67108864", "bytes up to which an output is read to verify the SHA-256 that its worker reported, if the object store does not report one; the digest of a larger output is not published; 0 reads none"),
+		setting.Bytes(&c.ArtifactLimit, "SORTIE_ARTIFACT_LIMIT", "67108864", "bytes of an artifact that is not JSON; on AWS at most 4194304, because a request must fit into the input of a function"),
 		setting.Duration(&c.DownloadRetention, "SORTIE_DOWNLOAD_RETENTION", "1h", "how long an output is kept after its last byte was downloaded", 0, limit.Retention),
 		setting.Duration(&c.EventRetention, "SORTIE_EVENT_RETENTION", "168h", "how long published events can be read again", time.Minute, limit.Retention),
 		setting.Duration(&c.StreamLife, "SORTIE_STREAM_LIFE", "14m", "longest time that a reader follows events; its stream ends at a random time of the last seventh", time.Second, limit.Duration),

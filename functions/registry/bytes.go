@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// FunctionLimit is the size in bytes of the largest body in the input of a Lambda function.
+const FunctionLimit = httpkit.WorkerBodyLimit
+
+// describing are the query parameters that describe content which is not JSON. They have the
+// names and the rules of the members of a JSON document. Headers would not do: their values
+// are ASCII, and metadata are any JSON.
+var describing = []string{"kind", "tags", "parent", "metadata"}
+
+// createBytes creates an artifact of the bytes of the body.
+func createBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) (err error) {
+	mediaType, err := artifact.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return httpkit.UnsupportedType(err.Error())
+	}
+	body, err := description(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	content, err := httpkit.ReadBytes(w, r, svc.Limit())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }() // it was written, or is not needed
+	return store(svc, w, r, body, &orchestrator.Bytes{MediaType: mediaType, Content: content, Size: content.Size})
+}
+
+// description returns what the query says of an artifact.
+func description(query url.Values) (contract.ArtifactRequest, error) {
+	body := contract.ArtifactRequest{Kind: query.Get("kind")}
+	if query.Has("tags") {
+		body.Tags = strings.Split(query.Get("tags"), " ")
+	}
+	if query.Has("parent") {
+		parent := query.Get("parent")
+		body.Parent = &parent
+	}
+	if !query.Has("metadata") {
+		return body, nil
+	}
+	text := []byte(query.Get("metadata"))
+	if !json.Valid(text) {
+		return body, fault.Invalid("metadata", "malformed metadata, want a JSON object")
+	}
+	err := httpkit.ParseJSON(append(append([]byte(`{"metadata":`), text...), '}'), &body)
+	return body, err
+}
+
+// sendBytes writes content as a file: no browser shows it, whatever its media type.
+func sendBytes(w http.ResponseWriter, r *http.Request, a artifact.Artifact, content io.Reader) error {
+	header := w.Header()
+	header.Set("Cache-Control", cacheControl)
+	header.Set("Content-Type", a.Type())
+	header.Set("Content-Disposition", "attachment")
+	header.Set("ETag", `"`+a.ID+`"`)
+	if list := r.Header.Get("If-None-Match"); list != "" && httpkit.Matches(list, `"`+a.ID+`"`, true) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	send(w, r, a, a.Size, io.LimitReader(content, a.Size))
+	return nil
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// uploadRate is the lowest number of bytes a second at which a server reads a body.
+const uploadRate = 100_000
+
+// PutArtifact stores size bytes of content with a media type; the query describes it. It is
+// safe to repeat.
+func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType string, content io.ReaderAt, size int64) (a contract.ArtifactCreated, err error) {
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: "v1/artifacts", query: query, header: http.Header{"Content-Type": {mediaType}},
+		file: content, size: size, wait: time.Duration(size/uploadRate) * time.Second, repeat: true,
+	}, &a)
+	return a, err
+}
+
+// GetArtifact writes the content of an artifact, that of a JSON document in canonical form,
+// and returns its media type. It compares the content with the id, which may be a digest. An
+// error after it has written something is not repeated.
+func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (mediaType string, err error) {
+	var resp *http.Response
+	err = c.retry(ctx, func() error {
+		req, err := c.request(ctx, call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), header: http.Header{"Accept": {"*/*"}}})
+		if err != nil {
+			return err
+		}
+		if resp, err = c.http.Do(req); err != nil { //nolint:bodyclose // closed below
+			return c.failure(ctx, req.URL, err)
+		}
+		if resp.StatusCode != http.StatusOK {
+			return errors.Join(problem(resp), resp.Body.Close())
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	content := io.Reader(resp.Body)
+	mediaType = resp.Header.Get("Content-Type")
+	if kind, _, err := mime.ParseMediaType(mediaType); err == nil && kind == "application/json" {
+		if content, err = documentIn(resp.Body); err != nil {
+			return "", err
+		}
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, sum), content); err != nil {
+		return "", c.failure(ctx, resp.Request.URL, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != id && "sha256:"+got != id {
+		return "", fmt.Errorf("the content of the artifact %s has the SHA-256 %s: it was changed on the way", id, got)
+	}
+	return mediaType, nil
+}
+
+// documentIn returns the content of a JSON document.
+func documentIn(answer io.Reader) (io.Reader, error) {
+	var document contract.Artifact
+	if err := json.NewDecoder(io.LimitReader(answer, answerLimit)).Decode(&document); err != nil {
+		return nil, fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	return bytes.NewReader(document.Content), nil
+}
