@@ -24,7 +24,7 @@ func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
 			if err != nil {
 				return fmt.Errorf("cannot read the session: %w", err)
 			}
-			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, c.Now()))
+			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, svc.Defaults(), c.Now()))
 		}),
 		route(http.MethodDelete, "/v1/sessions/{session_id}", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error {
 			if err := svc.DeleteSession(httpkit.Request(r, "session_id")); err != nil {
@@ -37,7 +37,7 @@ func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
 			if err != nil {
 				return fmt.Errorf("cannot read the budget: %w", err)
 			}
-			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a))
+			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a, svc.Defaults()))
 		}),
 		route(http.MethodPut, "/v1/budgets/{scope}", access.Admin, func(w http.ResponseWriter, r *http.Request) error {
 			var body contract.BudgetLimit
@@ -49,7 +49,7 @@ func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
 			if err != nil {
 				return fmt.Errorf("cannot store the budget: %w", err)
 			}
-			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a))
+			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a, svc.Defaults()))
 		}),
 	}
 }

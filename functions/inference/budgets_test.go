@@ -1,12 +1,16 @@
 package inference_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
@@ -106,4 +110,66 @@ func TestSessionAndBudgetsAreShown(t *testing.T) {
 	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/budgets/session:none", "", 404)
 	stage.Clock.Advance(590 * time.Second)
 	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/sessions/s", "", 404)
+}
+
+// TestDefaultBudgetsAreThoseOfTheSettings: accounts without limits have those of the
+// deployment, in the headers, in what is shown and at the admission.
+func TestDefaultBudgetsAreThoseOfTheSettings(t *testing.T) {
+	t.Parallel()
+	n := func(n int64) *int64 { return &n }
+	stage := setup(t, func(s *apitest.Settings) {
+		s.Service.Budgets = &budget.Defaults{
+			Session: budget.Limit{Turns: n(1), TimeMS: n(7000)}, Project: budget.Limit{Tokens: n(25)}, Tenant: budget.Limit{CostNano: n(50_000)}, SessionTTL: time.Minute,
+		}
+	})
+	const task = `{"model_ref":"mock","prompt":"abcd","max_tokens":9,"deadline_ms":5000,"session_id":"s"}`
+	_, header := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 202)
+	got := []string{header.Get("X-Budget-Tokens-Remaining"), header.Get("X-Budget-Time-Remaining-Ms"), header.Get("X-Budget-Cost-Remaining")}
+	if diff := cmp.Diff([]string{"15", "2000", "0.000032"}, got); diff != "" {
+		t.Errorf("got other budget headers (+):\n%s", diff)
+	}
+	session, _ := apitest.Decoded[contract.Session](t, stage, "GET", "/v1/sessions/s", "", 200)
+	if session.TTLMS != 60_000 || session.TurnsRemaining != 0 || session.TimeRemainingMS != 2000 {
+		t.Errorf("got %+v, want a minute, no turn and 2000 ms left", session)
+	}
+	project, _ := apitest.Decoded[contract.Budget](t, stage, "GET", "/v1/budgets/project:main", "", 200)
+	if diff := cmp.Diff(contract.BudgetLimit{Tokens: n(25)}, project.Limit); diff != "" {
+		t.Errorf("got another limit of the project (+):\n%s", diff)
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", task, 409); p.Code != "SESSION_CLOSED" {
+		t.Errorf("got %+v for a second turn, want SESSION_CLOSED", p)
+	}
+	other := strings.Replace(task, `"s"`, `"other"`, 1)
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", strings.Replace(other, `:9`, `:20`, 1), 429); !strings.Contains(p.Detail, "project:main") {
+		t.Errorf("got %+v, want the limit of the project", p)
+	}
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/project:main", `{"tokens":1000}`, 200)
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", strings.Replace(other, `:9`, `:20`, 1), 429); !strings.Contains(p.Detail, "tenant") {
+		t.Errorf("got %+v, want the limit of the tenant", p)
+	}
+}
+
+// TestConcurrentLimitsHaveTheirOwnEvents changes a budget by several clients at once: each
+// change is one event with a key of its own.
+func TestConcurrentLimitsHaveTheirOwnEvents(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const clients = 6
+	var wait sync.WaitGroup
+	for i := range clients {
+		wait.Go(func() {
+			stage.Call(t, "PUT", "/v1/budgets/tenant", fmt.Sprintf(`{"tokens":%d}`, i))
+		})
+	}
+	wait.Wait()
+	keys, versions := map[string]bool{}, map[int64]bool{}
+	for _, e := range stage.Notes(t) {
+		if e.Policy != nil && e.Policy.ID == "tenant" {
+			keys[e.IdempotencyKey], versions[e.Policy.Version] = true, true
+		}
+	}
+	b, _ := apitest.Decoded[contract.Budget](t, stage, "GET", "/v1/budgets/tenant", "", 200)
+	if int64(len(keys)) != b.Version || int64(len(versions)) != b.Version || b.Version == 0 {
+		t.Errorf("got the keys %v and the versions %v, want one of each for the %d changes", keys, versions, b.Version)
+	}
 }

@@ -18,7 +18,7 @@ import (
 
 // setup serves the routes with a pool of a mock engine for one task and a queue for one more.
 // No dispatcher runs.
-func setup(t *testing.T) *apitest.Stage {
+func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	var feed port.Feed
@@ -32,7 +32,7 @@ func setup(t *testing.T) *apitest.Stage {
 			t.Fatal(err)
 		}
 		return append(inference.Routes(orchestrator.NewInference(s.Requests, s.Models, feed), parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
-	})
+	}, change...)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
@@ -71,6 +71,23 @@ func TestRefusalsOfTasks(t *testing.T) {
 		if backoff := header.Get("X-Backoff-Ms"); (row.status == 429) != (p.PolicyLabel == "reject" && p.RetryAfterMS == 1000 && p.Retriable != nil && *p.Retriable) ||
 			(row.status == 429 || row.status == 503) != (backoff == "1000" && header.Get("Retry-After") == "1") {
 			t.Errorf("%.80s: got %+v with backoff %s", row.body, p, backoff)
+		}
+	}
+	pool, err := stage.Store.LoadPool(t.Context(), run.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, draining := range []bool{true, false} {
+		pool.Draining = draining
+		if err := stage.Store.SavePool(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+		pool.Version++
+		if !draining {
+			continue
+		}
+		if p, header := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 503); p.Code != "POOL_UNREADY" || header.Get("Retry-After") != "1" {
+			t.Errorf("got %+v of a draining pool, want POOL_UNREADY", p)
 		}
 	}
 	first, _ := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", `{"model_ref":"mock","prompt":"a"}`, 202)

@@ -9,14 +9,14 @@ import (
 )
 
 // Session returns the response for the account of a session.
-func Session(a budget.Account, now time.Time) contract.Session {
+func Session(a budget.Account, defaults budget.Defaults, now time.Time) contract.Session {
 	id, _ := budget.SessionOf(a.Scope)
-	left := left(a)
+	left := left(a, defaults)
 	session := contract.Session{
 		SessionID: id, Turns: a.Held.Turns + a.Spent.Turns, TurnsRemaining: left.Turns, KVWarmth: a.Spent.Tokens > 0,
 		TokensRemaining: left.Tokens, TimeRemainingMS: left.TimeMS, CostRemaining: budget.Dollars(left.CostNano),
 	}
-	session.TTLMS = budget.SessionTTL.Milliseconds() // of an account that no task has used
+	session.TTLMS = defaults.SessionTTL.Milliseconds() // of an account that no task has used
 	if !a.ExpiresAt.IsZero() {
 		session.TTLMS = max(a.ExpiresAt.Sub(now).Milliseconds(), 0)
 	}
@@ -24,9 +24,9 @@ func Session(a budget.Account, now time.Time) contract.Session {
 }
 
 // left returns what an account has left, and budget.Unlimited where it has no limit.
-func left(a budget.Account) budget.Amount {
+func left(a budget.Account, defaults budget.Defaults) budget.Amount {
 	values := budget.Unlimited().Values()
-	for i, left := range a.Left(budget.Standard().Of(a.Scope)).Values() {
+	for i, left := range a.Left(defaults.Of(a.Scope)).Values() {
 		if left != nil {
 			values[i] = *left
 		}
@@ -35,8 +35,8 @@ func left(a budget.Account) budget.Amount {
 }
 
 // Budget returns the response for an account.
-func Budget(a budget.Account) contract.Budget {
-	standard := budget.Standard().Of(a.Scope)
+func Budget(a budget.Account, defaults budget.Defaults) contract.Budget {
+	standard := defaults.Of(a.Scope)
 	return contract.Budget{
 		Scope: a.Scope, Limit: contract.BudgetLimit(a.Limit.Or(standard)), Held: contract.BudgetUse(a.Held), Spent: contract.BudgetUse(a.Spent),
 		Remaining: contract.BudgetLimit(a.Left(standard)), Version: a.Version,

@@ -56,7 +56,7 @@ var importRules = []importRule{
 	{folder: "shared/redact", standard: true},
 	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/livelog", may: []string{"shared/limit"}, standard: true},
-	{folder: "shared/setting/service", may: []string{"shared/catalog", "shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
+	{folder: "shared/setting/service", may: []string{"shared/budget", "shared/catalog", "shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
 	{folder: "shared/setting/kubernetes", may: []string{"shared/setting"}, standard: true},
 	{folder: "shared/setting", standard: true},
@@ -64,7 +64,7 @@ var importRules = []importRule{
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
+		folder: "shared/orchestrator", may: []string{"shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},

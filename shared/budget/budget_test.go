@@ -76,7 +76,7 @@ func TestHoldsStayWithinLimits(t *testing.T) {
 func TestSessionSlidesAndExpires(t *testing.T) {
 	t.Parallel()
 	move := func(when time.Time) budget.Move {
-		c := budget.Between([]string{budget.SessionScope("s")}, budget.Amount{}, budget.Amount{}, budget.Amount{Turns: 1}, budget.Amount{}, when)
+		c := budget.Between([]string{budget.SessionScope("s")}, budget.Amount{}, budget.Amount{}, budget.Amount{Turns: 1}, budget.Amount{}, when, budget.Standard())
 		return c.Moves("acme")[0]
 	}
 	a, short := move(at).Apply(move(at).New())

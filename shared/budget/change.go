@@ -9,10 +9,12 @@ import (
 // Defaults are the limits of the accounts that have none of their own, and the life of a
 // session.
 type Defaults struct {
-	Tenant, Project, Session Limit
+	Tenant  Limit `json:"tenant,omitzero"`
+	Project Limit `json:"project,omitzero"`
+	Session Limit `json:"session,omitzero"`
 	// SessionTTL is the time from the last admitted task of a session to its expiry: each
 	// task extends the session. 0 means that sessions do not expire.
-	SessionTTL time.Duration
+	SessionTTL time.Duration `json:"sessionTtl,omitempty"`
 }
 
 // The default limit of a session.
@@ -25,6 +27,14 @@ const (
 // that expire ten minutes after the admission of their last task.
 func Standard() Defaults {
 	return Defaults{Session: Limit{Turns: new(int64(SessionTurns))}, SessionTTL: SessionTTL}
+}
+
+// OrStandard returns the defaults, those of Standard for nil.
+func OrStandard(d *Defaults) Defaults {
+	if d == nil {
+		return Standard()
+	}
+	return *d
 }
 
 // Unlimited is what clients read as remaining where no limit applies: what a session of
@@ -57,15 +67,16 @@ type Change struct {
 }
 
 // Between returns the change between two reservations of a run with the scopes, nil for
-// none. What an account holds and has spent is then the sum over its runs.
-func Between(scopes []string, heldBefore, usedBefore, held, used Amount, at time.Time) *Change {
+// none. What an account holds and has spent is then the sum over its runs. The defaults are
+// the limits of what is held.
+func Between(scopes []string, heldBefore, usedBefore, held, used Amount, at time.Time, defaults Defaults) *Change {
 	if heldBefore == held && usedBefore == used {
 		return nil
 	}
 	more := held.Minus(heldBefore)
 	return &Change{
 		Scopes: scopes, Hold: more.Positive(), Release: Amount{}.Minus(more).Positive(), Spend: used.Minus(usedBefore),
-		At: at, Defaults: Standard(),
+		At: at, Defaults: defaults,
 	}
 }
 

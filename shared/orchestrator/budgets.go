@@ -18,12 +18,16 @@ import (
 type Budgets struct {
 	*Records
 	document func(a budget.Account) ([]byte, error)
+	defaults budget.Defaults
 }
 
 // NewBudgets returns the budgets in a store. document is Documents.Budget.
-func NewBudgets(records *Records, document func(a budget.Account) ([]byte, error)) *Budgets {
-	return &Budgets{records, document}
+func NewBudgets(records *Records, document func(a budget.Account) ([]byte, error), config Config) *Budgets {
+	return &Budgets{records, document, budget.OrStandard(config.Budgets)}
 }
+
+// Defaults returns the limits of accounts without their own.
+func (s *Budgets) Defaults() budget.Defaults { return s.defaults }
 
 // budgetKind is the kind of the resources of budgets in events.
 const budgetKind = "quota"

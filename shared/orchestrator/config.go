@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
@@ -55,6 +56,9 @@ type Config struct {
 	// MockEngine: pools can be of the mock.
 	Engines    guard.Policy
 	MockEngine bool
+	// Budgets are the limits of tenants, projects and sessions without their own; nil is
+	// budget.Standard.
+	Budgets *budget.Defaults
 	// TokenTTL is the life of a worker's token, at most 2 hours. A token covers
 	// the start limit of its run even if that is longer.
 	TokenTTL time.Duration

@@ -339,7 +339,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool) (run.
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
 	}
-	r.Reservation = reserved(r, model.Price)
+	r.Reservation = s.reserved(r, model.Price)
 	return r, nil
 }
 

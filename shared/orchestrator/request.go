@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -21,12 +22,14 @@ type Requests struct {
 	hex   Hex
 	image string
 	exec  bool
+	// budgets is Config.Budgets.
+	budgets *budget.Defaults
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
-		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages,
+		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages, budgets: config.Budgets,
 	}
 }
 

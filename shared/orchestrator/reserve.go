@@ -13,9 +13,9 @@ import (
 
 // reserved returns what an inference task may use: its prompt and the most tokens that it
 // may generate, at a price, in the accounts of its session, its project and its tenant.
-func reserved(r run.Run, price catalog.Price) *run.Reservation {
+func (s *Requests) reserved(r run.Run, price catalog.Price) *run.Reservation {
 	work := r.Work.Inference
-	of := run.Reservation{InputPrice: price.Input, OutputPrice: price.Output}
+	of := run.Reservation{InputPrice: price.Input, OutputPrice: price.Output, Defaults: s.budgets}
 	if work.SessionID != "" {
 		of.Scopes = append(of.Scopes, budget.SessionScope(work.SessionID))
 	}
@@ -38,7 +38,7 @@ var defaultPrice = catalog.Price{Output: catalog.DefaultOutputPrice}
 func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, error) {
 	found, err := s.store.LoadResource(ctx, modelRef(r.Tenant, r.Work.Inference.Model))
 	if errors.Is(err, port.ErrNotFound) {
-		return reserved(r, defaultPrice), nil
+		return s.reserved(r, defaultPrice), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the price of the model: %w", err)
@@ -47,7 +47,7 @@ func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, er
 	if err != nil {
 		return nil, err
 	}
-	return reserved(r, model.Price), nil
+	return s.reserved(r, model.Price), nil
 }
 
 // Remaining returns what the budgets of a task have left now: the least of its session, its
@@ -57,7 +57,7 @@ func (s *Inference) Remaining(ctx context.Context, r run.Run) (budget.Amount, er
 	if r.Reservation == nil {
 		return budget.AmountOf(least), nil
 	}
-	limited := map[int]bool{}
+	limited, defaults := map[int]bool{}, budget.OrStandard(s.budgets)
 	for _, scope := range r.Reservation.Scopes {
 		account, err := s.store.Account(ctx, r.Tenant, scope)
 		if errors.Is(err, port.ErrNotFound) {
@@ -66,7 +66,7 @@ func (s *Inference) Remaining(ctx context.Context, r run.Run) (budget.Amount, er
 		if err != nil {
 			return budget.Amount{}, fmt.Errorf("cannot read the budget: %w", err)
 		}
-		for i, left := range account.Left(budget.Standard().Of(scope)).Values() {
+		for i, left := range account.Left(defaults.Of(scope)).Values() {
 			if left != nil && (!limited[i] || *left < least[i]) {
 				least[i], limited[i] = *left, true
 			}

@@ -68,7 +68,7 @@ func NewSystem(
 		Reports:      NewMachineReports(machines),
 		Artifacts:    artifacts,
 		Models:       NewModels(records, documents.Model, config),
-		Budgets:      NewBudgets(records, documents.Budget),
+		Budgets:      NewBudgets(records, documents.Budget, config),
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

@@ -40,7 +40,7 @@ func (s *storeTest) settling(r run.Run, used budget.Amount) port.Write {
 	w := s.decide(r, run.CancelRequested{By: "x"})
 	before := *r.Reservation
 	w.Run.Reservation = r.Reservation.Noted(used).Settled()
-	w.Ledger = budget.Between(before.Scopes, before.Held, before.Used, w.Run.Reservation.Held, w.Run.Reservation.Used, s.now)
+	w.Ledger = budget.Between(before.Scopes, before.Held, before.Used, w.Run.Reservation.Held, w.Run.Reservation.Used, s.now, budget.Standard())
 	return w
 }
 
@@ -152,7 +152,7 @@ func attemptHoldsAgain(s *storeTest) {
 		w := s.decide(r, admitted("p", 0))
 		before := *r.Reservation
 		w.Run.Reservation = before.Renewed(task.Plus(budget.Amount{Tokens: 51}))
-		w.Ledger = budget.Between(before.Scopes, before.Held, before.Used, w.Run.Reservation.Held, w.Run.Reservation.Used, s.now)
+		w.Ledger = budget.Between(before.Scopes, before.Held, before.Used, w.Run.Reservation.Held, w.Run.Reservation.Used, s.now, budget.Standard())
 		return w
 	}
 	s.wantNoBudget(s.store.Commit(s.ctx, again("a")), scope, budget.Tokens, 50)
@@ -253,7 +253,7 @@ func budgetAndKey(s *storeTest) {
 	r := after(w)
 	stale := s.decide(r, admitted("p", 0))
 	stale.Run.Reservation = r.Reservation.Renewed(task.Plus(task))
-	stale.Ledger = budget.Between(scopes, task, budget.Amount{}, task.Plus(task), budget.Amount{}, s.now)
+	stale.Ledger = budget.Between(scopes, task, budget.Amount{}, task.Plus(task), budget.Amount{}, s.now, budget.Standard())
 	s.apply(r, admitted("p", 0))
 	if err := s.store.Commit(s.ctx, stale); !errors.Is(err, port.ErrConflict) {
 		s.Errorf("got %v for an outdated decision, want ErrConflict", err)

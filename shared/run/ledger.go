@@ -33,6 +33,9 @@ type Reservation struct {
 	// InputPrice and OutputPrice are the prices of a token at the admission, in nano-dollars.
 	InputPrice  int64 `json:"inputPrice,omitempty"`
 	OutputPrice int64 `json:"outputPrice,omitempty"`
+	// Defaults are the limits of accounts without their own at the admission; nil is
+	// budget.Standard.
+	Defaults *budget.Defaults `json:"defaults,omitempty"`
 }
 
 // MostScopes is the largest number of accounts of a run.
@@ -124,7 +127,7 @@ func ledgerChange(before, after *Reservation, now time.Time) *budget.Change {
 	if after != nil {
 		is = *after
 	}
-	return budget.Between(is.Scopes, was.Held, was.Used, is.Held, is.Used, now)
+	return budget.Between(is.Scopes, was.Held, was.Used, is.Held, is.Used, now, budget.OrStandard(is.Defaults))
 }
 
 // checkScopes returns errScopes if the decision changes the accounts of a run.

@@ -6,8 +6,10 @@ package service
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -33,7 +35,7 @@ const (
 func settings(c *orchestrator.Config) []setting.Setting {
 	p := &c.Policy
 	c.ForwardLimit = new(int)
-	return []setting.Setting{
+	return append([]setting.Setting{
 		setting.Text(&c.Image, "SORTIE_EXPORT_IMAGE", DefaultImage, "the worker's image"),
 		setting.Text(&c.Region, "SORTIE_REGION", "ord", "the region of machines; empty lets the platform choose"),
 		setting.Integer(&c.CPUs, "SORTIE_MACHINE_CPUS", "1", "shared CPUs of a machine", 1, 16),
@@ -99,7 +101,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		}),
 		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
 		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers read; empty locally is the sample collection"),
-	}
+	}, budgets(c)...)
 }
 
 // hooks returns a setting of a list for Config.Hooks.
@@ -126,6 +128,9 @@ func Read(lookup setting.Lookup) (orchestrator.Config, error) {
 	given, err := setting.Read(lookup, settings(&c))
 	if err == nil {
 		err = validate(&c.Policy, given)
+	}
+	if err == nil && reflect.DeepEqual(*c.Budgets, budget.Standard()) {
+		c.Budgets = nil
 	}
 	return c, err
 }
