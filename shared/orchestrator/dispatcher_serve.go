@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/trace"
 )
 
 // serve serves the attempt of a run that has a slot: it takes a replica, streams its answer
@@ -104,6 +105,7 @@ func (s *Dispatcher) stream(ctx context.Context, r run.Run, replica *lease) erro
 	began := s.now()
 	var failure error
 	if w.refused == nil {
+		used.AskedAt = began
 		failure = s.generate(ctx, r, replica, w, &used)
 		replica.noted(failure)
 		used.DecodeMS = s.now().Sub(began).Milliseconds()
@@ -203,7 +205,7 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 		model = can.Models[0]
 	}
 	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}
-	asking, stop := context.WithCancelCause(ctx)
+	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, trace.OfEngine(r).String()))
 	defer stop(nil)
 	w.begin(asking, stop)
 	var err error

@@ -42,7 +42,9 @@ type Generation struct {
 	// Replica answered, with the engine's version.
 	Replica       string `json:"replica,omitempty"`
 	EngineVersion string `json:"engineVersion,omitempty"`
-	// FirstTokenAt is zero without a token.
+	// AskedAt is when the request was sent to the replica; zero if none was. FirstTokenAt
+	// is zero without a token.
+	AskedAt      time.Time `json:"askedAt,omitzero"`
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`
@@ -59,7 +61,7 @@ func (g Generation) Merged(known *Generation) Generation {
 	if known == nil {
 		return g
 	}
-	g.Replica, g.EngineVersion, g.FirstTokenAt = known.Replica, known.EngineVersion, known.FirstTokenAt
+	g.Replica, g.EngineVersion, g.AskedAt, g.FirstTokenAt = known.Replica, known.EngineVersion, known.AskedAt, known.FirstTokenAt
 	g.TokensIn, g.TokensOut, g.DecodeMS = max(g.TokensIn, known.TokensIn), max(g.TokensOut, known.TokensOut), max(g.DecodeMS, known.DecodeMS)
 	return g
 }

@@ -96,6 +96,14 @@ func OfAttempt(r run.Run) Context {
 	return c
 }
 
+// OfEngine returns the context of the request to an engine in the run's present attempt,
+// which the engine gets.
+func OfEngine(r run.Run) Context {
+	c := Of(r)
+	c.Span = spanID(r, NameEngine, r.Attempt.Number)
+	return c
+}
+
 // spanID returns the id of a part of the run, such as its second attempt.
 func spanID(r run.Run, part string, number int) (id SpanID) {
 	fill(id[:], r, part, number)

@@ -42,6 +42,10 @@ const (
 	NameRequest = "request"
 	NameRun     = "run"
 	NameAttempt = "attempt"
+	// NameEngine is the request of an inference task to an engine.
+	NameEngine = "engine"
+	// EventFirstToken is the event of that span at the first token of the answer.
+	EventFirstToken = "first_token"
 )
 
 // OfCommit returns the spans that a commit ends, children first. r is the record after the
@@ -51,7 +55,8 @@ const (
 //	└─ run                     from the creation to the end
 //	   ├─ Pending, Retrying …  the states without a machine
 //	   └─ attempt              from ContainerCreating to the end of Terminating
-//	      └─ Running …         the states with a machine
+//	      ├─ Running …         the states with a machine
+//	      └─ engine            the request of an inference task to its engine
 //
 // The events of the commit are events of the last state that they leave. If a commit ends
 // no state, each of its events is a span without a duration, named like the event.
@@ -118,6 +123,9 @@ func (c *commit) state(e run.Event) {
 	attempt := e.From.HasMachine() && !e.State.HasMachine()
 	s.Failed, s.Message = failure(e)
 	c.take(s, c.parent(e.From, e.Attempt), Attribute{"state", string(e.From)}, number("attempt", e.Attempt))
+	if e.From == run.Running {
+		c.engine(e)
+	}
 	if !attempt {
 		return
 	}
@@ -138,6 +146,25 @@ func (c *commit) state(e run.Event) {
 		more = append(more, Attribute{"fault", string(f.Code)})
 	}
 	c.add(s, c.of.Span, more...)
+}
+
+// engine adds the span of the request to an engine, if the attempt of the event has sent one.
+func (c *commit) engine(e run.Event) {
+	work, g := c.run.Work.Inference, c.run.Generation
+	if work == nil || g == nil || c.run.Attempt.Number != e.Attempt || g.AskedAt.IsZero() || g.AskedAt.Before(c.since(run.ContainerCreating)) {
+		return
+	}
+	s := c.span(NameEngine, NameEngine, e.Attempt, g.AskedAt, g.AskedAt.Add(time.Duration(g.DecodeMS)*time.Millisecond))
+	more := []Attribute{
+		{"engine", work.Engine}, {"engine_version", g.EngineVersion}, {"replica_id", g.Replica}, {"model", work.Model},
+		number("attempt", e.Attempt), number("tokens_in", g.TokensIn), number("tokens_out", g.TokensOut),
+	}
+	if !g.FirstTokenAt.IsZero() {
+		more = append(more, Attribute{"first_token_ms", g.FirstTokenAt.Sub(g.AskedAt).Milliseconds()})
+		s.Events = []Event{{Name: EventFirstToken, At: g.FirstTokenAt.UTC().Truncate(time.Millisecond)}}
+	}
+	s.Failed, s.Message = failure(e)
+	c.add(s, spanID(c.run, NameAttempt, e.Attempt), more...)
 }
 
 // end adds the span of the run.

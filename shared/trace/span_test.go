@@ -227,3 +227,47 @@ func TestEventAfterTheEndIsASpan(t *testing.T) {
 		t.Errorf("got %+v, want one span of the event below the run", spans)
 	}
 }
+
+// TestEngineOfATaskHasASpan: the request to an engine is a child of the attempt, with its first
+// token, and its context is what the engine gets.
+func TestEngineOfATaskHasASpan(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Tenant: "default", ID: "inf_1", TaskID: "inf_1", Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{Engine: "vllm", Model: "m"}}}
+	r.Policy.Retry.MaxAttempts, r.Policy.StartTimeout, r.Policy.TimeLimit = 1, time.Minute, time.Minute
+	d := run.New(r, epoch)
+	l := &life{T: t, now: epoch, run: d.Run}
+	l.play(time.Second, run.Admitted{Pool: "p", Limit: 2})
+	l.play(time.Second, run.WorkerContacted{Attempt: 1, WorkerID: "dispatcher", Started: true})
+	if len(named(l.spans, trace.NameEngine)) > 0 {
+		t.Fatal("got the span of an engine before its request")
+	}
+	asked := l.now.Add(100 * time.Millisecond)
+	used := run.Generation{Replica: "r1", EngineVersion: "0.11", AskedAt: asked, FirstTokenAt: asked.Add(30 * time.Millisecond), TokensIn: 4, TokensOut: 9, DecodeMS: 250, Finish: "stop"}
+	engine := trace.OfEngine(l.run)
+	l.play(time.Second, run.GenerationEnded{Attempt: 1, Stream: &run.StreamEnd{Outcome: run.OutcomeSucceeded}, Generation: &used})
+	spans := named(l.spans, trace.NameEngine)
+	if len(spans) != 1 {
+		t.Fatalf("got %d spans of an engine in\n%s, want one", len(spans), tree(l.spans, trace.OfAttempt(l.run).Span, ""))
+	}
+	s := spans[0]
+	if s.ID != engine.Span || s.Trace != engine.Trace || s.Parent != trace.OfAttempt(l.run).Span || s.Failed {
+		t.Errorf("got %+v, want the span %s below the attempt", s, engine)
+	}
+	if !s.Start.Equal(asked.Truncate(time.Millisecond)) || s.End.Sub(s.Start).Round(time.Millisecond) != 250*time.Millisecond || len(s.Events) != 1 || s.Events[0].Name != trace.EventFirstToken {
+		t.Errorf("got %s to %s with %+v, want 250 ms from the request and the first token", s.Start, s.End, s.Events)
+	}
+	for name, want := range map[string]any{"engine": "vllm", "engine_version": "0.11", "replica_id": "r1", "model": "m", "tokens_in": int64(4), "tokens_out": int64(9), "first_token_ms": int64(30)} {
+		if i := slices.IndexFunc(s.Attributes, func(a trace.Attribute) bool { return a.Name == name }); i < 0 || s.Attributes[i].Value != want {
+			t.Errorf("got the attributes %+v, want %s %v", s.Attributes, name, want)
+		}
+	}
+}
+
+func named(spans []trace.Span, name string) (found []trace.Span) {
+	for _, s := range spans {
+		if s.Name == name {
+			found = append(found, s)
+		}
+	}
+	return found
+}

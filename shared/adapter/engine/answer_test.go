@@ -219,3 +219,22 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestEngineGetsTheTraceContext: the server's request has that of the call, and none without.
+func TestEngineGetsTheTraceContext(t *testing.T) {
+	t.Parallel()
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	var got []string
+	e := serve(t, engine.Config{Kind: port.EngineVLLM}, func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Traceparent"))
+		streamed("data: "+last+"\n\n")(w, r)
+	})
+	for _, ctx := range []context.Context{t.Context(), port.WithTraceParent(t.Context(), parent)} {
+		if _, _, err := generate(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 2 || got[0] != "" || got[1] != parent {
+		t.Errorf("got the trace contexts %q, want none and %s", got, parent)
+	}
+}

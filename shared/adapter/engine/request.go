@@ -78,6 +78,9 @@ func (e *Engine) open(ctx context.Context, method string, to *url.URL, body any)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if parent := port.TraceParent(ctx); parent != "" {
+		req.Header.Set("Traceparent", parent)
+	}
 	if e.cfg.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+e.cfg.Key)
 	}
