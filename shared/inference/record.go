@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 )
@@ -14,6 +17,17 @@ const StreamPrefix = "tasks/"
 
 // StreamOf returns the name of the stream of a task.
 func StreamOf(tenant, taskID string) string { return StreamPrefix + tenant + "/" + taskID }
+
+// Accepted returns when the task of a stream was accepted, by its id; ok is false for another
+// stream.
+func Accepted(stream string) (at time.Time, ok bool) {
+	_, id, _ := strings.Cut(strings.TrimPrefix(stream, StreamPrefix), "/inf_")
+	parsed, err := ulid.ParseStrict(id)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return parsed.Timestamp(), true
+}
 
 // Record is one record of the stream of a task. One of its pointers is set, or Tokens.
 type Record struct {

@@ -12,9 +12,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -35,7 +37,12 @@ const tokenBatch = 5 * time.Millisecond
 func (s *Stack) wireInference(ctx context.Context) error {
 	s.system.Requests.Record(s.metrics.Record)
 	engines := &engines{clock: s.clock, known: map[string]port.Engine{}}
-	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, s.feed)
+	// A stream is kept as long as the record of its task.
+	feed, err := sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: s.config.Settings.Service.Policy.RecordRetention, Forget: inference.StreamPrefix})
+	if err != nil {
+		return fmt.Errorf("cannot open the streams of tasks: %w", err)
+	}
+	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, feed)
 	// One process has the folder, so that tasks of an earlier dispatcher are lost.
 	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.of, orchestrator.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,

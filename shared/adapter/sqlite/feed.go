@@ -26,6 +26,9 @@ type FeedConfig struct {
 	Clock clock.Clock
 	// Retention is how long records and marks are kept.
 	Retention time.Duration
+	// Forget is the prefix of the streams of which Trim leaves nothing, once all their
+	// records and marks have expired: their positions begin again. Empty forgets no stream.
+	Forget string
 	// Random returns 64 random bits, of which epochs are made; nil means the host's
 	// generator.
 	Random func() uint64

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -96,6 +97,11 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 			SELECT position FROM feed_marks WHERE stream = ?1 AND appended_at <= ?2 ORDER BY position LIMIT 0 + ?3)`,
 			s.n, f.expired(), int64(limit)-records)
 		deleted = int(records + marks)
+		if err != nil || f.config.Forget == "" || !strings.HasPrefix(stream, f.config.Forget) {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM feed_streams WHERE n = ?1 AND appended_at <= ?2
+			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = ?1)`, s.n, f.expired())
 		return err
 	})
 	if err != nil {

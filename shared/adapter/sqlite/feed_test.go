@@ -171,3 +171,46 @@ func TestFeedNeedsARetention(t *testing.T) {
 		t.Error("got a feed without a retention, want an error")
 	}
 }
+
+// TestExpiredStreamsAreForgotten trims streams whose records have expired: one with the prefix
+// leaves nothing, another one its positions.
+func TestExpiredStreamsAreForgotten(t *testing.T) {
+	t.Parallel()
+	_, db, now := setupFeed(t, filepath.Join(t.TempDir(), "sortie.db"))
+	feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: now, Retention: time.Hour, Forget: "tasks/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTo := func(stream string, after int64) port.Head {
+		head, err := feed.Append(t.Context(), stream, port.Batch{After: after, Records: []port.FeedRecord{{ID: fmt.Sprint(after), At: now.Now(), Data: []byte("x")}}, State: []byte("s")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head
+	}
+	trim := func(stream string) port.Head {
+		_, err := feed.Trim(t.Context(), stream, 10)
+		head, failed := feed.Head(t.Context(), stream)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		return head
+	}
+	appendTo("tasks/a/1", 0)
+	appendTo("events/a", 0)
+	now.Advance(59 * time.Minute)
+	appendTo("tasks/a/2", 0)
+	now.Advance(2 * time.Minute)
+	for stream, newest := range map[string]int64{"tasks/a/1": 0, "tasks/a/2": 1, "events/a": 1} {
+		if head := trim(stream); head.Newest != newest {
+			t.Errorf("%s: got %+v, want the newest position %d", stream, head, newest)
+		}
+	}
+	if head := appendTo("tasks/a/1", 0); head.Newest != 1 {
+		t.Errorf("got %+v, want a new stream", head)
+	}
+	streams, _, err := feed.Streams(t.Context(), "tasks/", "", 10)
+	if err != nil || len(streams) != 2 {
+		t.Errorf("got the streams %v (%v), want two", streams, err)
+	}
+}

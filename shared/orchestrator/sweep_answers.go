@@ -1,0 +1,32 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/inference"
+)
+
+// sweepAnswers removes what has expired of the streams of inference tasks. Only streams of
+// tasks that were accepted longer ago than records are kept can have expired as a whole.
+func (s *Sweeper) sweepAnswers(ctx context.Context) error {
+	if s.answers == nil {
+		return nil
+	}
+	return s.unlessResting("answers", func() (found int, err error) {
+		before := s.now().Add(-s.policy.RecordRetention)
+		err = eachStream(ctx, s.answers.feed, inference.StreamPrefix, func(task string) error {
+			stream := inference.StreamPrefix + task
+			if at, ok := inference.Accepted(stream); !ok || at.After(before) {
+				return nil
+			}
+			for {
+				trimmed, err := s.answers.feed.Trim(ctx, stream, trimPage)
+				found += trimmed
+				if err != nil || trimmed < trimPage {
+					return err
+				}
+			}
+		})
+		return found, err
+	})
+}
