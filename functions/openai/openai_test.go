@@ -44,13 +44,15 @@ type served struct {
 	*apitest.Stage
 	engine *counting
 	client sdk.Client
+	// stop stops the dispatcher.
+	dispatcher *orchestrator.Dispatcher
+	stop       func()
 }
 
 func setup(t *testing.T) *served {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	s := &served{engine: &counting{Engine: mockengine.New(mockengine.Config{Clock: parts.Clock})}}
-	var dispatcher *orchestrator.Dispatcher
 	s.Stage = apitest.New(t, parts, func(system *orchestrator.System) []httpkit.Route {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
 		if err != nil {
@@ -62,7 +64,7 @@ func setup(t *testing.T) *served {
 			t.Fatal(err)
 		}
 		tasks := orchestrator.NewInference(system.Requests, system.Models, feed)
-		dispatcher = orchestrator.NewDispatcher(tasks, system.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		s.dispatcher = orchestrator.NewDispatcher(tasks, system.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
 		return slices.Concat(openai.Routes(tasks, parts.Clock), inference.Routes(tasks, parts.Clock))
@@ -74,9 +76,10 @@ func setup(t *testing.T) *served {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { dispatcher.Run(ctx) })
-	<-dispatcher.Ready()
-	t.Cleanup(func() { stop(); running.Wait() })
+	running.Go(func() { s.dispatcher.Run(ctx) })
+	<-s.dispatcher.Ready()
+	s.stop = func() { stop(); running.Wait() }
+	t.Cleanup(s.stop)
 	s.client = sdk.NewClient(option.WithBaseURL(s.URL+"/v1/"), option.WithAPIKey(""), option.WithHTTPClient(s.Client))
 	return s
 }

@@ -230,7 +230,14 @@ func (s responses) show(w http.ResponseWriter, r *http.Request, of run.Run) erro
 		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
 	}
 	answer := &openai.Answer{}
-	err = s.svc.Follow(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, answer.AddAll)
+	ctx, who := r.Context(), httpkit.CallerOf(r.Context())
+	err = s.svc.Follow(ctx, who, of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, answer.AddAll)
+	if fault.Is(err, fault.CursorExpired) {
+		var stored []inference.Event
+		if stored, err = s.svc.Stored(ctx, who, of); err == nil {
+			err = answer.AddAll(stored)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("cannot read the answer: %w", err)
 	}

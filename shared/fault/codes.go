@@ -124,6 +124,8 @@ const (
 	ModelExists Code = "MODEL_EXISTS"
 	// ModelInUse: the model cannot be deleted: pools serve it.
 	ModelInUse Code = "MODEL_IN_USE"
+	// PoolUnready: the pools that serve the model are draining.
+	PoolUnready Code = "POOL_UNREADY"
 	// PoolUnavailable: no replica of the pool serves the model now.
 	PoolUnavailable Code = "POOL_UNAVAILABLE"
 	// ReplicaExhausted: every replica of the pool is busy.
@@ -209,6 +211,7 @@ var kinds = map[Code]kind{
 	UntrustedArtifact:   {"", BlameClient, false},
 	ModelExists:         {"", BlameClient, false},
 	ModelInUse:          {"", BlameClient, true},
+	PoolUnready:         {Infrastructure, BlamePlatform, true},
 	PoolUnavailable:     {Infrastructure, BlamePlatform, true},
 	ReplicaExhausted:    {Infrastructure, BlamePlatform, true},
 	AdmissionReject:     {Infrastructure, BlamePlatform, true},

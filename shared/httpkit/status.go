@@ -72,6 +72,7 @@ var answers = map[fault.Code]answer{
 	fault.QueueFull:           {status: http.StatusTooManyRequests, title: "No room in the queue", backoff: time.Second},
 	fault.Throttled:           {status: http.StatusTooManyRequests, title: "Too many requests", backoff: time.Second},
 	fault.Unavailable:         {status: http.StatusServiceUnavailable, title: "Service unavailable", backoff: time.Second},
+	fault.PoolUnready:         {status: http.StatusServiceUnavailable, title: "The pools of the model are draining", backoff: time.Second},
 	fault.PoolUnavailable:     {status: http.StatusServiceUnavailable, title: "No pool serves the model now", backoff: time.Second},
 	fault.ReplicaExhausted:    {status: http.StatusServiceUnavailable, title: "Every replica is busy", backoff: time.Second},
 	fault.StoreFull:           {status: http.StatusServiceUnavailable, title: "The store is full", backoff: 30 * time.Second},

@@ -11,10 +11,23 @@ import (
 
 // Attributes returns the attributes of every log line about a run, without the correlation
 // id: the logger of a request has its own. job_id is absent without a stored job,
-// scheduled_at without a scheduled time.
+// scheduled_at without a scheduled time. An inference task has its engine, and the versions of
+// that and of its sampling parameters where they are known.
 func Attributes(r run.Run) []slog.Attr {
 	about := token.About{JobID: r.JobID, ScheduledAt: r.ScheduledAt}
-	return append(attributes(r.ID, r.TaskID, r.Attempt.Number, about), slog.String("state", string(r.State)))
+	attrs := append(attributes(r.ID, r.TaskID, r.Attempt.Number, about), slog.String("state", string(r.State)))
+	work := r.Work.Inference
+	if work == nil {
+		return attrs
+	}
+	attrs = append(attrs, slog.String("engine", work.Engine))
+	if g := r.Generation; g != nil && g.EngineVersion != "" {
+		attrs = append(attrs, slog.String("engine_version", g.EngineVersion))
+	}
+	if work.SamplerProfile != "" {
+		attrs = append(attrs, slog.String("sampler_profile_version", work.SamplerProfile))
+	}
+	return attrs
 }
 
 // WorkerAttributes are those of a line about a worker's call for which the record may not

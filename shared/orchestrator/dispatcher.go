@@ -41,6 +41,7 @@ type Dispatcher struct {
 	active map[string]*serving // by task id
 	ready  chan struct{}       // closed when Run has begun
 	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
+	over   bool                // Run has ended
 	tasks  sync.WaitGroup
 }
 
@@ -59,6 +60,7 @@ func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg 
 	}
 	tasks.observers = append(tasks.observers, d)
 	tasks.dispatcher = d
+	tasks.ReadTranscripts(artifacts)
 	return d
 }
 
@@ -71,9 +73,16 @@ func (s *Dispatcher) Run(ctx context.Context) {
 	close(s.ready)
 	<-ctx.Done()
 	s.mu.Lock()
-	s.ctx = nil
+	s.ctx, s.over = nil, true
 	s.mu.Unlock()
 	s.tasks.Wait()
+}
+
+// stopped reports whether the process stops: Run has ended, or is about to.
+func (s *Dispatcher) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over || s.ctx != nil && s.ctx.Err() != nil
 }
 
 // Ready is closed when Run has begun. Commits before are found by a sweep.
@@ -363,12 +372,8 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 
 // logServed logs the end of a request to an engine.
 func (s *Dispatcher) logServed(ctx context.Context, r run.Run, g run.Generation, err error) {
-	attrs := append(attrsOf(r),
-		slog.String("engine", r.Work.Inference.Engine), slog.String("engine_version", g.EngineVersion), slog.String("replica", g.Replica),
-		slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
-	if profile := r.Work.Inference.SamplerProfile; profile != "" {
-		attrs = append(attrs, slog.String("sampler_profile_version", profile))
-	}
+	r.Generation = &g
+	attrs := append(attrsOf(r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}

@@ -29,6 +29,8 @@ type Inference struct {
 	models  *Models
 	heads   queueHeads
 	readers *readers
+	// artifacts has the transcripts; nil for a process that does not read them.
+	artifacts *Artifacts
 }
 
 // NewInference returns the use cases of inference tasks, whose streams are in feed. From
@@ -37,7 +39,7 @@ func NewInference(requests *Requests, models *Models, feed port.Feed) *Inference
 	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
 	return &Inference{
 		Requests: requests, models: models, heads: queueHeads{store: requests.store, clock: requests.clock},
-		readers: &readers{count: map[run.Ref]int{}},
+		readers: &readers{tasks: map[run.Ref]*reading{}},
 	}
 }
 
@@ -80,7 +82,7 @@ const perPosition = 100 * time.Millisecond
 
 // Create accepts an inference task. It returns after the task is stored and has a slot or a
 // place in its queue. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
-// field, ModelUnknown, UntrustedArtifact, PoolUnavailable, AdmissionReject, SessionClosed,
+// field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject, SessionClosed,
 // QueueFull, IdempotencyMismatch, TooLarge.
 func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
 	accepted, err := s.accept(ctx, in)
@@ -163,7 +165,7 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 func (s *Inference) expected(ctx context.Context, r run.Run) (position int, start time.Duration) {
 	if r.Queued() {
 		var err error
-		if position, err = s.heads.position(ctx, r); err != nil {
+		if position, err = s.heads.joined(ctx, r); err != nil {
 			s.warn(ctx, r, "cannot count the queue of an inference task", err)
 		}
 		position = max(position, 0) // it has left the queue meanwhile
@@ -240,14 +242,17 @@ func checkMocked(in NewTask) error {
 // each of its slots.
 func (s *Inference) poolFor(ctx context.Context, in NewTask) (run.Pool, error) {
 	var serving []run.Pool
-	known, mocked := false, false
+	known, mocked, draining := false, false, false
 	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
 		mocked = mocked || p.Engine.Kind == run.EngineMock
 		if p.Engine.Model != in.Model {
 			return nil
 		}
 		known = true
-		if !p.Draining && (in.Engine == "" || string(p.Engine.Kind) == in.Engine) {
+		switch fits := in.Engine == "" || string(p.Engine.Kind) == in.Engine; {
+		case fits && p.Draining:
+			draining = true
+		case fits:
 			serving = append(serving, p)
 		}
 		return nil
@@ -259,8 +264,10 @@ func (s *Inference) poolFor(ctx context.Context, in NewTask) (run.Pool, error) {
 		return s.leastUsed(ctx, serving)
 	case mocked && in.Model == mockedUnavailable:
 		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
+	case draining:
+		return run.Pool{}, fault.New(fault.PoolUnready, "the pools that serve the model %s are draining", in.Model)
 	case known:
-		return run.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s now: its pools are draining, or have another engine than %q", in.Model, in.Engine)
+		return run.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s with the engine %q", in.Model, in.Engine)
 	}
 	return run.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
 }

@@ -18,28 +18,62 @@ const cancelTime = 10 * time.Second
 // Call accepts a task whose caller waits for the answer. begin gets the accepted task, and
 // each its events as those of Follow. If the caller goes before the last event (ctx ends, or
 // begin or each returns an error), the task is cancelled, unless another caller or reader in
-// this process follows it. Faults are those of Create before the call of begin, and those of
-// Follow after it.
+// this process follows it, or the process stops: the next one continues the task. Under an
+// idempotency key whose task was cancelled in this way, another task is accepted. Faults are
+// those of Create before the call of begin, and those of Follow after it.
 func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	// A caller that goes meanwhile must not leave a task behind that it does not know.
-	accepted, err := s.Create(context.WithoutCancel(ctx), in)
+	accepted, err := s.join(ctx, in)
 	if err != nil {
 		return err
 	}
 	r := accepted.Run
-	s.readers.enter(r.Ref())
 	defer func() {
-		if last := s.readers.leave(r.Ref()); last && err != nil {
+		if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
+			s.readers.leave(r.Ref())
+		} else if done := s.readers.abandon(r.Ref()); done != nil {
 			s.abandon(ctx, in.Identity, r)
+			done()
 		}
 	}()
 	if err := begin(accepted); err != nil {
 		return err
 	}
 	return s.follow(ctx, r, inference.EventID{}, each)
+}
+
+// join accepts the task of a caller and counts the caller among its readers.
+func (s *Inference) join(ctx context.Context, in NewTask) (Accepted, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Accepted{}, err
+		}
+		// A caller that goes meanwhile must not leave a task behind that it does not know.
+		accepted, err := s.Create(context.WithoutCancel(ctx), in)
+		if err != nil {
+			return Accepted{}, err
+		}
+		r := accepted.Run
+		if err := s.readers.enter(ctx, r.Ref()); err != nil {
+			return Accepted{}, err
+		}
+		if !accepted.Existing {
+			return accepted, nil
+		}
+		now, err := s.store.Load(ctx, r.Ref()) // its callers may have gone since then
+		if err == nil && !wasAbandoned(now) {
+			return accepted, nil
+		}
+		s.readers.leave(r.Ref())
+		if err != nil {
+			return Accepted{}, fmt.Errorf("cannot read the task: %w", err)
+		}
+		in.IdempotencyKey = "after:" + r.TaskID
+	}
+}
+
+// wasAbandoned reports whether a task was cancelled because its callers had gone.
+func wasAbandoned(r run.Run) bool {
+	return r.Cancel != nil && r.Cancel.Reason == run.ReasonDisconnected && r.State != run.Completed
 }
 
 // abandon cancels the task of a caller that has gone.
@@ -61,8 +95,12 @@ func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) 
 	return r, err
 }
 
-// Ended reports whether the stream of a task has its last event.
+// Ended reports whether the stream of a task has its last event, or had it before it
+// expired.
 func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
+	if r.State.Terminal() {
+		return true, nil
+	}
 	_, state, err := s.answers.read(ctx, r)
 	return state.Ended, err
 }
@@ -129,22 +167,73 @@ func (s *Inference) eachEngine(ctx context.Context, tenant string, do func(run.P
 // readers counts those that follow a task in this process. It is safe for concurrent use.
 type readers struct {
 	mu    sync.Mutex
-	count map[run.Ref]int
+	tasks map[run.Ref]*reading
 }
 
-func (s *readers) enter(ref run.Ref) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count[ref]++
+type reading struct {
+	count int
+	// gone is closed when the task was cancelled, because its callers had gone; nil while
+	// it has readers.
+	gone chan struct{}
 }
 
-// leave reports whether it was the last one.
-func (s *readers) leave(ref run.Ref) (last bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.count[ref]--; s.count[ref] > 0 {
-		return false
+// enter counts a reader. If the callers of the task have gone, it waits until the task was
+// cancelled. An error is that of ctx.
+func (s *readers) enter(ctx context.Context, ref run.Ref) error {
+	for {
+		gone := s.tryEnter(ref)
+		if gone == nil {
+			return nil
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	delete(s.count, ref)
-	return true
+}
+
+// tryEnter counts a reader and returns nil, or returns what enter waits for.
+func (s *readers) tryEnter(ref run.Ref) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.tasks[ref]
+	if known == nil {
+		known = &reading{}
+		s.tasks[ref] = known
+	}
+	if known.gone != nil {
+		return known.gone
+	}
+	known.count++
+	return nil
+}
+
+// leave ends what enter began.
+func (s *readers) leave(ref run.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.tasks[ref]; known.count == 1 {
+		delete(s.tasks, ref)
+	} else {
+		known.count--
+	}
+}
+
+// abandon is leave of a caller that has gone. If it was the last reader, no other one enters
+// until done is called; otherwise done is nil.
+func (s *readers) abandon(ref run.Ref) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.tasks[ref]
+	if known.count--; known.count > 0 {
+		return nil
+	}
+	known.gone = make(chan struct{})
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tasks, ref)
+		close(known.gone)
+	}
 }

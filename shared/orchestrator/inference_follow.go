@@ -36,10 +36,13 @@ func (s *Inference) Follow(
 	if state.Ended && (after.Position > head.Newest || after.Position == head.Newest && after.N > 0) {
 		return ErrAllRead // the last record is one event
 	}
-	if head.Newest > 0 && head.Oldest > after.Position+1 {
+	// A stream without a head had one, if the task has an answer.
+	if head.Newest > 0 && head.Oldest > after.Position+1 || head.Newest == 0 && r.State == run.Completed {
 		return fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
 	}
-	s.readers.enter(r.Ref())
+	if err := s.readers.enter(ctx, r.Ref()); err != nil {
+		return err
+	}
 	defer s.readers.leave(r.Ref())
 	if err := begin(r); err != nil {
 		return err

@@ -41,6 +41,10 @@ type inferring struct {
 	models    *orchestrator.Models
 	pools     *orchestrator.Pools
 	sweeper   *orchestrator.Dispatcher
+	explains  *orchestrator.Explanations
+	log       slog.Handler
+	path      string // of the database
+	close     func() error
 	stop      func()
 }
 
@@ -48,20 +52,16 @@ type inferring struct {
 // replicas r1, r2 and so on.
 func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring)) *inferring {
 	t.Helper()
-	h := &inferring{T: t, clock: systemclock.NewVirtual(epoch), engines: map[string]*mockengine.Engine{}}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
-	h.ok(err)
-	t.Cleanup(func() { _ = db.Close() })
-	h.store, err = sqlite.NewStore(t.Context(), db, h.clock)
-	h.ok(err)
-	h.feed, err = sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: h.clock, Retention: 24 * time.Hour})
-	h.ok(err)
+	h := &inferring{T: t, clock: systemclock.NewVirtual(epoch), engines: map[string]*mockengine.Engine{}, log: slog.DiscardHandler}
+	h.path = filepath.Join(t.TempDir(), "sortie.db")
+	h.open()
+	t.Cleanup(func() { _ = h.close() })
 	h.outputs = fake.NewOutputs(h.clock, nil)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: slots, Replicas: make([]run.EngineReplica, replicas)}.WithIDs()
 	for _, r := range place.Replicas {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots})
 	}
-	_, err = h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	_, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	if errors.Is(err, port.ErrNotFound) {
 		err = h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place})
 	}
@@ -72,6 +72,18 @@ func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring))
 	h.restart()
 	t.Cleanup(func() { h.stop() })
 	return h
+}
+
+// open opens the database.
+func (h *inferring) open() {
+	h.Helper()
+	db, err := sqlite.Open(h.Context(), h.path)
+	h.ok(err)
+	h.close = db.Close
+	h.store, err = sqlite.NewStore(h.Context(), db, h.clock)
+	h.ok(err)
+	h.feed, err = sqlite.NewFeed(h.Context(), db, sqlite.FeedConfig{Clock: h.clock, Retention: 24 * time.Hour})
+	h.ok(err)
 }
 
 // restart stops the dispatcher as a crash does, and starts another one.
@@ -89,11 +101,13 @@ func (h *inferring) restart() {
 		_, _ = rand.Read(b)
 		return hex.EncodeToString(b)
 	}
-	records := orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
+	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = orchestrator.NewModels(records, api.ModelDocument, config)
 	life := orchestrator.NewLifecycle(records, nil, config)
 	h.pools = orchestrator.NewPools(life, api.PoolDocument, config)
-	h.tasks = orchestrator.NewInference(orchestrator.NewRequests(life, random, config), h.models, h.feed)
+	requests := orchestrator.NewRequests(life, random, config)
+	h.tasks = orchestrator.NewInference(requests, h.models, h.feed)
+	h.explains = orchestrator.NewExplanations(orchestrator.NewDefinitions(orchestrator.NewRuns(requests, h.outputs), config))
 	h.artifacts = orchestrator.NewArtifacts(records, h.outputs, random, config)
 	h.sweeper = orchestrator.NewDispatcher(h.tasks, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {

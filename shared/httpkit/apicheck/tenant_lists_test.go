@@ -268,7 +268,7 @@ func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ s
 // separateModels checks that only the owner knows the model, whose pool is draining.
 func separateModels(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 	t.Helper()
-	for token, want := range map[string]string{owner: `"pool_unavailable"`, stranger: `"model_not_found"`} {
+	for token, want := range map[string]string{owner: `"pool_unready"`, stranger: `"model_not_found"`} {
 		if answer := call(t, stage, op, "", token); !strings.Contains(answer.Body, want) {
 			t.Errorf("%s: got %d %s, want %s", token, answer.Status, answer.Body, want)
 		}

@@ -311,7 +311,7 @@ func succeeds(op apicheck.Operation, answer apitest.Answer) bool {
 		return answer.Status == http.StatusConflict && (op.Method == http.MethodHead || strings.Contains(answer.Body, `"NOT_STREAMABLE"`))
 	}
 	if ofOpenAI[op.Path] != "" { // the pool is draining, because no dispatcher would answer
-		return answer.Status == http.StatusServiceUnavailable && strings.Contains(answer.Body, `"pool_unavailable"`)
+		return answer.Status == http.StatusServiceUnavailable && strings.Contains(answer.Body, `"pool_unready"`)
 	}
 	if op.Path == "/v1/events/ws" {
 		return answer.Status == http.StatusUpgradeRequired

@@ -1,0 +1,86 @@
+package orchestrator_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// timed is an engine whose answers take a time, after hold is closed.
+type timed struct {
+	port.Engine
+	h    *inferring
+	hold func() <-chan struct{}
+}
+
+// answerTime is the time of each of its answers.
+const answerTime = 4 * time.Second
+
+// Generate implements port.Engine.
+func (e timed) Generate(ctx context.Context, in port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
+	select {
+	case <-e.hold():
+	case <-ctx.Done():
+		return port.GenerationEnd{}, ctx.Err()
+	}
+	e.h.clock.Advance(answerTime)
+	return e.Engine.Generate(ctx, in, each)
+}
+
+// TestPredictedStartOfATask: the start of a task is predicted by 100 ms for each task ahead
+// while no task was measured, and then from what the leases and the measured tasks say, as in
+// the explanation of the run. What happened is compared with it.
+func TestPredictedStartOfATask(t *testing.T) {
+	t.Parallel()
+	var hold chan struct{}
+	h := newInferring(t, 1, 1, func(h *inferring) {
+		h.wrap = func(e port.Engine) port.Engine { return timed{e, h, func() <-chan struct{} { return hold }} }
+	})
+	create := func() orchestrator.Accepted {
+		t.Helper()
+		h.clock.Advance(time.Millisecond) // the order of the queue is that of the time
+		accepted, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
+			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, MaxTokens: 2,
+		})
+		h.ok(err)
+		return accepted
+	}
+	hold = make(chan struct{})
+	before := []orchestrator.Accepted{create(), create(), create()}
+	if last := before[2]; last.QueuePosition != 1 || last.PredictedStart != 100*time.Millisecond {
+		t.Errorf("got the position %d and a start in %s, want 1 and 100 ms while nothing was measured", last.QueuePosition, last.PredictedStart)
+	}
+	close(hold)
+	for _, each := range before {
+		h.ended(each.Run.TaskID)
+	}
+	for range 6 {
+		h.ended(create().Run.TaskID)
+	}
+	h.clock.Advance(2 * time.Minute) // the measured tasks are read again
+	hold = make(chan struct{})
+	after := []orchestrator.Accepted{create(), create(), create()}
+	for i, each := range after[1:] {
+		want := time.Duration(i+1) * answerTime
+		if each.QueuePosition != i || each.PredictedStart < want*3/4 || each.PredictedStart > want*3/2 || each.Run.Prediction == nil || each.Run.Prediction.Measured == 0 {
+			t.Errorf("got the position %d and a start in %s by %+v, want %d and about %s", each.QueuePosition, each.PredictedStart, each.Run.Prediction, i, want)
+		}
+		explained, err := h.explains.ExplainRun(t.Context(), client, each.Run.TaskID)
+		h.ok(err)
+		if explained.Expected == nil || explained.Expected.P50.Sub(h.clock.Now().Add(each.PredictedStart)).Abs() > time.Second {
+			t.Errorf("got %+v as the explanation at %s, want the same start in %s", explained.Expected, h.clock.Now(), each.PredictedStart)
+		}
+	}
+	close(hold)
+	for _, each := range after[1:] {
+		r := h.ended(each.Run.TaskID)
+		late, covered, ok := r.Prediction.Error()
+		if !ok || late.Abs() > answerTime || !covered {
+			t.Errorf("got a start %s later than predicted by %+v, want it compared, and covered", late, r.Prediction)
+		}
+	}
+}
