@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -71,5 +73,29 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	}
 	if r := h.ended(first); r.State != run.Cancelled {
 		t.Errorf("got the task %s of the caller that has gone, want it cancelled", r.State)
+	}
+}
+
+func TestRepeatedTaskIsTheSame(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	keyed := func(in *orchestrator.NewTask) { in.IdempotencyKey, in.Digest = "k", "d" }
+	first := h.ask(1, keyed)
+	_, _, err := h.models.Create(t.Context(), client, "mock", catalog.Definition{
+		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
+	}, false)
+	h.ok(err)
+	_, err = h.models.SetState(t.Context(), client, "mock", catalog.Retired, orchestrator.Precondition{})
+	h.ok(err)
+	if again := h.ask(1, keyed); again != first {
+		t.Errorf("got task %s, want %s", again, first)
+	}
+	in := orchestrator.NewTask{Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "a"}}
+	if _, err := h.tasks.Create(t.Context(), in); !fault.Is(err, fault.PoolUnavailable) {
+		t.Errorf("got %v, want PoolUnavailable", err)
+	}
+	in.IdempotencyKey, in.Digest = "k", "other"
+	if _, err := h.tasks.Create(t.Context(), in); !fault.Is(err, fault.IdempotencyMismatch) {
+		t.Errorf("got %v, want IdempotencyMismatch", err)
 	}
 }

@@ -387,26 +387,3 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 
 // TestRepeatedTaskIsTheSame: a key gives the task of its first use, also when its model has
 // been retired since.
-func TestRepeatedTaskIsTheSame(t *testing.T) {
-	t.Parallel()
-	h := newInferring(t, 1, 1)
-	keyed := func(in *orchestrator.NewTask) { in.IdempotencyKey, in.Digest = "k", "d" }
-	first := h.ask(1, keyed)
-	_, _, err := h.models.Create(t.Context(), client, "mock", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
-	}, false)
-	h.ok(err)
-	_, err = h.models.SetState(t.Context(), client, "mock", catalog.Retired, orchestrator.Precondition{})
-	h.ok(err)
-	if again := h.ask(1, keyed); again != first {
-		t.Errorf("got task %s, want %s", again, first)
-	}
-	in := orchestrator.NewTask{Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "a"}}
-	if _, err := h.tasks.Create(t.Context(), in); !fault.Is(err, fault.PoolUnavailable) {
-		t.Errorf("got %v, want PoolUnavailable", err)
-	}
-	in.IdempotencyKey, in.Digest = "k", "other"
-	if _, err := h.tasks.Create(t.Context(), in); !fault.Is(err, fault.IdempotencyMismatch) {
-		t.Errorf("got %v, want IdempotencyMismatch", err)
-	}
-}
