@@ -68,6 +68,7 @@ func TestCallAfterADisconnectIsAnswered(t *testing.T) {
 			t.Errorf("round %d: got the cancelled task %s again, want another one", round, again.Current().ID)
 		}
 		calls.Wait()
+		leave()
 		leaveSecond()
 		s.engine.WaitRunning(0)
 	}
