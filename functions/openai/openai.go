@@ -28,6 +28,9 @@ import (
 type front struct {
 	svc   *orchestrator.Inference
 	clock clock.Clock
+	// pad is the interval of the white space before an answer that is not streamed; 0 is
+	// none.
+	pad time.Duration
 }
 
 // operation is a request that an engine answers.
@@ -41,8 +44,13 @@ type operation struct {
 }
 
 // Routes returns the routes of the API.
-func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
-	f := front{svc: svc, clock: c}
+func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route { return PaddedRoutes(svc, c, 0) }
+
+// PaddedRoutes returns the routes for a gateway that does not wait long for an answer: one
+// that is not streamed begins with white space, a line end after each interval. A task that
+// fails after the first one is an error object with the status 200.
+func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
+	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
 		operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}.route("/v1/chat/completions"),
 		operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}.route("/v1/completions"),
@@ -143,6 +151,8 @@ func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error
 func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, asked openai.Request) error {
 	var head openai.Head
 	answer := &openai.Answer{}
+	out := httpkit.NewPadded(w, o.clock, o.pad)
+	defer out.End()
 	err := o.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
 		httpkit.EndWrite(r.Context())
 		head = headOf(a, asked)
@@ -150,13 +160,24 @@ func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrat
 	}, answer.AddAll)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot answer: %w", err)
+		return o.refuse(r, out, fmt.Errorf("cannot answer: %w", err), o.names)
 	case answer.Failure != nil:
-		return failed(*answer.Failure)
+		return o.refuse(r, out, failed(*answer.Failure), o.names)
 	case task.Workload == port.WorkloadEmbedding:
-		return httpkit.WriteJSON(w, http.StatusOK, answer.Embeddings(head, asked.Base64))
+		return out.Write(answer.Embeddings(head, asked.Base64))
 	}
-	return httpkit.WriteJSON(w, http.StatusOK, o.form.Completion(head, answer))
+	return out.Write(o.form.Completion(head, answer))
+}
+
+// refuse returns why there is no answer, or sends it as the document of a response that has
+// begun.
+func (f front) refuse(r *http.Request, out *httpkit.Padded, why error, names map[string]string) error {
+	if !out.End() {
+		return why
+	}
+	httpkit.Log(r.Context()).WarnContext(r.Context(), "an answer failed after its response had begun", "error", why.Error())
+	_, _, body := shapeOf(httpkit.ProblemOf(why), names)
+	return out.Write(body)
 }
 
 func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {

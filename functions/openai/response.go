@@ -84,6 +84,8 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 		return out.ended(err)
 	}
 	answer := &openai.Answer{}
+	out := httpkit.NewPadded(w, s.clock, s.pad)
+	defer out.End()
 	err := s.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
 		httpkit.EndWrite(r.Context())
 		of = a.Run
@@ -91,11 +93,11 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 	}, answer.AddAll)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot answer: %w", err)
+		return s.refuse(r, out, fmt.Errorf("cannot answer: %w", err), responseNames)
 	case answer.Failure != nil && answer.Failure.Code != fault.Cancelled:
-		return failed(*answer.Failure)
+		return s.refuse(r, out, failed(*answer.Failure), responseNames)
 	}
-	return httpkit.WriteJSON(w, http.StatusOK, openai.Ended(of, answer))
+	return out.Write(openai.Ended(of, answer))
 }
 
 // responseStream sends the events of a response behind a number.

@@ -39,7 +39,7 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 		f.Field = "max_tokens"
 		return task, f
 	case in.DeadlineMS != nil && (*in.DeadlineMS <= 0 || *in.DeadlineMS > math.MaxInt64/int64(time.Millisecond)):
-		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", *in.DeadlineMS, inference.MostWithin.Milliseconds())
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 or more", *in.DeadlineMS)
 		f.Field = "deadline_ms"
 		return task, f
 	}

@@ -38,7 +38,9 @@ type Dispatcher struct {
 	replicas  *replicas
 
 	mu     sync.Mutex
+	shift  *shift              // nil for a dispatcher that serves all pools until Run ends
 	active map[string]*serving // by task id
+	doing  int                 // goroutines of start
 	ready  chan struct{}       // closed when Run has begun
 	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
 	over   bool                // Run has ended
@@ -59,7 +61,7 @@ func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg 
 		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, ready: make(chan struct{}),
 	}
 	tasks.observers = append(tasks.observers, d)
-	tasks.dispatcher = d
+	tasks.dispatcher, tasks.resume = d, d.continues
 	tasks.ReadTranscripts(artifacts)
 	return d
 }
@@ -122,16 +124,19 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 }
 
 // needs reports whether the dispatcher has something to do for a run in this state.
-func (s *Dispatcher) needs(r run.Run) bool {
+func (s *Dispatcher) needs(r run.Run) bool { return needsDispatcher(r, func() bool { return s.serves(r) }) }
+
+// needsDispatcher reports whether a dispatcher has something to do for a run in this state.
+func needsDispatcher(r run.Run, served func() bool) bool {
 	switch r.State {
 	case run.Pending:
 		return r.RetryOf != "" && r.AwaitsAdmission() // Create admits the others
 	case run.ContainerCreating:
 		return !r.Queued()
 	case run.Terminating, run.Retrying:
-		return !s.serves(r)
+		return !served()
 	case run.Running:
-		return r.Cancel != nil && !s.serves(r)
+		return r.Cancel != nil && !served()
 	case run.Cancelled, run.Failed:
 		return true // its stream may have no end
 	}
@@ -165,7 +170,13 @@ func (s *Dispatcher) start(do func(context.Context)) {
 		return
 	}
 	ctx := s.ctx
-	s.tasks.Go(func() { do(ctx) })
+	s.doing++
+	s.tasks.Go(func() {
+		do(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.doing--
+	})
 }
 
 func (s *Dispatcher) conductOrWarn(ctx context.Context, r run.Run) {
@@ -174,8 +185,8 @@ func (s *Dispatcher) conductOrWarn(ctx context.Context, r run.Run) {
 	}
 }
 
-// resume continues a run that is overdue.
-func (s *Dispatcher) resume(r run.Run) {
+// continues continues a run that is overdue.
+func (s *Dispatcher) continues(_ context.Context, r run.Run) {
 	s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
 }
 

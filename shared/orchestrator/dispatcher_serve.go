@@ -23,6 +23,7 @@ func (s *Dispatcher) serve(ctx context.Context, r run.Run) (again bool, err erro
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if !s.begin(r, stop) {
+		s.passOn(ctx, r)
 		return false, nil
 	}
 	defer s.end(r)
@@ -50,7 +51,7 @@ func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err er
 		return true, s.settleNow(ctx, r)
 	}
 	defer replica.release()
-	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Started: true}))
+	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: replica.id, Started: true}))
 	if err != nil || r.State != run.Running || r.Attempt.WorkerID != s.cfg.ID {
 		if f := fault.Of(err); f != nil && (f.Code == fault.WorkerMismatch || f.Code == fault.AttemptMismatch || f.Code == fault.TaskAlreadyTerminal || f.Code == fault.TaskExpired) {
 			err = nil // another dispatcher serves it, or it was cancelled
@@ -62,11 +63,12 @@ func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err er
 	return true, s.stream(ctx, r, replica)
 }
 
-// begin notes that the dispatcher serves an attempt; false if it does already.
+// begin notes that the dispatcher serves an attempt; false if it does already, or does not
+// take the task in its shift.
 func (s *Dispatcher) begin(r run.Run, stop context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active[r.TaskID] != nil {
+	if s.active[r.TaskID] != nil || !s.shift.accepts(r, len(s.active), s.now()) {
 		return false
 	}
 	s.active[r.TaskID] = &serving{attempt: r.Attempt.Number, stop: stop}
@@ -77,6 +79,7 @@ func (s *Dispatcher) end(r run.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.active, r.TaskID)
+	s.shift.wake()
 }
 
 // beat sends the heartbeats of an attempt until it is stopped.
@@ -85,7 +88,10 @@ func (s *Dispatcher) beat(ctx context.Context, r run.Run) (stop func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for clock.Sleep(ctx, s.clock, r.Policy.HeartbeatInterval) == nil {
-			_, err := s.store.Heartbeat(ctx, r.Ref(), run.Heartbeat{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, At: s.now(), Received: 1})
+			known, err := s.store.Heartbeat(ctx, r.Ref(), run.Heartbeat{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, At: s.now(), Received: 1})
+			if err == nil && known.Cancel != nil { // another process has requested it
+				s.interrupt(r)
+			}
 			if err != nil && ctx.Err() == nil && !errors.Is(err, port.ErrNotFound) {
 				s.warn(ctx, r, "cannot store a heartbeat of the dispatcher", err)
 			}

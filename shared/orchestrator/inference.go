@@ -104,7 +104,7 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return Accepted{}, err
 	}
-	if err := checkTask(in); err != nil {
+	if err := s.checkTask(in); err != nil {
 		return Accepted{}, err
 	}
 	created, existing, err := s.createTask(ctx, in)
@@ -177,7 +177,7 @@ func (s *Inference) expected(ctx context.Context, r run.Run) (position int, star
 }
 
 // checkTask returns the fault of a request that no pool can serve.
-func checkTask(in NewTask) error {
+func (s *Inference) checkTask(in NewTask) error {
 	q := in.Request
 	switch {
 	case in.Model == "" || len(in.Model) > inference.Model:
@@ -186,8 +186,8 @@ func checkTask(in NewTask) error {
 		return invalidParams("ctx", "%d is out of range, want 0 to %d tokens, where 0 is what the engine has", q.Context, inference.ContextTokens)
 	case in.MaxTokens < 0 || in.MaxTokens > inference.MaxTokens:
 		return invalidParams("max_tokens", "%d is out of range, want 0 to %d, where 0 is what the context leaves", in.MaxTokens, inference.MaxTokens)
-	case in.Within < 0 || in.Within > inference.MostWithin:
-		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", in.Within.Milliseconds(), inference.MostWithin.Milliseconds())
+	case in.Within < 0 || in.Within > s.mostWithin:
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", in.Within.Milliseconds(), s.mostWithin.Milliseconds())
 		f.Field = "deadline_ms"
 		return f
 	case in.SessionID != "" && !limit.ValidModel(in.SessionID):

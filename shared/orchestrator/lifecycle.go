@@ -25,8 +25,11 @@ type Lifecycle struct {
 	estimates  *estimates
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
-	// dispatcher leads the runs of kind inference; nil for a process without one.
+	// dispatcher serves the runs of kind inference; nil for a process without one. resume
+	// continues such a run that is overdue, by it or by a call of one; nil for a process
+	// without either.
 	dispatcher *Dispatcher
+	resume     func(ctx context.Context, r run.Run)
 	// answers are the streams of inference tasks; nil for a process without them.
 	answers *answers
 	// record records what no commit shows.

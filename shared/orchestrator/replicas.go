@@ -25,6 +25,7 @@ type replicas struct {
 
 	mu      sync.Mutex
 	known   map[replicaKey]*replica
+	others  map[string]int // tasks of other dispatchers by replica; of the pool of a shift
 	changed chan struct{} // closed and replaced when a slot becomes free
 }
 
@@ -136,7 +137,7 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 			s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
 			continue
 		}
-		if known.held < pool.Engine.Slots && !now.Before(known.restUntil) {
+		if known.held+s.others[each.ID] < pool.Engine.Slots && !now.Before(known.restUntil) {
 			found = append(found, known)
 		}
 	}
@@ -146,12 +147,12 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	own := ownReplica(r, found)
 	least := found[0]
 	for _, each := range found {
-		if each.held < least.held {
+		if s.load(each) < s.load(least) {
 			least = each
 		}
 	}
 	first := least
-	if own.held <= least.held+spare {
+	if s.load(own) <= s.load(least)+spare {
 		first = own
 	}
 	ordered := []*replica{first}
@@ -161,6 +162,28 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 		}
 	}
 	return ordered
+}
+
+// load is how many tasks a replica has. s.mu is locked.
+func (s *replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
+
+// have sets how many tasks the replicas have of other dispatchers.
+func (s *replicas) have(others map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fewer := false
+	for id, n := range s.others {
+		fewer = fewer || others[id] < n
+	}
+	if s.others = others; fewer {
+		s.notify()
+	}
+}
+
+// notify wakes those that wait for a slot. s.mu is locked.
+func (s *replicas) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // knownReplica is a replica of a pool as this process knows it.
@@ -227,7 +250,7 @@ func ownReplica(r run.Run, of []*replica) *replica {
 func (s *replicas) hold(r *replica, slots int) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.held >= slots {
+	if s.load(r) >= slots {
 		return nil
 	}
 	r.held++
@@ -276,8 +299,7 @@ func (l *lease) release() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.held--
-	close(l.of.changed)
-	l.of.changed = make(chan struct{})
+	l.of.notify()
 }
 
 // noted notes the result of a request. One that was cancelled, or whose stream has ended, says
@@ -295,14 +317,14 @@ func (l *lease) noted(err error) {
 	}
 }
 
-// awaitFree waits until the engine shows no more requests than this process has, at most
+// awaitFree waits until the engine shows no more requests than are known, at most
 // slotGrace. An engine that keeps the request of a task that has ended rests.
 func (l *lease) awaitFree(ctx context.Context) {
 	until := l.of.clock.Now().Add(slotGrace)
 	for {
 		load, err := l.engine.Load(ctx)
 		l.of.mu.Lock()
-		others := l.held - 1
+		others := l.of.load(l.replica) - 1
 		l.of.mu.Unlock()
 		if err != nil || load.Running == nil || *load.Running <= others {
 			return

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -24,12 +26,15 @@ type Requests struct {
 	exec  bool
 	// budgets is Config.Budgets.
 	budgets *budget.Defaults
+	// mostWithin is Config.MostWithin.
+	mostWithin time.Duration
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
 		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages, budgets: config.Budgets,
+		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin),
 	}
 }
 

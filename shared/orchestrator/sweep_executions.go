@@ -50,8 +50,8 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if !r.HasExecution() {
-		if s.dispatcher != nil {
-			s.dispatcher.resume(r)
+		if s.resume != nil {
+			s.resume(ctx, r)
 		}
 		return nil
 	}

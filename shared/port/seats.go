@@ -14,6 +14,9 @@ type Seats interface {
 	// false if none is free. A repeated call takes a further seat. The number of seats
 	// may differ between calls: seats above most are kept, and not given away.
 	TakeSeat(ctx context.Context, room string, most int, until time.Time) (seat Seat, ok bool, err error)
+	// KeepSeat keeps a taken seat until another time. ok is false if the seat is free or is
+	// another holder's by now.
+	KeepSeat(ctx context.Context, seat Seat, until time.Time) (ok bool, err error)
 	// LeaveSeat frees a seat. It does nothing if the seat is free or is another holder's
 	// by now.
 	LeaveSeat(ctx context.Context, seat Seat) error

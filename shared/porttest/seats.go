@@ -54,6 +54,20 @@ func Seats(t *testing.T, open func(t *testing.T) SeatsHarness) {
 			s.leave(s.Seats, seat)
 			s.full(s.Seats, "a", 1)
 		},
+		"a seat can be kept": func(s seatsTest) {
+			seat := s.take(s.Seats, "a", 1)
+			s.Advance(time.Minute - time.Millisecond)
+			s.keep(s.Other, seat, true)
+			s.Advance(time.Minute - time.Millisecond)
+			s.full(s.Other, "a", 1)
+			s.Advance(time.Millisecond)
+			s.keep(s.Seats, seat, false)
+			later := s.take(s.Other, "a", 1)
+			s.keep(s.Seats, seat, false)
+			s.leave(s.Other, later)
+			s.keep(s.Seats, later, false)
+			s.take(s.Seats, "a", 1)
+		},
 		"fewer seats than are taken": func(s seatsTest) {
 			for range 3 {
 				s.take(s.Seats, "a", 3)
@@ -115,5 +129,12 @@ func (s seatsTest) leave(at port.Seats, seat port.Seat) {
 	s.t.Helper()
 	if err := at.LeaveSeat(s.t.Context(), seat); err != nil {
 		s.t.Errorf("got %v, want the seat left", err)
+	}
+}
+
+func (s seatsTest) keep(at port.Seats, seat port.Seat, want bool) {
+	s.t.Helper()
+	if ok, err := at.KeepSeat(s.t.Context(), seat, s.Now().Add(time.Minute)); ok != want || err != nil {
+		s.t.Errorf("got %t, %v, want the seat kept: %t", ok, err, want)
 	}
 }

@@ -59,6 +59,8 @@ type Attempt struct {
 	// WorkerID is the first worker of the attempt that called; empty until
 	// then.
 	WorkerID string `json:"workerId,omitempty"`
+	// Replica is that of the pool whose engine a dispatcher uses for the attempt.
+	Replica string `json:"replica,omitempty"`
 	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
 	// SendsOutput: the worker sends its output while it runs. After the end of the

@@ -16,6 +16,8 @@ type WorkerContacted struct {
 	// Started distinguishes the two calls, which are refused with different
 	// faults.
 	Started bool
+	// Replica is that of Attempt; empty for a worker that is no dispatcher.
+	Replica string
 	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool
 	// SendsOutput: the worker sends its output while it runs.
@@ -43,7 +45,7 @@ func (f WorkerContacted) apply(d *draft) error {
 		return nil
 	}
 	d.contacted(d.now)
-	d.Attempt.WorkerID, d.changed = f.WorkerID, true
+	d.Attempt.WorkerID, d.Attempt.Replica, d.changed = f.WorkerID, f.Replica, true
 	if first {
 		d.emit(Event{Type: EventWorkerContacted, Message: f.WorkerID})
 	}

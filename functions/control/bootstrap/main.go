@@ -5,13 +5,14 @@ import (
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
 	p := process.Start("control")
-	life, config := deployed.Lifecycle(p)
+	life, config := dispatching.Lifecycle(p)
 	config.Runners = deployed.RunnerOffer(p)
 	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, config)), deployed.ClientTokens(p))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -22,6 +23,7 @@ func main() {
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
+	orchestrator.CallDispatchers(life, dispatching.Caller(p))
 	machines := orchestrator.NewMachines(life, runner.New(p))
 	objects, _ := deployed.Outputs(p)
 	firing := orchestrator.NewFiring(life, deployed.Schedules(p))

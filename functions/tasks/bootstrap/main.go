@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -11,12 +12,14 @@ import (
 
 func main() {
 	p := process.Start("tasks")
-	life, config := deployed.Lifecycle(p)
+	life, config := dispatching.Lifecycle(p)
 	objects, bucket := deployed.Outputs(p)
-	machines := runner.New(p)
+	machines, store := runner.New(p), deployed.Store(p)
+	requests := orchestrator.NewRequests(life, p.Hex, config)
+	dispatching.Inference(p, requests, store, config)
 	p.ServeStream(append(tasks.Routes(
-		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
+		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(requests, objects),
 		orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)),
-		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, deployed.Store(p))}, p.Version(),
+		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
 	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines)))...), deployed.ClientTokens(p))
 }

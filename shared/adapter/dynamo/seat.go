@@ -71,6 +71,21 @@ func (s *Store) takeSeat(ctx context.Context, seat port.Seat, until time.Time) e
 	return s.write(ctx, []*part{p})
 }
 
+// KeepSeat implements port.Seats with one conditional write.
+func (s *Store) KeepSeat(ctx context.Context, seat port.Seat, until time.Time) (bool, error) {
+	p := &part{key: seatKey(seat.Room, seat.Number)}
+	p.set(attrUntil, number(unixNanos(until)))
+	p.set(schema.TTL, number(wholeSecond(until)+1))
+	p.where(attrHolder, "=", text(seat.Holder))
+	p.where(attrUntil, ">", number(unixNanos(s.now())))
+	p.refused = func(context.Context, item) error { return errTaken }
+	err := s.write(ctx, []*part{p})
+	if errors.Is(err, errTaken) {
+		return false, nil
+	}
+	return err == nil, wrap(err, "keep a seat of", seat.Room)
+}
+
 // takenSeats returns the numbers of the seats of a room that are taken now.
 func (s *Store) takenSeats(ctx context.Context, room string) (map[int]bool, error) {
 	query := &dynamodb.QueryInput{

@@ -57,6 +57,20 @@ func (s *Seats) TakeSeat(ctx context.Context, room string, most int, until time.
 	return seat, ok, nil
 }
 
+// KeepSeat implements port.Seats.
+func (s *Seats) KeepSeat(ctx context.Context, seat port.Seat, until time.Time) (ok bool, err error) {
+	err = s.call(ctx, "KeepSeat", seat.Room, true, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		held := s.taken[seat.Room][seat.Number]
+		if ok = held.holder == seat.Holder && held.until.After(s.clock.Now()); ok {
+			s.taken[seat.Room][seat.Number] = heldSeat{seat.Holder, until}
+		}
+		return nil
+	})
+	return ok && err == nil, err
+}
+
 // LeaveSeat implements port.Seats.
 func (s *Seats) LeaveSeat(ctx context.Context, seat port.Seat) error {
 	return s.call(ctx, "LeaveSeat", seat.Room, true, func() error {

@@ -84,6 +84,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			c.Engines, err = c.Engines.WithRules(list...)
 			return err
 		}),
+		setting.Bool(&c.MockEngine, "SORTIE_MOCK_ENGINE", "false", "whether pools can have the engine mock, which answers without a model, for tests; sortie dev permits it"),
 		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of those whose models are trusted, with commas between them: the base64 of the 32 bytes of each", func(text string) error {
 			list, err := setting.ParseList(text)
 			if err != nil {

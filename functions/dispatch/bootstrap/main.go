@@ -1,0 +1,36 @@
+// The function dispatch: a commit that gives an inference task a slot invokes it, and so
+// does the sweep.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// nameLength is the number of random bytes in the name of a dispatcher.
+const nameLength = 8
+
+func main() {
+	p := process.Start("dispatch")
+	config, store := p.Settings(), deployed.Store(p)
+	objects, _ := deployed.Outputs(p)
+	call, engines := dispatching.Caller(p), dispatching.NewEngines(p.Clock())
+	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
+		// Each shift is a dispatcher of its own, so that none takes the tasks of another.
+		// Runs in pools of engines have no executions.
+		records := orchestrator.NewRecords(store, p.Clock(), p.Log)
+		requests := orchestrator.NewRequests(orchestrator.NewLifecycle(records, nil, config), p.Hex, config)
+		d := orchestrator.NewDispatcher(
+			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), engines.Of,
+			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch},
+		)
+		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
+	}
+	p.ServeEvent(dispatch.Handler(shift, p.Clock().Now))
+}

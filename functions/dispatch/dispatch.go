@@ -1,0 +1,48 @@
+// Package dispatch serves inference tasks: it streams the answers of engines into the
+// streams of the tasks of a pool. Commits that give a task a slot invoke it, and so does a
+// sweep for tasks that no dispatcher serves.
+//
+// An invocation is a shift. It serves the tasks of its pool, also those that get their slots
+// later, and ends when there are none. If others serve the pool, it ends at once. Events may
+// be repeated, late or lost.
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The limits of a shift.
+const (
+	// MostWithin is the longest deadline of a task: a new invocation of 15 minutes (AWS's
+	// most) can serve it to its end.
+	MostWithin = 14 * time.Minute
+	// Batch is how long tokens are collected for one write of the table.
+	Batch = 300 * time.Millisecond
+	// Tasks is how many tasks one invocation serves at a time.
+	Tasks = 32
+	// settling is the time before the end of an invocation that is left to end tasks: an
+	// engine has five seconds to free their slots.
+	settling = 15 * time.Second
+)
+
+// Shift serves a shift that ends at a time.
+type Shift func(ctx context.Context, call orchestrator.DispatchCall, end time.Time) error
+
+// Handler returns the handler of events, each the JSON of a call. now is the time of an invocation without a
+// deadline.
+func Handler(shift Shift, now func() time.Time) lambdakit.TaskFunc {
+	return lambdakit.Task(func(ctx context.Context, call orchestrator.DispatchCall) (struct{}, error) {
+		if err := call.Check(); err != nil {
+			return struct{}{}, lambdakit.InvalidInput{Cause: err}
+		}
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			deadline = now().Add(MostWithin + 2*settling)
+		}
+		return struct{}{}, shift(ctx, call, deadline.Add(-settling))
+	})
+}

@@ -1,0 +1,40 @@
+// The function inference: the routes of inference tasks, of their streams, of sessions and
+// budgets, and those of the OpenAI API. Each of its processes serves one caller at a time.
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/functions/inference"
+	"github.com/sortie-dev/sortie/functions/openai"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// pad is the interval of the white space before an answer that is not streamed to its
+// caller. Without it, API Gateway would end the answer.
+const pad = 10 * time.Second
+
+func main() {
+	p := process.Start("inference")
+	config, store := p.Settings(), deployed.Store(p)
+	config.MostWithin = dispatch.MostWithin
+	records := orchestrator.NewRecords(store, p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, nil, config) // its runs have no executions
+	orchestrator.CallDispatchers(life, dispatching.Caller(p))
+	tasks := dispatching.Inference(p, orchestrator.NewRequests(life, p.Hex, config), store, config)
+	every := pad
+	if p.Buffered() {
+		every = 0
+	}
+	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	p.ServeReaders(slices.Concat(
+		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), every),
+		inference.BudgetRoutes(orchestrator.NewBudgets(records, api.BudgetDocument), p.Clock()),
+	), deployed.ClientTokens(p), tokens.OpenTicket)
+}
