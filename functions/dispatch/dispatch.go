@@ -22,8 +22,9 @@ const (
 	MostWithin = 14 * time.Minute
 	// Batch is how long tokens are collected for one write of the table.
 	Batch = 300 * time.Millisecond
-	// Tasks is how many tasks one invocation serves at a time.
-	Tasks = 32
+	// Tasks is how many tasks one invocation serves at a time. The function has 128 MB, and
+	// with them 0.07 of a processor.
+	Tasks = 16
 	// settling is the time before the end of an invocation that is left to end tasks: an
 	// engine has five seconds to free their slots.
 	settling = 15 * time.Second

@@ -44,7 +44,9 @@ type operation struct {
 }
 
 // Routes returns the routes of the API.
-func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route { return PaddedRoutes(svc, c, 0) }
+func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
+	return PaddedRoutes(svc, c, 0)
+}
 
 // PaddedRoutes returns the routes for a gateway that does not wait long for an answer: one
 // that is not streamed begins with white space, a line end after each interval. A task that

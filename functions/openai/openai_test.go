@@ -32,10 +32,19 @@ import (
 type counting struct {
 	*mockengine.Engine
 	asked atomic.Int64
+	// hold, if it is not nil, gets the channel on which a request waits for its error.
+	hold chan chan error
 }
 
 func (e *counting) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
 	e.asked.Add(1)
+	if e.hold != nil {
+		answer := make(chan error)
+		e.hold <- answer
+		if err := <-answer; err != nil {
+			return port.GenerationEnd{}, err
+		}
+	}
 	return e.Engine.Generate(ctx, g, each)
 }
 
@@ -50,6 +59,12 @@ type served struct {
 }
 
 func setup(t *testing.T) *served {
+	t.Helper()
+	return setupPadded(t, 0)
+}
+
+// setupPadded is setup with white space before answers after each interval.
+func setupPadded(t *testing.T, every time.Duration) *served {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	s := &served{engine: &counting{Engine: mockengine.New(mockengine.Config{Clock: parts.Clock})}}
@@ -67,7 +82,7 @@ func setup(t *testing.T) *served {
 		s.dispatcher = orchestrator.NewDispatcher(tasks, system.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
-		return slices.Concat(openai.Routes(tasks, parts.Clock), inference.Routes(tasks, parts.Clock))
+		return slices.Concat(openai.PaddedRoutes(tasks, parts.Clock, every), inference.Routes(tasks, parts.Clock))
 	})
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}

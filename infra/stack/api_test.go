@@ -44,19 +44,6 @@ func methods(t *testing.T, made template.Template) map[string]string {
 	return behind
 }
 
-// onlyLocal are the operations that a deployment does not have: inference tasks, with their
-// sessions and budgets, need a dispatcher that runs as long as their streams.
-var onlyLocal = []string{
-	"POST /v1/tasks", "GET /v1/tasks/{task_id}/stream", "HEAD /v1/tasks/{task_id}/stream", "ANY /v1/tasks/{task_id}/stream",
-	"GET /v1/sessions/{session_id}", "HEAD /v1/sessions/{session_id}", "DELETE /v1/sessions/{session_id}", "ANY /v1/sessions/{session_id}",
-	"GET /v1/budgets/{scope}", "HEAD /v1/budgets/{scope}", "PUT /v1/budgets/{scope}", "ANY /v1/budgets/{scope}",
-	"POST /v1/chat/completions", "ANY /v1/chat/completions", "POST /v1/completions", "ANY /v1/completions", "POST /v1/embeddings", "ANY /v1/embeddings",
-	"POST /v1/responses", "ANY /v1/responses", "GET /v1/responses/{response_id}", "HEAD /v1/responses/{response_id}", "DELETE /v1/responses/{response_id}",
-	"ANY /v1/responses/{response_id}", "POST /v1/responses/{response_id}/cancel", "ANY /v1/responses/{response_id}/cancel",
-	"GET /v1/models/{model}", "HEAD /v1/models/{model}", "ANY /v1/models/{model}",
-	"GET /v1/models", "HEAD /v1/models", "ANY /v1/models",
-}
-
 // TestAPIMatchesOpenAPI compares openapi.yaml with the methods of the template.
 func TestAPIMatchesOpenAPI(t *testing.T) {
 	t.Parallel()
@@ -74,9 +61,6 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead, "ANY"} {
 		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket: see TestWebSocketIsInItsAPI
-	}
-	for _, only := range onlyLocal {
-		delete(described, only)
 	}
 	behind := methods(t, deployed(t))
 	served := map[string]bool{}
@@ -99,6 +83,7 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 		"POST /export/{format}": "export", "POST /callback/{task_id}": "callback", "GET /status/{task_id}": "status",
 		"GET /download/{task_id}": "download", "GET /v1/tasks": "tasks",
 		"GET /v1/runs": "tasks", "POST /v1/runs": "runs", "GET /v1/events": "events", "GET /v1/events/stream": "streamreaders", "PATCH /v1/webhooks/{webhook_id}": "webhooks", "POST /v1/artifacts": "registry",
+		"POST /v1/tasks": "inference", "GET /v1/tasks/{task_id}/stream": "inference", "POST /v1/chat/completions": "inference", "GET /v1/sessions/{session_id}": "inference",
 	} {
 		if got := function(operation); got != want {
 			t.Errorf("%s: got function %q, want %s", operation, got, want)
@@ -112,7 +97,7 @@ func TestDownloadsLogsAndEventsAreStreamed(t *testing.T) {
 		found := 0
 		for _, m := range made.Of("ApiGateway::Method") {
 			uri := m.Text("Integration", "Uri")
-			if !slices.ContainsFunc([]string{"${Download", "${Tasks", "LiveTasks", "${Stream", "${Registry"}, func(of string) bool { return strings.Contains(uri, of) }) {
+			if !slices.ContainsFunc([]string{"${Download", "${Tasks", "LiveTasks", "${Stream", "${Registry", "${Inference"}, func(of string) bool { return strings.Contains(uri, of) }) {
 				if m.Text("Integration", "ResponseTransferMode") != "" {
 					t.Errorf("%s: got STREAM, want no transfer mode", m.ID)
 				}

@@ -78,6 +78,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addSchedules()
 	b.addFire()
 	b.addDeliver()
+	b.addDispatch()
 	b.addSocketRoutes(api)
 	b.addCanary()
 	b.allowDeadLetters()

@@ -10,8 +10,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/metrics"
+	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
@@ -34,12 +36,17 @@ const (
 	queue kind = "queue" // the queue of webhooks
 	gate  kind = "gate"  // the WebSocket API
 	crowd kind = "crowd" // the queue of tenants with connections
+	shift kind = "shift" // commits and sweeps, for the tasks of a pool
 )
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
-var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout, gate: int(httpTimeout.Seconds()), crowd: pushTimeout}
+var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout, gate: int(httpTimeout.Seconds()), crowd: pushTimeout, shift: shiftTimeout}
+
+// shiftTimeout is AWS's most. The longest deadline of an inference task is derived from it:
+// dispatch.MostWithin.
+const shiftTimeout = 900
 
 // deliverTimeout leaves time for more than two attempts of 15 s, one after another. Then the
 // webhook is queued again.
@@ -65,7 +72,7 @@ const streamTimeout = 60
 
 // streamTimeouts are the timeouts of functions with longer streams, in seconds. API
 // Gateway ends an answer after 15 minutes.
-var streamTimeouts = map[string]int{"stream": 899}
+var streamTimeouts = map[string]int{"stream": 899, "inference": 899}
 
 // use is one thing that a function uses. uses.go has its variables and permissions.
 type use string
@@ -105,6 +112,7 @@ const (
 	greets      use = "greets"      // new connections of the WebSocket API
 	pushes      use = "pushes"      // to these connections
 	rouses      use = "rouses"      // the queue of tenants with connections
+	dispatches  use = "dispatches"  // the function that serves inference tasks
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -123,11 +131,13 @@ type function struct {
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, signs, outputs}, routes: callback.Routes(nil)},
+	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
+	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
-	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
-	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, clients}, routes: control.Routes(nil)},
+	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: append(registry.Routes(nil), registry.CatalogRoutes(nil)...)},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
@@ -143,7 +153,7 @@ var functions = map[string]function{
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, valued}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes, dispatches}},
 	"fire":      {kind: timer, uses: []use{configured, writes, starts, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
 	"relay":     {kind: relay, uses: []use{configured, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, rouses, deadLetter, traced}},

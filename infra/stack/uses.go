@@ -82,7 +82,10 @@ func (b *builder) grants() map[use]grant {
 		exports: b.exportsGrant(),
 		wakes:   b.wakesGrant(),
 		traced:  b.tracesGrant(),
-		queues:  {map[string]string{"SORTIE_DELIVERIES": b.deliveries.url}, []statement{{actions: []string{"sqs:SendMessage"}, resources: []string{b.deliveries.arn}}}},
+		dispatches: {map[string]string{"SORTIE_DISPATCH": b.dispatcher()}, []statement{
+			{actions: []string{"lambda:InvokeFunction"}, resources: []string{b.dispatcher()}},
+		}},
+		queues: {map[string]string{"SORTIE_DELIVERIES": b.deliveries.url}, []statement{{actions: []string{"sqs:SendMessage"}, resources: []string{b.deliveries.arn}}}},
 		receives: {nil, []statement{
 			{actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, resources: []string{b.deliveries.arn}},
 		}},

@@ -60,11 +60,15 @@ const (
 	eventBridge   = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	managementAPI = "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 	clientGo      = "k8s.io/client-go/kubernetes"
+	lambdaAPI     = "github.com/aws/aws-sdk-go-v2/service/lambda"
+	engines       = "github.com/sortie-dev/sortie/shared/adapter/engine"
 	exporter      = "github.com/sortie-dev/sortie/shared/adapter/otlp"
 )
 
 // links are the programs that link an SDK which most functions do not use.
-var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"}}
+var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
+	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"dispatch"},
+}
 
 // unlinked are packages that no program links.
 var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
@@ -84,7 +88,8 @@ var values = map[string]string{
 	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 	"SORTIE_DELIVERIES": "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-deliveries",
 	"SORTIE_PUSHES":     "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-pushes.fifo", "SORTIE_SOCKETS_URL": "https://a1b2c3.execute-api.eu-central-1.amazonaws.com/dev",
-	"SORTIE_READERS": "50", "SORTIE_READERS_TOTAL": "90",
+	"SORTIE_DISPATCH": "arn:aws:lambda:eu-central-1:210987654321:function:sortie-dev-dispatch",
+	"SORTIE_READERS":  "50", "SORTIE_READERS_TOTAL": "90",
 	"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
 }
 

@@ -1,4 +1,4 @@
-package dispatching
+package main
 
 import (
 	"fmt"
@@ -15,20 +15,20 @@ import (
 // mockToken is the time that a mock takes for each of its tokens.
 const mockToken = 20 * time.Millisecond
 
-// Engines are the adapters of the replicas that this process uses. They keep their
+// engines are the adapters of the replicas that this process uses. They keep their
 // connections. It is safe for concurrent use.
-type Engines struct {
+type engines struct {
 	clock clock.Clock
 	mu    sync.Mutex
 	known map[string]port.Engine
 }
 
-// NewEngines returns no engines yet.
-func NewEngines(c clock.Clock) *Engines { return &Engines{clock: c, known: map[string]port.Engine{}} }
+// newEngines returns no engines yet.
+func newEngines(c clock.Clock) *engines { return &engines{clock: c, known: map[string]port.Engine{}} }
 
-// Of is an orchestrator.Engines. A mock is in the process, so that each dispatcher has its
+// of is an orchestrator.Engines. A mock is in the process, so that each dispatcher has its
 // own.
-func (e *Engines) Of(place run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+func (e *engines) of(place run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 	key := fmt.Sprintf("%s %s %s %s %d", place.Kind, r.ID, r.URL, r.MetricsURL, place.Slots)
 	e.mu.Lock()
 	defer e.mu.Unlock()
