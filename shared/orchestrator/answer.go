@@ -17,7 +17,7 @@ import (
 // answers are the streams of inference tasks in the Feed. It is safe for concurrent use, by
 // any number of processes.
 type answers struct {
-	feed  port.Feed
+	feed  port.AnswerFeed
 	clock clock.Clock
 	hex   Hex
 }

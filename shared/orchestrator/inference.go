@@ -35,7 +35,7 @@ type Inference struct {
 
 // NewInference returns the use cases of inference tasks, whose streams are in feed. From
 // then on, requests lets its cancel requests end streams.
-func NewInference(requests *Requests, models *Models, feed port.Feed) *Inference {
+func NewInference(requests *Requests, models *Models, feed port.AnswerFeed) *Inference {
 	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
 	return &Inference{
 		Requests: requests, models: models, heads: queueHeads{store: requests.store, clock: requests.clock},

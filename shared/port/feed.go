@@ -22,6 +22,28 @@ import (
 // A record or a mark expires when the retention of the feed has passed since its
 // append, whether or not it is deleted then. No method returns an expired one.
 type Feed interface {
+	AnswerFeed
+	// Marks returns at most limit marks of positions above after, in order.
+	Marks(ctx context.Context, stream string, after int64, limit int) ([]Mark, error)
+	// Cursor returns the position up to which a consumer has handled a stream; 0 for a
+	// new consumer. MoveCursor sets it from one position to another, or returns
+	// ErrConflict if it is not at from. A move to 0 removes the consumer. The stream may
+	// be empty.
+	Cursor(ctx context.Context, stream, consumer string) (int64, error)
+	MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error
+	// Streams returns a page of at most limit streams with the prefix, in the order of
+	// their bytes. after is the next of the previous page; next is empty at the end.
+	// Streams may be eventually consistent.
+	Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error)
+	// Trim deletes at most limit expired records and marks of a stream and returns their
+	// number. It returns 0 when none is left, or if the database deletes them by itself.
+	Trim(ctx context.Context, stream string, limit int) (int, error)
+}
+
+// AnswerFeed is the part of Feed that the streams of inference tasks need, under its
+// contract. An adapter of AnswerFeed alone may refuse batches without records, and with
+// marks, and does not notice that a stream is lost while a process writes it.
+type AnswerFeed interface {
 	// Head returns the end of a stream.
 	Head(ctx context.Context, stream string) (Head, error)
 	// Append writes a batch behind the position Batch.After and returns the new head. If
@@ -38,24 +60,9 @@ type Feed interface {
 	// because of that. If records above after have expired, the first one has a larger
 	// position than after+1.
 	Read(ctx context.Context, stream string, after int64, limit int) ([]FeedRecord, error)
-	// Marks returns at most limit marks of positions above after, in order.
-	Marks(ctx context.Context, stream string, after int64, limit int) ([]Mark, error)
 	// Wait returns nil when the newest position of the stream is above after, at once if
 	// it is, and the error of ctx when that ends. An adapter may look at intervals.
 	Wait(ctx context.Context, stream string, after int64) error
-	// Cursor returns the position up to which a consumer has handled a stream; 0 for a
-	// new consumer. MoveCursor sets it from one position to another, or returns
-	// ErrConflict if it is not at from. A move to 0 removes the consumer. The stream may
-	// be empty.
-	Cursor(ctx context.Context, stream, consumer string) (int64, error)
-	MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error
-	// Streams returns a page of at most limit streams with the prefix, in the order of
-	// their bytes. after is the next of the previous page; next is empty at the end.
-	// Streams may be eventually consistent.
-	Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error)
-	// Trim deletes at most limit expired records and marks of a stream and returns their
-	// number. It returns 0 when none is left, or if the database deletes them by itself.
-	Trim(ctx context.Context, stream string, limit int) (int, error)
 }
 
 // The largest sizes in bytes, and the most records of a batch.

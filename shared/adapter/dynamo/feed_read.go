@@ -20,9 +20,13 @@ const firstBatches = 4
 
 // grow calls the function for the items of a query until it returns false.
 func (f *Feed) grow(ctx context.Context, query *dynamodb.QueryInput, do func(item) bool) error {
+	return grow(ctx, f.store, query, do)
+}
+
+func grow(ctx context.Context, s *Store, query *dynamodb.QueryInput, do func(item) bool) error {
 	for n := firstBatches; ; n *= 4 {
 		query.Limit = limitOf(min(n, port.MaxFeedRecords))
-		out, err := call(ctx, f.store, f.store.api.Query, query)
+		out, err := call(ctx, s, s.api.Query, query)
 		if err != nil {
 			return err
 		}

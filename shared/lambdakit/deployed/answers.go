@@ -19,8 +19,8 @@ const (
 )
 
 // Answers returns the streams of inference tasks in the table of a store.
-func Answers(p *process.Process, store *dynamo.Store, config orchestrator.Config) port.Feed {
-	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: config.Policy.RecordRetention + answerMargin, WaitInterval: answerLook})
+func Answers(p *process.Process, store *dynamo.Store, config orchestrator.Config) port.AnswerFeed {
+	feed, err := dynamo.NewAnswers(store, dynamo.FeedConfig{Retention: config.Policy.RecordRetention + answerMargin, WaitInterval: answerLook})
 	p.Check(err)
 	return feed
 }
