@@ -294,14 +294,14 @@ func (f *Answers) Positions(ctx context.Context, stream string, records []port.F
 	return found, nil
 }
 
-// Wait implements port.AnswerFeed. It looks at once, and then once in each interval with an
-// eventually consistent read.
+// Wait implements port.AnswerFeed. It looks at once, and then once in each interval, with
+// eventually consistent reads: a reader has read the stream before, and looks again.
 func (f *Answers) Wait(ctx context.Context, stream string, after int64) error {
 	if err := port.CheckFeedName(stream); err != nil {
 		return wrap(err, "wait for", stream)
 	}
-	for consistent := true; ; consistent = false {
-		is, err := f.newest(ctx, stream, consistent)
+	for {
+		is, err := f.newest(ctx, stream, false)
 		if err == nil && is != nil && numberOf(is[attrThrough]) > after {
 			return nil
 		}

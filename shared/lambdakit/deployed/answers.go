@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// answerLook is how often a reader looks for tokens, a little more often than they are
-	// written.
-	answerLook = 250 * time.Millisecond
+	// answerLook is how often a reader looks for tokens: as often as they are written.
+	answerLook = 300 * time.Millisecond
 	// answerMargin is how much longer a stream of tokens is kept than the record of its
 	// task, whose retention counts from its end.
 	answerMargin = 24 * time.Hour

@@ -1,0 +1,141 @@
+package dispatch_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// spent is what a process has used of the table.
+type spent struct {
+	mu            sync.Mutex
+	writes, reads float64
+}
+
+func (s *spent) consumed(_ string, wru, rru float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes += wru
+	s.reads += rru
+}
+
+// TestTaskCosts counts the request units of a task of 500 tokens in 20 s with one reader, as
+// the deployed functions serve it: the function that accepts it, a dispatcher that serves
+// nothing else, and the reader. The price of a task is made of them: local/proof/cost.
+func TestTaskCosts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}}).AWS()
+		if err := awsfake.CreateTable(t.Context(), config, "t"); err != nil {
+			t.Fatal(err)
+		}
+		objects := fake.NewOutputs(clock.System{}, nil)
+		settings := orchestrator.Config{
+			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
+		}
+		// process returns the use cases of a process, and what it uses.
+		process := func() (*orchestrator.Inference, *dynamo.Store, *orchestrator.Lifecycle, *spent) {
+			used := &spent{}
+			store, err := dynamo.Open(config, dynamo.Config{Table: "t", Clock: clock.System{}, Consumed: used.consumed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers, err := dynamo.NewAnswers(store, dynamo.FeedConfig{Retention: 72 * time.Hour, WaitInterval: 300 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
+			life := orchestrator.NewLifecycle(records, nil, settings)
+			return orchestrator.NewInference(orchestrator.NewRequests(life, randomHex, settings), orchestrator.NewModels(records, api.ModelDocument, settings), answers), store, life, used
+		}
+		_, setup, _, _ := process()
+		place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+		if err := setup.SavePool(t.Context(), run.Pool{Tenant: "acme", ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}); err != nil {
+			t.Fatal(err)
+		}
+		const tokens, takes = 500, 20 * time.Second
+		engine := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: takes / tokens})
+		front, _, life, accepting := process()
+		serving := &spent{}
+		var shift sync.WaitGroup
+		orchestrator.CallDispatchers(life, func(_ context.Context, call orchestrator.DispatchCall) error {
+			tasks, seats, own, used := process()
+			serving = used
+			d := orchestrator.NewDispatcher(tasks, orchestrator.NewArtifacts(own.Records, objects, randomHex, settings), func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+				return engine, nil
+			}, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch})
+			shift.Go(func() {
+				err := d.Shift(t.Context(), call, orchestrator.ShiftConfig{Seats: seats, Tasks: dispatch.Tasks, End: time.Now().Add(14 * time.Minute)})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			return nil
+		})
+		who := port.Identity{Tenant: "acme", Workspace: "w", Subject: "client"}
+		accepted, err := front.Create(t.Context(), orchestrator.NewTask{
+			Identity: who, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "tell a story"}, MaxTokens: tokens,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, _, _, reading := process()
+		got, began := 0, time.Now()
+		err = reader.Follow(t.Context(), who, accepted.Run.TaskID, inference.EventID{}, func(run.Run) error { return nil }, func(events []inference.Event) error {
+			for _, e := range events {
+				if _, is := e.Data.(inference.Token); is {
+					got++
+				}
+			}
+			return nil
+		})
+		if took := time.Since(began); err != nil || got != tokens || took < takes || took > takes+2*time.Second {
+			t.Fatalf("got %d tokens in %s, %v, want %d in %s", got, took, err, tokens, takes)
+		}
+		shift.Wait()
+		ended, err := setup.Find(t.Context(), "acme", accepted.Run.TaskID)
+		if err != nil || ended.State != run.Completed {
+			t.Fatalf("got %s, %v, want Completed", ended.State, err)
+		}
+		if ended.EventCount != 6 {
+			t.Errorf("got %d events, want 6", ended.EventCount)
+		}
+		// The last number of reads depends on how the looks of the reader fall between the writes.
+		for name, row := range map[string]struct {
+			is            *spent
+			writes, reads float64
+			spare         float64
+		}{
+			"accepting": {accepting, 18, 19.5, 0}, "serving": {serving, 133, 82.5, 4}, "reading": {reading, 0, 142, 10},
+		} {
+			if math.Abs(row.is.writes-row.writes) > row.spare || math.Abs(row.is.reads-row.reads) > row.spare {
+				t.Errorf("%s: got %g write units and %g read units, want %g and %g with at most %g more or less", name, row.is.writes, row.is.reads, row.writes, row.reads, row.spare)
+			}
+		}
+	})
+}
+
+// randomHex returns n random bytes.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
