@@ -3,7 +3,7 @@
 // sweep for tasks that no dispatcher serves.
 //
 // An invocation is a shift. It serves the tasks of its pool, also those that get their slots
-// later, and ends when there are none. If others serve the pool, it ends at once. Events may
+// later, and ends when the pool has no task. If others serve the pool, it ends at once. Events may
 // be repeated, late or lost.
 package dispatch
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Retries of a shift that has failed, and the age of its event: sweeps call a dispatcher
-// again for tasks that nobody serves.
+// again for tasks without one.
 const (
 	dispatchRetries = 1
 	dispatchMaxAge  = 120

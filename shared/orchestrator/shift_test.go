@@ -250,7 +250,7 @@ func TestLostCallIsRepeated(t *testing.T) {
 		h.lose = true
 		task := h.ask(1, 0)
 		if r := h.run(task); r.State != run.ContainerCreating || h.count() != 0 {
-			t.Fatalf("got %s after %d calls, want a task with a slot that nobody serves", r.State, h.count())
+			t.Fatalf("got %s after %d calls, want a task with a slot and without a dispatcher", r.State, h.count())
 		}
 		h.call(orchestrator.DispatchCall{Tenant: client.Tenant, Pool: "pool0"}) // for another task
 		h.completed(task)

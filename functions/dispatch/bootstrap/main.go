@@ -22,7 +22,7 @@ func main() {
 	objects, _ := deployed.Outputs(p)
 	call, replicas := dispatching.Caller(p), newEngines(p.Clock())
 	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
-		// Each shift is a dispatcher of its own, so that none takes the tasks of another.
+		// Each shift is a dispatcher of its own, with a worker id of its own.
 		// Runs in pools of engines have no executions.
 		records := orchestrator.NewRecords(store, p.Clock(), p.Log)
 		requests := orchestrator.NewRequests(orchestrator.NewLifecycle(records, nil, config), p.Hex, config)

@@ -186,7 +186,7 @@ func (f *Answers) readTail(ctx context.Context, stream string) (answerTail, erro
 	return answerTail{numberOf(is[attrThrough]), textOf(is[attrEpoch])}, nil
 }
 
-// put is the put of a batch where there is none.
+// put puts a batch in a free place.
 func (f *Answers) put(stream string, first int64, tail answerTail, doc []byte) *part {
 	nonce := binary.BigEndian.AppendUint64(nil, f.store.config.Random())
 	put := keyOf(answerPrefix+stream, positionSort(sortBatch, first))
@@ -255,7 +255,7 @@ func (f *Answers) read(ctx context.Context, stream string, after int64, limit in
 	return records, errors.Join(err, failed, damaged)
 }
 
-// within calls the function for the batch in whose middle a reader stands, if any.
+// within calls the function for the batch whose middle a reader has reached, if any.
 func (f *Answers) within(ctx context.Context, stream string, after int64, add func(item) bool) error {
 	if after == 0 {
 		return nil
