@@ -17,7 +17,7 @@ const (
 	appendWrites              = 67 // of the batches of 300 ms
 	settleWrites, settleReads = 61, 40.5
 	shiftWrites, shiftReads   = 5, 42
-	followReads               = 142
+	followReads               = 154
 )
 
 // The time of the functions in seconds, and what a task adds elsewhere. The relay gets the
