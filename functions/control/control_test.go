@@ -209,6 +209,9 @@ func TestDrainAndResumeAreInTheHealth(t *testing.T) {
 	if health, _ = apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200); health.Ready || !health.Draining || health.Machines != 1 || health.MachineStates.Running != 1 || health.Metrics.ExpectedWait != nil {
 		t.Errorf("got %+v, want it not ready, with a machine", health)
 	}
+	if d := health.Drain; d == nil || d.Phase != "waiting" || !d.Deadline.Equal(p.DrainBy) || d.Runs != 1 {
+		t.Errorf("got the drain %+v, want it to wait for one run", d)
+	}
 	if p, _ = apitest.Decoded[contract.Pool](t, stage, "POST", path+"/drain", "", 202); !p.DrainBy.IsZero() {
 		t.Errorf("got %+v, want no deadline", p)
 	}

@@ -190,6 +190,12 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 		MachineStates: contract.MachineCounts{Starting: h.Starting, Running: h.Running, Ending: h.Ending},
 		Remaining:     make([]contract.Holder, 0, len(h.Remaining)), Errors: make([]contract.PoolErrorGroup, 0, len(h.Errors)),
 	}
+	if h.DrainPhase != "" {
+		found.Drain = &contract.PoolDrainState{Phase: string(h.DrainPhase), Deadline: h.DrainBy, Runs: h.Left}
+		for _, n := range h.Warm {
+			found.Drain.WarmMachines += n
+		}
+	}
 	found.Metrics.RecentStartsPerSecond = h.RecentRate
 	if e := h.Expected; e != nil {
 		found.Metrics.ExpectedWait = &contract.PoolWait{
@@ -215,7 +221,7 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	}
 	for _, r := range h.Remaining {
 		found.Remaining = append(found.Remaining, contract.Holder{
-			RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), Since: r.Slot.Since, Cancelling: r.Cancel != nil,
+			RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), Since: r.Slot.Since, Cancelling: r.EndRequest() != nil,
 		})
 	}
 	if h.LastError != nil {

@@ -119,8 +119,11 @@ func progress(v orchestrator.View) *contract.Progress {
 func message(v orchestrator.View) string {
 	r := v.Run
 	cancelled := ""
-	if r.Cancel != nil && !r.Succeeded() {
+	switch {
+	case r.Cancel != nil && !r.Succeeded():
 		cancelled = "; cancel requested"
+	case r.Evicted() && r.State == run.Running:
+		cancelled = "; the worker is asked to end, because the pool drains"
 	}
 	return stateMessage(r, v.QueuePosition) + cancelled
 }

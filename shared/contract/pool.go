@@ -93,8 +93,8 @@ type PoolSettings struct {
 
 // PoolDrain is the body of POST /v1/pools/{pool_id}/drain.
 type PoolDrain struct {
-	// DeadlineSeconds is when the runs that still hold a slot are cancelled; absent is
-	// never.
+	// DeadlineSeconds is when the workers of the runs that still hold a slot are asked to
+	// end; absent is never.
 	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
 }
 
@@ -117,7 +117,8 @@ type Pool struct {
 	Engine     *PoolEngine    `json:"engine,omitempty"`
 	Limit      int            `json:"limit"`
 	QueueLimit int            `json:"queueLimit"`
-	// Draining: no run gets a slot. DrainBy is when the remaining runs are cancelled.
+	// Draining: no run gets a slot. DrainBy is when the workers of the remaining runs are
+	// asked to end.
 	Draining bool      `json:"draining"`
 	DrainBy  time.Time `json:"drainBy,omitzero"`
 	// Held and Queued count the runs with a slot and those in the queue.
@@ -183,12 +184,25 @@ type PoolHealth struct {
 	Replicas []ReplicaHealth `json:"replicas,omitempty"`
 	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`
+	// Drain is absent if the pool does not drain.
+	Drain *PoolDrainState `json:"drain,omitempty"`
 	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
 	// null without one.
 	LastError *PoolError `json:"lastError"`
 	// Errors are the last failures of the platform by code and message, at most 10 groups,
 	// the newest first. They outlive the runs and the process.
 	Errors []PoolErrorGroup `json:"errors"`
+}
+
+// PoolDrainState is how far the drain of a pool is.
+type PoolDrainState struct {
+	// Phase is waiting, ending, stopping or drained.
+	Phase string `json:"phase"`
+	// Deadline is when the workers are asked to end; absent without one.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Runs is the number of runs that hold a slot, WarmMachines that of the warm machines.
+	Runs         int `json:"runs"`
+	WarmMachines int `json:"warmMachines"`
 }
 
 // MachineCounts are machines that start, run, and are being ended.

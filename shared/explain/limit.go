@@ -60,7 +60,7 @@ type Holder struct {
 // HolderOf returns a run that holds a slot.
 func HolderOf(r run.Run, s run.Slot) Holder {
 	return Holder{
-		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: r.State, Since: s.Since, Cancelling: r.Cancel != nil, class: ClassOf(r),
+		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: r.State, Since: s.Since, Cancelling: r.EndRequest() != nil, class: ClassOf(r),
 	}
 }
 

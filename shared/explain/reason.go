@@ -13,7 +13,8 @@ const (
 	ExecutionLate Reason = "execution_late"
 	// PoolUnknown: the run is queued, and its pool was deleted.
 	PoolUnknown Reason = "pool_unknown"
-	// PoolDraining: the run is queued, and its pool starts no runs.
+	// PoolDraining: the run is queued, and its pool starts no runs; or its worker is asked to
+	// end, because the deadline of the drain is over.
 	PoolDraining Reason = "pool_draining"
 	// KeyFull: the run is queued for a slot of its concurrencyKey, and all of them are held.
 	KeyFull Reason = "key_full"

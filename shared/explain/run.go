@@ -85,6 +85,8 @@ func Run(r run.Run, f Facts) Explanation {
 	switch {
 	case r.Cancel != nil && r.State == run.Running:
 		x.because(Cancelling, r.Attempt.GraceUntil, "a cancel was requested; the worker has %s to end", r.Policy.CancelGrace)
+	case r.Evicted() && r.State == run.Running:
+		x.because(PoolDraining, r.Attempt.GraceUntil, "%s; the worker has %s to end, and the next attempt waits until the pool is resumed", r.Attempt.Eviction.Reason, r.Policy.CancelGrace)
 	case !r.Execution.ActBy.IsZero() && f.Now.After(r.Execution.ActBy):
 		x.because(ExecutionLate, time.Time{}, "the execution of the run was to act by %s; the sweep checks it", stamp(r.Execution.ActBy))
 	default:

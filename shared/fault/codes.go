@@ -28,6 +28,9 @@ const (
 	// MachineStopped: a third party stopped the machine. The attempt is retried
 	// and does not count.
 	MachineStopped Code = "MACHINE_STOPPED"
+	// PoolDrained: the deadline of the drain of the attempt's pool was over. The attempt does
+	// not count.
+	PoolDrained Code = "POOL_DRAINED"
 	// RunTimeout: the attempt reached its time limit.
 	RunTimeout Code = "RUN_TIMEOUT"
 	// WorkerError: the worker reported an error by the export contract's
@@ -165,6 +168,7 @@ var kinds = map[Code]kind{
 	ProgramExit:      {UserCode, BlameWorker, true},
 	OutOfMemory:      {Infrastructure, BlameWorker, true},
 	MachineStopped:   {Infrastructure, BlamePlatform, true},
+	PoolDrained:      {Infrastructure, BlamePlatform, true},
 	RunTimeout:       {Timeout, BlameWorker, true},
 	WorkerError:      {UserCode, BlameWorker, false},
 	WorkerStopped:    {Infrastructure, BlameWorker, true},

@@ -27,6 +27,8 @@ type store struct {
 	// down fails every write, noHeartbeats those of heartbeats and canaries.
 	// reconciled lists the reconciled pools.
 	down, noHeartbeats bool
+	// crash wraps each commit of runs and each write of a pool; nil does nothing.
+	crash func(commit func() error) error
 	// resources is the error of every write of resources.
 	resources  error
 	reconciled []string
@@ -72,8 +74,24 @@ func (s *store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 	return s.Store.Reconcile(ctx, tenant, pool)
 }
 
+// SavePool implements port.PoolStore.
+func (s *store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+	save := func() error { return s.Store.SavePool(ctx, p, notes...) }
+	if s.crash != nil {
+		return s.crash(save)
+	}
+	return save()
+}
+
 // Commit implements port.Store.
 func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
+	if s.crash != nil {
+		return s.crash(func() error { return s.commit(ctx, writes...) })
+	}
+	return s.commit(ctx, writes...)
+}
+
+func (s *store) commit(ctx context.Context, writes ...port.Write) error {
 	if s.down {
 		return fault.New(fault.Unavailable, "the store is down")
 	}

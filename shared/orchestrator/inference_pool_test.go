@@ -160,3 +160,22 @@ func TestHealthHasTheReplicas(t *testing.T) {
 		t.Errorf("got %+v after failures, want a replica that rests", is)
 	}
 }
+
+// TestDrainOfATaskIsACancel drains the pool of a task that is served.
+func TestDrainOfATaskIsACancel(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	task := h.ask(3)
+	h.engines["r1"].WaitRunning(1)
+	_, err := h.pools.Drain(t.Context(), client, "pool0", new(int), orchestrator.Precondition{})
+	h.ok(err)
+	if r := h.ended(task); r.State != run.Cancelled || r.Cancel == nil || !run.IsDrainReason(r.Cancel.Reason) || r.Fault.Code != fault.Cancelled {
+		t.Errorf("got %s with %+v, want a task that the drain has cancelled", r.State, r.Cancel)
+	}
+	health, err := h.pools.Health(t.Context(), client, "pool0")
+	h.ok(err)
+	if health.DrainPhase != run.DrainDone || health.Left != 0 {
+		t.Errorf("got phase %s with %d tasks, want the drain done", health.DrainPhase, health.Left)
+	}
+}

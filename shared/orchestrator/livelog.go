@@ -50,8 +50,8 @@ func (s *Workers) TakeOutput(ctx context.Context, bearer token.Bearer, attempt i
 	if err != nil {
 		return answer, s.refused(ctx, r, attempt, err, "record that the worker sends output")
 	}
-	if r.Cancel != nil {
-		answer.Cancel = &r.Cancel.Reason
+	if end := r.EndRequest(); end != nil {
+		answer.Cancel = &end.Reason
 		s.markCancelDelivered(ctx, r, attempt)
 	}
 	if !r.KeepsLogs() {

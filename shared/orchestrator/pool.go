@@ -146,8 +146,8 @@ func problemsOf(faults []*fault.Fault) *DefinitionProblems {
 }
 
 // Drain stops the admission of the pool: its runs stay in the queue and new ones join it.
-// Runs that hold a slot keep it. They are cancelled after a number of seconds; nil means
-// never. Draining again replaces the deadline. Faults: NotFound, InvalidRequest with the
+// Runs that hold a slot keep it. After a number of seconds their workers are asked to end, and
+// the runs wait for another attempt; nil means never. Draining again replaces the deadline. Faults: NotFound, InvalidRequest with the
 // field, PreconditionFailed.
 func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required Precondition) (PoolView, error) {
 	var by time.Time

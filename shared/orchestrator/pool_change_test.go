@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -129,60 +129,6 @@ func TestDrainingPoolAdmitsNothing(t *testing.T) {
 	}
 }
 
-func TestDrainEndsRunsAfterItsDeadline(t *testing.T) {
-	t.Parallel()
-	for name, limit := range map[string]int{"limit 2": 2, "no limit": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := setup(t, func(c *orchestrator.Config) { c.MaxMachines = limit })
-			tasks := h.posts(2)
-			seconds := 300
-			deadline := 5 * time.Minute
-			h.drain("default", &seconds)
-			queued := h.posts(1)[0]
-			h.advance(deadline - 10*time.Second)
-			h.sweep()
-			h.wantRunning(tasks, 2, "before the deadline")
-			h.advance(10 * time.Second)
-			h.sweep()
-			for _, task := range tasks {
-				if r := h.record(task); r.Cancel == nil || !strings.Contains(r.Cancel.Reason, "pool default drains") || r.Cancel.By != client.Subject {
-					t.Errorf("got cancel request %+v, want one that names the pool and its operator", r.Cancel)
-				}
-			}
-			h.advance(time.Minute)
-			h.sweep()
-			h.advance(time.Minute)
-			for _, task := range tasks {
-				if r := h.record(task); !r.State.Terminal() {
-					t.Errorf("got %s, want an end", r.State)
-				}
-			}
-			h.sweep()
-			if r := h.wantState(queued, run.Pending); !r.Queued() || r.Cancel != nil {
-				t.Errorf("got %+v, want it queued", r.Slot)
-			}
-			if due, _, err := h.store.PoolsDue(t.Context(), h.clock.now, "", 10); err != nil || len(due) != 0 {
-				t.Errorf("got %v due, %v, want the drain done", due, err)
-			}
-			h.resume("default")
-			h.wantState(queued, run.Running)
-		})
-	}
-}
-
-// TestDrainWithoutTimeEndsRunsAtOnce drains with a deadline of zero seconds. The runs end
-// without a sweep.
-func TestDrainWithoutTimeEndsRunsAtOnce(t *testing.T) {
-	t.Parallel()
-	h := setup(t)
-	task := h.post()
-	h.drain("default", new(int))
-	if h.record(task).Cancel == nil {
-		t.Error("got no cancel request, want one with the drain")
-	}
-}
-
 // TestSweepFillsAfterAChangeOfAPool loses the process between the commit of a change and
 // the grants.
 func TestSweepFillsAfterAChangeOfAPool(t *testing.T) {
@@ -279,6 +225,12 @@ func TestPoolWithRunsIsNotDeleted(t *testing.T) {
 	inUse("a run with a slot")
 	h.drain("reports", new(int))
 	h.advance(time.Minute)
+	inUse("a run that waits for the end of the drain")
+	waiting, _, err := h.store.List(t.Context(), client.Tenant, port.Page{State: run.Pending, Limit: 10})
+	h.ok(err)
+	for _, r := range waiting {
+		h.cancel(r.TaskID)
+	}
 	h.ok(remove("reports"))
 	if err := remove("reports"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v, want NotFound", err)

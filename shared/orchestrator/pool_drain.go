@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -16,8 +17,8 @@ var withSlot = []run.State{
 	run.Pending, run.ConditionPending, run.ConditionRunning, run.ActionPending, run.ActionRunning, run.ContainerCreating, run.Running,
 }
 
-// endDrained requests the cancellation of the runs that hold a slot of a draining pool
-// after its deadline. It is idempotent. Once no such run remains, the pool is no longer
+// endDrained asks the workers of the runs that hold a slot of a draining pool to end, after
+// its deadline. It is idempotent. Once no such run remains, the pool is no longer
 // due.
 func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
 	p, err := s.store.LoadPool(ctx, ref)
@@ -93,4 +94,28 @@ func (s *Sweeper) sweepDrains(ctx context.Context) error {
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error { return s.endDrained(limited, run.PoolRef(ref)) })
+}
+
+// remaining returns the runs with a slot of a draining pool, at most healthRuns. Those that
+// got theirs while the pool had no limit are in no list of holders.
+func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]run.Run, error) {
+	known := map[string]bool{}
+	for _, r := range held {
+		known[r.ID] = true
+	}
+	enough := errors.New("enough runs")
+	err := s.living(ctx, p.Tenant, append(slices.Clone(withSlot), run.Terminating), func(r run.Run) error {
+		if !p.Holds(r) || known[r.ID] {
+			return nil
+		}
+		if len(held) >= healthRuns {
+			return enough
+		}
+		held = append(held, r)
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return nil, err
+	}
+	return held, nil
 }

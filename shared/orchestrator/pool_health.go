@@ -22,6 +22,10 @@ type PoolHealth struct {
 	Machines, Starting, Running, Ending int
 	// Remaining are the first runs that hold a slot, at most healthRemaining.
 	Remaining []run.Run
+	// DrainPhase is empty if the pool does not drain. Left is then the number of runs that
+	// hold a slot, of the first healthRuns in a pool without a limit.
+	DrainPhase run.DrainPhase
+	Left       int
 	// Starts is the number of measured starts. Half of them took StartP50, 99 of 100
 	// StartP99 at most.
 	Starts             int
@@ -66,6 +70,11 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	if err != nil {
 		return h, err
 	}
+	if h.Draining {
+		if held, err = s.remaining(ctx, h.Pool, held); err != nil {
+			return h, err
+		}
+	}
 	for _, r := range held {
 		if r.Attempt.Machine.Known() {
 			h.Machines++
@@ -87,6 +96,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	for _, w := range warm {
 		h.Warm[w.Phase]++
 	}
+	h.DrainPhase, h.Left = h.Pool.DrainPhase(held, len(warm), s.now()), max(h.Held, len(held))
 	if h.Engine != nil && s.dispatcher != nil {
 		h.Replicas = s.dispatcher.healths(ctx, h.Pool)
 	}

@@ -62,17 +62,18 @@ func TestHealthSaysWhatADrainWaitsFor(t *testing.T) {
 	h.advance(time.Second)
 	h.wantState(task, run.Running)
 	h.drain("default", new(60))
-	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].TaskID != task || got.Remaining[0].Cancel != nil {
-		t.Errorf("got %+v, want the running run", got.Remaining)
+	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].TaskID != task || got.Remaining[0].EndRequest() != nil || got.DrainPhase != run.DrainWaiting || got.Left != 1 {
+		t.Errorf("got %+v in phase %s, want the running run", got.Remaining, got.DrainPhase)
 	}
 	h.advance(2 * time.Minute)
 	h.sweep()
-	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].Cancel == nil {
-		t.Errorf("got %+v after the deadline, want the run, asked to end", got.Remaining)
+	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].EndRequest() == nil || got.DrainPhase != run.DrainEnding {
+		t.Errorf("got %+v in phase %s after the deadline, want the run, asked to end", got.Remaining, got.DrainPhase)
 	}
 	h.runner.last().exit(0)
 	h.sweep()
-	if got := h.health(); len(got.Remaining) != 0 || got.Held != 0 {
-		t.Errorf("got %+v, want nothing", got.Remaining)
+	h.advance(time.Minute)
+	if got := h.health(); len(got.Remaining) != 0 || got.Held != 0 || got.Left != 0 || got.DrainPhase != run.DrainDone || got.Queued != 1 {
+		t.Errorf("got %+v in phase %s with %d queued, want nothing but the queued run", got.Remaining, got.DrainPhase, got.Queued)
 	}
 }

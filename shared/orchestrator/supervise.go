@@ -58,7 +58,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	if starting && r.Queued() {
 		f.Fallbacks = s.fallbacks(ctx, r)
 	}
-	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.Machine.Known() {
+	if (starting || r.State == run.Running && r.EndRequest() != nil) && r.Attempt.Machine.Known() {
 		s.look(ctx, r, &f)
 	}
 	evaluated := func(now run.Run) run.Fact {

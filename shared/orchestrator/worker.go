@@ -155,7 +155,7 @@ func (s *Workers) report(
 // markCancelDelivered records that the answer to the current call carries the
 // cancel request.
 func (s *Workers) markCancelDelivered(ctx context.Context, r run.Run, attempt int) {
-	if r.Cancel == nil || !r.IsCurrent(attempt) {
+	if r.EndRequest() == nil || !r.IsCurrent(attempt) {
 		return
 	}
 	if _, err := s.applyTo(ctx, r, is(run.CancelDelivered{Attempt: attempt})); err != nil {

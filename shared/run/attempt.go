@@ -80,7 +80,10 @@ type Attempt struct {
 	CancelDeliveredAt time.Time `json:"cancelDeliveredAt,omitzero"`
 	SigtermAt         time.Time `json:"sigtermAt,omitzero"`
 	GraceUntil        time.Time `json:"graceUntil,omitzero"`
-	EndedAt           time.Time `json:"endedAt,omitzero"`
+	// Eviction is the request that the worker ends because its pool drains; nil without one.
+	// It ends the attempt, not the run.
+	Eviction *CancelRequest `json:"eviction,omitempty"`
+	EndedAt  time.Time      `json:"endedAt,omitzero"`
 	// DestroyAt is when Sortie began to destroy the machine of a worker that has reported
 	// and did not exit; zero until then. An exit after it may be no exit of the program.
 	DestroyAt time.Time `json:"destroyAt,omitzero"`

@@ -54,7 +54,7 @@ func (f WorkerContacted) apply(d *draft) error {
 		d.begin()
 	case d.Attempt.HeartbeatExempt:
 		d.Attempt.HeartbeatExempt = false
-		if d.Cancel == nil {
+		if d.EndRequest() == nil {
 			d.await(StepRunning) // re-enter the state, with the limit
 		}
 	}
@@ -75,8 +75,8 @@ func (d *draft) openHeartbeat(f WorkerContacted) {
 			heartbeat.Token, heartbeat.Generation, heartbeat.TokenAt = d.Wait.Token, d.Wait.Generation, d.now
 		}
 	}
-	if d.Cancel != nil {
-		heartbeat.Cancel = &d.Cancel.Reason
+	if end := d.EndRequest(); end != nil {
+		heartbeat.Cancel = &end.Reason
 	}
 	d.heartbeat.Open = &heartbeat
 }
@@ -100,6 +100,8 @@ func (f WorkerContacted) refused(d *draft) error {
 		return fault.New(fault.TaskAlreadyTerminal, "this attempt has ended: %s", d.why())
 	case d.Cancel != nil && f.Started:
 		return fault.New(fault.TaskAlreadyTerminal, "the run is being cancelled; do not start")
+	case d.Evicted() && f.Started:
+		return fault.New(fault.TaskAlreadyTerminal, "%s; do not start", d.Attempt.Eviction.Reason)
 	}
 	return nil
 }
@@ -180,7 +182,7 @@ func (r Run) KeepsLogs() bool { return r.Work.Program == nil || !r.Work.Program.
 type CancelDelivered struct{ Attempt int }
 
 func (f CancelDelivered) apply(d *draft) error {
-	if d.State != Running || d.Cancel == nil || f.Attempt != d.Attempt.Number || !d.Attempt.CancelDeliveredAt.IsZero() {
+	if d.State != Running || d.EndRequest() == nil || f.Attempt != d.Attempt.Number || !d.Attempt.CancelDeliveredAt.IsZero() {
 		return nil
 	}
 	before := d.cancelBy(d.now)
@@ -212,9 +214,9 @@ func (d *draft) markSigterm() {
 func (r Run) SigtermBy() time.Time {
 	switch {
 	case r.Attempt.WorkerID == "" || r.Attempt.HandlesSigterm:
-		return r.Cancel.At
+		return r.endRequestedAt()
 	case r.Attempt.CancelDeliveredAt.IsZero():
-		return r.Cancel.At.Add(r.Policy.HeartbeatInterval)
+		return r.endRequestedAt().Add(r.Policy.HeartbeatInterval)
 	}
 	grace := r.Policy.CancelGrace
 	return r.Attempt.CancelDeliveredAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))

@@ -52,6 +52,8 @@ func (f Reported) apply(d *draft) error {
 		d.endAttempt(OutcomeCancelled, "the worker reported after the cancel", d.cancelFault())
 	case f.Report.Success:
 		d.endAttempt(OutcomeSucceeded, "the worker reported success", nil)
+	case d.Evicted():
+		d.endEvicted(OutcomeCancelled, "the worker reported after it was asked to end")
 	case f.Report.Outcome == OutcomeCancelled:
 		d.endAttempt(OutcomeCancelled, "the worker reported a cancel",
 			fault.New(fault.WorkerStopped, "worker reported CANCELLED but no cancel was requested"))
@@ -192,18 +194,21 @@ func (f Evaluated) reconcileStart(d *draft) error {
 
 func (f Evaluated) reconcileRunning(d *draft) error {
 	switch {
-	case f.Phase == PhaseGone, d.Cancel != nil && f.Exit != nil:
+	case f.Phase == PhaseGone, d.EndRequest() != nil && f.Exit != nil:
 		return MachineGone{Attempt: d.Attempt.Number, Exit: f.Exit}.apply(d)
 	case d.Cancel != nil && d.graceOver():
 		d.endKilled("the worker did not end within %s of the cancel request and is killed", d.Policy.CancelGrace)
 		return nil
-	case !d.now.Before(d.RunBy()) && !d.Attempt.GraceUntil.IsZero():
+	case d.Evicted() && d.graceOver():
+		d.endEvicted(OutcomeFailed, fmt.Sprintf("the worker did not end within %s and is killed", d.Policy.CancelGrace))
+		return nil
+	case d.Cancel != nil && !d.now.Before(d.RunBy()) && !d.Attempt.GraceUntil.IsZero():
 		d.endKilled("the attempt reached its time limit of %s during the grace of the cancel request and is killed", d.Policy.TimeLimit)
 		return nil
 	case !d.now.Before(d.RunBy()):
 		d.endAtTimeLimit()
 		return nil
-	case d.Cancel != nil:
+	case d.EndRequest() != nil:
 		d.await(StepCancelling)
 		return nil
 	}

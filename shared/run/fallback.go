@@ -90,7 +90,7 @@ func (r Run) NextPool() string {
 	switch {
 	case r.Leaves():
 		return r.Detour.Steps[len(r.Detour.Steps)-1].To
-	case r.Detour != nil && r.State == Retrying && !r.Attempt.StartedAt.IsZero():
+	case r.Detour != nil && r.State == Retrying && (!r.Attempt.StartedAt.IsZero() || r.Attempt.Eviction != nil):
 		return r.Detour.Home
 	}
 	return r.Slot.Pool
@@ -229,7 +229,7 @@ func (d *draft) stay() {
 func (r Run) Leaves() bool { return r.Detour != nil && r.Detour.Leaving }
 
 // enterPool sets the pool of the next attempt: the last step of the detour, or the run's
-// own pool after an attempt whose machine had started.
+// own pool after an attempt whose machine had started or whose pool drains.
 func (d *draft) enterPool() {
 	switch {
 	case d.Detour == nil:
@@ -238,7 +238,7 @@ func (d *draft) enterPool() {
 		detour := *d.Detour
 		detour.Leaving = false
 		d.Slot.Pool, d.Detour = detour.Steps[len(detour.Steps)-1].To, &detour
-	case !d.Attempt.StartedAt.IsZero():
+	case !d.Attempt.StartedAt.IsZero() || d.Attempt.Eviction != nil:
 		d.Slot.Pool, d.Detour = d.Detour.Home, nil
 	}
 }

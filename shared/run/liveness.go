@@ -30,7 +30,7 @@ type Reception struct {
 // Overdue reports whether a heartbeat of the attempt's worker is overdue, so that
 // the next evaluation needs a canary. lastContactAt is Contact.LastAt.
 func (r Run) Overdue(lastContactAt, now time.Time) bool {
-	if r.State != Running || r.Cancel != nil || r.Attempt.WorkerID == "" {
+	if r.State != Running || r.EndRequest() != nil || r.Attempt.WorkerID == "" {
 		return false
 	}
 	if !lastContactAt.After(r.Attempt.LastContactAt) && !r.Attempt.ReachableSince.IsZero() {
@@ -112,7 +112,7 @@ func (c Contact) check(d *draft) (dead bool) {
 type HeartbeatsChecked struct{ Contact }
 
 func (f HeartbeatsChecked) apply(d *draft) error {
-	if d.State != Running || d.Cancel != nil || d.Attempt.WorkerID == "" || !d.Attempt.HeartbeatsSwept {
+	if d.State != Running || d.EndRequest() != nil || d.Attempt.WorkerID == "" || !d.Attempt.HeartbeatsSwept {
 		return nil
 	}
 	before := d.Attempt

@@ -1,9 +1,7 @@
 package run
 
 import (
-	"fmt"
 	"reflect"
-	"strings"
 	"time"
 )
 
@@ -31,8 +29,8 @@ type Pool struct {
 	WarmLeft bool `json:"warmLeft,omitempty"`
 	// Draining: no run gets a slot. Runs join the queue and stay in it.
 	Draining bool `json:"draining,omitempty"`
-	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
-	// is zero unless the pool is draining.
+	// DrainBy is when the workers of the runs that still hold a slot are asked to end; zero
+	// is never. It is zero unless the pool is draining.
 	DrainBy time.Time `json:"drainBy,omitzero"`
 	// Drained: a check after DrainBy found no run with a slot.
 	Drained bool `json:"drained,omitempty"`
@@ -112,8 +110,8 @@ func (p Pool) changed(by string, now time.Time) Pool {
 	return p
 }
 
-// DrainDue is the time at which the pool's remaining runs are cancelled; zero if there is
-// none, or if they were cancelled.
+// DrainDue is the time at which the workers of the pool's remaining runs are asked to end;
+// zero if there is none, or if no run remains.
 func (p Pool) DrainDue() time.Time {
 	if p.Drained {
 		return time.Time{}
@@ -145,24 +143,4 @@ func (p Pool) Due() time.Time {
 // Holds reports whether the run has a slot of the pool, also if the pool has no limit.
 func (p Pool) Holds(r Run) bool {
 	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
-}
-
-const drainReason = " drains, with the deadline "
-
-// IsDrainReason reports whether a cancel has the reason of Drained.
-func IsDrainReason(reason string) bool {
-	return strings.HasPrefix(reason, "the pool ") && strings.Contains(reason, drainReason)
-}
-
-// Drained: the deadline of the draining pool is over. A run that holds a slot of it is
-// cancelled. An ended attempt releases its slot by itself, and a further attempt of its
-// run joins the queue.
-type Drained struct{ Pool Pool }
-
-func (f Drained) apply(d *draft) error {
-	if !f.Pool.Holds(d.Run) || d.State == Terminating {
-		return nil
-	}
-	reason := fmt.Sprintf("the pool %s"+drainReason+"%s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))
-	return CancelRequested{By: f.Pool.UpdatedBy, Reason: reason}.apply(d)
 }

@@ -104,7 +104,7 @@ func RouteOf(r Run, now time.Time) Route {
 			until = by
 		}
 		route.limits(until.Sub(now), r.heartbeatLeft(now))
-		if r.Cancel != nil {
+		if r.EndRequest() != nil {
 			route.Next = StepCancelling
 			route.limits(r.cancelBy(now).Sub(now), 0)
 		}

@@ -122,8 +122,8 @@ const (
 
 // failed retries or fails. The fault decides which budget is used: a machine
 // that never started uses a further start, a machine that was stopped from
-// outside one of maxStops, one whose host shut down nothing, everything else an
-// attempt.
+// outside one of maxStops, one whose host shut down and one whose pool drains nothing,
+// everything else an attempt.
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
@@ -147,7 +147,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	switch {
 	case d.Leaves():
 		again = true // the refused start uses up nothing
-	case why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
+	case why.Code == fault.PoolDrained, why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
 	case why.Code == fault.MachineStopped:
 		d.Spent.Stops++
@@ -166,7 +166,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		return
 	}
 	delay := retry.Delay(failures, f.Rand)
-	if d.Leaves() {
+	if d.Leaves() || why.Code == fault.PoolDrained {
 		delay = 0
 	}
 	d.RetryAt = d.now.Add(delay)

@@ -313,6 +313,13 @@ func (f MachineGone) apply(d *draft) error {
 	case d.Cancel != nil:
 		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
 		return nil
+	case d.evictedBy(f.Exit):
+		outcome := OutcomeCancelled
+		if f.Exit.killedAfter(d.Attempt.Eviction.At) {
+			outcome = OutcomeFailed
+		}
+		d.endEvicted(outcome, "the worker ended after it was asked to")
+		return nil
 	}
 	if d.Work.endsByExit(f.Exit) {
 		d.endByExit(*f.Exit)

@@ -128,6 +128,8 @@ type attemptFacts struct {
 	// longStart: a refusal of the runner, or a wait for a permitted start, has extended
 	// the start limit.
 	longStart bool
+	// evicted: the attempt was asked to end because its pool drains.
+	evicted bool
 	// withdrawn: a launch destroyed the machine again, which could not start. If its
 	// refusal is not committed, the machine seems to be stopped from outside.
 	withdrawn bool

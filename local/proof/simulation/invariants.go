@@ -86,6 +86,9 @@ func (w *world) checkChange(before, r *run.Run) {
 		if of.withdrawn && !w.calm() {
 			strangers++
 		}
+		if of.evicted {
+			strangers++ // it does not count
+		}
 	}
 	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers + len(facts.steps); r.Attempt.Number > most {
 		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
@@ -124,6 +127,9 @@ func (w *world) checkAttempt(before, r *run.Run) {
 	was, is := before.Attempt, r.Attempt
 	if was.Number != is.Number {
 		return
+	}
+	if is.Eviction != nil {
+		w.checkEviction(before, r)
 	}
 	for _, fact := range []struct {
 		name    string
@@ -275,7 +281,7 @@ func (w *world) checkDestroy(m *machine) {
 func (w *world) checkKill(m *machine) {
 	r := w.records.byID[m.spec.Owner.RunID]
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
-	if !w.calm() || !m.alive() || r == nil || r.Cancel == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
+	if !w.calm() || !m.alive() || r == nil || r.EndRequest() == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
 		return
 	}
 	if grace := w.time.now.Sub(facts.noticedAt); m.phase == port.MachineRunning && grace+2*w.plan.skew+2*time.Second < r.Policy.CancelGrace {

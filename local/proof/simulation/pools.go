@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -189,5 +190,21 @@ func (w *world) draining() bool {
 func (w *world) checkDrained(r *run.Run) {
 	if at := w.drains.drainedAt; r.Slot.Pool == w.config.Pool && !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
 		w.fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(start))
+	}
+}
+
+// checkEviction checks that an attempt is asked to end only after the deadline of a drain,
+// and that its end is no failure of the run.
+func (w *world) checkEviction(before, r *run.Run) {
+	if was := before.Attempt.Eviction; was == nil {
+		w.attempt(r.TaskID, r.Attempt.Number).evicted = true
+		if w.drains.beganAt.IsZero() {
+			w.fail("attempt %d of %s is asked to end, and its pool does not drain", r.Attempt.Number, r.ID)
+		}
+	} else if *was != *r.Attempt.Eviction {
+		w.fail("the request that attempt %d of %s ends changed", r.Attempt.Number, r.ID)
+	}
+	if r.State == run.Failed && r.Fault != nil && r.Fault.Code == fault.PoolDrained {
+		w.fail("%s failed, because its pool drains", r.ID)
 	}
 }

@@ -242,7 +242,7 @@ func (w *world) checkCancel(r *run.Run) {
 // calling.
 func (w *world) checkSilence(r *run.Run) {
 	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.State != run.Running || r.Cancel != nil || of.worker == "" || of.lastCallAt.IsZero() {
+	if r.State != run.Running || r.EndRequest() != nil || of.worker == "" || of.lastCallAt.IsZero() {
 		return
 	}
 	limit := r.Policy.HeartbeatTimeout

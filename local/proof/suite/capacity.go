@@ -210,12 +210,19 @@ func drainedPool(c *Case) {
 			c.T.Errorf("got %+v, want Completed after the drain", run)
 		}
 	}
-	// A drain with a deadline cancels what still holds a slot.
+	// A drain with a deadline ends the attempt of what still holds a slot.
 	held, _ := c.holder(document{"pool": id})
 	send[contract.Pool](c, http.MethodPost, path+"/drain", `{"deadlineSeconds": 1}`, http.StatusAccepted)
-	if run := c.ended(held); run.State != "Cancelled" || run.Cancel == nil || !strings.Contains(run.Cancel.Reason, id) {
-		c.T.Errorf("got %s with %+v, want a run that the drain cancelled", run.State, run.Cancel)
+	c.eventually("the next attempt in the queue", func() bool { return c.task(held.RunID).State == "Pending" })
+	waits := c.task(held.RunID)
+	if waits.Cancel != nil || waits.Attempt != 1 {
+		c.T.Errorf("got attempt %d with the cancel request %+v, want the second one queued without one", waits.Attempt, waits.Cancel)
 	}
+	h = outside.Get[contract.PoolHealth](c.Client, path+"/health")
+	if h.Drain == nil || h.Drain.Phase != "drained" || h.Drain.Runs != 0 || h.Drain.Deadline.IsZero() || h.Queued != 1 {
+		c.T.Errorf("got %+v, want a drained pool with a queued run", h.Drain)
+	}
+	c.cancelRun(held.RunID)
 	c.removePool(path)
 }
 

@@ -162,11 +162,12 @@ func (a *app) poolsDrain() *cobra.Command {
 	c := &cobra.Command{
 		Use: "drain POOL", Short: "Stop the admission of a pool",
 		Long: `Stop the admission of a pool. Runs stay in its queue, and those that hold a slot keep
-it. With --deadline those that still run then are cancelled.`,
+it. With --deadline the workers that still run then are asked to end, and their runs wait
+for another attempt until the pool is resumed. "sortie pools show" says what remains.`,
 		Example: "  sortie pools drain default --deadline 10m",
 		Args:    exactly("POOL"),
 	}
-	c.Flags().DurationVar(&deadline, "deadline", 0, "time until the remaining runs are cancelled; by default never")
+	c.Flags().DurationVar(&deadline, "deadline", 0, "time until the remaining workers are asked to end; by default never")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		var drain contract.PoolDrain
 		if c.Flags().Changed("deadline") {

@@ -18,6 +18,7 @@ func TestPoolShowsItsStarts(t *testing.T) {
 			"warm": {"min": 1, "max": 3, "image": "worker:v2", "aheadSeconds": 300, "maxAgeSeconds": 3600}}`
 		if r.URL.Path == "/v1/pools/reports/health" {
 			body = `{"live": true, "ready": false, "draining": true, "held": 3, "queued": 0, "machines": 2, "lastError": null,
+				"drain": {"phase": "ending", "runs": 3, "warmMachines": 6, "deadline": "2026-01-02T03:04:00Z"},
 				"machineStates": {"starting": 1, "running": 1, "ending": 0}, "errors": [
 				{"code": "CAPACITY", "message": "no room for a machine of performance-16x in any of the regions that the pool names, ask for a smaller one", "count": 12,
 					"firstAt": "2026-01-02T03:00:00Z", "lastAt": "2026-01-02T03:04:05Z"},
@@ -44,6 +45,7 @@ starts: 2.4 s for half of 12, 9.5 s for 99 of 100
 starts a second: 0.25 in the last minute, 0.95 permitted
 next start: 2026-01-02 03:04:05 UTC
 a normal run from now waits 12.3 s, or up to 118.0 s (9 of 10)
+drain: ending, 3 runs and 6 warm machines remain
 remains: a, Running since 2026-01-02 03:00:00 UTC, asked to end
 remains: b, Pending since 2026-01-02 03:00:01 UTC
 remains: 1 more

@@ -121,6 +121,9 @@ func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	if !p.Draining {
 		return ""
 	}
+	if d := h.Drain; d != nil {
+		text += fmt.Sprintf("\ndrain: %s, %d runs and %d warm machines remain", d.Phase, d.Runs, d.WarmMachines)
+	}
 	for _, r := range h.Remaining {
 		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, moment(r.Since))
 		if r.Cancelling {
