@@ -108,7 +108,7 @@ func TestCancelDuringADrainEndsTheRun(t *testing.T) {
 }
 
 // TestDrainSurvivesCrashes ends the process at each write of a drain, before the write is
-// applied and after it. Another process goes on.
+// applied and after it. Another process continues.
 func TestDrainSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {

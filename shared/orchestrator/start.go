@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -37,6 +38,55 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 // attempt that may have a machine already is not. permitted is false if the attempt needs
 // no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
+	after, permitted, err = s.awaitPermitOfPool(ctx, r)
+	if err != nil || !permitted || after.Attempt.Unsure {
+		return after, permitted, err
+	}
+	return s.takeOfApp(ctx, after)
+}
+
+// takeOfApp takes a token of the app of a permitted start: other pools may have the same app.
+// Without a token the start is deferred, and the app of its pool waits for the next one.
+func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
+	apps, app := s.places(r)
+	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
+	if i < 0 || app == "" {
+		return r, true, nil
+	}
+	wait, err := takeToken(ctx, s.store, apps[i], s.now())
+	if err != nil || wait == 0 {
+		return r, err == nil, err
+	}
+	at := s.now().Add(wait)
+	s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) { return g.NotBefore(app, at) })
+	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
+	return after, false, err
+}
+
+// takeToken takes a token of the shared limit of an app. It returns 0, or how long it is until
+// the next token. An app without a documented limit has no tokens.
+func takeToken(ctx context.Context, store port.Store, app run.StartPace, now time.Time) (wait time.Duration, err error) {
+	for range permitTries {
+		gate, err := store.StartGate(ctx, run.AppGate(app.App))
+		if err != nil {
+			return 0, err
+		}
+		_, after, limited, ok := gate.Take([]run.StartPace{app}, now)
+		switch {
+		case !limited:
+			return 0, nil
+		case !ok:
+			return max(gate.Permit().Sub(now), time.Millisecond), nil
+		}
+		if err = store.SetStartGate(ctx, after); !errors.Is(err, port.ErrConflict) {
+			return 0, err
+		}
+	}
+	return app.Interval, nil // many starts take tokens at the same time
+}
+
+// awaitPermitOfPool does what awaitPermit does with the pace of the run's pool alone.
+func (s *Launches) awaitPermitOfPool(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	if !r.Attempt.StartAt.IsZero() {
 		return s.awaitStart(ctx, r)
 	}

@@ -87,6 +87,32 @@ func TestBucketSurvivesARestart(t *testing.T) {
 	}
 }
 
+// TestPoolsThatShareAnAppShareItsLimit starts runs of two pools with the same app: together
+// they use its limit, and stay within it.
+func TestPoolsThatShareAnAppShareItsLimit(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.documentLimits(1, 3)
+	h.put("default", 0)
+	h.put("spare", 0)
+	for range 10 {
+		h.accept()
+		h.ok(h.once("spare"))
+	}
+	start := h.clock.now
+	h.step()
+	for h.clock.now.Sub(start) < time.Minute && len(h.runner.launched) < 20 {
+		h.advance(time.Second)
+		h.sweep()
+	}
+	if took, most := h.clock.now.Sub(start), 17*1050*time.Millisecond+8*time.Second; len(h.runner.launched) != 20 || took > most {
+		t.Errorf("got %d machines after %s, want 20 within %s", len(h.runner.launched), took, most)
+	}
+	if h.runner.refused > 0 {
+		t.Errorf("got %d refused creations, want none", h.runner.refused)
+	}
+}
+
 // TestHealthHasTheRateOfAllApps starts one run on two apps: the other one permits as many
 // starts, and one now.
 func TestHealthHasTheRateOfAllApps(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -60,7 +61,8 @@ func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (
 			return "", !gate.Paced(s.now()), nil
 		case ok:
 			if err = s.store.SetStartGate(ctx, after); err == nil {
-				return app, true, nil
+				ok, err = s.permitWarmOfApp(ctx, apps, app, until)
+				return app, ok, err
 			}
 			if !errors.Is(err, port.ErrConflict) {
 				return "", false, fmt.Errorf("cannot take a token of pool %s: %w", p.ID, err)
@@ -77,6 +79,28 @@ func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (
 		stop()
 	}
 	return "", false, ctx.Err()
+}
+
+// permitWarmOfApp takes a token of the app, which other pools may have too. It waits until the
+// given time; then ok is false.
+func (s *Sweeper) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app string, until time.Time) (ok bool, err error) {
+	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
+	for ctx.Err() == nil {
+		wait, err := takeToken(ctx, s.store, apps[i], s.now())
+		if err != nil {
+			return false, fmt.Errorf("cannot take a token of app %s: %w", app, err)
+		}
+		if wait == 0 || s.now().Add(wait).After(until) {
+			return wait == 0, nil
+		}
+		again, stop := s.clock.NewTimer(wait)
+		select {
+		case <-again:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+	return false, ctx.Err()
 }
 
 // prepare commits the record of a warm machine and creates the machine. A creation without

@@ -216,6 +216,21 @@ func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed
 	return g, true
 }
 
+// NotBefore returns the gate after another pool has used up the limit of the app, whose next
+// start is permitted at a time.
+func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed bool) {
+	i := g.index(app)
+	if i < 0 || !g.Apps[i].Permit().Before(at) {
+		return g, false
+	}
+	g.Apps = slices.Clone(g.Apps)
+	g.Apps[i].Next = at.Add(g.Apps[i].saved())
+	return g, true
+}
+
+// AppGate is the name of the gate of an app, whose limit pools share. No pool has such a name.
+func AppGate(app string) string { return "app/" + app }
+
 func (g StartGate) index(app string) int {
 	return slices.IndexFunc(g.Apps, func(p StartPace) bool { return p.App == app })
 }

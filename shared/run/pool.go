@@ -111,7 +111,7 @@ func (p Pool) changed(by string, now time.Time) Pool {
 }
 
 // DrainDue is the time at which the workers of the pool's remaining runs are asked to end;
-// zero if there is none, or if no run remains.
+// zero without a deadline, and once no run remains.
 func (p Pool) DrainDue() time.Time {
 	if p.Drained {
 		return time.Time{}

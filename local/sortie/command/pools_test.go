@@ -71,7 +71,7 @@ func TestPoolsFromTheCommandLine(t *testing.T) {
 		{"drain reports --deadline 10m", 0, "reports: draining until 2026-01-02 03:14:05 UTC, "},
 		{"drain reports --deadline 500ms", 2, "want whole seconds"},
 		{"drain reports", 0, "reports: draining, "},
-		{"show reports", 0, "reports: draining\nslots: 0 of 1 held, 0 with a machine\nqueue: 0 of 3\nversion 3, of 2026-01-02 03:04:05 UTC, by "},
+		{"show reports", 0, "reports: draining\nslots: 0 of 1 held, 0 with a machine\nqueue: 0 of 3\ndrain: drained, 0 runs and 0 warm machines remain\nversion 3, of 2026-01-02 03:04:05 UTC, by "},
 		{"resume reports", 0, "reports: open, "},
 		{"delete default", 2, "cannot be deleted"},
 		{"delete reports", 0, "deleted reports\n"},
