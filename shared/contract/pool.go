@@ -34,7 +34,7 @@ type PoolEngine struct {
 	Model string `json:"model"`
 	// Slots is how many tasks each replica generates for at one time; 1 if it is absent.
 	Slots *int `json:"slots,omitempty"`
-	// Deterministic: each replica has one slot.
+	// Deterministic: each replica has one slot, and a task without a seed has the seed 0.
 	Deterministic bool          `json:"deterministic,omitempty"`
 	Replicas      []PoolReplica `json:"replicas"`
 }

@@ -219,7 +219,7 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 	case port.WorkloadCompletion:
 		var end port.GenerationEnd
 		end, err = replica.engine.Generate(asking, port.Generation{
-			Model: model, Prompt: q.Prompt, Messages: q.Messages, MaxTokens: q.Fitting(work.MaxTokens, can.ContextTokens), Stop: q.Stop, Seed: q.Seed,
+			Model: model, Prompt: q.Prompt, Messages: q.Messages, MaxTokens: q.Fitting(work.MaxTokens, can.ContextTokens), Stop: q.Stop, Seed: replica.seed(q),
 			Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
 		}, w.piece)
 		if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens

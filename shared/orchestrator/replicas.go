@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -58,6 +59,8 @@ type lease struct {
 	*replica
 	of *replicas
 	id string
+	// deterministic: the pool generates the same answer to the same request.
+	deterministic bool
 }
 
 // breakAfter is after how many failures a replica rests, restFor for how long the first
@@ -92,7 +95,7 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup *poolLookup) (*le
 		for _, candidate := range s.candidates(r, pool) {
 			health, err := candidate.engine.Health(ctx)
 			if err == nil && health.Ready {
-				if got := s.hold(candidate, pool.Engine.Slots); got != nil {
+				if got := s.hold(candidate, *pool.Engine); got != nil {
 					got.ask(ctx)
 					return got, nil
 				}
@@ -247,14 +250,14 @@ func ownReplica(r run.Run, of []*replica) *replica {
 }
 
 // hold takes a slot; nil if another task has taken it.
-func (s *replicas) hold(r *replica, slots int) *lease {
+func (s *replicas) hold(r *replica, of run.EnginePlace) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.load(r) >= slots {
+	if s.load(r) >= of.Slots {
 		return nil
 	}
 	r.held++
-	return &lease{replica: r, of: s, id: r.key.id}
+	return &lease{replica: r, of: s, id: r.key.id, deterministic: of.Deterministic}
 }
 
 // rest lets a replica that failed rest.
@@ -292,6 +295,14 @@ func (l *lease) capabilities() port.EngineCapabilities {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	return l.can
+}
+
+// seed returns the seed of a request; a deterministic pool has one for requests without it.
+func (l *lease) seed(q inference.Request) *int64 {
+	if q.Seed == nil && l.deterministic {
+		return new(int64)
+	}
+	return q.Seed
 }
 
 // release gives the slot back.

@@ -41,7 +41,7 @@ type EnginePlace struct {
 	// Slots is how many tasks each replica generates for at one time.
 	Slots int `json:"slots"`
 	// Deterministic: each replica has one slot, because what is generated beside a task can
-	// change its tokens.
+	// change its tokens, and a task without a seed has the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`
 	// Loads counts the reloads. What was known of the replicas is of one of them.
 	Loads int `json:"loads,omitempty"`
