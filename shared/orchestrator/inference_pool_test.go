@@ -179,3 +179,25 @@ func TestDrainOfATaskIsACancel(t *testing.T) {
 		t.Errorf("got phase %s with %d tasks, want the drain done", health.DrainPhase, health.Left)
 	}
 }
+
+// TestSessionsUseAllReplicas asks twice in sessions whose ids differ in the last letter. The
+// turns of a session go to one replica, and each replica has sessions.
+func TestSessionsUseAllReplicas(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 2, 4)
+	used := map[string]int{}
+	for i := range 10 {
+		session := "session-000" + string(rune('0'+i))
+		turn := func() string {
+			return h.ended(h.ask(1, func(n *orchestrator.NewTask) { n.SessionID = session })).Generation.Replica
+		}
+		first := turn()
+		if second := turn(); second != first {
+			t.Errorf("%s: got the replica %s, want %s again", session, second, first)
+		}
+		used[first]++
+	}
+	if used["r1"] < 2 || used["r2"] < 2 {
+		t.Errorf("got the sessions %v, want at least two for each replica", used)
+	}
+}

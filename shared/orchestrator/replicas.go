@@ -1,9 +1,10 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
-	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -238,11 +239,12 @@ func ownReplica(r run.Run, of []*replica) *replica {
 		request := r.Work.Inference.Request
 		key = string(request[:min(len(request), prefixBytes)])
 	}
-	best, own := uint64(0), of[0]
+	// Keys that differ in their last bytes alone need a hash whose first bits differ, too.
+	shared := sha256.Sum256([]byte(r.Tenant + "\x00" + key))
+	var best [sha256.Size]byte
+	own := of[0]
 	for _, each := range of {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(each.key.id + "\x00" + r.Tenant + "\x00" + key)) // never fails
-		if sum := h.Sum64(); sum >= best {
+		if sum := sha256.Sum256(append(shared[:], each.key.id...)); bytes.Compare(sum[:], best[:]) > 0 {
 			best, own = sum, each
 		}
 	}
