@@ -231,9 +231,26 @@ func (s responses) show(w http.ResponseWriter, r *http.Request, of run.Run) erro
 	if !ended {
 		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
 	}
+	return s.showEnd(w, r, of)
+}
+
+// errNoEnd is the end of a wait for the end of a response.
+var errNoEnd = errors.New("no event while the connection was idle")
+
+// showEnd sends a response once it has ended, or its present state if it does not end while
+// no event comes.
+func (s responses) showEnd(w http.ResponseWriter, r *http.Request, of run.Run) error {
 	answer := &openai.Answer{}
 	ctx, who := r.Context(), httpkit.CallerOf(r.Context())
-	err = s.svc.Follow(ctx, who, of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, answer.AddAll)
+	err := s.svc.Follow(ctx, who, of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, func(events []inference.Event) error {
+		if len(events) == 0 {
+			return errNoEnd
+		}
+		return answer.AddAll(events)
+	})
+	if errors.Is(err, errNoEnd) {
+		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
+	}
 	if fault.Is(err, fault.CursorExpired) {
 		var stored []inference.Event
 		if stored, err = s.svc.Stored(ctx, who, of); err == nil {
@@ -261,7 +278,7 @@ func (s responses) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !fault.Is(err, fault.TaskAlreadyTerminal) {
 		return fmt.Errorf("cannot cancel the response: %w", err)
 	}
-	return s.show(w, r, of)
+	return s.showEnd(w, r, of) // an engine may still generate the next token
 }
 
 func (s responses) remove(w http.ResponseWriter, r *http.Request) error {
