@@ -28,6 +28,23 @@ func (s *search) python() string {
 	return ""
 }
 
+// PythonOf returns a Python of a version, such as "3.11", with venv. PYTHON313 may name the file
+// of Python 3.13.
+func (h Host) PythonOf(ctx context.Context, version string) (string, error) {
+	s := &search{h, ctx, nil}
+	if version == "3.13" {
+		file := s.python()
+		return file, s.result()
+	}
+	for _, file := range s.pythons(version) {
+		if text, err := s.run(file, "-c", question); err == nil && strings.TrimSpace(text) == version {
+			return file, nil
+		}
+	}
+	s.lack("Python %[1]s with venv: pyenv install %[1]s, uv python install %[1]s or apt install python%[1]s-venv", version)
+	return "", s.result()
+}
+
 // Python27 returns a Python 2.7 with pip, for programs that run on no newer one. PYTHON27
 // may name its file.
 func (h Host) Python27(ctx context.Context) (string, error) {

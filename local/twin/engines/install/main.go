@@ -1,0 +1,40 @@
+// Command install installs real inference servers for tests into the cache, unless they are
+// there: see package real.
+//
+//	go run ./local/twin/engines/install KIND...
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := install(ctx, os.Args[1:], os.Environ())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "install:", err)
+		os.Exit(1)
+	}
+}
+
+// install installs every server, also after one that failed.
+func install(ctx context.Context, kinds, environ []string) error {
+	if len(kinds) == 0 {
+		return fmt.Errorf("missing engine, want some of %v", real.Kinds())
+	}
+	var failed []error
+	for _, kind := range kinds {
+		_, err := real.Install(ctx, port.EngineKind(kind), environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}

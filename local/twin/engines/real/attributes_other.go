@@ -1,0 +1,8 @@
+//go:build !linux
+
+package real
+
+import "syscall"
+
+// attributes gives a server a process group.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,143 @@
+package real
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/localstack/cache"
+	"github.com/sortie-dev/sortie/local/localstack/components"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+//go:embed *.lock
+var locks embed.FS
+
+// Engine is an installed inference server.
+type Engine struct {
+	kind    port.EngineKind
+	folder  string
+	environ []string
+}
+
+// Kinds lists the inference servers that can be installed.
+func Kinds() []port.EngineKind {
+	return []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton}
+}
+
+// Install returns an inference server, and installs it if the cache has none. environ is the
+// environment of programs, with the place of the cache. It reports an installation, which
+// takes minutes, to say.
+func Install(ctx context.Context, kind port.EngineKind, environ []string, say func(format string, args ...any)) (*Engine, error) {
+	i := installer{ctx: ctx, say: say, environ: step.Environ(environ, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")}
+	caches, _ := i.lookup("XDG_CACHE_HOME")
+	if caches == "" {
+		home, ok := i.lookup("HOME")
+		if !ok {
+			return nil, errors.New("cannot find the cache: missing HOME and XDG_CACHE_HOME")
+		}
+		caches = filepath.Join(home, ".cache")
+	}
+	i.cache = cache.Cache{Dir: filepath.Join(caches, "sortie"), Environ: i.environ, Clock: clock.System{}, Say: say}
+	var folder string
+	var err error
+	switch kind {
+	case port.EngineLlamaCpp:
+		folder, err = i.llamacpp()
+	case port.EngineTriton:
+		folder, err = i.triton()
+	default:
+		err = fmt.Errorf("no inference server %q, want one of %v", kind, Kinds())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot install the engine %s: %w", kind, err)
+	}
+	return &Engine{kind, folder, i.environ}, nil
+}
+
+// installer installs the parts of one engine.
+type installer struct {
+	ctx     context.Context //nolint:containedctx // of one call of Install
+	cache   cache.Cache
+	environ []string
+	say     func(format string, args ...any)
+}
+
+// lookup returns a variable of the environment.
+func (i *installer) lookup(name string) (string, bool) { return variable(i.environ, name) }
+
+func variable(environ []string, name string) (value string, found bool) {
+	for _, each := range environ {
+		if text, ok := strings.CutPrefix(each, name+"="); ok {
+			value, found = text, true
+		}
+	}
+	return value, found
+}
+
+// part returns the folder of an engine in the cache. It calls fill once for each state of the
+// lock files and of the settings of the installation.
+func (i *installer) part(name string, settings []string, lockFiles []string, fill func(dir string) error) (string, error) {
+	var inputs []byte
+	for _, lock := range lockFiles {
+		text, err := locks.ReadFile(lock)
+		if err != nil {
+			return "", fmt.Errorf("cannot read a lock file: %w", err)
+		}
+		inputs = append(inputs, text...)
+	}
+	inputs = append(inputs, strings.Join(settings, "\n")...)
+	return i.cache.Part(i.ctx, "engine-"+name, components.Digest(inputs), func(dir string) error {
+		i.say("installing the engine %s (minutes, once)", name)
+		for _, lock := range lockFiles {
+			text, err := locks.ReadFile(lock)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, lock), text, 0o600)
+			}
+			if err != nil {
+				return fmt.Errorf("cannot copy a lock file: %w", err)
+			}
+		}
+		return fill(dir)
+	})
+}
+
+// run runs a program of an installation, with less priority than other programs.
+func (i *installer) run(what, dir, program string, args ...string) error {
+	return step.Run(i.ctx, what, step.Program{
+		Path: "nice", Args: append([]string{"-n", "5", program}, args...), Dir: dir, Env: i.environ,
+		Log: filepath.Join(i.cache.Dir, "logs", "engine-"+strings.ReplaceAll(what, " ", "-")+".log"),
+	})
+}
+
+// venv makes a Python environment in the folder and returns its program for Python.
+func (i *installer) venv(dir, version string) (string, error) {
+	python, err := prerequisites.Host{Env: i.lookup, Environ: i.environ}.PythonOf(i.ctx, version)
+	if err != nil {
+		return "", err
+	}
+	if err := i.run("create a Python environment", dir, python, "-m", "venv", filepath.Join(dir, "python")); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "python", "bin", "python"), nil
+}
+
+// programs returns an error that lists the programs that are not in PATH, with how to get
+// each.
+func programs(wanted map[string]string) error {
+	var missing []error
+	for name, how := range wanted {
+		if _, err := exec.LookPath(name); err != nil {
+			missing = append(missing, fmt.Errorf("missing %s: %s", name, how))
+		}
+	}
+	return errors.Join(missing...)
+}

@@ -1,0 +1,181 @@
+package real
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Options are how a server is started.
+type Options struct {
+	// Folder is an existing folder for the files of the model.
+	Folder string
+	// Shape is the size of the model; the zero value is tinymodel.Tiny.
+	Shape tinymodel.Shape
+	// Slots is how many requests the server generates for at one time; 0 is 2.
+	Slots int
+	// Port is the port of loopback; 0 is a free one.
+	Port int
+}
+
+// Server is a running inference server. It is safe for concurrent use.
+type Server struct {
+	URL, MetricsURL string
+	// Model is the server's name of its model.
+	Model string
+	// Port is the port of URL.
+	Port int
+
+	command *exec.Cmd
+	log     *record
+	ended   chan struct{}
+}
+
+// The limits of a start: how long it may take, and how often the server is asked.
+const (
+	startWithin = 5 * time.Minute
+	askEvery    = 20 * time.Millisecond
+)
+
+// contextTokens is the longest text of a request, in tokens.
+const contextTokens = 2048
+
+// Start starts a server, and returns when it takes requests. The caller kills it. It ends with
+// this process, too.
+func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
+	if o.Shape == (tinymodel.Shape{}) {
+		o.Shape = tinymodel.Tiny
+	}
+	if o.Slots == 0 {
+		o.Slots = 2
+	}
+	if o.Port == 0 {
+		free, err := step.FreePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.Port = free
+	}
+	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(o.Port), Model: "tiny", Port: o.Port, log: &record{}, ended: make(chan struct{})}
+	ready := ""
+	var err error
+	switch e.kind {
+	case port.EngineLlamaCpp:
+		ready = "/health"
+		s.command, err = e.llamacpp(o, s)
+	case port.EngineTriton:
+		ready = "/v2/health/ready"
+		s.command, err = e.triton(ctx, o, s)
+	default:
+		err = fmt.Errorf("no inference server %q", e.kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.command.Dir, s.command.Stdout, s.command.Stderr, s.command.SysProcAttr = o.Folder, s.log, s.log, attributes()
+	if err := s.command.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the engine %s: %w", e.kind, err)
+	}
+	go func() {
+		_ = s.command.Wait() // it is killed
+		close(s.ended)
+	}()
+	if err := s.await(ctx, ready); err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("the engine %s does not start: %w:\n%s", e.kind, err, s.Log())
+	}
+	return s, nil
+}
+
+// llamacpp returns the command of a llama-server. It uses one thread, which does not spin
+// while it waits.
+func (e *Engine) llamacpp(o Options, s *Server) (*exec.Cmd, error) {
+	file := filepath.Join(o.Folder, "model.gguf")
+	if err := tinymodel.New(o.Shape, modelSeed).WriteGGUF(file); err != nil {
+		return nil, err
+	}
+	return exec.Command(filepath.Join(e.folder, "llama-server"), //nolint:gosec // G204: its own installation
+		"--model", file, "--alias", s.Model, "--host", "127.0.0.1", "--port", strconv.Itoa(o.Port), "--offline", "--no-ui",
+		"--threads", "1", "--threads-batch", "1", "--threads-http", strconv.Itoa(o.Slots+8), "--poll", "0", "--cache-ram", "0",
+		"--parallel", strconv.Itoa(o.Slots), "--ctx-size", strconv.Itoa(o.Slots*contextTokens), "--metrics", "--slots", "--props"), nil
+}
+
+// modelSeed is the seed of the models of all servers.
+const modelSeed = 1
+
+// await returns when the server answers 200.
+func (s *Server) await(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			return fmt.Errorf("cannot ask it: %w", err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("it has ended: %v", s.command.ProcessState)
+		default:
+		}
+		if clock.Sleep(ctx, clock.System{}, askEvery) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Kill kills the server with SIGKILL and waits for its end. It may be repeated.
+func (s *Server) Kill() {
+	s.Signal(syscall.SIGCONT) // one that is stopped
+	s.Signal(syscall.SIGKILL)
+	<-s.ended
+}
+
+// Signal sends a signal to the server and its processes.
+func (s *Server) Signal(signal syscall.Signal) {
+	_ = syscall.Kill(-s.command.Process.Pid, signal) // an error if it has ended
+}
+
+// Log returns what the server has written.
+func (s *Server) Log() string { return s.log.String() }
+
+// record is the output of a program. It is safe for concurrent use.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+// String returns the output until now.
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(slices.Clone(r.text.Bytes()))
+}

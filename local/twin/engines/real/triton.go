@@ -1,0 +1,114 @@
+package real
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+)
+
+// tritonPython is the version of Python for which Triton is installed: the newest one for
+// which it can read texts and Linux distributions have the library.
+const tritonPython = "3.11"
+
+// tritonModel is a model that needs no weights.
+//
+//go:embed triton/model.py
+var tritonModel string
+
+// tritonConfig is the configuration of the model, with its slots, its context and its pause
+// before a word.
+const tritonConfig = `backend: "python"
+max_batch_size: 0
+model_transaction_policy { decoupled: true }
+instance_group [ { count: 1 kind: KIND_CPU } ]
+input [
+  { name: "text_input" data_type: TYPE_STRING dims: [ 1 ] },
+  { name: "max_tokens" data_type: TYPE_INT32 dims: [ 1 ] },
+  { name: "stream" data_type: TYPE_BOOL dims: [ 1 ] optional: true },
+  { name: "seed" data_type: TYPE_INT64 dims: [ 1 ] optional: true },
+  { name: "temperature" data_type: TYPE_FP32 dims: [ 1 ] optional: true },
+  { name: "top_p" data_type: TYPE_FP32 dims: [ 1 ] optional: true }
+]
+output [
+  { name: "text_output" data_type: TYPE_STRING dims: [ 1 ] },
+  { name: "finish_reason" data_type: TYPE_STRING dims: [ 1 ] }
+]
+parameters { key: "slots" value: { string_value: "%d" } }
+parameters { key: "context" value: { string_value: "%d" } }
+parameters { key: "pause_microseconds" value: { string_value: "%d" } }
+`
+
+// triton installs Triton's server.
+func (i *installer) triton() (string, error) {
+	return i.part("triton", []string{tritonPython}, []string{"triton.lock"}, func(dir string) error {
+		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+			return errors.New("missing Linux on an x86-64 processor, for which the package of Triton is built")
+		}
+		python, err := i.venv(dir, tritonPython)
+		if err != nil {
+			return err
+		}
+		err = i.run("install Triton", dir, python, "-m", "pip", "install", "--quiet", "--retries", "10", "--no-deps", "--require-hashes", "--requirement", "triton.lock")
+		if err != nil {
+			return err
+		}
+		// The backend looks for the program of the model's process beside itself.
+		server := filepath.Join(dir, tritonServer)
+		err = os.Link(filepath.Join(server, "python_backend_stubs", tritonPython, tritonStub), filepath.Join(server, "backends", "python", tritonStub))
+		if err != nil {
+			return fmt.Errorf("cannot complete Triton's Python backend: %w", err)
+		}
+		libraries, err := exec.CommandContext(i.ctx, "ldd", filepath.Join(server, "backends", "python", tritonStub)).CombinedOutput() //nolint:gosec // G204: its own installation
+		if err != nil || bytes.Contains(libraries, []byte("not found")) {
+			return fmt.Errorf("missing libpython%[1]s.so.1.0: apt install libpython%[1]s (%[2]s)", tritonPython, bytes.TrimSpace(libraries))
+		}
+		return nil
+	})
+}
+
+const (
+	tritonServer = "python/lib/python" + tritonPython + "/site-packages/pytriton/tritonserver"
+	tritonStub   = "triton_python_backend_stub"
+)
+
+// triton returns the command of a Triton. A larger model has a longer pause before each word.
+func (e *Engine) triton(ctx context.Context, o Options, s *Server) (*exec.Cmd, error) {
+	pause := 200
+	if o.Shape != tinymodel.Tiny {
+		pause = 10_000
+	}
+	folder := filepath.Join(o.Folder, "models", s.Model)
+	if err := os.MkdirAll(filepath.Join(folder, "1"), 0o750); err != nil {
+		return nil, fmt.Errorf("cannot create the folder of the model: %w", err)
+	}
+	for name, text := range map[string]string{"1/model.py": tritonModel, "config.pbtxt": fmt.Sprintf(tritonConfig, o.Slots, contextTokens, pause)} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			return nil, fmt.Errorf("cannot write the model: %w", err)
+		}
+	}
+	metrics, err := step.FreePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.MetricsURL = "http://127.0.0.1:" + strconv.Itoa(metrics)
+	server := filepath.Join(e.folder, tritonServer)
+	command := exec.Command(filepath.Join(server, "bin", "tritonserver"), //nolint:gosec // G204: its own installation
+		"--model-repository", filepath.Join(o.Folder, "models"), "--backend-directory", filepath.Join(server, "backends"),
+		"--http-address", "127.0.0.1", "--http-port", strconv.Itoa(o.Port), "--allow-grpc", "false",
+		"--metrics-address", "127.0.0.1", "--metrics-port", strconv.Itoa(metrics), "--allow-gpu-metrics", "false",
+		"--http-thread-count", "32", "--exit-timeout-secs", "5")
+	// The process of the model takes its packages from the first python3 in PATH.
+	path, _ := variable(e.environ, "PATH")
+	command.Env = step.Environ(e.environ, "PATH="+filepath.Join(e.folder, "python", "bin")+string(os.PathListSeparator)+path, "PYTHONDONTWRITEBYTECODE=1")
+	return command, nil
+}
