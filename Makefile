@@ -83,7 +83,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters test-containers test-kubernetes chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate race test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
 
@@ -125,6 +125,17 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 .PHONY: test-kubernetes
 test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane
 	$(GO) test -tags kubernetes ./local/twin/kubernetes -count 1 -timeout 40m
+
+# The inference servers are installed once for each state of their lock files, in minutes, and
+# kept under ${XDG_CACHE_HOME:-~/.cache}/sortie. llama-server is built from its source, which
+# needs Python 3.13, cmake and a C++ compiler.
+ENGINES ?= llamacpp triton
+
+.PHONY: test-engines
+test-engines: ## run the suites of engines and inference tasks on real inference servers, ENGINES="llamacpp triton"
+	@$(GO) run ./local/twin/engines/install $(ENGINES)
+	$(GO) test -tags engines -count 1 -timeout 30m -p 1 -run 'TestReal.*/^($(subst $() $(),|,$(strip $(ENGINES))))$$' ./shared/adapter/engine ./local/twin/stack
+	@$(if $(filter llamacpp,$(ENGINES)),$(GO) run ./local/proof/validate -only openai-llamacpp)
 
 .PHONY: cost
 cost: ## measure the usage of a deployment in LocalStack and price it (stop it afterwards)

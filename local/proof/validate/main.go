@@ -27,25 +27,28 @@ type check struct {
 	name string
 	// quick checks need no synthesised template and end in seconds.
 	quick bool
+	// named checks run if -only names them.
+	named bool
 	run   func(context.Context, *kit) error
 }
 
 func checks() []check {
 	return []check{
-		{"redocly", true, redocly},
-		{"spectral", true, spectral},
-		{"asl-validator", true, stateMachine},
-		{"schemathesis-client", true, clientRequests},
-		{"schemathesis-worker", true, workerRequests},
-		{"oapi-codegen", true, goClient},
-		{"openapi-generator", true, pythonClient},
-		{"eventsource", true, eventSource},
-		{"standardwebhooks", true, receivers},
-		{"openai", true, openAI},
-		{"autobahn", false, autobahn},
-		{"chromium", false, browser},
-		{"cfn-lint", false, cfnLint},
-		{"checkov", false, checkov},
+		{name: "redocly", quick: true, run: redocly},
+		{name: "spectral", quick: true, run: spectral},
+		{name: "asl-validator", quick: true, run: stateMachine},
+		{name: "schemathesis-client", quick: true, run: clientRequests},
+		{name: "schemathesis-worker", quick: true, run: workerRequests},
+		{name: "oapi-codegen", quick: true, run: goClient},
+		{name: "openapi-generator", quick: true, run: pythonClient},
+		{name: "eventsource", quick: true, run: eventSource},
+		{name: "standardwebhooks", quick: true, run: receivers},
+		{name: "openai", quick: true, run: openAI},
+		{name: "openai-llamacpp", named: true, run: openAILlama},
+		{name: "autobahn", run: autobahn},
+		{name: "chromium", run: browser},
+		{name: "cfn-lint", run: cfnLint},
+		{name: "checkov", run: checkov},
 	}
 }
 
@@ -78,7 +81,7 @@ func validate(ctx context.Context, k *kit, only string) error {
 	}
 	var failed []error
 	for _, c := range checks() {
-		if k.quick && !c.quick || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
+		if k.quick && !c.quick || c.named && only == "" || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
 			continue
 		}
 		began := time.Now()

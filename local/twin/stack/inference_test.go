@@ -21,10 +21,19 @@ import (
 
 var mocked = []stack.EngineAddress{{Kind: run.EngineMock}}
 
-// ask creates a task of at most a number of tokens.
+// ask creates a task of at most a number of tokens for the first engine's model.
 func (g *target) ask(tokens int) (task string) {
 	g.T.Helper()
-	answer := g.Call(http.MethodPost, "/v1/tasks", fmt.Sprintf(`{"model_ref":"mock","prompt":"tell a story","max_tokens":%d}`, tokens))
+	return g.create(contract.TaskRequest{Prompt: "tell a story", MaxTokens: &tokens})
+}
+
+// create creates a task, for the first engine's model unless the request names one.
+func (g *target) create(request contract.TaskRequest) (task string) {
+	g.T.Helper()
+	if request.ModelRef == "" {
+		request.ModelRef = g.Models[0]
+	}
+	answer := g.Call(http.MethodPost, "/v1/tasks", string(outside.Encode(g.T, request)))
 	if answer.Status != http.StatusAccepted {
 		g.T.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 	}
@@ -144,9 +153,14 @@ func TestTaskIsAnswered(t *testing.T) {
 // each event once; a stream that had begun ends with an error, another one is answered.
 func TestStreamsAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
-	given := served{Data: t.TempDir(), Engines: mocked}
+	resumesAfterAKill(t, served{Data: t.TempDir(), Engines: mocked}, 8)
+}
+
+// resumesAfterAKill kills the server in the middle of 50 streams of a length, in tokens.
+func resumesAfterAKill(t *testing.T, given served, length int) {
+	t.Helper()
 	first := spawn(t, given)
-	const streams, length = 50, 8
+	const streams = 50
 	tasks, readers := make([]string, streams), make([]tokens, streams)
 	for i := range tasks {
 		tasks[i] = first.ask(length)
@@ -190,6 +204,7 @@ func TestStreamsAreResumedAfterAKill(t *testing.T) {
 	if outcomes["end Completed"]+outcomes["error Failed"] != streams || outcomes["end Completed"] == 0 {
 		t.Errorf("got %v, want every stream to end as its task does", outcomes)
 	}
+	t.Logf("ends of the %d streams: %v", streams, outcomes)
 	if held := outside.Get[contract.PoolHealth](again.Client, "/v1/pools/pool0/health").Held; held != 0 {
 		t.Errorf("got %d held slots at the end, want none", held)
 	}

@@ -1,46 +1,113 @@
+//go:build engines
+
 package engine_test
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
-	"net/http"
+	"errors"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/twin/engines/real"
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// TestRealLlamaServer runs the suite on a llama-server: LLAMA_SERVER is the program and
-// LLAMA_MODEL a small model in the GGUF format.
-func TestRealLlamaServer(t *testing.T) {
-	t.Parallel()
-	program, model := os.Getenv("LLAMA_SERVER"), os.Getenv("LLAMA_MODEL")
-	if program == "" || model == "" {
-		t.Skip("LLAMA_SERVER and LLAMA_MODEL name no llama-server and no model")
+// launch starts an inference server and returns it with an adapter.
+func launch(t *testing.T, installed *real.Engine, kind port.EngineKind) (*real.Server, *engine.Engine, *clock.Virtual) {
+	t.Helper()
+	server, err := installed.Start(t.Context(), real.Options{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
-		address := startLlama(t, program, model)
-		now := clock.NewVirtual(start)
-		e, err := engine.New(engine.Config{Kind: port.EngineLlamaCpp, URL: address, Clock: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		return porttest.EngineHarness{
-			Engine: e, Clock: now, Model: "tiny", Messages: true, Stops: true,
-			Idle: func(t *testing.T) { waitIdle(t, e) },
+	now := clock.NewVirtual(start)
+	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, MetricsURL: server.MetricsURL, Slots: 2, ContextTokens: 2048, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.Close()
+		server.Kill()
+		if t.Failed() {
+			t.Logf("the server's output:\n%s", server.Log())
 		}
 	})
+	return server, e, now
+}
+
+// TestRealEngines runs the suite on real inference servers, and lets them fail within an
+// answer.
+func TestRealEngines(t *testing.T) {
+	t.Parallel()
+	for _, kind := range real.Kinds() {
+		t.Run(string(kind), func(t *testing.T) { // one after the other: their processes are many
+			installed, err := real.Install(t.Context(), kind, os.Environ(), t.Logf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
+				server, e, now := launch(t, installed, kind)
+				h := porttest.EngineHarness{
+					Engine: e, Clock: now, Model: server.Model,
+					Idle: func(t *testing.T) { waitIdle(t, e) },
+					Shut: func(*testing.T) { server.Kill() },
+				}
+				switch kind {
+				case port.EngineLlamaCpp:
+					h.Messages, h.Stops = true, true
+				case port.EngineTriton:
+					h.Names, h.Idle = true, func(t *testing.T) { awaitEnds(t, server) }
+				}
+				return h
+			})
+			t.Run("killed within an answer", func(t *testing.T) {
+				t.Parallel()
+				server, e, _ := launch(t, installed, kind)
+				failWithin(t, e, server, syscall.SIGKILL, nil, fault.WorkerReset)
+			})
+			t.Run("stopped within an answer", func(t *testing.T) {
+				t.Parallel()
+				server, e, now := launch(t, installed, kind)
+				failWithin(t, e, server, syscall.SIGSTOP, now, fault.DecodeTimeout)
+			})
+		})
+	}
+}
+
+// failWithin sends a signal to the server when it has generated a piece of a long answer.
+// With a clock, it moves it past the limit between two pieces.
+func failWithin(t *testing.T, e port.Engine, server *real.Server, signal syscall.Signal, now *clock.Virtual, want fault.Code) {
+	t.Helper()
+	pieces, signalled := 0, make(chan struct{})
+	done := make(chan error, 1)
+	g := port.Generation{Model: server.Model, Prompt: "the archive", MaxTokens: 1500, Limits: port.GenerationLimits{Gap: time.Minute}}
+	go func() {
+		end, err := e.Generate(t.Context(), g, func(port.Piece) error {
+			if pieces++; pieces == 1 {
+				server.Signal(signal)
+				close(signalled)
+			}
+			return nil
+		})
+		if err == nil {
+			err = errors.New("an end with the reason " + string(end.Finish))
+		}
+		done <- err
+	}()
+	<-signalled
+	for now != nil && len(done) == 0 {
+		if _, waits := now.Next(); waits {
+			now.Advance(time.Second)
+		}
+	}
+	if err := <-done; !fault.Is(err, want) {
+		t.Errorf("got %v after %d pieces, want %s", err, pieces, want)
+	}
 }
 
 // waitIdle asks the engine until it has no request.
@@ -51,67 +118,23 @@ func waitIdle(t *testing.T, e port.Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if *load.Running == 0 {
+		if load.Running == nil || *load.Running == 0 {
 			return
 		}
 	}
 }
 
-// startLlama starts the server and returns its address when it has loaded the model.
-func startLlama(t *testing.T, program, model string) string {
+// awaitEnds waits until the log of a Triton, which does not report running requests, has the
+// end of each.
+func awaitEnds(t *testing.T, server *real.Server) {
 	t.Helper()
-	free, err := step.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(program, "-m", model, "--alias", "tiny", "--host", "127.0.0.1", "--port", fmt.Sprint(free), //nolint:gosec // a test's own program
-		"--offline", "--no-ui", "-t", "1", "-tb", "1", "--poll", "0", "--cache-ram", "0", "-np", "2", "-c", "2048", "--metrics", "--slots", "--props")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-			t.Error(err)
+	for {
+		log := server.Log()
+		if strings.Count(log, "request begins") == strings.Count(log, "request ends") {
+			return
 		}
-		_ = cmd.Wait()
-	})
-	address := fmt.Sprintf("http://127.0.0.1:%d", free)
-	for range 400 {
-		if resp, err := http.Get(address + "/health"); err == nil { //nolint:noctx // a test
-			line, _ := bufio.NewReader(resp.Body).ReadString('\n')
-			resp.Body.Close()
-			if strings.Contains(line, "ok") {
-				return address
-			}
-		}
-		if err := clock.Sleep(t.Context(), clock.System{}, 25*time.Millisecond); err != nil { // a real program starts
+		if err := clock.Sleep(t.Context(), clock.System{}, 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Fatalf("llama-server does not start:\n%s", log.String())
-	return ""
-}
-
-// TestRealTriton runs the suite on the Triton at TRITON_URL, with the model TRITON_MODEL,
-// one test after the other.
-func TestRealTriton(t *testing.T) {
-	t.Parallel()
-	address, model := os.Getenv("TRITON_URL"), os.Getenv("TRITON_MODEL")
-	if address == "" || model == "" {
-		t.Skip("TRITON_URL and TRITON_MODEL name no Triton and no model")
-	}
-	var one sync.Mutex
-	porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
-		one.Lock()
-		t.Cleanup(one.Unlock)
-		now := clock.NewVirtual(start)
-		e, err := engine.New(engine.Config{Kind: port.EngineTriton, URL: address, MetricsURL: os.Getenv("TRITON_METRICS_URL"), Slots: 2, ContextTokens: 4096, Clock: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		return porttest.EngineHarness{Engine: e, Clock: now, Model: model, Names: true, Idle: func(*testing.T) {}}
-	})
 }

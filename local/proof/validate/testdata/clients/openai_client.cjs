@@ -1,12 +1,14 @@
 // Plays the OpenAI API of the server at the address in its argument with the official client,
 // and reads the stream of a task with a ticket by an EventSource.
 //
-//	node openai_client.cjs URL TOKEN
+//	node openai_client.cjs URL TOKEN MODEL
+//
+// The model "mock" has embeddings.
 const assert = require("node:assert");
 const OpenAI = require("openai");
 const { EventSource } = require("eventsource");
 
-const [url, apiKey] = process.argv.slice(2);
+const [url, apiKey, model] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: url + "/v1", apiKey, maxRetries: 0 });
 const messages = [{ role: "user", content: "tell a story" }];
 
@@ -35,21 +37,21 @@ function readTask(address) {
 }
 
 async function main() {
-  const whole = await client.chat.completions.create({ model: "mock", messages, max_tokens: 6 });
+  const whole = await client.chat.completions.create({ model, messages, max_tokens: 6, seed: 7 });
   let text = "";
-  for await (const part of await client.chat.completions.create({ model: "mock", messages, max_tokens: 6, stream: true })) {
+  for await (const part of await client.chat.completions.create({ model, messages, max_tokens: 6, seed: 7, stream: true })) {
     text += part.choices[0].delta.content ?? "";
   }
   assert.strictEqual(text, whole.choices[0].message.content);
-  assert.strictEqual((await client.embeddings.create({ model: "mock", input: ["a", "b"] })).data.length, 2);
-  assert.strictEqual((await client.models.retrieve("mock")).id, "mock");
+  if (model === "mock") assert.strictEqual((await client.embeddings.create({ model, input: ["a", "b"] })).data.length, 2);
+  assert.strictEqual((await client.models.retrieve(model)).id, model);
   console.log("chat, embeddings, models");
 
-  const response = await client.responses.create({ model: "mock", input: "tell a story", max_output_tokens: 6 });
+  const response = await client.responses.create({ model, input: "tell a story", max_output_tokens: 6 });
   assert.strictEqual((await client.responses.retrieve(response.id)).output_text, response.output_text);
   const numbers = [];
   let id;
-  for await (const event of await client.responses.create({ model: "mock", input: "tell", max_output_tokens: 30, background: true, stream: true })) {
+  for await (const event of await client.responses.create({ model, input: "tell", max_output_tokens: 30, background: true, stream: true })) {
     numbers.push(event.sequence_number);
     id ??= event.response?.id;
     if (numbers.length === 9) break;
@@ -58,7 +60,7 @@ async function main() {
   assert.deepStrictEqual(numbers, [...Array(4 + 30 + 4).keys()]);
   console.log("responses");
 
-  const task = (await post("/v1/tasks", { model_ref: "mock", prompt: "tell", max_tokens: 7 })).task_id;
+  const task = (await post("/v1/tasks", { model_ref: model, prompt: "tell", max_tokens: 7 })).task_id;
   const { ticket } = await post("/v1/events/tickets", { taskId: task });
   const tokens = await readTask(`${url}/v1/tasks/${task}/stream?ticket=${encodeURIComponent(ticket)}`);
   assert.deepStrictEqual(tokens, [...Array(7).keys()]);

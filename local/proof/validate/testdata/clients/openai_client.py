@@ -1,6 +1,8 @@
 """Plays the OpenAI API of the server at the address in its argument with the official client.
 
-It fails with an exception; the output has what it did.
+    openai_client.py URL TOKEN MODEL
+
+The model "mock" has embeddings. It fails with an exception; the output has what it did.
 """
 
 import sys
@@ -8,27 +10,29 @@ import sys
 from openai import BadRequestError, NotFoundError, OpenAI
 
 client = OpenAI(base_url=sys.argv[1] + "/v1", api_key=sys.argv[2], max_retries=0)
+model = sys.argv[3]
 question = [{"role": "user", "content": "tell a story"}]
 
-whole = client.chat.completions.create(model="mock", messages=question, max_tokens=6)
+whole = client.chat.completions.create(model=model, messages=question, max_tokens=6, seed=7)
 text = whole.choices[0].message.content
 assert text and whole.usage.completion_tokens == 6, whole
-parts = client.chat.completions.create(model="mock", messages=question, max_tokens=6, stream=True)
+parts = client.chat.completions.create(model=model, messages=question, max_tokens=6, seed=7, stream=True)
 assert "".join(part.choices[0].delta.content or "" for part in parts) == text
 print("chat")
 
-assert client.completions.create(model="mock", prompt="tell", max_tokens=3).choices[0].text
-assert len(client.embeddings.create(model="mock", input=["a", "b"]).data) == 2
-assert [model.id for model in client.models.list()] == ["mock"]
-assert client.models.retrieve("mock").id == "mock"
+assert client.completions.create(model=model, prompt="tell", max_tokens=3).choices[0].text
+if model == "mock":
+    assert len(client.embeddings.create(model=model, input=["a", "b"]).data) == 2
+assert [each.id for each in client.models.list()] == [model]
+assert client.models.retrieve(model).id == model
 print("completions, embeddings, models")
 
-response = client.responses.create(model="mock", input="tell a story", max_output_tokens=6)
+response = client.responses.create(model=model, input="tell a story", max_output_tokens=6)
 assert response.output_text and response.status == "incomplete", response
 assert client.responses.retrieve(response.id).output_text == response.output_text
 print("responses")
 
-with client.responses.create(model="mock", input="tell a story", max_output_tokens=30, background=True, stream=True) as stream:
+with client.responses.create(model=model, input="tell a story", max_output_tokens=30, background=True, stream=True) as stream:
     head = []
     for event in stream:
         head.append(event.sequence_number)
@@ -42,7 +46,7 @@ assert numbers == list(range(4 + 30 + 4)), numbers
 assert rest[-1].type == "response.incomplete" and rest[-1].response.status == "incomplete", rest[-1]
 print("a response that is resumed")
 
-begun = client.responses.create(model="mock", input="tell a story", max_output_tokens=5000, background=True)
+begun = client.responses.create(model=model, input="tell a story", max_output_tokens=5000, background=True)
 assert begun.status in ("queued", "in_progress"), begun
 assert client.responses.cancel(begun.id).status == "cancelled"
 client.responses.delete(begun.id)
@@ -53,7 +57,7 @@ except NotFoundError:
 else:
     raise AssertionError("a deleted response was returned")
 try:
-    client.chat.completions.create(model="mock", messages=question, n=2)
+    client.chat.completions.create(model=model, messages=question, n=2)
 except BadRequestError as refused:
     assert refused.param == "n", refused
 else:
