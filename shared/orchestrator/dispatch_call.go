@@ -55,7 +55,9 @@ func (c dispatchCalls) call(ctx context.Context, r run.Run) {
 	}
 }
 
-func callFor(r run.Run) DispatchCall { return DispatchCall{Tenant: r.Tenant, Pool: r.Slot.Pool, Run: r.ID} }
+func callFor(r run.Run) DispatchCall {
+	return DispatchCall{Tenant: r.Tenant, Pool: r.Slot.Pool, Run: r.ID}
+}
 
 // Check returns an error for a call that names no pool.
 func (c DispatchCall) Check() error {

@@ -124,7 +124,9 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 }
 
 // needs reports whether the dispatcher has something to do for a run in this state.
-func (s *Dispatcher) needs(r run.Run) bool { return needsDispatcher(r, func() bool { return s.serves(r) }) }
+func (s *Dispatcher) needs(r run.Run) bool {
+	return needsDispatcher(r, func() bool { return s.serves(r) })
+}
 
 // needsDispatcher reports whether a dispatcher has something to do for a run in this state.
 func needsDispatcher(r run.Run, served func() bool) bool {

@@ -215,6 +215,7 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 	defer stop(nil)
 	w.begin(asking, stop)
 	var err error
+	asked := replica.asks()
 	switch port.Workload(work.Workload) {
 	case port.WorkloadCompletion:
 		var end port.GenerationEnd
@@ -241,6 +242,7 @@ func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w 
 			w.result(inference.Result{Index: i, Score: &score})
 		}
 	}
+	asked()
 	flushed := w.flush()
 	if cause := context.Cause(asking); cause != nil && asking.Err() != nil {
 		return cause

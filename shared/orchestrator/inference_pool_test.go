@@ -1,8 +1,10 @@
 package orchestrator_test
 
 import (
+	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,4 +202,71 @@ func TestSessionsUseAllReplicas(t *testing.T) {
 	if used["r1"] < 2 || used["r2"] < 2 {
 		t.Errorf("got the sessions %v, want at least two for each replica", used)
 	}
+}
+
+// slowLoad is an engine whose first answer about its load waits for a channel.
+type slowLoad struct {
+	port.Engine
+	called          *atomic.Bool
+	asked, answered chan struct{}
+}
+
+func (e slowLoad) Load(ctx context.Context) (port.EngineLoad, error) {
+	if !e.called.Swap(true) {
+		close(e.asked)
+		<-e.answered
+	}
+	return e.Engine.Load(ctx)
+}
+
+// TestKeptRequestIsSeenBesideOthers cancels two tasks of a replica that keeps the request of
+// one. The other one, whose request has ended, still has its slot.
+func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
+	t.Parallel()
+	loads := slowLoad{called: &atomic.Bool{}, asked: make(chan struct{}), answered: make(chan struct{})}
+	h := newInferring(t, 1, 2, func(h *inferring) {
+		h.engines["r1"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 2, Plan: func(g port.Generation) mockengine.Course {
+			c := mockengine.Course{Failure: mockengine.FailStall, After: 1}
+			if g.Prompt == "kept" {
+				c.Keeps = time.Minute
+			}
+			return c
+		}})
+		h.wrap = func(e port.Engine) port.Engine {
+			loads.Engine = e
+			return loads
+		}
+	})
+	asking := func(prompt string) string {
+		task := h.ask(3, func(in *orchestrator.NewTask) { in.Request.Prompt = prompt })
+		h.seen(task, inference.NameToken)
+		return task
+	}
+	cancel := func(task string) {
+		_, err := h.tasks.Cancel(t.Context(), client, task, "")
+		h.ok(err)
+	}
+	kept, other := asking("kept"), asking("other")
+	cancel(other)
+	<-loads.asked
+	h.engines["r1"].WaitRunning(1)
+	cancel(kept)
+	over := h.clock.Now().Add(6 * time.Second) // a little more than a request may be kept
+	for ended := false; !ended; {
+		if next, ok := h.clock.Next(); ok && next.Before(over) {
+			h.clock.Advance(next.Sub(h.clock.Now()))
+		}
+		runtime.Gosched()
+		r, err := h.store.Find(t.Context(), client.Tenant, kept)
+		h.ok(err)
+		ended = r.State.Terminal()
+	}
+	found, err := h.pools.Health(t.Context(), client, "pool0")
+	h.ok(err)
+	if is := found.Replicas[0]; is.Ready || is.Reason == "" {
+		t.Errorf("got %+v, want a replica that rests", is)
+	}
+	h.clock.Advance(time.Minute)
+	close(loads.answered)
+	h.ended(other)
 }

@@ -28,7 +28,7 @@ type replicas struct {
 	mu      sync.Mutex
 	known   map[replicaKey]*replica
 	others  map[string]int // tasks of other dispatchers by replica; of the pool of a shift
-	changed chan struct{} // closed and replaced when a slot becomes free
+	changed chan struct{}  // closed and replaced when a slot becomes free
 }
 
 type replicaKey struct {
@@ -41,7 +41,8 @@ type replica struct {
 	key    replicaKey
 	engine port.Engine
 
-	held int
+	// held counts the tasks that have a slot, asking those of them with a request at the engine.
+	held, asking int
 	// failures counts the requests that failed one after the other, and restUntil is until
 	// when the replica gets no request because of them.
 	failures  int
@@ -307,6 +308,17 @@ func (l *lease) seed(q inference.Request) *int64 {
 	return q.Seed
 }
 
+// asks notes that the task has a request at the engine from now on, until done is called.
+func (l *lease) asks() (done func()) {
+	change := func(by int) {
+		l.of.mu.Lock()
+		defer l.of.mu.Unlock()
+		l.asking += by
+	}
+	change(1)
+	return func() { change(-1) }
+}
+
 // release gives the slot back.
 func (l *lease) release() {
 	l.of.mu.Lock()
@@ -330,14 +342,15 @@ func (l *lease) noted(err error) {
 	}
 }
 
-// awaitFree waits until the engine shows no more requests than are known, at most
-// slotGrace. An engine that keeps the request of a task that has ended rests.
+// awaitFree waits until the engine shows no more requests than this process has there and other
+// dispatchers have tasks, at most slotGrace. An engine that keeps the request of a task that has ended rests. A slot without a
+// request does not count: its task waits for the same, or has not asked yet.
 func (l *lease) awaitFree(ctx context.Context) {
 	until := l.of.clock.Now().Add(slotGrace)
 	for {
 		load, err := l.engine.Load(ctx)
 		l.of.mu.Lock()
-		others := l.of.load(l.replica) - 1
+		others := l.asking + l.of.others[l.key.id]
 		l.of.mu.Unlock()
 		if err != nil || load.Running == nil || *load.Running <= others {
 			return
