@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // sweepAnswers removes what has expired of the streams of inference tasks. Only streams of
@@ -12,15 +13,19 @@ func (s *Sweeper) sweepAnswers(ctx context.Context) error {
 	if s.answers == nil {
 		return nil
 	}
+	feed, ok := s.answers.feed.(port.Feed)
+	if !ok {
+		return nil // the database deletes what has expired
+	}
 	return s.unlessResting("answers", func() (found int, err error) {
 		before := s.now().Add(-s.policy.RecordRetention)
-		err = eachStream(ctx, s.answers.feed, inference.StreamPrefix, func(task string) error {
+		err = eachStream(ctx, feed, inference.StreamPrefix, func(task string) error {
 			stream := inference.StreamPrefix + task
 			if at, ok := inference.Accepted(stream); !ok || at.After(before) {
 				return nil
 			}
 			for {
-				trimmed, err := s.answers.feed.Trim(ctx, stream, trimPage)
+				trimmed, err := feed.Trim(ctx, stream, trimPage)
 				found += trimmed
 				if err != nil || trimmed < trimPage {
 					return err
