@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
-	"github.com/sortie-dev/sortie/infra/stack"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
@@ -36,11 +35,9 @@ func TestDispatcherIsCalled(t *testing.T) {
 			}
 		}
 		var reads []string
-		for _, f := range stack.Functions() {
-			if _, has := functionOf(t, made, f).At("Environment", "Variables", "SORTIE_DISPATCH").(any); has {
-				if at := template.Flat(functionOf(t, made, f).At("Environment", "Variables", "SORTIE_DISPATCH")); strings.HasSuffix(at, name) {
-					reads = append(reads, f)
-				}
+		for _, f := range functionsOf(made) {
+			if at := functionOf(t, made, f).At("Environment", "Variables", "SORTIE_DISPATCH"); at != nil && strings.HasSuffix(template.Flat(at), name) {
+				reads = append(reads, f)
 			}
 		}
 		if want := []string{"control", "dispatch", "inference", "sweep", "tasks"}; !slices.Equal(reads, want) || len(may) != len(want) {
