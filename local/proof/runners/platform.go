@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,16 +178,26 @@ func (s *system) run(t *testing.T, c Case) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var stderr stacktest.Log
-	stdout := &watched{word: "begun", seen: func() {
-		if c.Cancel {
-			interrupt()
+	stdout := &watched{word: "begun", seen: make(chan struct{})}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- command.Main(ctx, command.Program{
+			Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: &stderr, Clock: clock.System{}, Random: rand.Uint64, Executable: []string{os.Args[0]},
+			Env: func(name string) (string, bool) { return s.token, name == "SORTIE_TOKEN" },
+		})
+	}()
+	if c.Cancel {
+		select {
+		case exit := <-ended:
+			t.Fatalf("got exit code %d and %s, want a run to cancel", exit, stderr.String())
+		case <-stdout.seen:
 		}
-	}}
-	exit := command.Main(ctx, command.Program{
-		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: &stderr, Clock: clock.System{}, Random: rand.Uint64, Executable: []string{os.Args[0]},
-		Env: func(name string) (string, bool) { return s.token, name == "SORTIE_TOKEN" },
-	})
-	said := stderr.String()
+		// The output can come before it is recorded that the program runs.
+		task, _, _ := strings.Cut(stderr.String(), "\n")
+		s.client(t).Running(task)
+		interrupt()
+	}
+	exit, said := <-ended, stderr.String()
 	task, _, _ := strings.Cut(said, "\n")
 	run := outside.Get[contract.Task](s.client(t), "/v1/runs/"+task)
 	t.Logf("%s: exit %d, %s, stderr %q", c.Job, exit, outside.Encode(t, run), said)
@@ -204,14 +215,15 @@ func (s *system) run(t *testing.T, c Case) {
 type watched struct {
 	stacktest.Log
 	word string
-	seen func()
+	seen chan struct{} // closed when the word was written
+	once sync.Once
 }
 
 // Write implements io.Writer.
 func (w *watched) Write(p []byte) (int, error) {
 	n, err := w.Log.Write(p)
-	if bytes.Contains([]byte(w.String()), []byte(w.word)) {
-		w.seen()
+	if strings.Contains(w.String(), w.word) {
+		w.once.Do(func() { close(w.seen) })
 	}
 	return n, err
 }
