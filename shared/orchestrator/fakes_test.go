@@ -214,6 +214,8 @@ type runner struct {
 	stopped []string
 	// warmStarts counts the starts of warm machines.
 	warmStarts int
+	// digest is that of the images of new machines.
+	digest string
 	// beforeWarm runs once before the next of them.
 	beforeWarm func()
 }
@@ -326,7 +328,7 @@ func (r *runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	}
 	m := &machine{spec: spec, MachineStatus: port.MachineStatus{
 		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
-		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
+		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating, Digest: r.digest,
 	}}
 	r.launched = append(r.launched, m)
 	if do := r.during; do != nil {

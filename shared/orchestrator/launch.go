@@ -151,6 +151,7 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 		return s.refused(ctx, r, startFault(err))
 	}
 	s.startAccepted(ctx, r)
+	s.endOutdated(ctx, r, spec.Image, machine)
 	return s.created(ctx, r, machine)
 }
 

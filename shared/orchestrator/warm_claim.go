@@ -213,3 +213,32 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 	}
 	return s.apply(ctx, r.Ref(), is(run.MachineGivenUp{Attempt: attempt, ID: claim.ID}))
 }
+
+// endOutdated ends the warm machines of the run's pool whose image was another one when they
+// were created: the tag leads to the image of the new machine now. A sweep destroys them. It
+// is best effort: their age bounds how long they stay.
+func (s *Launches) endOutdated(ctx context.Context, r run.Run, image string, made port.MachineStatus) {
+	if made.Digest == "" {
+		return
+	}
+	p, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	if err != nil || p.Warm == nil {
+		return
+	}
+	created := made.CreatedAt
+	if created.IsZero() {
+		created = s.now()
+	}
+	have, err := s.store.WarmMachines(ctx, p.Ref())
+	for _, w := range have {
+		if (w.Phase == run.WarmReady || w.Phase == run.WarmCreating) && w.Outdated(image, made.Digest, created) {
+			w.Phase = run.WarmEnding
+			if lost := s.store.SaveWarm(ctx, w); lost != nil && !errors.Is(lost, port.ErrConflict) {
+				err = errors.Join(err, lost)
+			}
+		}
+	}
+	if err != nil {
+		s.warn(ctx, r, "cannot end the warm machines of an earlier image", err)
+	}
+}

@@ -126,7 +126,7 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 		}
 		return fmt.Errorf("cannot create a warm machine of pool %s: %w", w.Pool, err)
 	}
-	w.Machine = made.Machine
+	w.Machine, w.Digest = made.Machine, made.Digest
 	if made.Phase == port.MachineEnding {
 		w.Phase = run.WarmReady
 	}

@@ -16,7 +16,7 @@ func (r *runner) Prepare(_ context.Context, spec port.WarmSpec) (port.MachineSta
 	}
 	m := &machine{spec: port.LaunchSpec{Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}, MachineStatus: port.MachineStatus{
 		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
-		Name:    spec.Name, Warm: spec.Warm, Phase: port.MachineEnding,
+		Name:    spec.Name, Warm: spec.Warm, Phase: port.MachineEnding, Digest: r.digest,
 	}}
 	r.launched = append(r.launched, m)
 	return m.MachineStatus, nil

@@ -207,7 +207,7 @@ func (s *Sweeper) warmSeen(ctx context.Context, w run.WarmMachine, listed map[st
 	case run.WarmCreating:
 		for _, m := range listed {
 			if m.Warm == w.Ref() && m.Phase == port.MachineEnding {
-				w.Machine, w.Phase = m.Machine, run.WarmReady
+				w.Machine, w.Digest, w.Phase = m.Machine, m.Digest, run.WarmReady
 			}
 		}
 	case run.WarmClaimed:

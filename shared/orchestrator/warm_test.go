@@ -291,3 +291,25 @@ func TestGoneWarmMachineIsDecidedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestWarmMachinesOfAnEarlierImageAreReplaced moves the tag of the image after warm machines
+// were created. A new machine of another run shows that, and the next sweep replaces those of
+// the earlier image.
+func TestWarmMachinesOfAnEarlierImageAreReplaced(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, nil)
+	h.runner.digest = "sha256:1"
+	h.setWarm(&run.Warm{Min: 2, Max: 2, MemoryMB: 512})
+	h.sweep()
+	h.wantWarm(0, 2, 0, 0)
+	h.clock.to(h.clock.now.Add(time.Second))
+	h.runner.digest = "sha256:2"
+	task := h.post() // of another size
+	h.wantState(task, run.Running)
+	h.wantWarm(0, 0, 0, 2)
+	h.sweep()
+	h.wantWarm(0, 2, 0, 0)
+	h.clock.to(h.clock.now.Add(time.Second))
+	h.wantState(h.post(), run.Running)
+	h.wantWarm(0, 2, 0, 0)
+}

@@ -115,6 +115,8 @@ type MachineStatus struct {
 	// zero. It is zero for another machine.
 	Warm      run.WarmRef
 	CreatedAt time.Time
+	// Digest is that of the machine's image; empty if the platform does not report it.
+	Digest string
 	// Exit is set once the platform has reported how the program ended. It may
 	// stay nil for a machine that is gone.
 	Exit *Exit

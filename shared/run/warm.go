@@ -71,7 +71,7 @@ func (w Warm) Check(runner string) (found []*fault.Fault) {
 func (w Warm) age() time.Duration { return cmp.Or(w.MaxAge, DefaultWarmAge) }
 
 // WarmKey is what a run and a warm machine have in common. A tag as Image may lead to
-// another image later; MaxAge bounds that.
+// another image later; see WarmMachine.Digest.
 type WarmKey struct {
 	Image    string `json:"image"`
 	CPUs     int    `json:"cpus"`
@@ -118,8 +118,11 @@ type WarmMachine struct {
 	Phase     WarmState `json:"state"`
 	// App is the place in which the machine is created, Machine the machine once it is
 	// known.
-	App       string    `json:"app,omitempty"`
-	Machine   Machine   `json:"machine,omitzero"`
+	App     string  `json:"app,omitempty"`
+	Machine Machine `json:"machine,omitzero"`
+	// Digest is that of the image that the machine was created with; empty if its platform
+	// does not report it.
+	Digest    string    `json:"digest,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	// UnneededAt is since when neither Min nor a firing needs the machine; zero while one
 	// does. The run of a firing that is past may still claim it.
@@ -134,6 +137,12 @@ func (w WarmMachine) Ref() WarmRef { return WarmRef{w.Tenant, w.Pool, w.ID} }
 
 // Name is the name of the machine on its platform.
 func (w WarmMachine) Name() string { return Name(Ref{Tenant: w.Tenant, ID: w.Pool}, "w"+w.ID+"x", 1) }
+
+// Outdated reports whether a machine that was created later, with the digest, shows that the
+// image of this one has changed.
+func (w WarmMachine) Outdated(image, digest string, later time.Time) bool {
+	return w.Key.Image == image && w.Digest != "" && digest != "" && w.Digest != digest && w.CreatedAt.Before(later)
+}
 
 // Claimable reports whether an attempt with the placement can use the machine.
 func (w WarmMachine) Claimable(key WarmKey, where Placement) bool {
@@ -172,7 +181,7 @@ type WarmPlan struct {
 	// Create has the keys of machines to create.
 	Create []WarmKey
 	// End are the machines to destroy: those that are too old, too many, of another
-	// placement, stuck in their creation, or of a pool that admits no run.
+	// placement, of an image whose tag leads to another one now, stuck in their creation, or of a pool that admits no run.
 	End []WarmMachine
 	// Stuck counts those of End that stayed in WarmCreating.
 	Stuck int
@@ -219,7 +228,7 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 			plan.End = append(plan.End, w)
 		case w.Phase == WarmCreating && lived >= warmCreation:
 			plan.End, plan.Stuck = append(plan.End, w), plan.Stuck+1
-		case lived >= age || most == 0 || !w.Placement.Equal(p.Placement):
+		case lived >= age || most == 0 || !w.Placement.Equal(p.Placement) || outdated(w, have):
 			plan.End = append(plan.End, w)
 		case wanted[w.Key] == 0:
 			spare = append(spare, w)
@@ -246,6 +255,11 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 		}
 	}
 	return plan
+}
+
+// outdated reports whether one of the machines was created later and has another digest.
+func outdated(w WarmMachine, have []WarmMachine) bool {
+	return slices.ContainsFunc(have, func(other WarmMachine) bool { return w.Outdated(other.Key.Image, other.Digest, other.CreatedAt) })
 }
 
 // needed saves since when a machine is not needed, if that changes.

@@ -29,6 +29,12 @@ func unneeded(w run.WarmMachine, since time.Duration) run.WarmMachine {
 	return w
 }
 
+// of returns the machine as one that was created with a digest.
+func of(digest string, w run.WarmMachine) run.WarmMachine {
+	w.Digest = digest
+	return w
+}
+
 func TestPlanOfWarmMachines(t *testing.T) {
 	t.Parallel()
 	other := warm("other", run.WarmReady, small, time.Minute)
@@ -50,6 +56,8 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		"other placement":            {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{other}, create: []run.WarmKey{small}, end: []string{"other"}},
 		"too old":                    {settings: &run.Warm{Min: 1, Max: 5, MaxAge: time.Hour}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
 		"a day by default":           {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, 24*time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"image has changed":          {settings: &run.Warm{Min: 2, Max: 5}, have: []run.WarmMachine{of("sha256:1", warm("old", run.WarmReady, small, time.Hour)), of("sha256:2", warm("new", run.WarmClaimed, small, time.Minute)), of("sha256:2", warm("same", run.WarmReady, small, time.Second))}, create: []run.WarmKey{small}, end: []string{"old"}},
+		"other image has another":    {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{large: 1}, have: []run.WarmMachine{of("sha256:1", warm("a", run.WarmReady, small, time.Hour)), of("sha256:2", warm("b", run.WarmReady, large, time.Minute)), warm("unknown", run.WarmClaimed, small, time.Second)}},
 		"stuck in its creation":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmCreating, small, 5*time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}, stuck: 1},
 		"oldest of too many":         {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{unneeded(warm("old", run.WarmReady, small, time.Hour), time.Minute), warm("new", run.WarmReady, small, time.Minute)}, end: []string{"old"}},
 		"creation before ready":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("ready", run.WarmReady, small, time.Hour), warm("new", run.WarmCreating, small, 0)}, end: []string{"new"}},

@@ -68,7 +68,7 @@ func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*rec
 	now := s.cfg.Clock.Now()
 	rec := record{
 		ID: id, App: subject.App, Name: in.Name, Region: subject.Region, State: stateCreated,
-		Config: in.Config, Argv: argv, Version: s.newULID(now), Starts: 1, CreatedAt: now, UpdatedAt: now,
+		Config: in.Config, Argv: argv, Digest: s.digests.of(m.program(s.cfg)), Version: s.newULID(now), Starts: 1, CreatedAt: now, UpdatedAt: now,
 		Defects: s.chooseDefects(subject),
 	}
 	if rec.Name == "" {

@@ -20,7 +20,8 @@
 // is cancelled, as a requested stop does. Stop ends all machines first and
 // records that their stop was requested.
 //
-// An update changes a stopped machine only: Fly would replace one that runs. Leases,
+// An update changes a stopped machine only: Fly would replace one that runs. An image is a
+// program of the host, whose digest is that of the machine's image. Leases,
 // volumes, services, checks, exec and suspension are not implemented. The server neither limits a program's memory
 // nor isolates it from the host's files and network: it is for development and
 // tests. One server owns a folder at a time.

@@ -2,6 +2,9 @@ package flymachines_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
@@ -43,5 +46,36 @@ func TestProgramsOfTheHostAreUnknownByDefault(t *testing.T) {
 		in.Config.Image = image
 		_, err := m.client.Launch(t.Context(), app, in)
 		refused(t, err, http.StatusBadRequest, "not found")
+	}
+}
+
+// TestDigestIsThatOfTheProgram changes the program of an image: machines that are created
+// then have another digest, and the reference of an image can have its own.
+func TestDigestIsThatOfTheProgram(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "program")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
+			t.Fatal(err)
+		}
+	}
+	m := setup(t, func(c *flymachines.Config) {
+		c.Images["tagged:v1"], c.Images["pinned@sha256:ab"] = []string{program}, []string{program}
+	})
+	digest := func(image, name string) string {
+		in := m.input(name, "")
+		in.Config.Image, in.SkipLaunch, in.Config.Init.Cmd = image, true, nil
+		return m.launch(in).ImageRef.Digest
+	}
+	write("#!/bin/sh\n")
+	first, again := digest("tagged:v1", "a"), digest("tagged:v1", "b")
+	write("#!/bin/sh\nexit 1\n")
+	changed := digest("tagged:v1", "c")
+	if !strings.HasPrefix(first, "sha256:") || again != first || changed == first {
+		t.Errorf("got digests %q, %q and %q, want the third one to differ", first, again, changed)
+	}
+	if got := digest("pinned@sha256:ab", "d"); got != "sha256:ab" {
+		t.Errorf("got digest %q, want that of the reference", got)
 	}
 }

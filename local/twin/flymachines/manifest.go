@@ -148,17 +148,22 @@ func (m *manifest) readFiles() error {
 
 // argv returns the command line that the config runs: its own command, or that of its
 // image, which the configured wrapper may run.
-func (m *manifest) argv(c Config) ([]string, error) {
-	program, known := c.Images[m.Image]
+// program returns the command of the image; nil for an unknown image.
+func (m *manifest) program(c Config) []string {
 	if path, exec := strings.CutPrefix(m.Image, "exec:"); exec && c.ExecImages && filepath.IsAbs(path) {
-		program, known = []string{path}, true
+		return []string{path}
 	}
+	return c.Images[m.Image]
+}
+
+func (m *manifest) argv(c Config) ([]string, error) {
+	program := m.program(c)
 	switch {
 	case len(m.Init.Exec) > 0:
 		return m.Init.Exec, nil
 	case len(m.Init.Entrypoint) > 0:
 		return append(slices.Clip(m.Init.Entrypoint), m.Init.Cmd...), nil
-	case !known:
+	case len(program) == 0:
 		return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
 	case len(c.Wrapper) > 0 && m.Env[contract.CompletionVariable] == "exit":
 		program = slices.Concat(c.Wrapper, []string{"--"}, program)

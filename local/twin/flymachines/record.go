@@ -46,6 +46,8 @@ type record struct {
 	State  string          `json:"state"`
 	Config json.RawMessage `json:"config"`
 	Argv   []string        `json:"argv"`
+	// Digest is that of the image's program; see digests.
+	Digest string `json:"digest,omitempty"`
 	// Version is Fly's instance id. An update changes it.
 	Version string `json:"version"`
 	// Starts is the number of the current or last start. Ended is the number of
@@ -185,6 +187,9 @@ func (r *record) wire(m *manifest) wire {
 		InstanceID: r.Version, Version: r.Version, PrivateIP: privateIP(r.ID),
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Config: r.Config, Events: r.Events,
 		Checks: []struct{}{}, HostStatus: "ok",
+	}
+	if w.ImageRef.Digest == "" {
+		w.ImageRef.Digest = r.Digest
 	}
 	if r.Defects.Unreachable {
 		w.Config, w.IncompleteConfig, w.HostStatus = nil, r.Config, "unreachable"

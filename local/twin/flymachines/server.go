@@ -28,6 +28,8 @@ type Server struct {
 	lock   *durable.Lock
 	routes http.Handler
 	limits *limits
+	// digests are those of the programs of machines.
+	digests digests
 
 	lives   sync.WaitGroup // one per machine with a pending change
 	closing chan struct{}  // closed when Stop begins

@@ -27,6 +27,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalid_argument: %v", err)
 	}
+	digest := s.digests.of(manifest.program(s.cfg))
 	now := s.cfg.Clock.Now()
 	version := s.newULID(now)
 	m.mu.Lock()
@@ -37,7 +38,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 		case r.State != stateStopped || r.pending(m.manifest):
 			return wrongState("update", r.State)
 		}
-		r.Config, r.Argv, r.Version = in.Config, argv, version
+		r.Config, r.Argv, r.Version, r.Digest = in.Config, argv, version, digest
 		r.add(s.event("update", stateStopped, "user", now))
 		if !in.SkipLaunch {
 			r.State = stateStarting

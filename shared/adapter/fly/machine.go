@@ -61,7 +61,7 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 		warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: id}
 		return port.MachineStatus{
 			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID, Version: m.InstanceID},
-			Name:    m.Name, Phase: phase(m.State), Warm: warm, CreatedAt: created.UTC(),
+			Name:    m.Name, Phase: phase(m.State), Warm: warm, CreatedAt: created.UTC(), Digest: m.ImageRef.Digest,
 		}
 	}
 	return port.MachineStatus{
@@ -70,7 +70,7 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 		Owner: port.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},
-		CreatedAt: created.UTC(), Exit: exit(m), Started: started(m),
+		CreatedAt: created.UTC(), Digest: m.ImageRef.Digest, Exit: exit(m), Started: started(m),
 	}
 }
 

@@ -25,6 +25,9 @@ func warmSpec(id string) port.WarmSpec {
 func (p platform) prepare(t *testing.T, id string) port.MachineStatus {
 	t.Helper()
 	m, err := p.runner.Prepare(t.Context(), warmSpec(id))
+	if !strings.HasPrefix(m.Digest, "sha256:") {
+		t.Errorf("got digest %q, want that of the image", m.Digest)
+	}
 	if err != nil || m.Phase != port.MachineEnding || m.Warm != warmSpec(id).Warm || m.Owner != (port.MachineOwner{}) {
 		t.Fatalf("got %+v, %v, want a stopped machine of the record", m, err)
 	}
