@@ -26,7 +26,16 @@ func (a *app) poolsApply() *cobra.Command {
 		Use: "apply -f FILE", Short: "Create a pool or change its definition",
 		Long: `Create a pool or change its definition: its runner, the settings of the runner, and its
 limits. What the file leaves out has the default of the server. A new runner applies to
-machines that are created from then on. The command is idempotent.`,
+machines that are created from then on. The command is idempotent.
+
+warm keeps machines of Fly that were created and stopped, for starts that need no creation:
+  min, max         machines that are kept, and all that no run has claimed
+  image, cpus, memoryMb
+                   of those of min; otherwise those of the deployment
+  aheadSeconds     how long before each firing of a job a machine is created for it
+  maxAgeSeconds    when a machine that no run has claimed is replaced; a day without it
+A machine is also replaced when the tag of its image leads to another one. It is destroyed
+after its run.`,
 		Example: `  sortie pools apply -f pool.yaml
 
   # pool.yaml
@@ -34,7 +43,8 @@ machines that are created from then on. The command is idempotent.`,
   limit: 20
   runner: fly
   settings:
-    regions: [ams, fra]`,
+    regions: [ams, fra]
+  warm: {min: 2, max: 10, aheadSeconds: 300}`,
 		Args: exactly(),
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `definition of the pool in YAML or JSON, "-" for standard input (required)`)
