@@ -28,7 +28,7 @@ func TestLifecycle(t *testing.T) {
 		events(made) != "launch/pending/flyd launch/created/user" || made.HostStatus != fly.HostStatusOk {
 		t.Errorf("created %+v with events %s", made, events(made))
 	}
-	if made.FullImageRef() != image || made.InstanceID == "" || made.Config.Metadata["run_id"] != "r-one-a1" {
+	if !strings.HasPrefix(made.FullImageRef(), image+"@sha256:") || made.InstanceID == "" || made.Config.Metadata["run_id"] != "r-one-a1" {
 		t.Errorf("image %s, instance %q, config %+v", made.FullImageRef(), made.InstanceID, made.Config)
 	}
 	m.wait(made.ID, "started")
