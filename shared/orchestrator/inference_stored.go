@@ -25,8 +25,11 @@ func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([
 	if r.State.Terminal() && r.State != run.Completed {
 		return endOf(r).Events(1, inference.EventID{}), nil
 	}
-	if s.artifacts == nil || g == nil || g.Trace == "" {
+	switch {
+	case g == nil || g.Trace == "":
 		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired, and it has no transcript")
+	case s.artifacts == nil:
+		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired; GET /v1/artifacts/%s has its transcript", g.Trace)
 	}
 	_, content, err := s.artifacts.Artifact(ctx, who, g.Trace)
 	if fault.Is(err, fault.NotFound) {

@@ -156,7 +156,10 @@ func (c *commit) engine(e run.Event) {
 	}
 	s := c.span(NameEngine, NameEngine, e.Attempt, g.AskedAt, g.AskedAt.Add(time.Duration(g.DecodeMS)*time.Millisecond))
 	more := []Attribute{
-		{"engine", work.Engine}, {"engine_version", g.EngineVersion}, {"replica_id", g.Replica}, {"model", work.Model},
+		{"engine", work.Engine},
+		{"engine_version", g.EngineVersion},
+		{"replica_id", g.Replica},
+		{"model", work.Model},
 		number("attempt", e.Attempt), number("tokens_in", g.TokensIn), number("tokens_out", g.TokensOut),
 	}
 	if !g.FirstTokenAt.IsZero() {

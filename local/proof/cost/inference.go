@@ -69,8 +69,10 @@ func taskTable() string {
 		name         string
 		tasks, batch float64
 	}{
-		{"alone", 1, taskBatch}, {"one of 16 of its dispatcher", 16, taskBatch},
-		{"one of 16, a batch each second", 16, 1}, {"the same without a reader", 16, 1},
+		{"alone", 1, taskBatch},
+		{"one of 16 of its dispatcher", 16, taskBatch},
+		{"one of 16, a batch each second", 16, 1},
+		{"the same without a reader", 16, 1},
 	}
 	var text strings.Builder
 	text.WriteString("| $ a million |")

@@ -66,7 +66,8 @@ const (
 )
 
 // links are the programs that link an SDK which most functions do not use.
-var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
+var links = map[string][]string{
+	flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
 	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"dispatch"},
 }
 
