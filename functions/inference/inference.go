@@ -92,6 +92,7 @@ func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r
 			return out.Send(text)
 		})
 	if errors.Is(err, orchestrator.ErrAllRead) { // with 204, an EventSource does not connect again
+		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

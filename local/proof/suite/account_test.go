@@ -31,6 +31,7 @@ func TestAccount(t *testing.T) {
 			suite.Bash:            "its machines run the published worker",
 			suite.NoticeLeaving:   "a function and its seat are held until the end of a stream",
 			suite.Hooks:           "the receiver of the tests is on a private address",
+			suite.MockEngine:      "it permits no engine for tests",
 			suite.Faults:          "Fly's API has no fault injection",
 			suite.SeeObjects:      "the test has no credentials of the buckets",
 			suite.SampleSource:    "its workers read the deployment's own collection",

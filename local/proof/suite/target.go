@@ -49,6 +49,8 @@ const (
 	Streams Capability = "stream answers"
 	// NoticeLeaving: the stream of a reader that has disconnected ends.
 	NoticeLeaving Capability = "notice that the reader of a stream has left"
+	// MockEngine: pools can have the engine mock.
+	MockEngine Capability = "serve the engine mock"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )
@@ -96,6 +98,7 @@ func Settings() map[string]string {
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "2s",
 		"SORTIE_REDIRECT_OVER": "8388608",
 		"SORTIE_HOOK_ALLOW":    "127.0.0.1",
+		"SORTIE_MOCK_ENGINE":   "true",
 	}
 }
 

@@ -1,0 +1,180 @@
+package suite
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func inferenceTasks() []Test {
+	needs := []Capability{MockEngine}
+	return []Test{
+		{Name: "inference task streams its answer and continues behind an event", Requires: needs, Run: taskIsStreamed},
+		{Name: "cancel is the last event of an inference task", Requires: needs, Run: taskIsCancelled},
+		{Name: "queued inference task is served after the one before", Requires: needs, Run: taskIsQueued},
+		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: chatIsAnswered},
+		{Name: "inference task is refused with the field", Requires: needs, Run: taskIsRefused},
+	}
+}
+
+// mock makes a pool of the engine mock with a model of its own; done removes both.
+func (c *Case) mock(name string, slots int) (model string, done func()) {
+	c.T.Helper()
+	model = c.Batch("mocked")
+	send[contract.Model](c, http.MethodPost, "/v1/catalog/models", `{"id":"`+model+`","engines":["mock"],"context_tokens":32768}`, http.StatusCreated)
+	pool, _ := c.pool(name, document{"engine": document{"kind": "mock", "model": model, "slots": slots, "replicas": []document{{}}}})
+	return model, func() {
+		c.T.Helper()
+		// An answer ends before the run of its task does.
+		c.eventually("pool without tasks", func() bool { return outside.Get[contract.Pool](c.Client, pool).Held == 0 })
+		c.removePool(pool)
+		if answer := c.Call(http.MethodDelete, "/v1/catalog/models/"+model, ""); answer.Status != http.StatusNoContent {
+			c.T.Errorf("got %d %s for the removal of the model, want 204", answer.Status, answer.Body)
+		}
+	}
+}
+
+// ask creates an inference task.
+func (c *Case) ask(model, more string) string {
+	c.T.Helper()
+	accepted, header := send[contract.TaskAccepted](c, http.MethodPost, "/v1/tasks", `{"model_ref":"`+model+`","prompt":"tell a story"`+more+`}`, http.StatusAccepted)
+	for _, name := range []string{"X-Budget-Tokens-Remaining", "X-Budget-Time-Remaining-Ms", "X-Budget-Cost-Remaining"} {
+		if header.Get(name) == "" {
+			c.T.Errorf("got no header %s with an accepted task", name)
+		}
+	}
+	return accepted.TaskID
+}
+
+// streamed reads the events of a task behind an id until the last one.
+func (c *Case) streamed(task, after string) (events []outside.Message) {
+	c.T.Helper()
+	s := c.open(c.T.Context(), "/v1/tasks/"+task+"/stream?after="+after, 0)
+	defer s.Close()
+	for {
+		m, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			c.T.Fatal(err)
+		}
+		if m.Event != "" { // not a comment
+			events = append(events, m)
+		}
+	}
+	if len(events) == 0 {
+		c.T.Fatalf("got no event of %s behind %q", task, after)
+	}
+	return events
+}
+
+// inState waits until a task has a state.
+func (c *Case) inState(task, state string) (found contract.Task) {
+	c.T.Helper()
+	c.eventually("state "+state+" of "+task, func() bool {
+		found = outside.Get[contract.Task](c.Client, "/v1/tasks/"+task)
+		return found.State == state
+	})
+	return found
+}
+
+func tokensOf(events []outside.Message) (n int) {
+	for _, e := range events {
+		if e.Event == "token" {
+			n++
+		}
+	}
+	return n
+}
+
+func taskIsStreamed(c *Case) {
+	const tokens = 12
+	model, done := c.mock("mock-streams", 2)
+	defer done()
+	task := c.ask(model, `,"max_tokens":12,"session_id":"`+c.Batch("talk")+`"`)
+	events := c.streamed(task, "")
+	last := events[len(events)-1]
+	if events[0].Event != "started" || last.Event != "end" || tokensOf(events) != tokens {
+		c.T.Fatalf("got %v, want started, %d tokens and end", events, tokens)
+	}
+	if rest := c.streamed(task, events[4].ID); len(rest) != len(events)-5 || rest[0] != events[5] {
+		c.T.Errorf("got %v behind %s, want the events %v", rest, events[4].ID, events[5:])
+	}
+	if answer := c.Call(http.MethodGet, "/v1/tasks/"+task+"/stream?after="+last.ID, ""); answer.Status != http.StatusNoContent {
+		c.T.Errorf("got %d %s behind the last event, want 204", answer.Status, answer.Body)
+	}
+	ended := c.inState(task, "Completed")
+	if i := ended.Inference; i == nil || i.TokensOut == nil || *i.TokensOut != tokens || i.TraceID == "" {
+		c.T.Errorf("got %+v, want %d tokens and a transcript", ended.Inference, tokens)
+	}
+}
+
+func taskIsCancelled(c *Case) {
+	model, done := c.mock("mock-cancels", 2)
+	defer done()
+	task := c.ask(model, `,"max_tokens":20000`)
+	c.inState(task, "Running")
+	c.cancel(task, http.StatusAccepted)
+	events := c.streamed(task, "")
+	if last := events[len(events)-1]; last.Event != "error" || !strings.Contains(last.Data, `"CANCELLED"`) {
+		c.T.Errorf("got %v as the last event, want error with CANCELLED", last)
+	}
+	c.inState(task, "Cancelled")
+}
+
+func taskIsQueued(c *Case) {
+	model, done := c.mock("mock-queues", 1)
+	defer done()
+	first, second := c.ask(model, `,"max_tokens":150`), c.ask(model, `,"max_tokens":5`)
+	for task, tokens := range map[string]int{first: 150, second: 5} {
+		c.inState(task, "Completed")
+		if got := tokensOf(c.streamed(task, "")); got != tokens {
+			c.T.Errorf("got %d tokens of %s, want %d", got, task, tokens)
+		}
+	}
+}
+
+func chatIsAnswered(c *Case) {
+	model, done := c.mock("mock-openai", 2)
+	defer done()
+	answer := c.Call(http.MethodPost, "/v1/chat/completions", `{"model":"`+model+`","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`)
+	type completion struct {
+		Choices []struct {
+			Message struct{ Content string }
+			Finish  string `json:"finish_reason"`
+		}
+		Usage struct {
+			Tokens int `json:"completion_tokens"`
+		}
+	}
+	if answer.Status != http.StatusOK {
+		c.T.Fatalf("got %d %s, want an answer", answer.Status, answer.Body)
+	}
+	got := outside.Decode[completion](c.T, answer.Body)
+	if len(got.Choices) != 1 || got.Choices[0].Message.Content == "" || got.Choices[0].Finish != "length" || got.Usage.Tokens != 5 {
+		c.T.Errorf("got %s, want a message of 5 tokens", answer.Body)
+	}
+}
+
+func taskIsRefused(c *Case) {
+	model, done := c.mock("mock-refuses", 2)
+	defer done()
+	for body, want := range map[string]struct {
+		status      int
+		code, field string
+	}{
+		`{"model_ref":"` + model + `","prompt":"a","deadline_ms":3600001}`: {http.StatusBadRequest, "DEADLINE_UNMET", "deadline_ms"},
+		`{"model_ref":"` + model + `","prompt":"a","max_tokens":50001}`:    {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
+		`{"model_ref":"no-such-model","prompt":"a"}`:                       {http.StatusNotFound, "MODEL_UNKNOWN", ""},
+	} {
+		p, _ := send[contract.Problem](c, http.MethodPost, "/v1/tasks", body, want.status)
+		if p.Code != want.code || p.Field != want.field {
+			c.T.Errorf("%s: got %s of %q, want %s of %q", body, p.Code, p.Field, want.code, want.field)
+		}
+	}
+}
