@@ -114,7 +114,7 @@ func TestMalformedBytesNameTheField(t *testing.T) {
 func TestChunkedBytesAreLimited(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	request, err := http.NewRequestWithContext(t.Context(), "POST", stage.URL+path+"?kind=note", io.LimitReader(zeros{}, 4<<20+100))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, stage.URL+path+"?kind=note", io.LimitReader(zeros{}, 4<<20+100))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestChunkedBytesAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != 413 || stage.Objects.Count(port.Accepted) != 0 {
+	if answer.StatusCode != http.StatusRequestEntityTooLarge || stage.Objects.Count(port.Accepted) != 0 {
 		t.Errorf("got %d and %d objects, want 413 and none", answer.StatusCode, stage.Objects.Count(port.Accepted))
 	}
 }

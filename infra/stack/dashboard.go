@@ -40,6 +40,7 @@ func panels() []panel {
 		{"Predicted starts, by whether the p90 covered them", []string{series.PredictionError}, covered, "SampleCount"},
 		{"Error of predicted starts (average)", []string{series.PredictionError}, covered, "Average"}, // no percentile: values can be negative
 		{"Retries, constraints and actions", []string{series.Retries, series.Checked, series.Violated, series.Acted, series.ActFailed}, kind, "Sum"},
+		{"Calls of the platforms' APIs", []string{series.APICalls}, []string{"stage", "kind", "runner"}, "Sum"},
 		{"Firings", []string{series.Firings}, []string{"stage", "result"}, "Sum"},
 		{"Lateness of firings (p99)", []string{series.Lateness}, []string{"stage"}, "p99"},
 		{"Heartbeats and transitions", []string{series.Heartbeats, series.Transitions}, kind, "Sum"},

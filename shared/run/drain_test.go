@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func TestEvictedAttemptDoesNotCount(t *testing.T) {
 // contactedWithoutSigterm are the facts of a worker that is asked by the answers to its
 // calls first.
 func contactedWithoutSigterm(started []run.Fact) []run.Fact {
-	return append(started[:len(started):len(started)], run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
+	return append(slices.Clip(started), run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
 }
 
 // TestDrainLeavesOtherRuns applies a drain to runs that it does not concern.

@@ -242,7 +242,7 @@ func openAnswer(ctx context.Context, url string, tokens int) (*answered, error) 
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	a, err := manyStreams.Do(r)
+	a, err := manyStreams.Do(r) //nolint:bodyclose // answered.close closes it
 	if err != nil {
 		return nil, err
 	}

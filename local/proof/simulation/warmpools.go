@@ -117,8 +117,7 @@ func (p *pool) warmOff() time.Time {
 // warmLimits returns the largest number of warm machines and the highest age by the
 // settings that sweeps may use: one that began before the change may use the older one.
 func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
-	for i := len(p.settings) - 1; i >= 0; i-- {
-		s := p.settings[i]
+	for _, s := range slices.Backward(p.settings) {
 		if s.warm != nil {
 			most, age = max(most, s.warm.Max), max(age, s.warm.MaxAge)
 			if s.warm.MaxAge == 0 {

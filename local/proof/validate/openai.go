@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -19,7 +19,7 @@ func openAI(ctx context.Context, k *kit) error {
 
 // openAILlama is openAI with a llama-server behind the server, which it installs.
 func openAILlama(ctx context.Context, k *kit) error {
-	installed, err := real.Install(ctx, port.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
+	installed, err := servers.Install(ctx, port.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func openAILlama(ctx context.Context, k *kit) error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("cannot create a folder: %w", err)
 	}
-	server, err := installed.Start(ctx, real.Options{Folder: folder, Shape: tinymodel.Slow})
+	server, err := installed.Start(ctx, servers.Options{Folder: folder, Shape: tinymodel.Slow})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func poolErrors(groups []contract.PoolErrorGroup) (text string) {
 // possible.
 func wrapped(text string, width int) (lines []string) {
 	var line []rune
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		next := []rune(word)
 		if len(line) > 0 && len(line)+1+len(next) > width {
 			lines, line = append(lines, string(line)), nil

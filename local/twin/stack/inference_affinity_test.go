@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -29,20 +29,20 @@ func letters(subject string, size int) string {
 type affinity struct {
 	*target
 
-	servers []*real.Server
+	servers []*servers.Server
 }
 
 func twoReplicas(t *testing.T) affinity {
 	t.Helper()
-	installed, err := real.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
+	installed, err := servers.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var servers []*real.Server
+	var two []*servers.Server
 	for range 2 {
-		servers = append(servers, launch(t, installed, real.Options{Slots: 1}))
+		two = append(two, launch(t, installed, servers.Options{Slots: 1}))
 	}
-	return affinity{start(t, served{Engines: addressed(run.EngineLlamaCpp, servers...)}), servers}
+	return affinity{start(t, served{Engines: addressed(run.EngineLlamaCpp, two...)}), two}
 }
 
 // asked answers a prompt and returns its replica and the tokens of the prompt.

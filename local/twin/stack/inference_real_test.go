@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
@@ -24,12 +24,12 @@ import (
 )
 
 // eachEngine runs a test with each real inference server.
-func eachEngine(t *testing.T, test func(t *testing.T, kind run.EngineKind, installed *real.Engine)) {
+func eachEngine(t *testing.T, test func(t *testing.T, kind run.EngineKind, installed *servers.Engine)) {
 	t.Helper()
-	for _, kind := range real.Kinds() {
+	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			installed, err := real.Install(t.Context(), kind, os.Environ(), t.Logf)
+			installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, kind run.EngineKind, insta
 }
 
 // launch starts an inference server.
-func launch(t *testing.T, installed *real.Engine, o real.Options) *real.Server {
+func launch(t *testing.T, installed *servers.Engine, o servers.Options) *servers.Server {
 	t.Helper()
 	o.Folder = t.TempDir()
 	server, err := installed.Start(t.Context(), o)
@@ -56,7 +56,7 @@ func launch(t *testing.T, installed *real.Engine, o real.Options) *real.Server {
 }
 
 // addressed returns the engines of a stack.
-func addressed(kind run.EngineKind, servers ...*real.Server) (list []stack.EngineAddress) {
+func addressed(kind run.EngineKind, servers ...*servers.Server) (list []stack.EngineAddress) {
 	for _, s := range servers {
 		list = append(list, stack.EngineAddress{Kind: kind, URL: s.URL})
 	}
@@ -75,8 +75,8 @@ func (g *target) completed(task string) contract.InferenceDetails {
 // TestRealAnswer reads the stream of an answer, its transcript, and what it took.
 func TestRealAnswer(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
-		g := start(t, served{Engines: addressed(kind, launch(t, installed, real.Options{}))})
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
+		g := start(t, served{Engines: addressed(kind, launch(t, installed, servers.Options{}))})
 		task := g.ask(12)
 		var whole tokens
 		whole.read(t.Context(), g.Client, task, 100)
@@ -94,8 +94,8 @@ func TestRealAnswer(t *testing.T) {
 // afterwards, and the slot is free for another task.
 func TestRealCancel(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
-		server := launch(t, installed, real.Options{Shape: tinymodel.Slow, Slots: 1})
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
+		server := launch(t, installed, servers.Options{Shape: tinymodel.Slow, Slots: 1})
 		g := start(t, served{Engines: addressed(kind, server)})
 		task := g.ask(1500)
 		r := tokens{at: func(events int) {
@@ -131,8 +131,8 @@ func TestRealCancel(t *testing.T) {
 // the transcript is the same artifact; another seed has another one.
 func TestRealSameSeed(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
-		server := launch(t, installed, real.Options{})
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
+		server := launch(t, installed, servers.Options{})
 		g := start(t, served{Engines: addressed(kind, server)})
 		one := 1
 		definition := contract.PoolDefinition{Engine: &contract.PoolEngine{
@@ -165,8 +165,8 @@ func TestRealSameSeed(t *testing.T) {
 // TestRealStreamsAreResumedAfterAKill kills Sortie in the middle of 50 streams.
 func TestRealStreamsAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
-		server := launch(t, installed, real.Options{Shape: tinymodel.Slow})
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
+		server := launch(t, installed, servers.Options{Shape: tinymodel.Slow})
 		resumesAfterAKill(t, served{Data: t.TempDir(), Engines: addressed(kind, server)}, 8)
 	})
 }
@@ -175,8 +175,8 @@ func TestRealStreamsAreResumedAfterAKill(t *testing.T) {
 // again. The answers that had begun end with an error; the others are whole.
 func TestRealEngineIsKilled(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
-		first := launch(t, installed, real.Options{Shape: tinymodel.Slow})
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
+		first := launch(t, installed, servers.Options{Shape: tinymodel.Slow})
 		g := start(t, served{Engines: addressed(kind, first)})
 		const streams, length = 50, 12
 		ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -197,7 +197,7 @@ func TestRealEngineIsKilled(t *testing.T) {
 			<-begun
 		}
 		first.Kill()
-		launch(t, installed, real.Options{Shape: tinymodel.Slow, Port: first.Port})
+		launch(t, installed, servers.Options{Shape: tinymodel.Slow, Port: first.Port})
 		reading.Wait()
 		broken := 0
 		for i, r := range readers {
@@ -227,10 +227,10 @@ func TestRealEngineIsKilled(t *testing.T) {
 // TestRealOpenAIClient plays the official client for Go, where the engine takes conversations.
 func TestRealOpenAIClient(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *real.Engine) {
+	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
 		if kind == run.EngineTriton {
 			return // it continues prompts alone
 		}
-		answersOpenAI(t, start(t, served{Engines: addressed(kind, launch(t, installed, real.Options{Shape: tinymodel.Slow}))}))
+		answersOpenAI(t, start(t, served{Engines: addressed(kind, launch(t, installed, servers.Options{Shape: tinymodel.Slow}))}))
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -19,9 +19,9 @@ import (
 )
 
 // launch starts an inference server and returns it with an adapter.
-func launch(t *testing.T, installed *real.Engine, kind port.EngineKind) (*real.Server, *engine.Engine, *clock.Virtual) {
+func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*servers.Server, *engine.Engine, *clock.Virtual) {
 	t.Helper()
-	server, err := installed.Start(t.Context(), real.Options{Folder: t.TempDir()})
+	server, err := installed.Start(t.Context(), servers.Options{Folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func launch(t *testing.T, installed *real.Engine, kind port.EngineKind) (*real.S
 // answer.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
-	for _, kind := range real.Kinds() {
+	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) { // one after the other: their processes are many
-			installed, err := real.Install(t.Context(), kind, os.Environ(), t.Logf)
+			installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestRealEngines(t *testing.T) {
 
 // failWithin sends a signal to the server when it has generated a piece of a long answer.
 // With a clock, it moves it past the limit between two pieces.
-func failWithin(t *testing.T, e port.Engine, server *real.Server, signal syscall.Signal, now *clock.Virtual, want fault.Code) {
+func failWithin(t *testing.T, e port.Engine, server *servers.Server, signal syscall.Signal, now *clock.Virtual, want fault.Code) {
 	t.Helper()
 	pieces, signalled := 0, make(chan struct{})
 	done := make(chan error, 1)
@@ -126,7 +126,7 @@ func waitIdle(t *testing.T, e port.Engine) {
 
 // awaitEnds waits until the log of a Triton, which does not report running requests, has the
 // end of each.
-func awaitEnds(t *testing.T, server *real.Server) {
+func awaitEnds(t *testing.T, server *servers.Server) {
 	t.Helper()
 	for {
 		log := server.Log()

@@ -184,7 +184,7 @@ func (r randomNumbers) Float64() float64 { return r.w.roll(r.name + " float").Fl
 func (r randomNumbers) Hex(n int) string {
 	draw, b := r.w.roll(fmt.Sprintf("%s hex %d", r.name, n)), make([]byte, n)
 	for i := range b {
-		b[i] = byte(draw.Uint32())
+		b[i] = byte(draw.Uint32()) //nolint:gosec // G115: eight of its bits
 	}
 	return hex.EncodeToString(b)
 }

@@ -1,5 +1,5 @@
 // Command install installs real inference servers for tests into the cache, unless they are
-// there: see package real.
+// there: see package servers.
 //
 //	go run ./local/twin/engines/install KIND...
 package main
@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/real"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -29,11 +29,11 @@ func main() {
 // install installs every server, also after one that failed.
 func install(ctx context.Context, kinds, environ []string) error {
 	if len(kinds) == 0 {
-		return fmt.Errorf("missing engine, want some of %v", real.Kinds())
+		return fmt.Errorf("missing engine, want some of %v", servers.Kinds())
 	}
 	var failed []error
 	for _, kind := range kinds {
-		_, err := real.Install(ctx, port.EngineKind(kind), environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
+		_, err := servers.Install(ctx, port.EngineKind(kind), environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)

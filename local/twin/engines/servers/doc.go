@@ -1,4 +1,4 @@
-// Package real installs and starts inference servers of other authors, for tests: llama-server,
+// Package servers installs and starts inference servers of other authors, for tests: llama-server,
 // built from its source, with a model of tinymodel, and Triton's server with a model that has
 // no weights. They run on the processor, and no weights are downloaded.
 //
@@ -6,4 +6,4 @@
 // file. It needs pip with access to its packages. llama-server needs Python 3.13, cmake and a
 // C++ compiler, Triton needs Python 3.11 and its library. What is missing is an error with the
 // command that installs it.
-package real
+package servers
