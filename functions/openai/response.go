@@ -274,9 +274,12 @@ func (s responses) cancel(w http.ResponseWriter, r *http.Request) error {
 	if !options.Background {
 		return fault.Invalid("response_id", "the response is not in the background; its caller cancels it by disconnecting")
 	}
-	_, err = s.svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, "")
+	asked, err := s.svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, "")
 	if err != nil && !fault.Is(err, fault.TaskAlreadyTerminal) {
 		return fmt.Errorf("cannot cancel the response: %w", err)
+	}
+	if asked.State == run.Terminating && asked.Attempt.WorkerID == "" { // no dispatcher has begun yet
+		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(asked))
 	}
 	return s.showEnd(w, r, of) // an engine may still generate the next token
 }
