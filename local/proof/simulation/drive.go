@@ -165,13 +165,17 @@ func (w *world) sweep(early time.Duration) {
 
 // quiet reports whether nothing is left to happen but sweeps.
 func (w *world) quiet() bool {
-	if w.time.busy > 0 || w.process.crashed || !w.jobsQuiet() {
+	if w.time.busy > 0 && w.warm == nil || w.process.crashed || !w.jobsQuiet() {
 		return false
 	}
 	for _, r := range w.records.ordered {
 		if !r.State.Terminal() || actionsPending(r) != "" {
 			return false
 		}
+	}
+	if w.time.busy > 0 { // sweeps create warm machines all the time
+		w.endWarm()
+		return false
 	}
 	for name, at := range w.positions {
 		if !at.ended && !w.hasEnded(name) {

@@ -212,16 +212,19 @@ func (w *world) closeWarm() {
 
 // warmQuiet reports whether no machine is left. After the last run it ends the warm ones.
 func (w *world) warmQuiet() bool {
-	switch {
-	case w.warm == nil:
+	if w.warm == nil {
 		return len(w.machines.live) == 0
-	case w.warm.closed:
-		return len(w.machines.live) == 0 && w.warmLeft() == ""
-	case !w.warm.closing && w.warm.operated:
+	}
+	w.endWarm()
+	return w.warm.closed && len(w.machines.live) == 0 && w.warmLeft() == ""
+}
+
+// endWarm ends the warm machines of a world whose operator makes no more changes.
+func (w *world) endWarm() {
+	if !w.warm.closing && w.warm.operated {
 		w.warm.closing = true
 		w.time.after(0, w.closeWarm)
 	}
-	return false
 }
 
 // drawWarmJob draws the pool of a job, which is not deleted, and its size.
