@@ -100,9 +100,10 @@ func (w *world) abort(ref run.Ref) {
 	})
 }
 
-// maybeCancel sometimes cancels a task in the middle of another operation.
+// maybeCancel sometimes cancels a task in the middle of another operation. A machine that no
+// attempt has claimed has none.
 func (w *world) maybeCancel(task string) {
-	if w.inMaybeCancel || !w.chance(w.plan.cancels*0.03) {
+	if task == "" || w.inMaybeCancel || !w.chance(w.plan.cancels*0.03) {
 		return
 	}
 	w.inMaybeCancel = true
