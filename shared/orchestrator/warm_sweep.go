@@ -41,6 +41,11 @@ func (l *warmList) takes(m port.MachineStatus) bool {
 	return true
 }
 
+// byTenant orders pools by tenant and id.
+func byTenant(a, b run.PoolRef) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
+}
+
 // sweepWarm makes the warm machines of each pool match its settings, and destroys those
 // without a record: of deleted pools, and of creations whose answer was lost.
 func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
@@ -50,7 +55,7 @@ func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 	var failed failures
 	pools := map[run.PoolRef]run.Pool{}
 	failed.add(s.warmPools(ctx, pools))
-	for ref := range listed.pools {
+	for _, ref := range slices.SortedFunc(maps.Keys(listed.pools), byTenant) {
 		if _, ok := pools[ref]; ok {
 			continue
 		}
@@ -64,9 +69,7 @@ func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 	}
 	firings, err := s.upcoming(ctx, pools)
 	failed.add(err)
-	for _, ref := range slices.SortedFunc(maps.Keys(pools), func(a, b run.PoolRef) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
-	}) {
+	for _, ref := range slices.SortedFunc(maps.Keys(pools), byTenant) {
 		if ctx.Err() == nil {
 			failed.add(s.keepWarm(ctx, pools[ref], firings[ref], listed.pools[ref], &failed))
 		}
@@ -158,7 +161,8 @@ func (s *Sweeper) keepWarm(
 		}
 		current = append(current, w)
 	}
-	for _, m := range listed {
+	for _, id := range slices.Sorted(maps.Keys(listed)) {
+		m := listed[id]
 		if !known[m.Warm.ID] {
 			failed.add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
