@@ -61,6 +61,7 @@ REASONS = {
     ("getResponse", "starting_after"): "only a stream begins behind a number",
     ("cancelResponse", "response_id"): "only a response in the background can be cancelled",
     ("listArtifacts", "cursor"): CURSOR,
+    ("createArtifact", ANY): "a JSON document describes itself; for other bytes the query does, whose metadata are JSON and whose parent exists",
     ("listModels", "cursor"): CURSOR,
     ("createTask", "prompt"): WORK,
     ("createTask", "messages"): WORK,
