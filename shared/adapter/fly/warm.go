@@ -142,7 +142,7 @@ func (r *Runner) lookWarm(ctx context.Context, m port.Machine, spec port.LaunchS
 	case found.GetConfig() == nil:
 		return nil, fault.New(fault.Unavailable, "cannot %s: its host does not answer", startsWarm)
 	case !r.starts(found, spec) && found.GetMetadataByKey(keyWarm) == "":
-		return nil, fault.New(fault.LaunchRefused, "cannot %s: another attempt has it", startsWarm)
+		return nil, fault.New(fault.LaunchRefused, "cannot %s: it belongs to another attempt", startsWarm)
 	}
 	return found, nil
 }
