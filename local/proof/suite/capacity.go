@@ -134,12 +134,15 @@ func poolOfOne(c *Case) {
 			second, releaseSecond = d, func() { Release(c.T, hold) }
 		}
 		before := outside.Get[contract.Pool](c.Client, path)
-		planned := c.plan(d)
+		// While the starts of the platform wait, no change starts the run at once.
+		planned := contract.Plan{}
+		c.eventually("change in the plan", func() bool { planned = c.plan(d); return planned.Change != nil })
 		if after := outside.Get[contract.Pool](c.Client, path); !reflect.DeepEqual(after, before) {
 			c.T.Errorf("got %+v after a plan, want %+v", after, before)
 		}
 		queued[priority] = c.queue(d)
-		x := c.explain(queued[priority])
+		x := contract.Explanation{}
+		c.eventually("change", func() bool { x = c.explain(queued[priority]); return x.Change != nil })
 		if !planned.Accepted || planned.Reason != x.Reason || !reflect.DeepEqual(planned.Position, x.Position) || !reflect.DeepEqual(planned.Change, x.Change) {
 			c.T.Errorf("%s: got the plan %+v, want what happened: %+v", priority, planned, x)
 		}
@@ -150,7 +153,7 @@ func poolOfOne(c *Case) {
 		if len(full.Holders) != 1 || full.Holders[0].RunID != first.RunID || full.Holders[0].State != "Running" {
 			c.T.Errorf("%s: got the holders %+v, want %s", priority, full.Holders, first.RunID)
 		}
-		if x.Change == nil || x.Change.Kind != "raise_limit" || x.Change.Name != id || *x.Change.From != 1 || *x.Change.To != 2 {
+		if x.Change.Kind != "raise_limit" || x.Change.Name != id || *x.Change.From != 1 || *x.Change.To != 2 {
 			c.T.Errorf("%s: got the change %+v, want a limit of 2", priority, x.Change)
 		}
 	}
@@ -199,7 +202,9 @@ func drainedPool(c *Case) {
 	if !h.Live || h.Ready || !h.Draining || h.Held != 0 || h.Queued != 2 {
 		c.T.Errorf("got %+v, want a pool that is not ready with 2 queued runs", h)
 	}
-	if x := c.explain(next); x.Reason != "pool_draining" || x.Change == nil || x.Change.Kind != "resume_pool" || x.Change.Name != id {
+	x := contract.Explanation{}
+	c.eventually("change", func() bool { x = c.explain(next); return x.Change != nil })
+	if x.Reason != "pool_draining" || x.Change.Kind != "resume_pool" || x.Change.Name != id {
 		c.T.Errorf("got %+v, want the drain and its end", x)
 	}
 	if p, _ := send[contract.Pool](c, http.MethodPost, path+"/resume", "", http.StatusOK); p.Draining || p.Held != 1 || p.Queued != 1 {
