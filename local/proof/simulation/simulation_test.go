@@ -1,100 +1,62 @@
 package simulation_test
 
 import (
-	"flag"
-	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation"
+	"github.com/sortie-dev/sortie/local/proof/simulation/seeds"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var (
-	seeds = flag.Uint64("seeds", 60, "number of simulations")
-	first = flag.Uint64("seed", 1, "first seed")
-	stop  = flag.Bool("stop", false, "stop at the first seed that fails")
-	trace = flag.Bool("trace", false, "print the trace of each simulation")
-)
+var flags = seeds.Define(60)
 
 // slow is the duration from which a simulation is reported.
 const slow = 10 * time.Second
 
-// TestMain collects garbage less often than the default: a simulation allocates
-// much and retains little.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { seeds.Main(m) }
 
-// TestInvariants runs one simulation per seed. A failure prints the seed; the
-// first one also prints its trace and the command that repeats it.
+// TestInvariants runs one simulation per seed.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
 	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck int
-	traced, started := false, time.Now()
 	ends := map[run.State]int{}
-	next := make(chan uint64)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed := range next {
-				began := time.Now()
-				o, err := simulation.Run(t.Context(), seed)
-				mu.Lock()
-				if took := time.Since(began); took > slow {
-					t.Logf("seed %d took %s for %d steps and %d runs", seed, took.Round(time.Second), o.Steps, o.Runs)
-				}
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-				}
-				for _, problem := range o.Problems {
-					t.Errorf("seed %d: %s", seed, problem)
-				}
-				if *trace || len(o.Problems) > 0 && !traced {
-					traced = traced || len(o.Problems) > 0
-					t.Logf("seed %d; repeat with: go test ./local/proof/simulation -args -seed=%[1]d -seeds=1 -trace\n%s", seed, o.Trace)
-				}
-				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
-				streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
-				claimed, stuck = claimed+o.Claimed, stuck+o.Stuck
-				steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
-				for state, n := range o.Ends {
-					ends[state] += n
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for seed := range *seeds {
-		if t.Failed() && *stop {
-			break
+	rate := seeds.Each(t, flags, "local/proof/simulation", func(seed uint64) seeds.Outcome {
+		began := time.Now()
+		o, err := simulation.Run(t.Context(), seed)
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
 		}
-		next <- *first + seed
-	}
-	close(next)
-	workers.Wait()
-	if ends[run.Completed]*4 < runs && *seeds >= 60 {
+		took := time.Since(began)
+		return seeds.Outcome{Problems: o.Problems, Trace: o.Trace, Add: func() {
+			if took > slow {
+				t.Logf("seed %d took %s for %d steps and %d runs", seed, took.Round(time.Second), o.Steps, o.Runs)
+			}
+			runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
+			streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
+			claimed, stuck = claimed+o.Claimed, stuck+o.Stuck
+			steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
+			for state, n := range o.Ends {
+				ends[state] += n
+			}
+		}}
+	})
+	if ends[run.Completed]*4 < runs && *flags.Count >= 60 {
 		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs)
 	}
-	if fallbacks < 10 && *seeds >= 60 {
+	if fallbacks < 10 && *flags.Count >= 60 {
 		t.Errorf("got %d fallbacks, want at least 10", fallbacks)
 	}
-	if (claimed < 10 || stuck == 0) && *seeds >= 60 {
+	if (claimed < 10 || stuck == 0) && *flags.Count >= 60 {
 		t.Errorf("got %d claims of warm machines, of which %d were given up, want at least 10 and 1", claimed, stuck)
 	}
-	if renewals == 0 && *seeds >= 300 {
+	if renewals == 0 && *flags.Count >= 300 {
 		t.Error("got no renewed token, want some")
 	}
-	took := time.Since(started).Seconds()
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
 		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up; %d events in streams, %d calls of receivers; ends: %v",
-		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, streamed, deliveries, ends)
+		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, streamed, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {
