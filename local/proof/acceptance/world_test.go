@@ -5,11 +5,15 @@ package acceptance
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
 	"io/fs"
 	"log/slog"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,9 +29,12 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
@@ -111,8 +118,34 @@ func newWorld(t *testing.T) *world {
 	if w.target.Certificate, err = suite.Certificate(w.server.Trusted()); err != nil {
 		t.Fatal(err)
 	}
+	w.target.LlamaServer = llamaServer(t, *w.target.Certificate)
 	w.begin(t, fixtures.Config{Machines: machines, Source: source, Token: token})
 	return w
+}
+
+// llamaServer starts a llama-server behind a proxy with the certificate, because a deployment
+// reaches none without TLS, and returns the address of the proxy.
+func llamaServer(t *testing.T, certificate tls.Certificate) string {
+	t.Helper()
+	installed, err := servers.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its model is slow enough to be cancelled.
+	server, err := installed.Start(t.Context(), servers.Options{Folder: t.TempDir(), Shape: tinymodel.Slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(address) }})
+	proxy.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	proxy.StartTLS()
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }
 
 // hidesSecrets searches the log of the functions.

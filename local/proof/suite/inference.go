@@ -2,6 +2,7 @@ package suite
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -13,20 +14,40 @@ import (
 func inferenceTasks() []Test {
 	needs := []Capability{MockEngine}
 	return []Test{
-		{Name: "inference task streams its answer and continues behind an event", Requires: needs, Run: taskIsStreamed},
-		{Name: "cancel is the last event of an inference task", Requires: needs, Run: taskIsCancelled},
-		{Name: "queued inference task is served after the one before", Requires: needs, Run: taskIsQueued},
-		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: chatIsAnswered},
-		{Name: "inference task is refused with the field", Requires: needs, Run: taskIsRefused},
+		{Name: "inference task streams its answer and continues behind an event", Requires: needs, Run: onEngines(taskIsStreamed)},
+		{Name: "cancel is the last event of an inference task", Requires: needs, Run: onEngines(taskIsCancelled)},
+		{Name: "queued inference task is served after the one before", Requires: needs, Run: onEngines(taskIsQueued)},
+		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: onEngines(chatIsAnswered)},
+		{Name: "inference task is refused with the field", Requires: needs, Run: onEngines(taskIsRefused)},
 	}
 }
 
-// mock makes a pool of the engine mock with a model of its own; done removes both.
-func (c *Case) mock(name string, slots int) (model string, done func()) {
+// served is an inference server of a target.
+type served struct {
+	kind    string
+	replica document
+	// context is how long a text may be, long an answer that can be cancelled, in tokens.
+	context, long int
+}
+
+// onEngines runs a test with the engine mock, and with the target's llama-server.
+func onEngines(test func(c *Case, e served)) func(*Case) {
+	return func(c *Case) {
+		c.T.Helper()
+		test(c, served{kind: "mock", replica: document{}, context: 32768, long: 20000})
+		if c.Target.LlamaServer != "" {
+			test(c, served{kind: "llamacpp", replica: document{"url": c.Target.LlamaServer}, context: 2048, long: 1500})
+		}
+	}
+}
+
+// serve makes a pool of an engine with a model of its own; done removes both.
+func (c *Case) serve(e served, name string, slots int) (model string, done func()) {
 	c.T.Helper()
-	model = c.Batch("mocked")
-	send[contract.Model](c, http.MethodPost, "/v1/catalog/models", `{"id":"`+model+`","engines":["mock"],"context_tokens":32768}`, http.StatusCreated)
-	pool, _ := c.pool(name, document{"engine": document{"kind": "mock", "model": model, "slots": slots, "replicas": []document{{}}}})
+	name = e.kind + "-" + name
+	model = c.Batch(name)
+	send[contract.Model](c, http.MethodPost, "/v1/catalog/models", `{"id":"`+model+`","engines":["`+e.kind+fmt.Sprintf(`"],"context_tokens":%d}`, e.context), http.StatusCreated)
+	pool, _ := c.pool(name, document{"engine": document{"kind": e.kind, "model": model, "slots": slots, "replicas": []document{e.replica}}})
 	return model, func() {
 		c.T.Helper()
 		// An answer ends before the run of its task does.
@@ -92,9 +113,9 @@ func tokensOf(events []outside.Message) (n int) {
 	return n
 }
 
-func taskIsStreamed(c *Case) {
+func taskIsStreamed(c *Case, e served) {
 	const tokens = 12
-	model, done := c.mock("mock-streams", 2)
+	model, done := c.serve(e, "streams", 2)
 	defer done()
 	task := c.ask(model, `,"max_tokens":12,"session_id":"`+c.Batch("talk")+`"`)
 	events := c.streamed(task, "")
@@ -114,10 +135,10 @@ func taskIsStreamed(c *Case) {
 	}
 }
 
-func taskIsCancelled(c *Case) {
-	model, done := c.mock("mock-cancels", 2)
+func taskIsCancelled(c *Case, e served) {
+	model, done := c.serve(e, "cancels", 2)
 	defer done()
-	task := c.ask(model, `,"max_tokens":20000`)
+	task := c.ask(model, fmt.Sprintf(`,"max_tokens":%d`, e.long))
 	c.inState(task, "Running")
 	c.cancel(task, http.StatusAccepted)
 	events := c.streamed(task, "")
@@ -127,8 +148,8 @@ func taskIsCancelled(c *Case) {
 	c.inState(task, "Cancelled")
 }
 
-func taskIsQueued(c *Case) {
-	model, done := c.mock("mock-queues", 1)
+func taskIsQueued(c *Case, e served) {
+	model, done := c.serve(e, "queues", 1)
 	defer done()
 	first, second := c.ask(model, `,"max_tokens":150`), c.ask(model, `,"max_tokens":5`)
 	for task, tokens := range map[string]int{first: 150, second: 5} {
@@ -139,8 +160,8 @@ func taskIsQueued(c *Case) {
 	}
 }
 
-func chatIsAnswered(c *Case) {
-	model, done := c.mock("mock-openai", 2)
+func chatIsAnswered(c *Case, e served) {
+	model, done := c.serve(e, "openai", 2)
 	defer done()
 	answer := c.Call(http.MethodPost, "/v1/chat/completions", `{"model":"`+model+`","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`)
 	type completion struct {
@@ -161,8 +182,8 @@ func chatIsAnswered(c *Case) {
 	}
 }
 
-func taskIsRefused(c *Case) {
-	model, done := c.mock("mock-refuses", 2)
+func taskIsRefused(c *Case, e served) {
+	model, done := c.serve(e, "refuses", 2)
 	defer done()
 	for body, want := range map[string]struct {
 		status      int

@@ -79,6 +79,9 @@ type Target struct {
 	Scripts *Scripts
 	// MaxMachines is the pool's limit.
 	MaxMachines int
+	// LlamaServer is the address of a llama-server with two slots and 2,048 tokens of context,
+	// for the tests of inference tasks; empty for the engine mock alone.
+	LlamaServer string
 	// Certificate is that of the receiver of hooks. If it is nil, the receiver serves
 	// HTTP.
 	Certificate *tls.Certificate
@@ -98,6 +101,7 @@ func Settings() map[string]string {
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "2s",
 		"SORTIE_REDIRECT_OVER": "8388608",
 		"SORTIE_HOOK_ALLOW":    "127.0.0.1",
+		"SORTIE_ENGINE_ALLOW":  "127.0.0.1",
 		"SORTIE_MOCK_ENGINE":   "true",
 	}
 }

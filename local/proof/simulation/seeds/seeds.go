@@ -9,7 +9,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Flags are the flags of a test binary that runs simulations.
@@ -51,7 +52,8 @@ type Outcome struct {
 func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) float64 {
 	t.Helper()
 	var mu sync.Mutex
-	traced, started := false, time.Now()
+	system, traced := clock.System{}, false
+	started := system.Now()
 	next := make(chan uint64)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -79,5 +81,5 @@ func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) 
 	}
 	close(next)
 	workers.Wait()
-	return float64(*f.Count) / time.Since(started).Seconds()
+	return float64(*f.Count) / system.Now().Sub(started).Seconds()
 }
