@@ -56,13 +56,15 @@ type Generation struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// Merged returns the generation with what is known from elsewhere; nil is nothing.
+// Merged returns the generation that the end of a stream tells with what is known from
+// elsewhere; nil is nothing. The tokens of the answer are those of the stream: what the engine
+// generated besides, no reader has got.
 func (g Generation) Merged(known *Generation) Generation {
 	if known == nil {
 		return g
 	}
 	g.Replica, g.EngineVersion, g.AskedAt, g.FirstTokenAt = known.Replica, known.EngineVersion, known.AskedAt, known.FirstTokenAt
-	g.TokensIn, g.TokensOut, g.DecodeMS = max(g.TokensIn, known.TokensIn), max(g.TokensOut, known.TokensOut), max(g.DecodeMS, known.DecodeMS)
+	g.TokensIn, g.DecodeMS = max(g.TokensIn, known.TokensIn), max(g.DecodeMS, known.DecodeMS)
 	return g
 }
 

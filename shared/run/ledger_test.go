@@ -171,3 +171,13 @@ func TestCancelReleasesTheReservation(t *testing.T) {
 		t.Errorf("got ledger changes %+v, %+v (%v) of a run without a reservation", plain.Ledger, d.Ledger, err)
 	}
 }
+
+// A dispatcher may have got tokens that it could not append: nobody has read them.
+func TestTokensAreThoseOfTheStream(t *testing.T) {
+	t.Parallel()
+	stream, engine := run.Generation{TokensOut: 9, DecodeMS: 10}, run.Generation{Replica: "r1", TokensIn: 4, TokensOut: 35, DecodeMS: 20}
+	want := run.Generation{Replica: "r1", TokensIn: 4, TokensOut: 9, DecodeMS: 20}
+	if got := stream.Merged(&engine); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
