@@ -231,6 +231,9 @@ func actBy(r Run, now time.Time) time.Time {
 	case r.State.Terminal():
 		return time.Time{}
 	}
+	if r.Work.Inference != nil && r.Queued() {
+		return r.QueueBy() // it has no execution: a sweep ends its wait
+	}
 	route := RouteOf(r, now)
 	switch route.Next {
 	case StepPreRun:
