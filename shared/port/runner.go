@@ -120,6 +120,9 @@ type MachineStatus struct {
 	// Exit is set once the platform has reported how the program ended. It may
 	// stay nil for a machine that is gone.
 	Exit *Exit
+	// Address is that of the machine for programs outside of it, without a port; empty if the
+	// platform reports none.
+	Address string
 	// Started: the platform reports that the program was started. It may stay false for a
 	// machine that Launch has created.
 	Started bool

@@ -70,7 +70,7 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 		Owner: port.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},
-		CreatedAt: created.UTC(), Digest: m.ImageRef.Digest, Exit: exit(m), Started: started(m),
+		CreatedAt: created.UTC(), Digest: m.ImageRef.Digest, Exit: exit(m), Started: started(m), Address: m.PrivateIP,
 	}
 }
 
