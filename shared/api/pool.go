@@ -62,7 +62,13 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 		place.Slots = *e.Slots
 	}
 	for _, r := range e.Replicas {
-		place.Replicas = append(place.Replicas, run.EngineReplica(r))
+		place.Replicas = append(place.Replicas, run.EngineReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
+	}
+	if m := e.Machines; m != nil {
+		place.Machines = &run.EngineMachines{Job: m.Job, Count: m.Count, Port: run.DefaultReplicaPort}
+		if m.Port != nil {
+			place.Machines.Port = *m.Port
+		}
 	}
 	return place.WithIDs()
 }
@@ -74,7 +80,10 @@ func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
 	}
 	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, Slots: &e.Slots, Deterministic: e.Deterministic}
 	for _, r := range e.Replicas {
-		found.Replicas = append(found.Replicas, contract.PoolReplica(r))
+		found.Replicas = append(found.Replicas, contract.PoolReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
+	}
+	if m := e.Machines; m != nil {
+		found.Machines = &contract.PoolMachines{Job: m.Job, Count: m.Count, Port: &m.Port}
 	}
 	return &found
 }
@@ -213,7 +222,7 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	}
 	for _, r := range h.Replicas {
 		found.Replicas = append(found.Replicas, contract.ReplicaHealth{
-			ID: r.ID, Live: r.Live, Ready: r.Ready, Reason: limit.Cut(r.Reason, limit.Message), Held: r.Held, EngineVersion: r.Version,
+			ID: r.ID, Live: r.Live, Ready: r.Ready, Reason: limit.Cut(r.Reason, limit.Message), Held: r.Held, EngineVersion: r.Version, Machine: replicaMachine(r.Machine),
 		})
 	}
 	if len(h.Replicas) > 0 {
@@ -243,4 +252,19 @@ func Capabilities(engines []orchestrator.Capability) contract.Capabilities {
 		}
 	}
 	return found
+}
+
+// replicaMachine returns the replica that Sortie runs; nil for another one.
+func replicaMachine(r *run.Replica) *contract.ReplicaMachine {
+	if r == nil {
+		return nil
+	}
+	m := contract.ReplicaMachine{
+		State: string(r.Phase), Since: r.Since, RunID: r.Run, TaskID: r.TaskID, URL: r.URL, Model: r.Model,
+		Failures: r.Failures, RetryAt: r.RetryAt, LastRunID: r.LastRun,
+	}
+	if r.Fault != nil {
+		m.LastError = &contract.PoolError{Code: string(r.Fault.Code), Message: limit.Cut(r.Fault.Message, limit.Message)}
+	}
+	return &m
 }

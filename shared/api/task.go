@@ -20,6 +20,9 @@ func Task(v orchestrator.View) contract.Task {
 		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt, FiredAt: r.FiredAt,
 		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
 	}
+	if r.Serves != nil {
+		task.Serves = &contract.Serves{Pool: r.Serves.Pool, Replica: r.Serves.Replica}
+	}
 	if !r.FiredAt.IsZero() {
 		task.LatenessSeconds = new(r.FiredAt.Sub(r.ScheduledAt).Seconds())
 	}

@@ -35,8 +35,21 @@ type PoolEngine struct {
 	// Slots is how many tasks each replica generates for at one time; 1 if it is absent.
 	Slots *int `json:"slots,omitempty"`
 	// Deterministic: each replica has one slot, and a task without a seed has the seed 0.
-	Deterministic bool          `json:"deterministic,omitempty"`
-	Replicas      []PoolReplica `json:"replicas"`
+	Deterministic bool `json:"deterministic,omitempty"`
+	// Replicas are servers at addresses, Machines those that Sortie runs; one of both.
+	Replicas []PoolReplica `json:"replicas,omitempty"`
+	Machines *PoolMachines `json:"machines,omitempty"`
+}
+
+// PoolMachines are the replicas of an engine that Sortie runs: each is a run of a job whose
+// program is the server.
+type PoolMachines struct {
+	// Job is the id of a job, Count the number of replicas.
+	Job   string `json:"job"`
+	Count int    `json:"count"`
+	// Port is where the server listens in its machine; 8080 if it is absent. The program gets
+	// its port as ENGINE_PORT; replicas on one host have a port each.
+	Port *int `json:"port,omitempty"`
 }
 
 // PoolReplica is a server.
@@ -180,7 +193,8 @@ type PoolHealth struct {
 	// WarmMachines counts the warm machines by their state.
 	WarmMachines WarmCounts  `json:"warmMachines"`
 	Metrics      PoolMetrics `json:"metrics"`
-	// Replicas are those of a pool of an engine, where a dispatcher runs.
+	// Replicas are those of a pool of an engine: servers at addresses where a dispatcher runs,
+	// and those that Sortie runs.
 	Replicas []ReplicaHealth `json:"replicas,omitempty"`
 	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`
@@ -242,6 +256,34 @@ type ReplicaHealth struct {
 	// Held is how many tasks it has. EngineVersion is absent until a task was there.
 	Held          int    `json:"held"`
 	EngineVersion string `json:"engineVersion,omitempty"`
+	// Machine is absent for a server at an address.
+	Machine *ReplicaMachine `json:"machine,omitempty"`
+}
+
+// Serves identifies a replica of a pool of an engine.
+type Serves struct {
+	Pool    string `json:"pool"`
+	Replica string `json:"replica"`
+}
+
+// ReplicaMachine is a replica that Sortie runs.
+type ReplicaMachine struct {
+	// State is waiting, starting, serving, draining or ending, since Since.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// RunID and TaskID are its run, URL the address of the server; absent until there is one.
+	RunID  string `json:"runId,omitempty"`
+	TaskID string `json:"taskId,omitempty"`
+	URL    string `json:"url,omitempty"`
+	// Model is what the run was started with.
+	Model string `json:"model,omitempty"`
+	// Failures counts the runs, one after the other, that ended soon. The next one is created
+	// at RetryAt.
+	Failures int       `json:"failures"`
+	RetryAt  time.Time `json:"retryAt,omitzero"`
+	// LastError is why the run LastRunID ended; absent if none has ended by itself.
+	LastError *PoolError `json:"lastError,omitempty"`
+	LastRunID string     `json:"lastRunId,omitempty"`
 }
 
 // WarmCounts are the warm machines of a pool: those that are being created, that are ready,

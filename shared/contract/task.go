@@ -27,6 +27,8 @@ type Task struct {
 	JobVersion int64  `json:"jobVersion,omitempty"`
 	// Trigger is what created the run of a job.
 	Trigger string `json:"trigger,omitempty"`
+	// Serves is the replica of a pool of an engine that the run is; absent for another run.
+	Serves *Serves `json:"serves,omitempty"`
 	// Priority is absent for normal. ConcurrencyKey is absent without one.
 	Priority       string `json:"priority,omitempty"`
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`

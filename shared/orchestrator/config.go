@@ -56,6 +56,9 @@ type Config struct {
 	// MockEngine: pools can be of the mock.
 	Engines    guard.Policy
 	MockEngine bool
+	// FreePort returns a port of this host that no program listens on, for the replica of an
+	// engine in a machine of Runners.Hosted; nil without such machines.
+	FreePort func() (int, error)
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults

@@ -36,7 +36,13 @@ func (s *Dispatcher) serve(ctx context.Context, r run.Run) (again bool, err erro
 
 // attempt serves the attempt of a run until ctx ends.
 func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err error) {
-	replica, err := s.replicas.take(ctx, r, s.pools)
+	replica, err := s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) {
+		pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+		if err != nil {
+			return pool, err
+		}
+		return s.sets.served(ctx, pool)
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, err

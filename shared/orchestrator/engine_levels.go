@@ -22,6 +22,10 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 	var asked sync.WaitGroup
 	var mu sync.Mutex
 	err = s.eachEngine(ctx, tenant, func(p run.Pool) error {
+		p, err := s.sets.served(ctx, p)
+		if err != nil {
+			return err
+		}
 		known := s.replicas.of(p)
 		found, err := s.poolLevels(ctx, p, known)
 		if err != nil {
@@ -126,6 +130,8 @@ type ReplicaHealth struct {
 	Held    int
 	Version string
 	port.EngineHealth
+	// Machine is the record of a replica that Sortie runs; nil for a server at an address.
+	Machine *run.Replica
 }
 
 // healths asks the replicas of a pool whether they take requests. One that rests after
@@ -143,7 +149,7 @@ func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
 			case health.Ready && r.resting:
 				health.Ready, health.Reason = false, "it gets no tasks for a while after failures"
 			}
-			found[i] = ReplicaHealth{r.id, r.held, r.can.Version, health}
+			found[i] = ReplicaHealth{ID: r.id, Held: r.held, Version: r.can.Version, EngineHealth: health}
 		})
 	}
 	asked.Wait()

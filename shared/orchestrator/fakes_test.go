@@ -29,8 +29,10 @@ type store struct {
 	down, noHeartbeats bool
 	// crash wraps each commit of runs and each write of a pool; nil does nothing.
 	crash func(commit func() error) error
-	// resources is the error of every write of resources.
+	// resources is the error of every write of resources. around wraps those writes and the
+	// creations of runs; nil does nothing.
 	resources  error
+	around     func(write func() error) error
 	reconciled []string
 	// afterWarm runs once after the next read of warm machines.
 	afterWarm func()
@@ -41,7 +43,11 @@ func (s *store) WriteResources(ctx context.Context, save, remove []port.Resource
 	if s.resources != nil {
 		return s.resources
 	}
-	return s.Store.WriteResources(ctx, save, remove, notes...)
+	write := func() error { return s.Store.WriteResources(ctx, save, remove, notes...) }
+	if s.around != nil {
+		return s.around(write)
+	}
+	return write()
 }
 
 // Create implements port.Store.
@@ -49,7 +55,15 @@ func (s *store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if s.down {
 		return nil, fault.New(fault.Unavailable, "the store is down")
 	}
-	return s.Store.Create(ctx, first, key, with...)
+	if s.around == nil {
+		return s.Store.Create(ctx, first, key, with...)
+	}
+	var known *run.Run
+	err := s.around(func() (err error) {
+		known, err = s.Store.Create(ctx, first, key, with...)
+		return err
+	})
+	return known, err
 }
 
 // Heartbeat implements port.Store.
@@ -328,7 +342,7 @@ func (r *runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	}
 	m := &machine{spec: spec, MachineStatus: port.MachineStatus{
 		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
-		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating, Digest: r.digest,
+		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating, Digest: r.digest, Address: fmt.Sprintf("fdaa::%d", len(r.launched)+1),
 	}}
 	r.launched = append(r.launched, m)
 	if do := r.during; do != nil {

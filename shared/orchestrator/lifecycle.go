@@ -38,6 +38,10 @@ type Lifecycle struct {
 	refusals *poolErrors
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
+	// keeper keeps the replicas of pools; nil leaves them to the sweep.
+	keeper *Keeper
+	// sets are the replicas that it keeps.
+	sets *setLookup
 }
 
 // NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none.
@@ -47,7 +51,7 @@ func NewLifecycle(records *Records, executions port.Executions, config Config) *
 		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
 		forwardLimit: config.ForwardLimit, policy: config.Policy,
 		estimates: &estimates{store: records.store, clock: records.clock}, record: series.Discard,
-		refusals: newPoolErrors(records.store, records.log),
+		refusals: newPoolErrors(records.store, records.log), sets: &setLookup{store: records.store, clock: records.clock},
 	}
 }
 
@@ -124,6 +128,7 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
 		s.actForJob(ctx, d.Run, d.Effects)
+		s.keepFor(ctx, d.Run)
 		d.Run.Version++
 		return d.Run, nil
 	}

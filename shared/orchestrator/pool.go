@@ -25,12 +25,13 @@ type Pools struct {
 	document         func(p run.Pool) ([]byte, error)
 	offer            run.RunnerOffer
 	engines          run.EngineOffer
+	exec             bool
 	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
 
 // NewPools returns Pools. document is Documents.Pool.
 func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
-	return &Pools{life, document, config.Runners, run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL}, config.CheckPodDefaults}
+	return &Pools{life, document, config.Runners, run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL}, config.ExecImages, config.CheckPodDefaults}
 }
 
 // PoolDefinition is what an operator sets of a pool.
@@ -80,7 +81,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if d.QueueLimit != nil {
 		queueLimit = *d.QueueLimit
 	}
-	wrong, err := s.check(ctx, who.Tenant, id, d, queueLimit)
+	wrong, err := s.check(ctx, who, id, d, queueLimit)
 	if err != nil {
 		return v, false, err
 	}
@@ -102,13 +103,16 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if err != nil {
 		return v, false, err
 	}
+	if err := s.keepMachines(ctx, p); err != nil {
+		return v, false, err
+	}
 	s.fillAll(ctx, p)
 	v, err = s.view(ctx, p)
 	return v, created, err
 }
 
 // check returns what is wrong with the definition of a pool.
-func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, queueLimit int) ([]*fault.Fault, error) {
+func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolDefinition, queueLimit int) ([]*fault.Fault, error) {
 	found := slices.Clone(d.Faults)
 	if d.Limit < 0 || d.Limit > limit.PoolSlots {
 		found = append(found, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots))
@@ -117,7 +121,7 @@ func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, 
 		found = append(found, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue))
 	}
 	if d.Engine != nil {
-		engine, err := s.checkEngine(ctx, tenant, id, d)
+		engine, err := s.checkEngine(ctx, who, id, d)
 		return slices.Concat(found, engine), err
 	}
 	where := d.Placement.Check(s.offer)
@@ -127,7 +131,7 @@ func (s *Pools) check(ctx context.Context, tenant, id string, d PoolDefinition, 
 	if d.Warm != nil {
 		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.offer.Default()))...)
 	}
-	fallbacks, err := s.checkFallbacks(ctx, tenant, id, d.Fallbacks)
+	fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks)
 	return slices.Concat(found, where, fallbacks), err
 }
 
@@ -292,6 +296,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}
 		s.forgetWarm(ctx, p.Ref())
+		s.keepNow(ctx, p.Ref())
 		s.refusals.forget(ctx, p.Ref())
 		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
 		return nil

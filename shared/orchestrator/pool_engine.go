@@ -15,7 +15,7 @@ import (
 
 // checkEngine returns the faults of a pool of an engine: it has nothing of a runner, and
 // its model is in the catalog.
-func (s *Pools) checkEngine(ctx context.Context, tenant, id string, d PoolDefinition) (found []*fault.Fault, err error) {
+func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d PoolDefinition) (found []*fault.Fault, err error) {
 	for _, other := range []struct {
 		field string
 		given bool
@@ -34,10 +34,17 @@ func (s *Pools) checkEngine(ctx context.Context, tenant, id string, d PoolDefini
 	}
 	e := *d.Engine
 	found = append(found, e.Check(s.engines)...)
+	if e.Machines != nil && limit.ValidName(e.Machines.Job) {
+		wrong, err := s.checkMachines(ctx, who, *e.Machines)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, wrong...)
+	}
 	if !limit.ValidModel(e.Model) {
 		return found, nil
 	}
-	r, err := s.store.LoadResource(ctx, modelRef(tenant, e.Model))
+	r, err := s.store.LoadResource(ctx, modelRef(who.Tenant, e.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		unprocessable("engine.model", "unknown model %q, want a model of GET /v1/catalog/models", e.Model)
 		return found, nil

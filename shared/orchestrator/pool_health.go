@@ -46,7 +46,8 @@ type PoolHealth struct {
 	At time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
-	// Replicas are those of a pool of an engine, in a process that has a dispatcher.
+	// Replicas are those of a pool of an engine: servers at addresses in a process that has a
+	// dispatcher, those that Sortie runs in each process.
 	Replicas []ReplicaHealth
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int
@@ -97,8 +98,8 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 		h.Warm[w.Phase]++
 	}
 	h.DrainPhase, h.Left = h.Pool.DrainPhase(held, len(warm), s.now()), max(h.Held, len(held))
-	if h.Engine != nil && s.dispatcher != nil {
-		h.Replicas = s.dispatcher.healths(ctx, h.Pool)
+	if h.Replicas, err = s.replicaHealths(ctx, h.Pool); err != nil {
+		return h, err
 	}
 	h.Remaining = held[:min(len(held), healthRemaining)]
 	if err := s.startFigures(ctx, &h, held); err != nil {

@@ -22,7 +22,11 @@ const (
 // again what they can do; without a model it does the latter alone. It waits for the tasks
 // of the pool, whose admission stops meanwhile, and never ends one: if some are left at the
 // end of the wait, the pool is as before. Afterwards it admits tasks, also if it was drained.
-// A process that ends in between leaves the pool drained. Faults: NotFound, NoEngine,
+// A process that ends in between leaves the pool drained.
+//
+// Replicas that Sortie runs are replaced afterwards, one after the other, each after its
+// tasks. Without another model the pool admits tasks meanwhile, and Reload waits for none.
+// Faults: NotFound, NoEngine,
 // InvalidRequest and Unprocessable with the field, PoolInUse, PreconditionFailed.
 func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required Precondition) (PoolView, error) {
 	wait := time.Duration(seconds) * time.Second
@@ -40,9 +44,12 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		return PoolView{}, fault.New(fault.NoEngine, "the pool %s has no engine to reload", id)
 	}
 	if model != "" {
-		if err := s.checkModel(ctx, p, model); err != nil {
+		if err := s.checkModel(ctx, who, p, model); err != nil {
 			return PoolView{}, err
 		}
+	}
+	if p.Engine.Machines != nil && cmp.Or(model, p.Engine.Model) == p.Engine.Model {
+		return s.reloaded(ctx, who, id, model) // the replicas take turns; the others serve
 	}
 	drained := p.Draining
 	if p, err = s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
@@ -61,7 +68,12 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		}
 		return PoolView{}, err
 	}
-	p, err = s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
+	return s.reloaded(ctx, who, id, model)
+}
+
+// reloaded makes a pool serve the model, or the present one again.
+func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (PoolView, error) {
+	p, err := s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Engine == nil {
 			return stored
 		}
@@ -70,15 +82,16 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 	if err != nil {
 		return PoolView{}, err
 	}
+	s.keepNow(ctx, p.Ref())
 	s.fillAll(ctx, p)
 	return s.view(ctx, p)
 }
 
 // checkModel returns the faults of a model that the engine of a pool cannot serve.
-func (s *Pools) checkModel(ctx context.Context, p run.Pool, model string) error {
+func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
 	engine := *p.Engine
 	engine.Model = model
-	wrong, err := s.checkEngine(ctx, p.Tenant, p.ID, PoolDefinition{Engine: &engine})
+	wrong, err := s.checkEngine(ctx, who, p.ID, PoolDefinition{Engine: &engine})
 	for _, f := range wrong {
 		f.Field = "model"
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ type replicas struct {
 }
 
 type replicaKey struct {
-	tenant, pool, id, url string
-	loads                 int
+	tenant, pool, id, url, run string
+	loads                      int
 }
 
 // replica is a server and what this process knows of it.
@@ -47,6 +48,8 @@ type replica struct {
 	// when the replica gets no request because of them.
 	failures  int
 	restUntil time.Time
+	// served: it has answered a request.
+	served bool
 	// can is what the engine said last, at askedAt.
 	can     port.EngineCapabilities
 	askedAt time.Time
@@ -71,6 +74,9 @@ const (
 	breakAfter = 3
 	restFor    = 5 * time.Second
 	restMost   = time.Minute
+	// loadLook is the time between two looks at a replica that Sortie runs and that has not
+	// answered yet.
+	loadLook = 500 * time.Millisecond
 	// spare is how many more tasks a replica may have than the least used one, so that it
 	// serves the tasks that share a session or a prompt.
 	spare = 2
@@ -78,13 +84,13 @@ const (
 
 // take takes a slot of a replica of the run's pool that is ready, and waits for one until
 // the start limit of the attempt. Fault: PoolUnavailable.
-func (s *replicas) take(ctx context.Context, r run.Run, lookup *poolLookup) (*lease, error) {
+func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Context) (run.Pool, error)) (*lease, error) {
 	why := "no replica has a free slot"
 	for {
 		s.mu.Lock()
 		changed := s.changed
 		s.mu.Unlock()
-		pool, err := lookup.forRun(ctx, r.Tenant, r.Slot.Pool)
+		pool, err := lookup(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +104,10 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup *poolLookup) (*le
 			health, err := candidate.engine.Health(ctx)
 			if err == nil && health.Ready {
 				if got := s.hold(candidate, *pool.Engine); got != nil {
+					if !stillServes(ctx, candidate, lookup) {
+						got.release()
+						continue
+					}
 					got.ask(ctx)
 					return got, nil
 				}
@@ -215,7 +225,7 @@ func (s *replicas) of(pool run.Pool) (found []knownReplica) {
 
 // know returns what this process knows of a replica. s.mu is locked.
 func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
-	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, pool.Engine.Loads}
+	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
 	}
@@ -224,6 +234,9 @@ func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
 		return nil, err
 	}
 	known := &replica{key: key, engine: engine}
+	maps.DeleteFunc(s.known, func(other replicaKey, r *replica) bool { // the server is another one now
+		return other.tenant == key.tenant && other.pool == key.pool && other.id == key.id && r.held == 0
+	})
 	s.known[key] = known
 	return known, nil
 }
@@ -267,6 +280,10 @@ func (s *replicas) hold(r *replica, of run.EnginePlace) *lease {
 func (s *replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.key.run != "" && !r.served { // it loads its model
+		r.restUntil = s.clock.Now().Add(loadLook)
+		return
+	}
 	r.failures++
 	if r.failures >= breakAfter {
 		r.restUntil = s.clock.Now().Add(min(restFor<<min(r.failures-breakAfter, 8), restMost))
@@ -335,7 +352,7 @@ func (l *lease) noted(err error) {
 	case err != nil && !isFault:
 	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown, f.Code == fault.DeadlineUnmet:
 		l.of.mu.Lock()
-		l.failures = 0
+		l.failures, l.served = 0, true
 		l.of.mu.Unlock()
 	default:
 		l.of.rest(l.replica)

@@ -58,6 +58,7 @@ func NewSystem(
 	definitions := NewDefinitions(runs, config)
 	firing := NewFiring(life, schedules)
 	artifacts := NewArtifacts(records, outputs, random.Hex, config)
+	KeepReplicas(requests, runner, config)
 	return &System{
 		Requests:     requests,
 		Runs:         runs,

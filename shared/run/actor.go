@@ -51,6 +51,10 @@ func (r Run) creator() Actor {
 		if len(r.Lineage) > 0 {
 			return Actor{Subject: "job:" + r.Lineage[len(r.Lineage)-1]}
 		}
+	case TriggerPool:
+		if r.Serves != nil {
+			return Actor{Subject: "pool:" + r.Serves.Pool}
+		}
 	case TriggerRequest, TriggerManual:
 	}
 	return Actor{}

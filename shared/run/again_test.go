@@ -31,7 +31,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	}
 	changed := []string{"RetryOf", "Constraints", "Slot"}
 	life := []string{
-		"ID", "TaskID", "CorrelationID", "CreatedBy", "PayloadDigest", "TraceParent", "FiredAt", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "State", "Version", "EventCount",
+		"ID", "TaskID", "CorrelationID", "CreatedBy", "PayloadDigest", "TraceParent", "FiredAt", "Serves", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "EndedAt", "ExpiresAt", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
 		"Prediction", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "Discarded", "Output", "Logs", "Deletion", "Fault",
 	}

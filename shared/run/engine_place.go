@@ -34,8 +34,10 @@ func EngineKinds() []EngineKind {
 // that serve one model.
 type EnginePlace struct {
 	Kind EngineKind `json:"kind"`
-	// Replicas are the servers, at least one, each with its own id.
+	// Replicas are the servers, at least one, each with its own id; none with Machines.
 	Replicas []EngineReplica `json:"replicas"`
+	// Machines are the replicas that Sortie runs itself; nil for servers at addresses.
+	Machines *EngineMachines `json:"machines,omitempty"`
 	// Model is the id of a model of the catalog.
 	Model string `json:"model"`
 	// Slots is how many tasks each replica generates for at one time.
@@ -51,6 +53,8 @@ type EnginePlace struct {
 type EngineReplica struct {
 	// ID distinguishes the replicas of a pool.
 	ID string `json:"id"`
+	// Run is the run whose program is the server; empty for a server at an address.
+	Run string `json:"-"`
 	// URL is the address of the server, MetricsURL that of its metrics if it is another one.
 	// EngineMock has neither.
 	URL        string `json:"url,omitempty"`
@@ -75,7 +79,12 @@ func (e EnginePlace) WithIDs() EnginePlace {
 }
 
 // Limit is how many tasks the replicas generate for at one time: the limit of the pool.
-func (e EnginePlace) Limit() int { return e.Slots * len(e.Replicas) }
+func (e EnginePlace) Limit() int {
+	if e.Machines != nil {
+		return e.Slots * min(max(e.Machines.Count, 0), MaxReplicas)
+	}
+	return e.Slots * len(e.Replicas)
+}
 
 // EngineOffer is what the engines of a deployment's pools can be.
 type EngineOffer struct {
@@ -113,8 +122,11 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	if e.Slots < 1 || e.Slots > most {
 		invalid("slots", "%d is out of range, want 1 to %d, and 1 if the engine is deterministic", e.Slots, MaxReplicaSlots)
 	}
+	if e.Machines != nil {
+		return append(found, e.checkMachines()...)
+	}
 	if n := len(e.Replicas); n < 1 || n > MaxReplicas {
-		invalid("replicas", "%d replicas, want 1 to %d", n, MaxReplicas)
+		invalid("replicas", "%d replicas, want 1 to %d, or the field machines", n, MaxReplicas)
 		return found
 	}
 	for i, r := range e.Replicas {

@@ -24,6 +24,7 @@ const (
 	TriggerSchedule Trigger = "schedule"    // the job's schedule
 	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a time that was missed
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
+	TriggerPool     Trigger = "pool"        // a pool of an engine, of which the run is a replica
 )
 
 // Program is the work of a run of kind job.

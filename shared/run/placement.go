@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path"
@@ -78,6 +79,20 @@ type RunnerOffer struct {
 	Runners []string
 	// FlyApps, Clusters and Sockets are the values that settings can have.
 	FlyApps, Clusters, Sockets []string
+	// Hosted are the runners whose machines share the network of this host, so that programs in
+	// them can be called at the loopback address. Addressed are those that report addresses of
+	// their machines.
+	Hosted, Addressed []string
+}
+
+// Shares reports whether the machines of a placement share the network of this host.
+func (o RunnerOffer) Shares(where Placement) bool {
+	return slices.Contains(o.Hosted, cmp.Or(where.Runner, o.Default()))
+}
+
+// Reaches reports whether programs in the machines of a placement can be called.
+func (o RunnerOffer) Reaches(where Placement) bool {
+	return o.Shares(where) || slices.Contains(o.Addressed, cmp.Or(where.Runner, o.Default()))
 }
 
 // Default returns the runner of pools without one; empty if the deployment has none.

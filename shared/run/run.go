@@ -49,8 +49,10 @@ type Run struct {
 	FiredAt time.Time `json:"firedAt,omitzero"`
 	// Lineage are the jobs whose runs led to this one by trigger_job, the oldest
 	// first; ParentRun is the run that triggered it.
-	Lineage     []string     `json:"lineage,omitempty"`
-	ParentRun   string       `json:"parentRun,omitempty"`
+	Lineage   []string `json:"lineage,omitempty"`
+	ParentRun string   `json:"parentRun,omitempty"`
+	// Serves is the replica of a pool of an engine that the run is; nil for another run.
+	Serves      *Serves      `json:"serves,omitempty"`
 	Constraints *Constraints `json:"constraints,omitempty"`
 	Actions     *Actions     `json:"actions,omitempty"`
 	// Priority orders the run in queues; Concurrency is the limit of the run's key, nil

@@ -89,7 +89,7 @@ func OfCommit(r run.Run, events []run.Event) []Span {
 // requested reports whether a client's request created the run.
 func requested(r run.Run) bool {
 	switch r.Trigger {
-	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob:
+	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob, run.TriggerPool:
 		return r.RetryOf != ""
 	}
 	return true

@@ -217,7 +217,8 @@ func (a *app) poolsReload() *cobra.Command {
 		Use: "reload POOL", Short: "Change the model of a pool of an engine",
 		Long: `Change the model of a pool of an engine, and ask its replicas again what they can do.
 Without --model only the latter. The pool admits nothing meanwhile. If some of its tasks
-have not ended after --wait, nothing is changed.`,
+have not ended after --wait, nothing is changed. Replicas that Sortie runs are replaced
+afterwards, one after the other; without --model the others serve meanwhile.`,
 		Example: "  sortie pools reload pool0 --model llama-3-8b --wait 20s",
 		Args:    exactly("POOL"),
 	}

@@ -37,7 +37,28 @@ func replica(r contract.ReplicaHealth) string {
 	if r.EngineVersion != "" {
 		state += ", version " + display.Clean(r.EngineVersion)
 	}
-	return fmt.Sprintf("replica %s: %d tasks, %s", display.Clean(r.ID), r.Held, state)
+	text := fmt.Sprintf("replica %s: %d tasks, %s", display.Clean(r.ID), r.Held, state)
+	m := r.Machine
+	if m == nil {
+		return text
+	}
+	text += ", " + display.Clean(m.State)
+	if m.RunID != "" {
+		text += ", run " + display.Clean(m.RunID)
+	}
+	if m.URL != "" {
+		text += " at " + display.Clean(m.URL)
+	}
+	if m.Failures > 0 {
+		text += fmt.Sprintf(", failed %d times", m.Failures)
+	}
+	if !m.RetryAt.IsZero() {
+		text += ", next run at " + moment(m.RetryAt)
+	}
+	if e := m.LastError; e != nil {
+		text += fmt.Sprintf("\n  last run %s: %s: %s", display.Clean(m.LastRunID), display.Clean(e.Code), display.Clean(e.Message))
+	}
+	return text
 }
 
 // machineStates describes the machines of runs by their state.

@@ -1,0 +1,324 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Keeper keeps the replicas of pools of engines that Sortie runs. What it is about to do is
+// stored first, and each part may be repeated, so that calls may overlap and a process may
+// end at any time.
+type Keeper struct {
+	*Requests
+	runner port.Runner
+	offer  run.RunnerOffer
+	ports  func() (int, error)
+}
+
+// KeepReplicas makes the process of a Lifecycle replace replicas whose runs end by its
+// commits, and its sweeps keep all. runner finds their addresses.
+func KeepReplicas(requests *Requests, runner port.Runner, config Config) *Keeper {
+	k := &Keeper{requests, runner, config.Runners, config.FreePort}
+	requests.keeper = k
+	return k
+}
+
+// keeping marks the context of a Keep: the commits of one call no other.
+type keeping struct{}
+
+// keepTime is how long a Keep beside a commit or a request takes at most.
+const keepTime = 10 * time.Second
+
+// keepFor keeps the replicas of the pool that a run serves, after a commit of the run. A
+// sweep repeats what fails.
+func (s *Lifecycle) keepFor(ctx context.Context, r run.Run) {
+	if r.Serves != nil && (r.State == run.Running || r.State.Terminal()) {
+		s.keepNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
+	}
+}
+
+// keepNow keeps the replicas of a pool, if this process can.
+func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
+	if s.keeper == nil || ctx.Value(keeping{}) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	if err := s.keeper.Keep(ctx, pool); err != nil {
+		s.log.WarnContext(ctx, "cannot keep the replicas of a pool; a sweep does", "pool", pool.ID, "error", err.Error())
+	}
+}
+
+// Keep makes the replicas of a pool match its settings.
+func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
+	ctx = context.WithValue(ctx, keeping{}, true)
+	for range commitTries {
+		if err := k.keep(ctx, pool); !errors.Is(err, port.ErrConflict) {
+			return err
+		}
+	}
+	return nil // others keep them
+}
+
+// keep is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
+func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
+	set, err := k.sets.read(ctx, pool)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := k.pools.read(ctx, pool)
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		return err
+	}
+	p.Tenant, p.ID = pool.Tenant, pool.ID
+	before := set
+	facts, err := k.facts(ctx, p, &set)
+	if err != nil {
+		return err
+	}
+	plan := run.PlanReplicas(p, set.ReplicaSet, facts, k.now())
+	set.ReplicaSet = plan.Set
+	for i, r := range set.Replicas {
+		if r.Phase == run.ReplicaStarting && r.Port == 0 {
+			if set.Replicas[i].Port, err = k.portOf(ctx, p, r); err != nil {
+				return err
+			}
+		}
+	}
+	kept := p.Engine != nil && p.Engine.Machines != nil
+	if !reflect.DeepEqual(set, before) || len(set.Replicas) == 0 && !kept {
+		if err := k.sets.save(ctx, set, kept); err != nil {
+			return err
+		}
+	}
+	var failed failures
+	for _, r := range plan.End {
+		failed.add(k.end(ctx, p, r))
+	}
+	for _, r := range set.Replicas {
+		if r.Phase == run.ReplicaStarting && r.Run == "" {
+			failed.add(k.start(ctx, p, set.ReplicaSet, r))
+		}
+	}
+	for _, r := range plan.Locate {
+		failed.add(k.locate(ctx, p, r, *facts[r.ID].Run))
+	}
+	return failed.join(ctx)
+}
+
+// facts reads the runs of a set, and the tasks of its draining replicas. It finds the run of
+// a replica that another process has created for one that is to end.
+func (k *Keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[string]run.ReplicaFacts, error) {
+	facts, draining := map[string]run.ReplicaFacts{}, false
+	set.Replicas = append([]run.Replica(nil), set.Replicas...)
+	for i, r := range set.Replicas {
+		draining = draining || r.Phase == run.ReplicaDraining
+		if r.Phase == run.ReplicaEnding && r.Run == "" {
+			found, err := k.store.FindByKey(ctx, p.Tenant, port.IdempotencyKey{Key: r.Key})
+			if err == nil {
+				r = r.Created(found)
+				set.Replicas[i] = r
+			} else if !errors.Is(err, port.ErrNotFound) {
+				return nil, fmt.Errorf("cannot find the run of replica %s of pool %s: %w", r.ID, p.ID, err)
+			}
+		}
+		if r.Run == "" {
+			continue
+		}
+		found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
+		if err == nil {
+			facts[r.ID] = run.ReplicaFacts{Run: &found}
+		} else if !errors.Is(err, port.ErrNotFound) {
+			return nil, fmt.Errorf("cannot read run %s: %w", r.Run, err)
+		}
+	}
+	if !draining || p.Version == 0 {
+		return facts, nil
+	}
+	holders, err := k.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the slots of pool %s: %w", p.ID, err)
+	}
+	for _, ref := range holders {
+		task, err := k.store.Load(ctx, ref)
+		if errors.Is(err, port.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
+		}
+		f := facts[task.Attempt.Replica]
+		f.Tasks++
+		facts[task.Attempt.Replica] = f
+	}
+	return facts, nil
+}
+
+// placementOf returns where the machines of a job are created first; zero for an unknown job.
+func (s *Lifecycle) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
+	j, err := s.store.LoadJob(ctx, tenant, jobID)
+	if err == nil {
+		var p run.Pool
+		if p, err = s.pools.pool(ctx, tenant, j.Definition.Pool); err == nil {
+			return p.Placement, nil
+		}
+	}
+	if errors.Is(err, port.ErrNotFound) {
+		return run.Placement{}, nil
+	}
+	return run.Placement{}, fmt.Errorf("cannot read the pool of job %s: %w", jobID, err)
+}
+
+// portOf returns the port of a new server: one of its own on a host that servers share.
+func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, error) {
+	where, err := k.placementOf(ctx, p.Tenant, r.Job)
+	if err != nil || k.ports == nil || !k.offer.Shares(where) {
+		return r.AskedPort, err
+	}
+	return k.ports()
+}
+
+// start creates the run of a replica and stores it. A run that the set does not need any
+// more is cancelled.
+func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) error {
+	created, err := k.createReplica(ctx, p, set, r)
+	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
+		k.log.WarnContext(ctx, "the run of a replica was refused", "pool", p.ID, "replica", r.ID, "error", why.Error())
+		_, err = k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+			if now.Run != "" {
+				return now // another process has created it before
+			}
+			return now.Refused(why, k.now())
+		})
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("cannot create the run of replica %s of pool %s: %w", r.ID, p.ID, err)
+	}
+	current, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica { return now.Created(created) })
+	if err != nil || current {
+		return err
+	}
+	return k.end(ctx, p, r.Created(created))
+}
+
+// createReplica creates the run of a replica, or returns the one that was created.
+func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) (run.Run, error) {
+	key := &port.IdempotencyKey{Key: r.Key}
+	j, err := k.store.LoadJob(ctx, p.Tenant, r.Job)
+	if errors.Is(err, port.ErrNotFound) {
+		known, _, err := k.refuse(ctx, p.Tenant, key, fault.New(fault.NotFound, "the job %s does not exist", r.Job))
+		return known, err
+	}
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot read job %s: %w", r.Job, err)
+	}
+	engineModel := ""
+	if stored, err := k.store.LoadResource(ctx, modelRef(p.Tenant, r.Model)); err == nil {
+		if model, err := modelIn(stored); err == nil {
+			engineModel = model.EngineModel
+		}
+	} else if !errors.Is(err, port.ErrNotFound) {
+		return run.Run{}, fmt.Errorf("cannot read model %s: %w", r.Model, err)
+	}
+	where, err := k.placementOf(ctx, p.Tenant, r.Job)
+	if err != nil {
+		return run.Run{}, err
+	}
+	is := j.Run(k.policy)
+	if is.Work.Program == nil {
+		known, _, err := k.refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))
+		return known, err
+	}
+	is.Trigger, is.Serves, is.CorrelationID = run.TriggerPool, &run.Serves{Pool: p.ID, Replica: r.ID}, "pool:"+p.ID+"/"+r.ID
+	is.Policy.Retry.MaxAttempts = 1 // the next run replaces it
+	is.Parameters = set.Environment(r, k.hostOf(where), engineModel)
+	is.Work.Program = is.Work.Program.With(is.Parameters)
+	created, _, err := k.create(ctx, is, r.Key, "", nil)
+	return created, err
+}
+
+// loopback is the address of servers on the host of this process.
+const loopback = "127.0.0.1"
+
+// hostOf returns the address at which a server listens.
+func (k *Keeper) hostOf(where run.Placement) string {
+	switch {
+	case k.offer.Shares(where):
+		return loopback
+	case where.Runner == run.RunnerFly || where.Runner == "":
+		return "::" // machines of Fly have private addresses of IPv6
+	}
+	return "0.0.0.0"
+}
+
+// locate stores the address of the server of a run that runs.
+func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
+	host := loopback
+	if !k.offer.Shares(of.Attempt.Place()) {
+		m, err := k.runner.Inspect(ctx, of.Attempt.Machine)
+		if err != nil {
+			return fmt.Errorf("cannot read the address of replica %s of pool %s: %w", r.ID, p.ID, err)
+		}
+		if host = m.Address; host == "" {
+			return fmt.Errorf("the runner %s reports no address of replica %s of pool %s", of.Attempt.Machine.Runner, r.ID, p.ID)
+		}
+	}
+	url := "http://" + net.JoinHostPort(host, strconv.Itoa(r.Port))
+	_, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+		if now.Run != of.ID || now.Phase != run.ReplicaStarting {
+			return now
+		}
+		return now.Located(of.Attempt.Number, url, k.now())
+	})
+	return err
+}
+
+// end requests the end of the run of a replica. It is idempotent.
+func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
+	found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
+	if errors.Is(err, port.ErrNotFound) || err == nil && (found.State.Terminal() || found.Cancel != nil) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read run %s: %w", r.Run, err)
+	}
+	k.log.LogAttrs(ctx, slog.LevelInfo, "a replica is ended", append(attrsOf(found), slog.String("pool", p.ID), slog.String("replica", r.ID))...)
+	request := run.CancelRequested{By: "pool:" + p.ID, Reason: "the pool does not need the replica any more"}
+	if _, err := k.applyTo(ctx, found, is(request)); err != nil {
+		return fmt.Errorf("cannot end run %s: %w", r.Run, err)
+	}
+	return nil
+}
+
+// sweepReplicas keeps the replicas of all pools.
+func (s *Sweeper) sweepReplicas(ctx context.Context) error {
+	if s.keeper == nil {
+		return nil
+	}
+	return s.sweepRefs(ctx, "replicas", func(after string) ([]run.Ref, string, error) {
+		due, next, err := s.store.ResourcesDue(ctx, replicaKind, s.now(), after, sweepPage)
+		if err != nil {
+			err = fmt.Errorf("cannot read the replicas of pools: %w", err)
+		}
+		refs := make([]run.Ref, len(due))
+		for i, ref := range due {
+			refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
+		}
+		return refs, next, err
+	}, func(limited context.Context, ref run.Ref) error { return s.keeper.Keep(limited, run.PoolRef(ref)) })
+}

@@ -1,0 +1,110 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// checkMachines returns the faults of the job of replicas that Sortie runs: it has a program,
+// which the caller may run, and its machines have addresses.
+func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.EngineMachines) (found []*fault.Fault, err error) {
+	const field = "engine.machines.job"
+	wrong := func(format string, args ...any) {
+		f := fault.New(fault.Unprocessable, format, args...)
+		f.Field = field
+		found = append(found, f)
+	}
+	j, err := s.store.LoadJob(ctx, who.Tenant, m.Job)
+	if errors.Is(err, port.ErrNotFound) {
+		wrong("unknown job %q, want a job of GET /v1/jobs", m.Job)
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read job %s: %w", m.Job, err)
+	}
+	is := j.Run(s.policy)
+	if is.Work.Program == nil {
+		wrong("the job %s has no program, want the program of a server", m.Job)
+	}
+	if c := is.Constraints; c != nil && c.MaxConcurrentRuns > 0 && c.MaxConcurrentRuns < m.Count {
+		wrong("the job %s permits %d runs at a time, want a job that permits the %d of count", m.Job, c.MaxConcurrentRuns, m.Count)
+	}
+	if err := checkImage(s.exec, who, j.Definition.Image); err != nil {
+		f := fault.Of(err)
+		if f == nil {
+			return nil, err
+		}
+		refused := *f
+		refused.Field = field
+		found = append(found, &refused)
+	}
+	where, err := s.placementOf(ctx, who.Tenant, m.Job)
+	if err != nil {
+		return nil, err
+	}
+	if !s.offer.Reaches(where) {
+		found = append(found, fault.Invalid(field, "the runner %s of the job's pool reports no addresses of machines, want a job in a pool of %s",
+			cmp.Or(where.Runner, s.offer.Default(), "of the deployment"), cmp.Or(strings.Join(slices.Concat(s.offer.Hosted, s.offer.Addressed), " or "), "another deployment")))
+	}
+	return found, nil
+}
+
+// keepMachines starts to keep the replicas of a pool, and ends those that it needs no more.
+func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
+	if p.Engine == nil {
+		return nil
+	}
+	if p.Engine.Machines != nil {
+		if err := s.sets.ensure(ctx, p.Ref()); err != nil {
+			return err
+		}
+	}
+	s.keepNow(ctx, p.Ref())
+	return nil
+}
+
+// replicaHealths returns the state of the replicas of a pool: of those that Sortie runs with
+// their record, and where a dispatcher runs with what their engines say.
+func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []ReplicaHealth, err error) {
+	if p.Engine == nil {
+		return nil, nil
+	}
+	if p, err = s.sets.served(ctx, p); err != nil {
+		return nil, err
+	}
+	if s.dispatcher != nil {
+		found = s.dispatcher.healths(ctx, p)
+	}
+	if p.Engine.Machines == nil {
+		return found, nil
+	}
+	asked := map[string]ReplicaHealth{}
+	for _, r := range found {
+		asked[r.ID] = r
+	}
+	set, err := s.sets.read(ctx, p.Ref())
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		return nil, err
+	}
+	found = nil
+	for _, r := range set.Replicas {
+		h, ok := asked[r.ID]
+		if !ok {
+			h.ID, h.Reason = r.ID, "it is "+string(r.Phase)
+			if s.dispatcher == nil && r.Phase == run.ReplicaServing { // its engine is asked by dispatchers
+				h.Live, h.Ready, h.Reason = true, true, ""
+			}
+		}
+		h.Machine = &r
+		found = append(found, h)
+	}
+	return found, nil
+}

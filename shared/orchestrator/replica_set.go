@@ -1,0 +1,171 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// replicaKind is the kind of the resources of replica sets. The id is that of the pool.
+const replicaKind = "replicas"
+
+func replicaRef(pool run.PoolRef) port.ResourceRef {
+	return port.ResourceRef{Tenant: pool.Tenant, Kind: replicaKind, ID: pool.ID}
+}
+
+// storedSet is a replica set with the version of its record.
+type storedSet struct {
+	run.ReplicaSet
+
+	tenant  string
+	version int64
+}
+
+// resource returns the record. It is always due: a sweep looks at each set.
+func (s storedSet) resource() (port.Resource, error) {
+	document, err := json.Marshal(s.ReplicaSet)
+	if err != nil {
+		return port.Resource{}, fmt.Errorf("cannot encode the replicas of pool %s: %w", s.Pool, err)
+	}
+	ref := replicaRef(run.PoolRef{Tenant: s.tenant, ID: s.Pool})
+	return port.Resource{ResourceRef: ref, Version: s.version, CreatedAt: s.CreatedAt, DueAt: s.CreatedAt, Document: document}, nil
+}
+
+// setLookup reads replica sets. It is safe for concurrent use.
+type setLookup struct {
+	store port.ResourceStore
+	clock clock.Clock
+	known sync.Map // run.PoolRef -> knownSet
+}
+
+type knownSet struct {
+	storedSet
+
+	readAt time.Time
+}
+
+// read reads the set of a pool, or returns port.ErrNotFound.
+func (l *setLookup) read(ctx context.Context, pool run.PoolRef) (storedSet, error) {
+	at := l.clock.Now()
+	r, err := l.store.LoadResource(ctx, replicaRef(pool))
+	if errors.Is(err, port.ErrNotFound) {
+		l.known.Delete(pool)
+		return storedSet{}, err
+	}
+	if err != nil {
+		return storedSet{}, fmt.Errorf("cannot read the replicas of pool %s: %w", pool.ID, err)
+	}
+	s := storedSet{tenant: pool.Tenant, version: r.Version}
+	if err := json.Unmarshal(r.Document, &s.ReplicaSet); err != nil {
+		return storedSet{}, fault.Wrap(err, fault.Internal, "unreadable record of the replicas of pool %s", pool.ID)
+	}
+	l.known.Store(pool, knownSet{s, at})
+	return s, nil
+}
+
+// served returns a pool of an engine with the replicas that it sends tasks to. Those that
+// Sortie runs were read at most poolAge ago.
+func (l *setLookup) served(ctx context.Context, p run.Pool) (run.Pool, error) {
+	if p.Engine == nil || p.Engine.Machines == nil {
+		return p, nil
+	}
+	var set storedSet
+	found, ok := l.known.Load(p.Ref())
+	known, _ := found.(knownSet)
+	if age := l.clock.Now().Sub(known.readAt); ok && age >= 0 && age < poolAge {
+		set = known.storedSet
+	} else {
+		var err error
+		if set, err = l.read(ctx, p.Ref()); err != nil && !errors.Is(err, port.ErrNotFound) {
+			return p, err
+		}
+	}
+	engine := *p.Engine
+	engine.Replicas = set.Serving(p)
+	p.Engine = &engine
+	return p, nil
+}
+
+// save stores a set, and removes it if it is empty and not kept. The error is
+// port.ErrConflict if it has changed since it was read.
+func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
+	r, err := s.resource()
+	if err != nil {
+		return err
+	}
+	saved, removed := []port.Resource{r}, []port.Resource(nil)
+	if len(s.Replicas) == 0 && !kept {
+		saved, removed = nil, saved
+	}
+	l.known.Delete(run.PoolRef{Tenant: s.tenant, ID: s.Pool})
+	if err := l.store.WriteResources(ctx, saved, removed); err != nil {
+		return fmt.Errorf("cannot store the replicas of pool %s: %w", s.Pool, err)
+	}
+	return nil
+}
+
+// ensure gives a pool a set that sweeps find. An existing one gets a new version, so that a
+// sweep that has read the pool before does not remove it.
+func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
+	for range commitTries {
+		s, err := l.read(ctx, pool)
+		if errors.Is(err, port.ErrNotFound) {
+			s, err = storedSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: l.clock.Now().UTC().Round(0)}}, nil
+		}
+		if err != nil {
+			return err
+		}
+		if err = l.save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
+			return err
+		}
+	}
+	return tooManyPoolChanges()
+}
+
+// update changes the record of the run of a replica. It reports whether the replica has
+// this run still.
+func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
+	for range commitTries {
+		s, err := l.read(ctx, pool)
+		if errors.Is(err, port.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		current = false
+		for i, r := range s.Replicas {
+			if r.ID == of.ID && r.Number == of.Number && r.Key == of.Key {
+				s.Replicas[i], current = change(r), true
+			}
+		}
+		if !current {
+			return false, nil
+		}
+		if err = l.save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
+			return err == nil, err
+		}
+	}
+	return false, tooManyPoolChanges()
+}
+
+// stillServes reports whether the pool has a replica still: one that Sortie runs may have begun to
+// drain while its health was asked.
+func stillServes(ctx context.Context, r *replica, lookup func(context.Context) (run.Pool, error)) bool {
+	if r.key.run == "" {
+		return true
+	}
+	pool, err := lookup(ctx)
+	return err == nil && pool.Engine != nil && slices.ContainsFunc(pool.Engine.Replicas, func(now run.EngineReplica) bool {
+		return now.ID == r.key.id && now.Run == r.key.run && now.URL == r.key.url
+	})
+}

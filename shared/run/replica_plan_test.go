@@ -1,0 +1,190 @@
+package run_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// enginePool returns a pool that keeps a number of replicas with a model.
+func enginePool(count, loads int, model string) run.Pool {
+	return run.Pool{Tenant: "t", ID: "p", Version: 1, Engine: &run.EnginePlace{
+		Kind: run.EngineLlamaCpp, Model: model, Slots: 1, Loads: loads, Machines: &run.EngineMachines{Job: "j", Count: count, Port: 1},
+	}}
+}
+
+// kept returns a replica with a run, whose settings are those of enginePool(…, 0, "m").
+func kept(id string, state run.ReplicaState, since time.Duration) run.Replica {
+	r := run.Replica{ID: id, Phase: state, Since: epoch.Add(-since), Number: 1, Key: "k1", Job: "j", Model: "m", AskedPort: 1, Port: 1, Run: "run-" + id}
+	if state == run.ReplicaServing || state == run.ReplicaDraining {
+		r.URL, r.Attempt = "http://"+id, 1
+	}
+	return r
+}
+
+// intended returns a replica whose run may not be created yet.
+func intended(id string, since time.Duration) run.Replica {
+	r := kept(id, run.ReplicaStarting, since)
+	r.Run = ""
+	return r
+}
+
+// facts are about runs that run, unless change says otherwise.
+func facts(set []run.Replica, change func(id string, f *run.ReplicaFacts)) map[string]run.ReplicaFacts {
+	found := map[string]run.ReplicaFacts{}
+	for _, r := range set {
+		of := run.Run{ID: r.Run, State: run.Running}
+		of.Attempt.Number, of.Attempt.StartedAt = 1, epoch.Add(-time.Hour)
+		f := run.ReplicaFacts{Run: &of}
+		if r.Run == "" {
+			f.Run = nil
+		}
+		if change != nil {
+			change(r.ID, &f)
+		}
+		found[r.ID] = f
+	}
+	return found
+}
+
+// ended makes a run one that has ended after a life.
+func ended(life time.Duration) func(string, *run.ReplicaFacts) {
+	return func(_ string, f *run.ReplicaFacts) {
+		f.Run.State, f.Run.EndedAt, f.Run.Fault = run.Failed, epoch, fault.New(fault.ProgramExit, "code 1")
+		f.Run.Attempt.StartedAt = epoch.Add(-life)
+	}
+}
+
+func TestPlanReplicas(t *testing.T) {
+	t.Parallel()
+	deleted := run.Pool{Tenant: "t", ID: "p"}
+	addressed := enginePool(1, 0, "m")
+	addressed.Engine.Machines = nil
+	tasks := func(ids ...string) func(string, *run.ReplicaFacts) {
+		return func(id string, f *run.ReplicaFacts) {
+			if slices.Contains(ids, id) {
+				f.Tasks = 1
+			}
+		}
+	}
+	// want lists the replicas afterwards with their numbers, then what is done.
+	for name, row := range map[string]struct {
+		pool   run.Pool
+		have   []run.Replica
+		change func(string, *run.ReplicaFacts)
+		want   string
+	}{
+		"none yet":               {enginePool(2, 0, "m"), nil, nil, "r1 starting 1, r2 starting 1; start r1 r2"},
+		"run created, none runs": {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaStarting, 0)}, func(_ string, f *run.ReplicaFacts) { f.Run.State = run.Pending }, "r1 starting 1"},
+		"run runs":               {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaStarting, 0)}, nil, "r1 starting 1; locate r1"},
+		"all serve":              {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 serving 1, r2 serving 1"},
+		"create call was lost":   {enginePool(1, 0, "m"), []run.Replica{intended("r1", time.Hour)}, nil, "r1 starting 1; start r1"},
+		"too few":                {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 serving 1, r2 starting 1; start r2"},
+		"too many":               {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 serving 1, r2 draining 1"},
+		"too many, with a task":  {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, time.Hour)}, tasks("r2"), "r1 serving 1, r2 draining 1"},
+		"too many, without":      {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, time.Hour)}, tasks("r1"), "r1 serving 1, r2 ending 1; end r2"},
+		"drains for a moment":    {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, time.Second)}, nil, "r1 serving 1, r2 draining 1"},
+		"too many, is ending":    {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaEnding, time.Hour)}, nil, "r1 serving 1, r2 ending 1; end r2"},
+		"too many, has ended": {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaEnding, time.Hour)}, func(id string, f *run.ReplicaFacts) {
+			if id == "r2" {
+				ended(time.Hour)(id, f)
+			}
+		}, "r1 serving 1"},
+		"too many, not created":   {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), intended("r2", time.Hour)}, nil, "r1 serving 1, r2 ending 1"},
+		"wanted again":            {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, time.Hour)}, nil, "r1 serving 1, r2 serving 1"},
+		"reloaded":                {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 draining 1, r2 serving 1"},
+		"reloaded, one drains":    {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaDraining, time.Hour), kept("r2", run.ReplicaServing, 0)}, tasks("r1"), "r1 draining 1, r2 serving 1"},
+		"reloaded, one is ending": {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaEnding, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 ending 1, r2 serving 1; end r1"},
+		"reloaded, one has ended": {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaEnding, 0), kept("r2", run.ReplicaServing, 0)}, func(id string, f *run.ReplicaFacts) {
+			if id == "r1" {
+				ended(time.Second)(id, f)
+			}
+		}, "r1 starting 2, r2 serving 1; start r1"},
+		"reloaded while it starts": {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaStarting, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 draining 1, r2 serving 1"},
+		"other model":              {enginePool(1, 0, "n"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 draining 1"},
+		"pool deleted":             {deleted, []run.Replica{kept("r1", run.ReplicaServing, 0), intended("r2", 0)}, tasks("r1"), "r1 ending 1, r2 ending 1; end r1"},
+		"engine at an address":     {addressed, []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 draining 1"},
+		"lost after an hour":       {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, ended(time.Hour), "r1 starting 2; start r1"},
+		"lost after a second":      {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, ended(time.Second), "r1 waiting 1"},
+		"record is gone":           {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, func(_ string, f *run.ReplicaFacts) { f.Run = nil }, "r1 starting 2; start r1"},
+		"cancelled by an operator": {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, func(_ string, f *run.ReplicaFacts) { f.Run.Cancel = &run.CancelRequest{} }, "r1 ending 1; end r1"},
+		"another attempt":          {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, func(_ string, f *run.ReplicaFacts) { f.Run.Attempt.Number = 2 }, "r1 starting 1; locate r1"},
+	} {
+		plan := run.PlanReplicas(row.pool, run.ReplicaSet{Pool: "p", Replicas: row.have}, facts(row.have, row.change), epoch)
+		if got := described(plan); got != row.want {
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// described returns a plan as text.
+func described(plan run.ReplicaPlan) string {
+	var replicas []string
+	for _, r := range plan.Set.Replicas {
+		replicas = append(replicas, fmt.Sprintf("%s %s %d", r.ID, r.Phase, r.Number))
+	}
+	parts := []string{strings.Join(replicas, ", ")}
+	for _, each := range []struct {
+		word string
+		of   []run.Replica
+	}{{"start", plan.Start}, {"locate", plan.Locate}, {"end", plan.End}} {
+		if len(each.of) > 0 {
+			part := each.word
+			for _, r := range each.of {
+				part += " " + r.ID
+			}
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// TestFailingReplicaBacksOff ends each run of a replica at once: the time until the next one
+// doubles up to its limit, and a run that has served for long starts from the beginning.
+func TestFailingReplicaBacksOff(t *testing.T) {
+	t.Parallel()
+	p, now := enginePool(1, 0, "m"), epoch
+	set := run.ReplicaSet{Pool: "p"}
+	var delays []time.Duration
+	keys := map[string]bool{}
+	for range 12 {
+		set = run.PlanReplicas(p, set, nil, now).Set
+		r := set.Replicas[0]
+		if r.Phase != run.ReplicaStarting || keys[r.Key] {
+			t.Fatalf("got %+v, want the start of another run", r)
+		}
+		keys[r.Key] = true
+		of := run.Run{ID: "r", TaskID: "t", State: run.Failed, Fault: fault.New(fault.ProgramExit, "code 1")}
+		set.Replicas[0] = r.Created(of)
+		set = run.PlanReplicas(p, set, map[string]run.ReplicaFacts{"r1": {Run: &of}}, now).Set
+		r = set.Replicas[0]
+		if r.Phase != run.ReplicaWaiting || r.Fault == nil || r.LastRun != "r" {
+			t.Fatalf("got %+v, want a wait with the fault of the run", r)
+		}
+		delays = append(delays, r.RetryAt.Sub(now))
+		if early := run.PlanReplicas(p, set, nil, r.RetryAt.Add(-time.Millisecond)); len(early.Start) > 0 {
+			t.Fatalf("got a start before %s", r.RetryAt)
+		}
+		now = r.RetryAt
+	}
+	if delays[0] != time.Second || delays[1] != 2*time.Second || delays[11] != 5*time.Minute {
+		t.Errorf("got delays %v, want 1s, 2s and so on up to 5m", delays)
+	}
+}
+
+// TestReplicasThatServe lists those that a pool sends tasks to.
+func TestReplicasThatServe(t *testing.T) {
+	t.Parallel()
+	other := kept("r3", run.ReplicaServing, 0)
+	other.Model = "n"
+	set := run.ReplicaSet{Pool: "p", Replicas: []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, 0), other, intended("r4", 0)}}
+	found := set.Serving(enginePool(4, 0, "m"))
+	if len(found) != 1 || found[0] != (run.EngineReplica{ID: "r1", Run: "run-r1", URL: "http://r1"}) {
+		t.Errorf("got %+v, want r1 alone", found)
+	}
+}
