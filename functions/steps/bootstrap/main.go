@@ -42,6 +42,7 @@ func main() {
 	case "terminate":
 		machines := runner.New(p)
 		actions(p, life, config)
+		orchestrator.KeepReplicas(orchestrator.NewRequests(life, p.Hex, config), machines, config)
 		objects, bucket := deployed.Outputs(p)
 		handler = steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),

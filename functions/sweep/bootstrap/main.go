@@ -22,9 +22,12 @@ func main() {
 	config.ExpiryPause = expiryPause
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
+	requests := orchestrator.NewRequests(life, p.Hex, config)
+	orchestrator.NewActions(life, deployed.Hooks(p, config), requests.Triggered)
 	orchestrator.CallDispatchers(life, dispatching.Caller(p))
-	machines := orchestrator.NewMachines(life, runner.New(p))
+	platforms := runner.New(p)
+	machines := orchestrator.NewMachines(life, platforms)
+	orchestrator.KeepReplicas(requests, platforms, config)
 	objects, _ := deployed.Outputs(p)
 	firing := orchestrator.NewFiring(life, deployed.Schedules(p))
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
