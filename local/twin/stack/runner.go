@@ -1,7 +1,9 @@
 package stack
 
 import (
+	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -33,7 +35,8 @@ func (s *Stack) offer() run.RunnerOffer {
 // runnerOffer is what pools of every stack can name. The runners process and fly are the same: the
 // local Fly Machines API, which starts processes. Pools that name fly keep to Fly's limits.
 func runnerOffer() run.RunnerOffer {
-	return run.RunnerOffer{Runners: []string{run.RunnerProcess, run.RunnerFly}, FlyApps: []string{service.DefaultApp}}
+	hosts := []string{run.RunnerProcess, run.RunnerFly}
+	return run.RunnerOffer{Runners: hosts, FlyApps: []string{service.DefaultApp}, Hosted: hosts}
 }
 
 // openRunner returns the runners of offer.
@@ -59,4 +62,15 @@ func (s *Stack) openRunner() (port.Runner, error) {
 	}
 	bound := slices.Collect(maps.Keys(s.config.Images))
 	return byImage{all, append(bound, s.config.Settings.Service.Image)}, nil
+}
+
+// freePort returns a port of the loopback address that no program listens on. Another program
+// can take it before its replica does; then the replica ends, and the next one gets another.
+func freePort() (int, error) {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return 0, fmt.Errorf("cannot find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // of a TCP listener
 }

@@ -166,6 +166,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
 	config.ExecImages = true
+	config.FreePort = freePort
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config

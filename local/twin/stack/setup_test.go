@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	stacktest.AtOnce(8)
-	stacktest.Main(m, os.Args, os.Environ(), nil)
+	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{wordEngine: engineServer})
 }
 
 // served configures the stack of a test.
