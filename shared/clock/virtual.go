@@ -15,6 +15,15 @@ type Virtual struct {
 type virtualTimer struct {
 	at    time.Time
 	fired chan time.Time
+	do    func() // called in place of a value of fired; nil without
+}
+
+func (t *virtualTimer) fire(now time.Time) {
+	if t.do != nil {
+		go t.do()
+		return
+	}
+	t.fired <- now
 }
 
 // NewVirtual returns a clock whose time is start.
@@ -34,12 +43,24 @@ func (v *Virtual) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	t := &virtualTimer{at: v.now.Add(d), fired: make(chan time.Time, 1)}
-	if d <= 0 {
-		t.fired <- v.now
-		return t.fired, func() {}
+	return t.fired, v.start(t)
+}
+
+// afterFunc is AfterFunc.
+func (v *Virtual) afterFunc(d time.Duration, do func()) (stop func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.start(&virtualTimer{at: v.now.Add(d), do: do})
+}
+
+// start starts a timer. v.mu is locked.
+func (v *Virtual) start(t *virtualTimer) (stop func()) {
+	if !t.at.After(v.now) {
+		t.fire(v.now)
+		return func() {}
 	}
 	v.timers[t] = struct{}{}
-	return t.fired, func() {
+	return func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		delete(v.timers, t)
@@ -53,7 +74,7 @@ func (v *Virtual) Advance(d time.Duration) {
 	v.now = v.now.Add(d)
 	for t := range v.timers {
 		if !t.at.After(v.now) {
-			t.fired <- v.now
+			t.fire(v.now)
 			delete(v.timers, t)
 		}
 	}

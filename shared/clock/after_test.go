@@ -1,0 +1,103 @@
+package clock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// play calls do with each kind of clock, and with a function that lets time pass.
+func play(t *testing.T, do func(t *testing.T, c clock.Clock, pass func(time.Duration))) {
+	t.Helper()
+	for _, name := range []string{"system", "virtual", "another"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				virtual := clock.NewVirtual(time.Now())
+				pass := func(d time.Duration) { synctest.Wait(); virtual.Advance(d); synctest.Wait() }
+				switch name {
+				case "system":
+					do(t, clock.System{}, func(d time.Duration) { time.Sleep(d); synctest.Wait() })
+				case "virtual":
+					do(t, virtual, pass)
+				default:
+					do(t, struct{ clock.Clock }{virtual}, pass)
+				}
+			})
+		})
+	}
+}
+
+func TestAfterFunc(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
+		calls, stopped := 0, 0
+		release := clock.AfterFunc(c, time.Minute, func() { calls++ })
+		stop := clock.AfterFunc(c, time.Minute, func() { stopped++ })
+		pass(time.Minute - 1)
+		if calls != 0 {
+			t.Errorf("got %d calls before the time, want 0", calls)
+		}
+		stop()
+		stop()
+		pass(time.Hour)
+		if calls != 1 || stopped != 0 {
+			t.Errorf("got %d calls and %d of a stopped one, want 1 and 0", calls, stopped)
+		}
+		release()
+	})
+}
+
+func TestWithTimeout(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
+		ctx, release := clock.WithTimeout(t.Context(), c, time.Minute)
+		defer release()
+		released, end := clock.WithTimeout(t.Context(), c, time.Minute)
+		pass(time.Second)
+		if err := ctx.Err(); err != nil {
+			t.Errorf("got %v before the time, want nil", err)
+		}
+		end()
+		if err := released.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v after the release, want %v", err, context.Canceled)
+		}
+		pass(time.Minute)
+		if err := ctx.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v after the time, want %v", err, context.Canceled)
+		}
+	})
+}
+
+func TestEveryStartsAfterTheLastCall(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
+		calls, hold := 0, make(chan struct{})
+		stop := clock.Every(c, time.Minute, func() {
+			if calls++; calls == 2 {
+				<-hold
+			}
+		})
+		for range 5 {
+			pass(time.Minute)
+		}
+		if calls != 2 {
+			t.Errorf("got %d calls while the second one runs, want 2", calls)
+		}
+		stopped := false
+		go func() { stop(); stopped = true }()
+		pass(time.Minute)
+		if stopped {
+			t.Error("stop returned while a call ran")
+		}
+		close(hold)
+		pass(time.Hour)
+		if calls != 2 || !stopped {
+			t.Errorf("got %d calls and stopped %t, want 2 and true", calls, stopped)
+		}
+	})
+}
