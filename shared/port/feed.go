@@ -14,8 +14,8 @@ import (
 // written to is empty. The names of streams and consumers are 1 to 512 bytes of UTF-8.
 //
 // Feed is safe for concurrent use, by any number of processes. Head, Positions, Read,
-// Marks and Cursor are strongly consistent. A write that returned nil is durable and
-// visible as a whole. One that returned an error other than ErrConflict may have been
+// Marks and Cursor are strongly consistent. A write that returned nil is durable, unless it
+// is relaxed, and visible as a whole. One that returned an error other than ErrConflict may have been
 // applied: the caller reads the head or the cursor to find out. The faults are
 // Unavailable and StoreFull, and Internal for what the port does not allow.
 //
@@ -107,6 +107,10 @@ type Batch struct {
 	Records []FeedRecord
 	// State replaces that of the head.
 	State []byte
+	// Relaxed permits that a crash of the host loses the batch, as long as no later write of
+	// the feed that is not relaxed has returned. The batch is visible at once, and outlives
+	// the process. An adapter may ignore it.
+	Relaxed bool
 	// Mark is stored at the last position of the stream with this batch, in place of an
 	// earlier mark there. Nil is no mark; the mark of an empty stream is refused.
 	Mark []byte

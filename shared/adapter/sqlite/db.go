@@ -25,6 +25,7 @@ type DB struct {
 	lock    *os.File
 	writer  *sqlite.Conn
 	readers *readers
+	relaxed bool // only the writer's goroutine has it
 
 	queue   chan *change
 	closing chan struct{}
@@ -32,8 +33,10 @@ type DB struct {
 	once    sync.Once
 	closed  error
 
-	commits, changes, rows atomic.Int64
-	news                   news
+	commits, relaxations, changes, rows atomic.Int64
+
+	news  news
+	tails tails
 }
 
 // Open opens the file, or creates it with mode 0600; its folder must exist. It
@@ -55,6 +58,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 		news:    news{next: map[string]chan struct{}{}},
+		tails:   tails{known: map[string]*tail{}},
 	}
 	if d.writer, err = create(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open the database %s: %w", path, err), release(lock))
@@ -99,16 +103,16 @@ func (d *DB) Path() string { return d.path }
 
 // Stats are counters since Open.
 type Stats struct {
-	// Commits counts transactions that changed rows; Changes counts the calls
-	// of Write in them.
-	Commits, Changes int64
+	// Commits counts transactions that changed rows, Relaxed those of them without an
+	// fsync; Changes counts the calls of Write and WriteRelaxed in them.
+	Commits, Relaxed, Changes int64
 	// Rows counts the rows inserted, updated or deleted.
 	Rows int64
 }
 
 // Stats returns the counters.
 func (d *DB) Stats() Stats {
-	return Stats{Commits: d.commits.Load(), Changes: d.changes.Load(), Rows: d.rows.Load()}
+	return Stats{Commits: d.commits.Load(), Relaxed: d.relaxations.Load(), Changes: d.changes.Load(), Rows: d.rows.Load()}
 }
 
 func errClosed() error { return fault.New(fault.Unavailable, "the database is closed") }

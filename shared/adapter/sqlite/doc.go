@@ -12,10 +12,12 @@
 //	Read  ────► one of a few connections, each on its own snapshot
 //
 // Changes that arrive during a commit share the next one, so many writers need
-// few fsyncs and a single writer does not wait.
+// few fsyncs and a single writer does not wait. A relaxed change, such as the tokens of an
+// answer, is committed without an fsync: a crash of the process loses nothing of it, and one
+// of the host at most those behind the last fsync.
 //
 // Feed keeps streams of records in the same file. The commit of an append notifies the
-// waiting readers, because all writers are in this process.
+// waiting readers and gives them its records, because all writers are in this process.
 //
 // Limits of queries are written as "LIMIT 0 + ?". SQLite plans a query with "LIMIT ?" for
 // the bound value, and prepares it again at each execution.

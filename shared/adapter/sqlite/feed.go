@@ -135,7 +135,8 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 		return port.Head{}, wrap(err, "append to", stream)
 	}
 	epoch := strconv.FormatUint(f.config.Random(), 36)
-	err = f.db.Write(ctx, func(tx *Tx) error {
+	appendedAt := int64(0)
+	err = f.db.write(ctx, b.Relaxed, func(tx *Tx) error {
 		s, err := streamOf(tx, stream)
 		if err == nil && s.newest != b.After {
 			err = &port.FeedConflict{Newest: s.newest}
@@ -144,6 +145,7 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 			return err
 		}
 		s.appendedAt = max(s.appendedAt, nanos(f.config.Clock.Now()))
+		appendedAt = s.appendedAt
 		s.newest += int64(len(b.Records))
 		s.state = b.State
 		if err := tx.QueryRow(`INSERT INTO feed_streams (stream, epoch, newest, appended_at, state) VALUES (?, ?, ?, ?, ?)
@@ -169,7 +171,7 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 	if err != nil {
 		return port.Head{}, wrap(err, "append to", stream)
 	}
-	f.db.news.announce(feedTopic(stream))
+	f.db.tails.appended(stream, b, appendedAt)
 	return h, nil
 }
 
@@ -179,20 +181,6 @@ func blob(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-func feedTopic(stream string) string { return "feed " + stream }
-
-// Wait implements port.Feed.
-func (f *Feed) Wait(ctx context.Context, stream string, after int64) error {
-	err := port.CheckFeedName(stream)
-	if err == nil {
-		err = f.db.await(ctx, feedTopic(stream), func(tx *Tx) (bool, error) {
-			s, err := streamOf(tx, stream)
-			return s.newest > after, err
-		})
-	}
-	return wrap(err, "wait for", stream)
 }
 
 // Positions implements port.Feed.
@@ -219,6 +207,9 @@ func (f *Feed) Positions(ctx context.Context, stream string, records []port.Feed
 func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) (records []port.FeedRecord, err error) {
 	if limit <= 0 {
 		return nil, wrap(port.CheckFeedName(stream), "read", stream)
+	}
+	if records, ok := f.db.tails.read(stream, after, f.expired(), limit); ok {
+		return records, ctx.Err()
 	}
 	err = f.read(ctx, "read", stream, func(tx *Tx, s feedStream) error {
 		oldest, err := f.oldest(tx, s)

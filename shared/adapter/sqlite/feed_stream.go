@@ -79,7 +79,9 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 	if err := port.CheckFeedName(stream); err != nil || limit <= 0 {
 		return 0, wrap(err, "trim", stream)
 	}
+	forgotten := int64(0)
 	err = f.db.Write(ctx, func(tx *Tx) error {
+		forgotten = 0
 		s, err := streamOf(tx, stream)
 		if err != nil || s.n == 0 {
 			return err
@@ -100,12 +102,15 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 		if err != nil || f.config.Forget == "" || !strings.HasPrefix(stream, f.config.Forget) {
 			return err
 		}
-		_, err = tx.Exec(`DELETE FROM feed_streams WHERE n = ?1 AND appended_at <= ?2
+		forgotten, err = tx.Exec(`DELETE FROM feed_streams WHERE n = ?1 AND appended_at <= ?2
 			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = ?1)`, s.n, f.expired())
 		return err
 	})
 	if err != nil {
 		return 0, wrap(err, "trim", stream)
+	}
+	if forgotten > 0 {
+		f.db.tails.forget(stream)
 	}
 	return deleted, nil
 }

@@ -34,6 +34,16 @@ func newFeed(t testing.TB, db *sqlite.DB, now clock.Clock) *sqlite.Feed {
 	return feed
 }
 
+// newForgetful returns a feed that forgets all streams.
+func newForgetful(t testing.TB, db *sqlite.DB, now clock.Clock) *sqlite.Feed {
+	t.Helper()
+	feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: now, Retention: time.Hour, Forget: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return feed
+}
+
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	porttest.Feed(t, func(t *testing.T) porttest.FeedHarness {

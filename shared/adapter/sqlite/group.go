@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // together is the most changes in one transaction. It bounds the time that the
@@ -20,9 +22,10 @@ const (
 
 // change is one call of Write.
 type change struct {
-	do   func(*Tx) error
-	fate atomic.Int32
-	done chan struct{}
+	do      func(*Tx) error
+	relaxed bool
+	fate    atomic.Int32
+	done    chan struct{}
 	// err and panicked are the result. They are set before done is closed.
 	err      error
 	panicked any
@@ -47,11 +50,20 @@ func (c *change) finish(err error) {
 // committed (only a crash at the moment of a disk error can still make it
 // appear); ctx's error if ctx ended before the change started. A later end of
 // ctx has no effect. Write re-raises a panic of do.
-func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
+func (d *DB) Write(ctx context.Context, do func(*Tx) error) error { return d.write(ctx, false, do) }
+
+// WriteRelaxed is Write without an fsync of its own. The change is visible and survives the
+// end of the process when WriteRelaxed returns, and is on disk when a later Write returns: a
+// crash of the host loses the last changes, never one between others.
+func (d *DB) WriteRelaxed(ctx context.Context, do func(*Tx) error) error {
+	return d.write(ctx, true, do)
+}
+
+func (d *DB) write(ctx context.Context, relaxed bool, do func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := &change{do: do, done: make(chan struct{})}
+	c := &change{do: do, relaxed: relaxed, done: make(chan struct{})}
 	select {
 	case d.queue <- c:
 	case <-ctx.Done():
@@ -84,33 +96,37 @@ func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 func (d *DB) run() {
 	defer close(d.stopped)
 	members := make([]*change, 0, together)
+	var first *change
 	for {
 		select {
 		case <-d.closing:
 			return
 		default:
 		}
-		select {
-		case <-d.closing:
-			return
-		case first := <-d.queue:
-			members = d.group(members[:0], first)
-			clear(members)
+		if first == nil {
+			select {
+			case <-d.closing:
+				return
+			case first = <-d.queue:
+			}
 		}
+		members, first = d.group(members[:0], first)
+		clear(members)
 	}
 }
 
-// group commits first, and all changes that arrive meanwhile, in one
+// group commits first, and all changes that arrive meanwhile, in one transaction. A relaxed
+// change does not wait for the fsync of one that arrives after it: that is left for the next
 // transaction.
-func (d *DB) group(members []*change, first *change) []*change {
-	if err := d.begin(); err != nil {
+func (d *DB) group(members []*change, first *change) (done []*change, left *change) {
+	if err := d.begin(first.relaxed); err != nil {
 		// The waiting changes would fail the same way, each after a timeout.
 		for c := first; c != nil; c = d.next() {
 			if c.fate.CompareAndSwap(waiting, taken) {
 				c.finish(err)
 			}
 		}
-		return members
+		return members, nil
 	}
 	var lost error
 	for c := first; c != nil && lost == nil; {
@@ -125,6 +141,9 @@ func (d *DB) group(members []*change, first *change) []*change {
 				runtime.Gosched()
 				c = d.next()
 			}
+			if c != nil && first.relaxed && !c.relaxed {
+				c, left = nil, c
+			}
 		}
 	}
 	if lost == nil {
@@ -134,18 +153,18 @@ func (d *DB) group(members []*change, first *change) []*change {
 		for _, c := range members {
 			close(c.done)
 		}
-		return members
+		return members, left
 	}
 	d.abandon()
 	if len(members) == 1 {
 		members[0].finish(lost)
-		return members
+		return members, left
 	}
 	// One change must not make the others fail.
 	for _, c := range members {
 		d.alone(c)
 	}
-	return members
+	return members, left
 }
 
 // next returns a waiting change, or nil.
@@ -160,7 +179,7 @@ func (d *DB) next() *change {
 
 // alone runs the change in its own transaction.
 func (d *DB) alone(c *change) {
-	err := d.begin()
+	err := d.begin(c.relaxed)
 	if err == nil {
 		if err = d.apply(c); err == nil {
 			err = d.commit([]*change{c})
@@ -176,16 +195,40 @@ func (d *DB) alone(c *change) {
 	close(c.done)
 }
 
-func (d *DB) begin() error {
-	err := command(d.writer, "BEGIN IMMEDIATE")
-	if err == nil {
+// begin begins a transaction. The commit of one that is not relaxed syncs the whole log, and
+// so the relaxed commits before it.
+func (d *DB) begin(relaxed bool) error {
+	begin := func() error {
+		if err := d.relax(relaxed); err != nil {
+			return err
+		}
+		return command(d.writer, "BEGIN IMMEDIATE")
+	}
+	if begin() == nil {
 		return nil
 	}
 	// A failed rollback would leave the last transaction open.
 	d.abandon()
-	if again := command(d.writer, "BEGIN IMMEDIATE"); again != nil {
+	if again := begin(); again != nil {
 		return fmt.Errorf("cannot begin a transaction: %w", again)
 	}
+	return nil
+}
+
+// relax sets whether commits return before their fsync. It has no effect in a transaction.
+func (d *DB) relax(relaxed bool) error {
+	if d.relaxed == relaxed {
+		return nil
+	}
+	pragma := "PRAGMA synchronous = FULL"
+	if relaxed {
+		pragma = "PRAGMA synchronous = NORMAL"
+	}
+	// SQLite sets it when it prepares the statement, so that a cached one has no effect.
+	if err := sqlitex.ExecuteTransient(d.writer, pragma, nil); err != nil {
+		return named(err)
+	}
+	d.relaxed = relaxed
 	return nil
 }
 
@@ -231,6 +274,9 @@ func (d *DB) commit(members []*change) error {
 	if err := tx.QueryRow("SELECT total_changes()").Scan(&rows); err == nil && rows != d.rows.Load() {
 		d.rows.Store(rows)
 		d.commits.Add(1)
+		if d.relaxed {
+			d.relaxations.Add(1)
+		}
 		d.changes.Add(applied)
 	}
 	return nil

@@ -15,11 +15,21 @@ import (
 // the writer until all of them wait. It returns their results in order.
 func together(t *testing.T, db *sqlite.DB, changes ...func(*sqlite.Tx) error) []error {
 	t.Helper()
+	return togetherAs(t, db, db.Write, func(int) func(context.Context, func(*sqlite.Tx) error) error { return db.Write }, changes...)
+}
+
+// togetherAs is together with functions that write: hold blocks the writer, and as(i) writes
+// the change i.
+func togetherAs(
+	t *testing.T, db *sqlite.DB, hold func(context.Context, func(*sqlite.Tx) error) error,
+	as func(int) func(context.Context, func(*sqlite.Tx) error) error, changes ...func(*sqlite.Tx) error,
+) []error {
+	t.Helper()
 	holding, release := make(chan struct{}), make(chan struct{})
 	held := make(chan error, 1)
 	go func() {
 		first := true
-		held <- db.Write(t.Context(), func(*sqlite.Tx) error {
+		held <- hold(t.Context(), func(*sqlite.Tx) error {
 			if first {
 				first = false
 				close(holding)
@@ -33,7 +43,7 @@ func together(t *testing.T, db *sqlite.DB, changes ...func(*sqlite.Tx) error) []
 	for i, change := range changes {
 		results[i] = make(chan error, 1)
 		before := db.Waiting()
-		go func() { results[i] <- db.Write(t.Context(), change) }()
+		go func() { results[i] <- as(i)(t.Context(), change) }()
 		for db.Waiting() == before {
 			yield()
 		}

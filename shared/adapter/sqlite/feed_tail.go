@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// tails has the last batches of the streams that are followed, so that a reader that waits
+// for a batch gets it without a read of the file. All writers of the file are in this
+// process. It is safe for concurrent use.
+type tails struct {
+	mu    sync.Mutex
+	known map[string]*tail
+}
+
+// tail is the end of a stream.
+type tail struct {
+	// newest is the newest position; -1 until it is known.
+	newest int64
+	// records are those of the last batch, behind the position after.
+	after      int64
+	records    []port.FeedRecord
+	appendedAt int64
+	// waiting counts those that wait for next, which is closed by the next append.
+	waiting int
+	next    chan struct{}
+}
+
+// The most streams without a waiting reader that have a tail, and the size in bytes up to
+// which a batch is kept.
+const (
+	mostTails    = 1024
+	largestBatch = 8 << 10
+)
+
+// appended notes a batch and wakes those that wait for it. It is called after the commit.
+func (t *tails) appended(stream string, b port.Batch, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known[stream]
+	if known == nil {
+		return // nobody has waited for it
+	}
+	// A batch may be noted after a later one.
+	if newest := b.After + int64(len(b.Records)); newest > known.newest {
+		known.newest, known.after, known.appendedAt = newest, b.After, at
+		known.records = nil
+		if size := sizeOf(b.Records); size <= largestBatch {
+			known.records = make([]port.FeedRecord, len(b.Records))
+			for i, r := range b.Records {
+				known.records[i] = port.FeedRecord{Position: b.After + 1 + int64(i), ID: r.ID, At: r.At.UTC(), Data: append([]byte{}, r.Data...)}
+			}
+		}
+	}
+	if known.next != nil {
+		close(known.next)
+		known.next = nil
+	}
+}
+
+func sizeOf(records []port.FeedRecord) (size int) {
+	for _, r := range records {
+		size += r.Size()
+	}
+	return size
+}
+
+// forget removes the tail of a stream, whose positions begin again.
+func (t *tails) forget(stream string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.known[stream]; known != nil && known.next != nil {
+		close(known.next)
+	}
+	delete(t.known, stream)
+}
+
+// read returns the records behind a position, if they are those of the last batch and were
+// appended after expired.
+func (t *tails) read(stream string, after, expired int64, limit int) ([]port.FeedRecord, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known[stream]
+	if known == nil || after < known.after || after >= known.after+int64(len(known.records)) || known.appendedAt <= expired {
+		return nil, false
+	}
+	found := known.records[after-known.after:]
+	return found[:min(len(found), limit):min(len(found), limit)], true
+}
+
+// enter counts one that waits for a position above after, until leave is called with the
+// tail. more reports that the stream has one; next is closed by the next append. If look is
+// true, the caller reads the newest position and calls seen before it waits.
+func (t *tails) enter(stream string, after, expired int64) (known *tail, more, look bool, next <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known = t.known[stream]; known == nil {
+		t.makeRoom()
+		known = &tail{newest: -1}
+		t.known[stream] = known
+	}
+	known.waiting++
+	if known.newest > after && known.appendedAt > expired {
+		return known, true, false, nil
+	}
+	if known.next == nil {
+		known.next = make(chan struct{})
+	}
+	return known, false, known.newest != after, known.next
+}
+
+// seen notes the newest position as it was read.
+func (t *tails) seen(known *tail, newest int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known.newest = max(known.newest, newest)
+}
+
+func (t *tails) leave(known *tail) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known.waiting--
+}
+
+// makeRoom removes tails without a waiting reader. t.mu is locked.
+func (t *tails) makeRoom() {
+	if len(t.known) < mostTails {
+		return
+	}
+	for stream, known := range t.known {
+		if known.waiting == 0 {
+			delete(t.known, stream)
+		}
+	}
+}
+
+// Wait implements port.Feed.
+func (f *Feed) Wait(ctx context.Context, stream string, after int64) error {
+	if err := port.CheckFeedName(stream); err != nil {
+		return wrap(err, "wait for", stream)
+	}
+	for {
+		more, err := f.await(ctx, stream, after)
+		if more || err != nil {
+			return wrap(err, "wait for", stream)
+		}
+	}
+}
+
+// await waits for the next append. more reports that the newest position is above after.
+func (f *Feed) await(ctx context.Context, stream string, after int64) (more bool, err error) {
+	t := &f.db.tails
+	known, more, look, next := t.enter(stream, after, f.expired())
+	defer t.leave(known)
+	if more {
+		return true, nil
+	}
+	if look {
+		// An append after this read closes next.
+		newest, err := f.newest(ctx, stream)
+		if newest > after || err != nil {
+			return newest > after, err
+		}
+		t.seen(known, newest)
+	}
+	select {
+	case <-next:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-f.db.closing:
+		return false, errClosed()
+	}
+}
+
+// newest reads the newest position of a stream.
+func (f *Feed) newest(ctx context.Context, stream string) (newest int64, err error) {
+	err = f.db.Read(ctx, func(tx *Tx) error {
+		s, err := streamOf(tx, stream)
+		newest = s.newest
+		return err
+	})
+	return newest, err
+}
