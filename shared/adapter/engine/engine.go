@@ -67,6 +67,9 @@ var dialects = map[port.EngineKind]dialect{
 // idle is shorter than the five seconds after which llama-server closes a connection.
 const idle = 4 * time.Second
 
+// connBuffer is the size of the buffers of a connection, in bytes.
+const connBuffer = 1 << 10
+
 // New returns the replica at cfg.URL. It does not contact the server.
 func New(cfg Config) (*Engine, error) {
 	d, known := dialects[cfg.Kind]
@@ -90,7 +93,9 @@ func New(cfg Config) (*Engine, error) {
 				TLSHandshakeTimeout: 5 * time.Second,
 				IdleConnTimeout:     idle,
 				MaxIdleConnsPerHost: 64,
-				DisableCompression:  true, // a compressed stream waits for more
+				// A connection has its buffers while it waits for the next token, which is small.
+				ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
+				DisableCompression: true, // a compressed stream waits for more
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

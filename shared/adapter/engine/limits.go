@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,10 @@ type watch struct {
 	// last is the time of the newest piece in nanoseconds; 0 before the first.
 	last   atomic.Int64
 	cancel context.CancelCauseFunc
+
+	mu      sync.Mutex
+	stopped bool
+	release func() // of the timer; nil without one
 }
 
 // watchLimits returns a context that ends with ctx, or with a DecodeTimeout as its cause.
@@ -25,7 +30,7 @@ func watchLimits(ctx context.Context, c clock.Clock, limits port.GenerationLimit
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watch{clock: c, limits: limits, start: c.Now(), cancel: cancel}
 	if limits != (port.GenerationLimits{}) {
-		go w.run(ctx)
+		w.check()
 	}
 	return ctx, w
 }
@@ -34,24 +39,29 @@ func watchLimits(ctx context.Context, c clock.Clock, limits port.GenerationLimit
 func (w *watch) piece() { w.last.Store(w.clock.Now().UnixNano()) }
 
 // stop ends the watch.
-func (w *watch) stop() { w.cancel(nil) }
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	if w.release != nil {
+		w.release()
+	}
+	w.cancel(nil)
+}
 
-func (w *watch) run(ctx context.Context) {
-	for {
-		due, why := w.due()
-		left := due.Sub(w.clock.Now())
-		if why == "" {
-			left = w.limits.Gap // no limit now; the first piece starts the next one
-		} else if left <= 0 {
-			w.cancel(fault.New(fault.DecodeTimeout, "the engine %s", why))
-			return
-		}
-		if left <= 0 {
-			return
-		}
-		if clock.Sleep(ctx, w.clock, left) != nil {
-			return
-		}
+// check ends the request if a limit has passed, and is called again when the next one has.
+func (w *watch) check() {
+	due, why := w.due()
+	left := due.Sub(w.clock.Now())
+	if why == "" {
+		left = w.limits.Gap // no limit now; the first piece starts the next one
+	} else if left <= 0 {
+		w.cancel(fault.New(fault.DecodeTimeout, "the engine %s", why))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if left > 0 && !w.stopped {
+		w.release = clock.AfterFunc(w.clock, left, w.check)
 	}
 }
 
