@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -66,7 +67,7 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 			ended.TokensOut = max(ended.TokensOut, state.Pieces)
 			last.Error = &ended
 		}
-		_, err = s.append(ctx, r, head.Newest, state, writer, records...)
+		_, err = s.append(ctx, place{stream: inference.StreamOf(r.Tenant, r.TaskID), after: head.Newest, writer: writer}, state, records...)
 		if err == nil {
 			return *last, nil
 		}
@@ -77,25 +78,31 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 	return inference.Record{}, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
 }
 
-// append appends records behind a position, and returns the state after them. The error is
-// port.ErrConflict if the stream has another newest position. writer names the records.
-func (s *answers) append(
-	ctx context.Context, r run.Run, after int64, state inference.State, writer string, records ...inference.Record,
-) (inference.State, error) {
-	b := port.Batch{After: after, Records: make([]port.FeedRecord, len(records))}
+// place is where an append writes: behind a position of a stream. writer names the records.
+type place struct {
+	stream, writer string
+	after          int64
+	// relaxed is that of port.Batch.
+	relaxed bool
+}
+
+// append appends records, and returns the state after them. The error is port.ErrConflict if
+// the stream has another newest position.
+func (s *answers) append(ctx context.Context, to place, state inference.State, records ...inference.Record) (inference.State, error) {
+	b := port.Batch{After: to.after, Relaxed: to.relaxed, Records: make([]port.FeedRecord, len(records))}
 	for i, record := range records {
 		state = state.After(record)
 		data, err := json.Marshal(record)
 		if err != nil {
 			return state, fmt.Errorf("cannot encode a record: %w", err)
 		}
-		b.Records[i] = port.FeedRecord{ID: fmt.Sprintf("%s.%d", writer, after+1+int64(i)), At: s.clock.Now().UTC(), Data: data}
+		b.Records[i] = port.FeedRecord{ID: to.writer + "." + strconv.FormatInt(to.after+1+int64(i), 10), At: s.clock.Now().UTC(), Data: data}
 	}
 	var err error
 	if b.State, err = json.Marshal(state); err != nil {
 		return state, fmt.Errorf("cannot encode the state of a stream: %w", err)
 	}
-	if err := s.write(ctx, inference.StreamOf(r.Tenant, r.TaskID), b); err != nil {
+	if err := s.write(ctx, to.stream, b); err != nil {
 		return state, fmt.Errorf("cannot append to the stream of the task: %w", err)
 	}
 	return state, nil
@@ -134,13 +141,12 @@ const answerPage = 200
 // idleEvery is the time between two calls of idle while the stream has news.
 const idleEvery = time.Second
 
-// follow calls each with the events of the stream of a run behind an id, in order, until
+// follow calls each with the events of a stream behind an id, in order, until
 // the last one, and with none at every keepalive. idle is called before the first wait, and
 // before each one that begins idleEvery after the last call; it may end the stream.
 func (s *answers) follow(
-	ctx context.Context, r run.Run, after inference.EventID, idle func(ctx context.Context) error, each func([]inference.Event) error,
+	ctx context.Context, stream string, after inference.EventID, idle func(ctx context.Context) error, each func([]inference.Event) error,
 ) error {
-	stream := inference.StreamOf(r.Tenant, r.TaskID)
 	read := max(after.Position-1, 0)
 	var asked time.Time
 	for {
@@ -188,17 +194,8 @@ func (s *answers) follow(
 
 // wait returns when the stream has a record behind a position, or false after a keepalive.
 func (s *answers) wait(ctx context.Context, stream string, after int64) (more bool, err error) {
-	waiting, stop := context.WithCancel(ctx)
+	waiting, stop := clock.WithTimeout(ctx, s.clock, keepalive)
 	defer stop()
-	over, end := s.clock.NewTimer(keepalive)
-	defer end()
-	go func() {
-		select {
-		case <-over:
-			stop()
-		case <-waiting.Done():
-		}
-	}()
 	err = s.feed.Wait(waiting, stream, after)
 	switch {
 	case err == nil:

@@ -20,59 +20,63 @@ var errStreamEnded = errors.New("the stream has ended, or another attempt writes
 
 // answerWriter appends the answer of one attempt to the stream of its task. The first piece
 // is appended at once; those that come while an append runs, or within batch, are appended
-// together.
+// together. A goroutine appends while there is something to append; none waits for a piece.
 type answerWriter struct {
 	answers *answers
-	run     run.Run
-	name    string
+	run     *run.Run
+	to      place
 	batch   time.Duration
 	metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics
 	// refused is why nothing may be appended; nil if it may.
 	refused error
+	// ctx and stop are those of begin.
+	ctx  context.Context //nolint:containedctx // of the goroutine that appends
+	stop context.CancelCauseFunc
 
 	// Only one append runs at a time. It has these fields.
-	after int64
-	state inference.State
+	state     inference.State
+	described time.Time // when metrics were appended last
 
-	mu       sync.Mutex
-	pending  []inference.Record
-	pieces   int // all of the attempt
-	firstAt  time.Time
-	wake     chan struct{}
-	finished chan struct{} // closed when the loop has ended; nil before it began
-	closing  chan struct{} // closed by flush
-	failed   error
+	mu      sync.Mutex
+	pending []inference.Record
+	pieces  int // all of the attempt
+	firstAt time.Time
+	writing chan struct{} // closed when the goroutine that appends ends; nil without one
+	closing chan struct{} // closed by flush
+	failed  error
 }
 
 // writer returns the writer of an attempt and appends that it begins. It is refused if the
 // stream has ended, or has a part of an answer that another attempt cannot continue.
-func (s *Dispatcher) writer(ctx context.Context, r run.Run) (*answerWriter, error) {
+func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, error) {
 	w := &answerWriter{
-		answers: s.answers, run: r, name: r.Attempt.WorkerID + "." + r.Attempt.MachineName, batch: s.cfg.Batch, wake: make(chan struct{}, 1),
-		closing: make(chan struct{}),
+		answers: s.answers, run: r, batch: s.cfg.Batch, closing: make(chan struct{}),
+		to: place{stream: inference.StreamOf(r.Tenant, r.TaskID), writer: r.Attempt.WorkerID + "." + r.Attempt.MachineName, relaxed: true},
 	}
 	w.metrics = func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
-		return s.metricsOf(ctx, r, tokens, now)
+		return s.metricsOf(ctx, *r, tokens, now)
 	}
-	for range commitTries {
-		head, state, err := s.answers.read(ctx, r)
-		if err != nil {
-			return nil, err
+	for try := range commitTries {
+		if try > 0 || r.Attempt.Number > 1 { // the stream of a first attempt is empty
+			head, state, err := s.answers.read(ctx, *r)
+			if err != nil {
+				return nil, err
+			}
+			w.to.after, w.state = head.Newest, state
 		}
-		w.after, w.state = head.Newest, state
 		switch {
-		case state.Ended, state.Attempt > r.Attempt.Number:
+		case w.state.Ended, w.state.Attempt > r.Attempt.Number:
 			w.refused = errStreamEnded
 			return w, nil
-		case state.HasContent():
+		case w.state.HasContent():
 			w.refused = fault.New(fault.WorkerReset, "an earlier attempt has sent a part of its answer")
 			return w, nil
 		}
 		first := inference.Record{Attempt: r.Attempt.Number, Begun: true}
-		if !state.Started {
-			first = inference.Record{Attempt: r.Attempt.Number, Started: s.started(r)}
+		if !w.state.Started {
+			first = inference.Record{Attempt: r.Attempt.Number, Started: s.started(*r)}
 		}
-		if err = w.append(ctx, first); err == nil || !errors.Is(err, port.ErrConflict) {
+		if err := w.append(ctx, first); err == nil || !errors.Is(err, port.ErrConflict) {
 			return w, err
 		}
 	}
@@ -90,72 +94,83 @@ func (s *Inference) started(r run.Run) *inference.Started {
 
 // append appends records behind those of this writer.
 func (w *answerWriter) append(ctx context.Context, records ...inference.Record) error {
-	state, err := w.answers.append(ctx, w.run, w.after, w.state, w.name, records...)
+	state, err := w.answers.append(ctx, w.to, w.state, records...)
 	if err == nil {
-		w.after += int64(len(records))
+		w.to.after += int64(len(records))
 		w.state = state
 	}
 	return err
 }
 
-// begin starts the loop that appends what is pending. If an append fails, it calls stop.
+// begin lets the writer append until ctx ends. If an append fails, it calls stop.
 func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) {
-	w.finished = make(chan struct{})
-	go func() {
-		defer close(w.finished)
-		w.loop(ctx, stop)
-	}()
+	w.ctx, w.stop = ctx, stop
 }
 
-func (w *answerWriter) loop(ctx context.Context, stop context.CancelCauseFunc) {
-	var described time.Time // when metrics were appended last
+// wake starts the goroutine that appends what is pending. w.mu is locked.
+func (w *answerWriter) wake() {
+	if w.writing == nil {
+		w.writing = make(chan struct{})
+		go w.write()
+	}
+}
+
+// write appends what is pending until nothing is.
+func (w *answerWriter) write() {
 	for {
-		closing := false
-		select {
-		case <-w.wake:
-		case <-w.closing:
-			closing = true
-		case <-ctx.Done():
-			return
-		}
 		w.mu.Lock()
-		records, first, pieces := w.pending, !w.firstAt.IsZero() && described.IsZero(), w.pieces
+		records, pieces, first := w.pending, w.pieces, w.described.IsZero()
 		w.pending = nil
-		w.mu.Unlock()
-		now := w.answers.clock.Now()
-		if first || !described.IsZero() && now.Sub(described) >= metricsEvery {
-			records = append(records, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(ctx, pieces, now))})
-			described = now
-		}
-		if len(records) > 0 {
-			if err := w.append(ctx, records...); err != nil {
-				if errors.Is(err, port.ErrConflict) {
-					err = errStreamEnded
-				}
-				w.mu.Lock()
-				w.failed = err
-				w.mu.Unlock()
-				stop(err)
-				return
-			}
-		}
-		if closing {
+		if len(records) == 0 || w.ctx.Err() != nil {
+			close(w.writing)
+			w.writing = nil
+			w.mu.Unlock()
 			return
 		}
-		if !first {
-			w.collect(ctx)
+		w.mu.Unlock()
+		err := w.append(w.ctx, records...)
+		if err == nil {
+			err = w.describe(pieces)
+		}
+		if err != nil {
+			w.fail(err)
+		} else if !first {
+			w.collect()
 		}
 	}
 }
 
+// fail ends the answer. Nothing is appended after it.
+func (w *answerWriter) fail(err error) {
+	if errors.Is(err, port.ErrConflict) {
+		err = errStreamEnded
+	}
+	w.mu.Lock()
+	w.failed = err
+	w.mu.Unlock()
+	w.stop(err)
+}
+
+// describe appends metrics if the last ones are older than metricsEvery. That append is not
+// relaxed, so that a crash of the host loses no more of an answer.
+func (w *answerWriter) describe(pieces int) error {
+	now := w.answers.clock.Now()
+	if !w.described.IsZero() && now.Sub(w.described) < metricsEvery {
+		return nil
+	}
+	w.described, w.to.relaxed = now, false
+	defer func() { w.to.relaxed = true }()
+	return w.append(w.ctx, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(w.ctx, pieces, now))})
+}
+
 // collect waits until it is time for the next append.
-func (w *answerWriter) collect(ctx context.Context) {
+func (w *answerWriter) collect() {
 	over, stop := w.answers.clock.NewTimer(w.batch)
 	defer stop()
 	select {
 	case <-over:
 	case <-w.closing:
-	case <-ctx.Done():
+	case <-w.ctx.Done():
 	}
 }
 
@@ -184,7 +199,7 @@ func (w *answerWriter) piece(p port.Piece) error {
 		w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Tokens: []string{p.Text}, First: w.pieces})
 	}
 	w.pieces++
-	w.signal()
+	w.wake()
 	return nil
 }
 
@@ -203,28 +218,25 @@ func (w *answerWriter) result(r inference.Result) {
 		w.firstAt = w.answers.clock.Now().UTC()
 	}
 	w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Result: &r})
-	w.signal()
+	w.wake()
 }
 
-func (w *answerWriter) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// flush appends what is pending and ends the loop.
+// flush returns when everything is appended that the writer got. The error is why it is not.
 func (w *answerWriter) flush() error {
 	close(w.closing)
-	<-w.finished
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if writing := w.writing; writing != nil {
+		w.mu.Unlock()
+		<-writing
+		w.mu.Lock()
+	}
 	return w.failed
 }
 
 // close appends the last record, unless the stream has one, and returns the one that it has.
 func (w *answerWriter) close(ctx context.Context, last inference.Record) (inference.Record, error) {
-	return w.answers.conclude(ctx, w.run, last)
+	return w.answers.conclude(ctx, *w.run, last)
 }
 
 // hasContent reports whether readers may have seen a part of the answer.

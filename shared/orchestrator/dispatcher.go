@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -47,10 +45,22 @@ type Dispatcher struct {
 	tasks  sync.WaitGroup
 }
 
-// serving is a task that the dispatcher serves.
+// serving is an attempt that the dispatcher serves. Its goroutine waits for the engine most
+// of the time, so the record, which is large, is not on its stack.
 type serving struct {
+	ref     run.Ref
 	attempt int
 	stop    context.CancelCauseFunc
+
+	// Only the goroutine that serves the attempt has these fields.
+	run     run.Run
+	replica *lease
+	answer  *answerWriter
+	used    run.Generation
+}
+
+func newServing(r run.Run) *serving {
+	return &serving{ref: r.Ref(), attempt: r.Attempt.Number, run: r}
 }
 
 var _ port.Observer = (*Dispatcher)(nil)
@@ -119,7 +129,7 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 		s.interrupt(r)
 	}
 	if s.needs(r) {
-		s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
+		s.startConduct(r.Ref())
 	}
 }
 
@@ -181,29 +191,26 @@ func (s *Dispatcher) start(do func(context.Context)) {
 	})
 }
 
-func (s *Dispatcher) conductOrWarn(ctx context.Context, r run.Run) {
-	if err := s.Conduct(ctx, r.Ref()); err != nil && ctx.Err() == nil {
-		s.warn(ctx, r, "cannot continue an inference task; a sweep does", err)
-	}
+// startConduct calls Conduct in a goroutine of the dispatcher.
+func (s *Dispatcher) startConduct(ref run.Ref) {
+	s.start(func(ctx context.Context) {
+		if err := s.Conduct(ctx, ref); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "cannot continue an inference task; a sweep does", "run_id", ref.ID, "error", err.Error())
+		}
+	})
 }
 
 // continues continues a run that is overdue.
-func (s *Dispatcher) continues(_ context.Context, r run.Run) {
-	s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
-}
+func (s *Dispatcher) continues(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
 
 // Conduct does what a run of kind inference needs next, in every state. It may be called at
 // any time, by any number of processes; a sweep calls it for runs that are overdue.
 func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
 	for range conductSteps {
-		r, err := s.store.Load(ctx, ref)
-		if err != nil {
-			if errors.Is(err, port.ErrNotFound) {
-				return nil
-			}
-			return fmt.Errorf("cannot load the task: %w", err)
+		next, again, err := s.step(ctx, ref)
+		if next != nil {
+			again, err = s.serve(ctx, next)
 		}
-		again, err := s.step(ctx, r)
 		if err != nil || !again {
 			return err
 		}
@@ -214,8 +221,24 @@ func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
 // conductSteps is more than the states that a run passes in one call.
 const conductSteps = 16
 
-// step does one step for a run. again reports that the next one can follow at once.
-func (s *Dispatcher) step(ctx context.Context, r run.Run) (again bool, err error) {
+// step does one step for a run, or returns the attempt that is to be served. again reports
+// that the next one can follow at once.
+func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, again bool, err error) {
+	r, err := s.store.Load(ctx, ref)
+	switch {
+	case errors.Is(err, port.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("cannot load the task: %w", err)
+	case r.State == run.ContainerCreating && !r.Queued():
+		return newServing(r), false, nil
+	}
+	again, err = s.stepOf(ctx, r)
+	return nil, again, err
+}
+
+// stepOf does one step for a run that has no attempt to be served.
+func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
 	now := s.now()
 	switch {
 	case r.State.Terminal():
@@ -232,8 +255,6 @@ func (s *Dispatcher) step(ctx context.Context, r run.Run) (again bool, err error
 	case r.State == run.Pending:
 		after, err := s.takeSlot(ctx, r, StepInput{})
 		return err == nil && !after.Queued() && !s.serves(after), err
-	case r.State == run.ContainerCreating:
-		return s.serve(ctx, r)
 	case r.State == run.Running:
 		return s.running(ctx, r)
 	case r.State == run.Terminating:
@@ -283,112 +304,4 @@ func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err er
 		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher that served the task is gone"))
 	}
 	return false, s.checked(ctx, r)
-}
-
-// ended commits the end of an attempt whose stream has a last record.
-func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {
-	end, used := streamEnd(last)
-	used = used.Merged(r.Generation)
-	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
-	return err
-}
-
-// fail ends an attempt for a reason, and its stream if no other attempt may follow.
-func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
-	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
-	return err
-}
-
-// settle ends a run whose attempt has ended, or lets it be tried again. free, if it is not
-// nil, waits until the engine has no slot for the attempt any more.
-func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
-	head, state, err := s.answers.read(ctx, r)
-	if err != nil {
-		return err
-	}
-	var last inference.Record
-	switch {
-	case state.Ended:
-		last, err = s.answers.last(ctx, r, head)
-	case r.Cancel != nil:
-		last, err = s.answers.conclude(ctx, r, endOf(r))
-	case state.HasContent(), s.isLastTry(r):
-		last, err = s.answers.conclude(ctx, r, endOf(r))
-	}
-	if err != nil {
-		return err
-	}
-	facts := run.Sequence{}
-	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
-	if last.Ends() {
-		end, used := streamEnd(last)
-		used = used.Merged(r.Generation)
-		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
-	}
-	if last.End != nil {
-		if settled.Trace, err = s.transcript(ctx, r); err != nil {
-			return err
-		}
-	}
-	if free != nil {
-		free(ctx)
-	}
-	_, err = s.applyTo(ctx, r, is(append(facts, settled)))
-	return err
-}
-
-// isLastTry reports whether no attempt would follow the failed one.
-func (s *Dispatcher) isLastTry(r run.Run) bool {
-	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
-	return err == nil && d.Run.State.Terminal()
-}
-
-// transcript stores the transcript of a task as an artifact of kind trace, and returns its
-// id. It may be repeated. An answer without text has none.
-func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
-	if r.Work.Inference.Workload != string(port.WorkloadCompletion) {
-		return "", nil
-	}
-	var text inference.Transcript
-	stream := inference.StreamOf(r.Tenant, r.TaskID)
-	for after := int64(0); ; {
-		found, err := s.answers.feed.Read(ctx, stream, after, answerPage)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the stream of the task: %w", err)
-		}
-		for _, each := range found {
-			record, err := inference.Decode(each.Data)
-			if err != nil {
-				return "", err
-			}
-			text.Add(record)
-			after = each.Position
-		}
-		if len(found) == 0 {
-			break
-		}
-	}
-	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
-	if g := r.Generation; g != nil {
-		metadata["engine_version"], metadata["replica_id"] = g.EngineVersion, g.Replica
-	}
-	tags := []string{"sse", "stream", "task:" + r.TaskID}
-	if session := r.Work.Inference.SessionID; session != "" {
-		tags = append(tags, "session:"+session)
-	}
-	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), NewArtifact{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
-	if err != nil {
-		return "", fmt.Errorf("cannot store the transcript: %w", err)
-	}
-	return a.ID, nil
-}
-
-// logServed logs the end of a request to an engine.
-func (s *Dispatcher) logServed(ctx context.Context, r run.Run, g run.Generation, err error) {
-	r.Generation = &g
-	attrs := append(attrsOf(r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "the engine's answer has ended", attrs...)
 }

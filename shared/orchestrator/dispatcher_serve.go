@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -17,26 +16,47 @@ import (
 	"github.com/sortie-dev/sortie/shared/trace"
 )
 
-// serve serves the attempt of a run that has a slot: it takes a replica, streams its answer
-// and ends the attempt. again reports that the run needs a further step.
-func (s *Dispatcher) serve(ctx context.Context, r run.Run) (again bool, err error) {
+// serve serves an attempt that has a slot: it takes a replica, streams its answer and ends
+// the attempt. again reports that the run needs a further step.
+func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if !s.begin(r, stop) {
-		s.passOn(ctx, r)
+	t.stop = stop
+	if !s.begin(t) {
+		s.passOn(ctx, t)
 		return false, nil
 	}
-	defer s.end(r)
-	again, err = s.attempt(ctx, r)
+	defer s.end(t)
+	again, err = s.serveBegun(ctx, t)
 	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
 		return true, nil // the next step ends the task
 	}
 	return again, err
 }
 
-// attempt serves the attempt of a run until ctx ends.
-func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err error) {
-	replica, err := s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) {
+// serveBegun serves an attempt until ctx ends.
+func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
+	serves, again, err := s.contact(ctx, t)
+	if t.replica != nil {
+		defer t.replica.release()
+	}
+	if !serves {
+		return again, err
+	}
+	defer s.beat(ctx, t)()
+	failure, err := s.stream(ctx, t)
+	if err != nil {
+		return true, err
+	}
+	// What follows is short and must happen, also if the task was cancelled.
+	return true, s.conclude(context.WithoutCancel(ctx), t, failure)
+}
+
+// contact takes a replica for an attempt and commits that this dispatcher serves it. If it
+// does not, again reports that the run needs a further step.
+func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again bool, err error) {
+	r := t.run
+	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) {
 		pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
 		if err != nil {
 			return pool, err
@@ -45,93 +65,97 @@ func (s *Dispatcher) attempt(ctx context.Context, r run.Run) (again bool, err er
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return false, err
+			return false, false, err
 		}
 		why, isFault := errors.AsType[*fault.Fault](err)
 		if !isFault {
-			return false, err // a sweep repeats it
+			return false, false, err // a sweep repeats it
 		}
 		if err := s.fail(ctx, r, why); err != nil {
-			return false, err
+			return false, false, err
 		}
-		return true, s.settleNow(ctx, r)
+		return false, true, s.settleNow(ctx, r)
 	}
-	defer replica.release()
-	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: replica.id, Started: true}))
+	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.id, Started: true}))
 	if err != nil || r.State != run.Running || r.Attempt.WorkerID != s.cfg.ID {
 		if f := fault.Of(err); f != nil && (f.Code == fault.WorkerMismatch || f.Code == fault.AttemptMismatch || f.Code == fault.TaskAlreadyTerminal || f.Code == fault.TaskExpired) {
 			err = nil // another dispatcher serves it, or it was cancelled
 		}
-		return err == nil, err
+		return false, err == nil, err
 	}
-	beats := s.beat(ctx, r)
-	defer beats()
-	return true, s.stream(ctx, r, replica)
+	t.run = r
+	return true, false, nil
 }
 
 // begin notes that the dispatcher serves an attempt; false if it does already, or does not
 // take the task in its shift.
-func (s *Dispatcher) begin(r run.Run, stop context.CancelCauseFunc) bool {
+func (s *Dispatcher) begin(t *serving) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active[r.TaskID] != nil || !s.shift.accepts(r, len(s.active), s.now()) {
+	if s.active[t.run.TaskID] != nil || !s.shift.accepts(t.run, len(s.active), s.now()) {
 		return false
 	}
-	s.active[r.TaskID] = &serving{attempt: r.Attempt.Number, stop: stop}
+	s.active[t.run.TaskID] = t
 	return true
 }
 
-func (s *Dispatcher) end(r run.Run) {
+func (s *Dispatcher) end(t *serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.active, r.TaskID)
+	delete(s.active, t.run.TaskID)
 	s.shift.wake()
 }
 
 // beat sends the heartbeats of an attempt until it is stopped.
-func (s *Dispatcher) beat(ctx context.Context, r run.Run) (stop func()) {
+func (s *Dispatcher) beat(ctx context.Context, t *serving) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
-		for clock.Sleep(ctx, s.clock, r.Policy.HeartbeatInterval) == nil {
-			known, err := s.store.Heartbeat(ctx, r.Ref(), run.Heartbeat{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, At: s.now(), Received: 1})
-			if err == nil && known.Cancel != nil { // another process has requested it
-				s.interrupt(r)
-			}
-			if err != nil && ctx.Err() == nil && !errors.Is(err, port.ErrNotFound) {
-				s.warn(ctx, r, "cannot store a heartbeat of the dispatcher", err)
-			}
-		}
-	})
-	return func() { cancel(); done.Wait() }
+	stopped := clock.Every(s.clock, t.run.Policy.HeartbeatInterval, func() { s.heartbeat(ctx, t) })
+	return func() { cancel(); stopped() }
 }
 
-// stream streams the answer of a replica to a run that this dispatcher serves, and ends the
-// attempt and, if nothing may follow, the run.
-func (s *Dispatcher) stream(ctx context.Context, r run.Run, replica *lease) error {
-	used := run.Generation{Replica: replica.id, EngineVersion: replica.capabilities().Version}
-	w, err := s.writer(ctx, r)
-	if err != nil {
-		return err
+func (s *Dispatcher) heartbeat(ctx context.Context, t *serving) {
+	known, err := s.store.Heartbeat(ctx, t.ref, run.Heartbeat{Attempt: t.attempt, WorkerID: s.cfg.ID, At: s.now(), Received: 1})
+	switch {
+	case err == nil && known.Cancel != nil: // another process has requested it
+		t.stop(errCancelled)
+	case err != nil && ctx.Err() == nil && !errors.Is(err, port.ErrNotFound):
+		s.log.WarnContext(ctx, "cannot store a heartbeat of the dispatcher", "run_id", t.ref.ID, "attempt", t.attempt, "error", err.Error())
+	}
+}
+
+// stream streams the answer of a replica to an attempt that this dispatcher serves. failure is
+// why there is no whole answer.
+func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error) {
+	if err := s.openAnswer(ctx, t); err != nil {
+		return nil, err
 	}
 	began := s.now()
-	var failure error
-	if w.refused == nil {
-		used.AskedAt = began
-		failure = s.generate(ctx, r, replica, w, &used)
-		replica.noted(failure)
-		used.DecodeMS = s.now().Sub(began).Milliseconds()
-		used.TokensOut, used.FirstTokenAt = w.produced(used.TokensOut), w.firstAt
-		s.logServed(ctx, r, used, failure)
-	} else {
-		failure = w.refused
+	if failure = t.answer.refused; failure != nil {
+		return failure, nil
 	}
-	// What follows is short and must happen, also if the task was cancelled.
-	ctx = context.WithoutCancel(ctx)
+	t.used.AskedAt = began
+	failure = s.generate(ctx, t)
+	t.replica.noted(failure)
+	t.used.DecodeMS = s.now().Sub(began).Milliseconds()
+	t.used.TokensOut, t.used.FirstTokenAt = t.answer.produced(t.used.TokensOut), t.answer.firstAt
+	s.logServed(ctx, t, failure)
+	return failure, nil
+}
+
+// openAnswer makes the writer of the answer of an attempt.
+func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
+	t.used = run.Generation{Replica: t.replica.id, EngineVersion: t.replica.capabilities().Version}
+	t.answer, err = s.writer(ctx, &t.run)
+	return err
+}
+
+// conclude ends an attempt and, if nothing may follow, the run.
+func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
 	if s.stopping() {
 		return nil // the next dispatcher finds the task as after a crash
 	}
-	r.Generation = &used
+	t.run.Generation = &t.used
+	r, w, used := t.run, t.answer, &t.used
 	if failure == nil {
 		end := &inference.End{TokensOut: used.TokensOut, DecodeMS: used.DecodeMS, TokensIn: used.TokensIn, Finish: used.Finish}
 		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: end}); err != nil {
@@ -140,7 +164,7 @@ func (s *Dispatcher) stream(ctx context.Context, r run.Run, replica *lease) erro
 		return s.settle(ctx, r, nil)
 	}
 	if errors.Is(failure, errStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
-		return s.settleEnded(ctx, r, replica)
+		return s.settleEnded(ctx, r, t.replica)
 	}
 	why, isFault := errors.AsType[*fault.Fault](failure)
 	if !isFault {
@@ -154,13 +178,13 @@ func (s *Dispatcher) stream(ctx context.Context, r run.Run, replica *lease) erro
 		if _, err := w.close(ctx, record); err != nil {
 			return err
 		}
-		return s.settleEnded(ctx, r, replica)
+		return s.settleEnded(ctx, r, t.replica)
 	}
-	after, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: &used}))
+	after, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used}))
 	if err != nil {
 		return err
 	}
-	return s.settle(ctx, after, replica.awaitFree)
+	return s.settle(ctx, after, t.replica.awaitFree)
 }
 
 // settleEnded settles a run whose stream has ended: the attempt ends, and the
@@ -201,65 +225,80 @@ func (s *Dispatcher) stopping() bool {
 }
 
 // generate asks the replica and appends its answer.
-func (s *Dispatcher) generate(ctx context.Context, r run.Run, replica *lease, w *answerWriter, used *run.Generation) error {
-	work := r.Work.Inference
-	var q inference.Request
-	if err := json.Unmarshal(work.Request, &q); err != nil {
-		return fault.Wrap(err, fault.Internal, "the stored request cannot be read")
+func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
+	q, limits, err := s.question(t)
+	if err != nil {
+		return err
 	}
-	left := r.AnswerBy().Sub(s.now())
-	if left <= 0 {
-		return fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", work.Within)
-	}
-	can := replica.capabilities()
-	model := work.EngineModel
-	if model == "" && len(can.Models) > 0 {
-		model = can.Models[0]
-	}
-	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}
-	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, trace.OfEngine(r).String()))
+	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, traceParent(t)))
 	defer stop(nil)
-	w.begin(asking, stop)
-	var err error
-	asked := replica.asks()
-	switch port.Workload(work.Workload) {
-	case port.WorkloadCompletion:
-		var end port.GenerationEnd
-		end, err = replica.engine.Generate(asking, port.Generation{
-			Model: model, Prompt: q.Prompt, Messages: q.Messages, MaxTokens: q.Fitting(work.MaxTokens, can.ContextTokens), Stop: q.Stop, Seed: replica.seed(q),
-			Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
-		}, w.piece)
-		if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
-			end.TokensOut, end.Finish, err = work.MaxTokens, port.FinishLength, nil
-		}
-		used.TokensIn, used.TokensOut, used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
-	case port.WorkloadEmbedding:
-		var found port.Embedded
-		found, err = replica.engine.Embed(asking, port.Embedding{Model: model, Inputs: q.Input, Limits: limits})
-		used.TokensIn = found.TokensIn
-		for i, vector := range found.Vectors {
-			w.result(inference.Result{Index: i, Embedding: vector})
-		}
-	case port.WorkloadRerank:
-		var found port.Ranked
-		found, err = replica.engine.Rerank(asking, port.Reranking{Model: model, Query: q.Query, Documents: q.Input, Limits: limits})
-		used.TokensIn = found.TokensIn
-		for i, score := range found.Scores {
-			w.result(inference.Result{Index: i, Score: &score})
-		}
-	}
+	t.answer.begin(asking, stop)
+	asked := t.replica.asks()
+	err = s.ask(asking, t, q, limits)
 	asked()
-	flushed := w.flush()
+	flushed := t.answer.flush()
 	if cause := context.Cause(asking); cause != nil && asking.Err() != nil {
 		return cause
 	}
 	if err == nil {
 		err = flushed
 	}
-	if err == nil {
-		used.TokensIn = cmp.Or(used.TokensIn, work.PromptTokens)
+	if work := t.run.Work.Inference; err == nil {
+		t.used.TokensIn = cmp.Or(t.used.TokensIn, work.PromptTokens)
 		if port.Workload(work.Workload) != port.WorkloadCompletion {
-			used.Finish = string(port.FinishStop)
+			t.used.Finish = string(port.FinishStop)
+		}
+	}
+	return err
+}
+
+// question returns the request of a task and the limits of its answer.
+func (s *Dispatcher) question(t *serving) (*inference.Request, port.GenerationLimits, error) {
+	q := &inference.Request{}
+	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
+		return q, port.GenerationLimits{}, fault.Wrap(err, fault.Internal, "the stored request cannot be read")
+	}
+	left := t.run.AnswerBy().Sub(s.now())
+	if left <= 0 {
+		return q, port.GenerationLimits{}, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)
+	}
+	return q, port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}, nil
+}
+
+func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
+
+// ask sends the request of a task to its replica, and its answer to the writer.
+func (s *Dispatcher) ask(ctx context.Context, t *serving, q *inference.Request, limits port.GenerationLimits) error {
+	can, work, engine := t.replica.capabilities(), t.run.Work.Inference, t.replica.engine
+	model := work.EngineModel
+	if model == "" && len(can.Models) > 0 {
+		model = can.Models[0]
+	}
+	var err error
+	switch port.Workload(work.Workload) {
+	case port.WorkloadCompletion:
+		var end port.GenerationEnd
+		end, err = engine.Generate(ctx, port.Generation{
+			Model: model, Prompt: q.Prompt, Messages: q.Messages, MaxTokens: q.Fitting(work.MaxTokens, can.ContextTokens), Stop: q.Stop, Seed: t.replica.seed(q.Seed),
+			Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
+		}, t.answer.piece)
+		if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
+			end.TokensOut, end.Finish, err = work.MaxTokens, port.FinishLength, nil
+		}
+		t.used.TokensIn, t.used.TokensOut, t.used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
+	case port.WorkloadEmbedding:
+		var found port.Embedded
+		found, err = engine.Embed(ctx, port.Embedding{Model: model, Inputs: q.Input, Limits: limits})
+		t.used.TokensIn = found.TokensIn
+		for i, vector := range found.Vectors {
+			t.answer.result(inference.Result{Index: i, Embedding: vector})
+		}
+	case port.WorkloadRerank:
+		var found port.Ranked
+		found, err = engine.Rerank(ctx, port.Reranking{Model: model, Query: q.Query, Documents: q.Input, Limits: limits})
+		t.used.TokensIn = found.TokensIn
+		for i, score := range found.Scores {
+			t.answer.result(inference.Result{Index: i, Score: &score})
 		}
 	}
 	return err

@@ -22,52 +22,61 @@ const cancelTime = 10 * time.Second
 // idempotency key whose task was cancelled in this way, another task is accepted. Faults are
 // those of Create before the call of begin, and those of Follow after it.
 func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
-	accepted, err := s.join(ctx, in)
-	if err != nil {
+	of, err := s.beginCall(ctx, in, begin)
+	if !of.entered {
 		return err
 	}
-	r := accepted.Run
 	defer func() {
 		if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
-			s.readers.leave(r.Ref())
-		} else if done := s.readers.abandon(r.Ref()); done != nil {
-			s.abandon(ctx, in.Identity, r)
+			s.readers.leave(of.ref)
+		} else if done := s.readers.abandon(of.ref); done != nil {
+			s.abandon(ctx, in.Identity, of)
 			done()
 		}
 	}()
-	if err := begin(accepted); err != nil {
+	if err != nil {
 		return err
 	}
-	return s.follow(ctx, r, inference.EventID{}, each)
+	return s.follow(ctx, of, inference.EventID{}, each)
+}
+
+// beginCall accepts the task of a caller, counts the caller among its readers, and calls
+// begin.
+func (s *Inference) beginCall(ctx context.Context, in NewTask, begin func(Accepted) error) (streamReader, error) {
+	accepted, of, err := s.join(ctx, in)
+	if err != nil {
+		return of, err
+	}
+	return of, begin(accepted)
 }
 
 // join accepts the task of a caller and counts the caller among its readers.
-func (s *Inference) join(ctx context.Context, in NewTask) (Accepted, error) {
+func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of streamReader, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return Accepted{}, err
+			return accepted, of, err
 		}
 		// A caller that goes meanwhile must not leave a task behind that it does not know.
-		accepted, err := s.Create(context.WithoutCancel(ctx), in)
-		if err != nil {
-			return Accepted{}, err
+		if accepted, err = s.Create(context.WithoutCancel(ctx), in); err != nil {
+			return accepted, of, err
 		}
-		r := accepted.Run
-		if err := s.readers.enter(ctx, r.Ref()); err != nil {
-			return Accepted{}, err
+		of = readerOf(accepted.Run)
+		if err := s.enter(ctx, &of); err != nil {
+			return accepted, of, err
 		}
 		if !accepted.Existing {
-			return accepted, nil
+			return accepted, of, nil
 		}
-		now, err := s.store.Load(ctx, r.Ref()) // its callers may have gone since then
+		now, err := s.store.Load(ctx, of.ref) // its callers may have gone since then
 		if err == nil && !wasAbandoned(now) {
-			return accepted, nil
+			return accepted, of, nil
 		}
-		s.readers.leave(r.Ref())
+		s.readers.leave(of.ref)
+		of.entered = false
 		if err != nil {
-			return Accepted{}, fmt.Errorf("cannot read the task: %w", err)
+			return accepted, of, fmt.Errorf("cannot read the task: %w", err)
 		}
-		in.IdempotencyKey = "after:" + r.TaskID
+		in.IdempotencyKey = "after:" + of.taskID
 	}
 }
 
@@ -77,11 +86,11 @@ func wasAbandoned(r run.Run) bool {
 }
 
 // abandon cancels the task of a caller that has gone.
-func (s *Inference) abandon(ctx context.Context, who port.Identity, r run.Run) {
+func (s *Inference) abandon(ctx context.Context, who port.Identity, of streamReader) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
-	if _, err := s.Cancel(ctx, who, r.TaskID, run.ReasonDisconnected); err != nil {
-		s.warn(ctx, r, "cannot cancel an inference task whose caller has disconnected", err)
+	if _, err := s.Cancel(ctx, who, of.taskID, run.ReasonDisconnected); err != nil {
+		s.log.WarnContext(ctx, "cannot cancel an inference task whose caller has disconnected", "task_id", of.taskID, "error", err.Error())
 	}
 }
 

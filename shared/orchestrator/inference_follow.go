@@ -22,36 +22,74 @@ var ErrAllRead = errors.New("the reader has the last event of the stream")
 func (s *Inference) Follow(
 	ctx context.Context, who port.Identity, taskID string, after inference.EventID, begin func(run.Run) error, each func([]inference.Event) error,
 ) error {
-	r, err := s.find(ctx, who, taskID)
+	of, err := s.beginFollow(ctx, who, taskID, &after, begin)
+	if of.entered {
+		defer s.readers.leave(of.ref)
+	}
 	if err != nil {
 		return err
 	}
+	return s.follow(ctx, of, after, each)
+}
+
+// streamReader is a reader of the stream of a task. It waits most of the time, so it has no
+// record of the run, which is large.
+type streamReader struct {
+	ref            run.Ref
+	taskID, stream string
+	// entered: it counts among the readers of the task.
+	entered bool
+}
+
+func readerOf(r run.Run) streamReader {
+	return streamReader{ref: r.Ref(), taskID: r.TaskID, stream: inference.StreamOf(r.Tenant, r.TaskID)}
+}
+
+// enter counts the reader.
+func (s *Inference) enter(ctx context.Context, of *streamReader) error {
+	err := s.readers.enter(ctx, of.ref)
+	of.entered = err == nil
+	return err
+}
+
+// beginFollow checks the request of a reader, counts it and calls begin. A reader that has
+// more than the stream, of which a crash of the host has lost the end, continues with the
+// next record, or with the last one.
+func (s *Inference) beginFollow(
+	ctx context.Context, who port.Identity, taskID string, after *inference.EventID, begin func(run.Run) error,
+) (of streamReader, err error) {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return of, err
+	}
+	of = readerOf(r)
 	if r.Work.Inference == nil {
-		return fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
+		return of, fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
 	}
 	head, state, err := s.answers.read(ctx, r)
 	if err != nil {
-		return err
+		return of, err
 	}
-	if state.Ended && (after.Position > head.Newest || after.Position == head.Newest && after.N > 0) {
-		return ErrAllRead // the last record is one event
+	switch {
+	case state.Ended && after.Position == head.Newest && after.N > 0:
+		return of, ErrAllRead // the last record is one event
+	case state.Ended && after.Position > head.Newest:
+		*after = inference.EventID{Position: head.Newest}
+	case after.Position > head.Newest+1:
+		*after = inference.EventID{Position: head.Newest + 1}
 	}
 	// A stream without a head had one, if the task has an answer.
 	if head.Newest > 0 && head.Oldest > after.Position+1 || head.Newest == 0 && r.State == run.Completed {
-		return fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
+		return of, fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
 	}
-	if err := s.readers.enter(ctx, r.Ref()); err != nil {
-		return err
+	if err := s.enter(ctx, &of); err != nil {
+		return of, err
 	}
-	defer s.readers.leave(r.Ref())
-	if err := begin(r); err != nil {
-		return err
-	}
-	return s.follow(ctx, r, after, each)
+	return of, begin(r)
 }
 
-func (s *Inference) follow(ctx context.Context, r run.Run, after inference.EventID, each func([]inference.Event) error) error {
-	return s.answers.follow(ctx, r, after, func(ctx context.Context) error { return s.ensureEnd(ctx, r.Ref()) }, each)
+func (s *Inference) follow(ctx context.Context, of streamReader, after inference.EventID, each func([]inference.Event) error) error {
+	return s.answers.follow(ctx, of.stream, after, func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) }, each)
 }
 
 // ensureEnd appends the last record to the stream of a run that has ended without one: the

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -318,11 +317,11 @@ func (l *lease) capabilities() port.EngineCapabilities {
 }
 
 // seed returns the seed of a request; a deterministic pool has one for requests without it.
-func (l *lease) seed(q inference.Request) *int64 {
-	if q.Seed == nil && l.deterministic {
+func (l *lease) seed(requested *int64) *int64 {
+	if requested == nil && l.deterministic {
 		return new(int64)
 	}
-	return q.Seed
+	return requested
 }
 
 // asks notes that the task has a request at the engine from now on, until done is called.

@@ -119,7 +119,7 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	defer running.Wait()
 	defer stop()
 	if call.Run != "" {
-		s.start(func(ctx context.Context) { s.conductOrWarn(ctx, run.Run{Tenant: call.Tenant, ID: call.Run}) })
+		s.startConduct(run.Ref{Tenant: call.Tenant, ID: call.Run})
 	}
 	return s.work(ctx, c, pool.Limit)
 }
@@ -143,7 +143,7 @@ func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 				s.log.WarnContext(ctx, "cannot look for the tasks of a pool; the next look does", "pool", c.pool.ID, "error", err.Error())
 			}
 			for _, r := range found {
-				s.start(func(ctx context.Context) { s.conductOrWarn(ctx, r) })
+				s.startConduct(r.Ref())
 			}
 			if idle++; len(found) > 0 || doing > 0 || err != nil {
 				idle = 0
@@ -223,12 +223,12 @@ func (s *Dispatcher) handOver(ctx context.Context, call DispatchCall) {
 }
 
 // passOn calls the next dispatcher for a run with a slot, if this one takes none any more.
-func (s *Dispatcher) passOn(ctx context.Context, r run.Run) {
+func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
 	s.mu.Lock()
-	retired := s.shift != nil && s.shift.retired && s.active[r.TaskID] == nil
+	retired := s.shift != nil && s.shift.retired && s.active[t.run.TaskID] == nil
 	s.mu.Unlock()
 	if retired {
-		s.handOver(ctx, callFor(r))
+		s.handOver(ctx, callFor(t.run))
 	}
 }
 

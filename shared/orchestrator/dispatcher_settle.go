@@ -1,0 +1,121 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// ended commits the end of an attempt whose stream has a last record.
+func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {
+	end, used := streamEnd(last)
+	used = used.Merged(r.Generation)
+	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
+	return err
+}
+
+// fail ends an attempt for a reason, and its stream if no other attempt may follow.
+func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
+	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
+	return err
+}
+
+// settle ends a run whose attempt has ended, or lets it be tried again. free, if it is not
+// nil, waits until the engine has no slot for the attempt any more.
+func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
+	head, state, err := s.answers.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	var last inference.Record
+	switch {
+	case state.Ended:
+		last, err = s.answers.last(ctx, r, head)
+	case r.Cancel != nil:
+		last, err = s.answers.conclude(ctx, r, endOf(r))
+	case state.HasContent(), s.isLastTry(r):
+		last, err = s.answers.conclude(ctx, r, endOf(r))
+	}
+	if err != nil {
+		return err
+	}
+	facts := run.Sequence{}
+	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
+	if last.Ends() {
+		end, used := streamEnd(last)
+		used = used.Merged(r.Generation)
+		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
+	}
+	if last.End != nil {
+		if settled.Trace, err = s.transcript(ctx, r); err != nil {
+			return err
+		}
+	}
+	if free != nil {
+		free(ctx)
+	}
+	_, err = s.applyTo(ctx, r, is(append(facts, settled)))
+	return err
+}
+
+// isLastTry reports whether no attempt would follow the failed one.
+func (s *Dispatcher) isLastTry(r run.Run) bool {
+	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
+	return err == nil && d.Run.State.Terminal()
+}
+
+// transcript stores the transcript of a task as an artifact of kind trace, and returns its
+// id. It may be repeated. An answer without text has none.
+func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
+	if r.Work.Inference.Workload != string(port.WorkloadCompletion) {
+		return "", nil
+	}
+	var text inference.Transcript
+	stream := inference.StreamOf(r.Tenant, r.TaskID)
+	for after := int64(0); ; {
+		found, err := s.answers.feed.Read(ctx, stream, after, answerPage)
+		if err != nil {
+			return "", fmt.Errorf("cannot read the stream of the task: %w", err)
+		}
+		for _, each := range found {
+			record, err := inference.Decode(each.Data)
+			if err != nil {
+				return "", err
+			}
+			text.Add(record)
+			after = each.Position
+		}
+		if len(found) == 0 {
+			break
+		}
+	}
+	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
+	if g := r.Generation; g != nil {
+		metadata["engine_version"], metadata["replica_id"] = g.EngineVersion, g.Replica
+	}
+	tags := []string{"sse", "stream", "task:" + r.TaskID}
+	if session := r.Work.Inference.SessionID; session != "" {
+		tags = append(tags, "session:"+session)
+	}
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), NewArtifact{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
+	if err != nil {
+		return "", fmt.Errorf("cannot store the transcript: %w", err)
+	}
+	return a.ID, nil
+}
+
+// logServed logs the end of a request to an engine.
+func (s *Dispatcher) logServed(ctx context.Context, t *serving, err error) {
+	r, g := t.run, t.used
+	r.Generation = &g
+	attrs := append(attrsOf(r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "the engine's answer has ended", attrs...)
+}
