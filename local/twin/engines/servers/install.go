@@ -37,18 +37,11 @@ func Kinds() []port.EngineKind {
 // environment of programs, with the place of the cache. It reports an installation, which
 // takes minutes, to say.
 func Install(ctx context.Context, kind port.EngineKind, environ []string, say func(format string, args ...any)) (*Engine, error) {
-	i := installer{ctx: ctx, say: say, environ: step.Environ(environ, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")}
-	caches, _ := i.lookup("XDG_CACHE_HOME")
-	if caches == "" {
-		home, ok := i.lookup("HOME")
-		if !ok {
-			return nil, errors.New("cannot find the cache: missing HOME and XDG_CACHE_HOME")
-		}
-		caches = filepath.Join(home, ".cache")
+	i, err := newInstaller(ctx, environ, say)
+	if err != nil {
+		return nil, err
 	}
-	i.cache = cache.Cache{Dir: filepath.Join(caches, "sortie"), Environ: i.environ, Clock: clock.System{}, Say: say}
 	var folder string
-	var err error
 	switch kind {
 	case port.EngineLlamaCpp:
 		folder, err = i.llamacpp()
@@ -69,6 +62,20 @@ type installer struct {
 	cache   cache.Cache
 	environ []string
 	say     func(format string, args ...any)
+}
+
+func newInstaller(ctx context.Context, environ []string, say func(format string, args ...any)) (*installer, error) {
+	i := &installer{ctx: ctx, say: say, environ: step.Environ(environ, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")}
+	caches, _ := i.lookup("XDG_CACHE_HOME")
+	if caches == "" {
+		home, ok := i.lookup("HOME")
+		if !ok {
+			return nil, errors.New("cannot find the cache: missing HOME and XDG_CACHE_HOME")
+		}
+		caches = filepath.Join(home, ".cache")
+	}
+	i.cache = cache.Cache{Dir: filepath.Join(caches, "sortie"), Environ: i.environ, Clock: clock.System{}, Say: say}
+	return i, nil
 }
 
 // lookup returns a variable of the environment.

@@ -86,9 +86,17 @@ func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.command.Dir, s.command.Stdout, s.command.Stderr, s.command.SysProcAttr = o.Folder, s.log, s.log, attributes()
+	if err := s.start(ctx, o.Folder, ready); err != nil {
+		return nil, fmt.Errorf("the engine %s does not start: %w:\n%s", e.kind, err, s.Log())
+	}
+	return s, nil
+}
+
+// start starts the program in a folder, and returns when the path answers 200.
+func (s *Server) start(ctx context.Context, folder, ready string) error {
+	s.command.Dir, s.command.Stdout, s.command.Stderr, s.command.SysProcAttr = folder, s.log, s.log, attributes()
 	if err := s.command.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start the engine %s: %w", e.kind, err)
+		return err
 	}
 	go func() {
 		_ = s.command.Wait() // it is killed
@@ -96,9 +104,9 @@ func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
 	}()
 	if err := s.await(ctx, ready); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("the engine %s does not start: %w:\n%s", e.kind, err, s.Log())
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 // llamacpp returns the command of a llama-server. It uses one thread, which does not spin

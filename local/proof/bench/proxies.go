@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+)
+
+// measureProxies sends requests by turns to an inference server without a model, through
+// Go's reverse proxy, the router of vLLM, LiteLLM and Sortie, and compares the times until the
+// first token. Sortie alone stores the task before it asks, and each token before it sends it.
+// It is measured only by name, because it installs the proxies (Python, half a minute).
+func measureProxies(ctx context.Context, t *table) error {
+	installed, err := servers.InstallProxies(ctx, os.Environ(), func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", args...)
+	})
+	if err != nil {
+		return err
+	}
+	g, err := startGenerated(0, tokenStreams)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	reverse, err := startPart("proxy", g.engine.url())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reverse.end() }()
+	address, err := reverse.line()
+	if err != nil {
+		return err
+	}
+	type target struct {
+		name, url string
+		times     []time.Duration
+	}
+	targets := []*target{{name: "reverse proxy", url: "http://" + address}}
+	for _, kind := range []servers.ProxyKind{servers.ProxyVLLMRouter, servers.ProxyLiteLLM} {
+		folder, err := os.MkdirTemp("", "sortie-proxy-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		s, err := installed.Start(ctx, kind, g.engine.url(), "mock", folder)
+		if err != nil {
+			return err
+		}
+		defer s.Kill()
+		targets = append(targets, &target{name: string(kind), url: s.URL})
+	}
+	targets = append(targets, &target{name: "Sortie", url: g.url})
+	for i := range firstTokens + 20 {
+		for _, each := range targets {
+			took, err := toFirstToken(ctx, each.url)
+			if err != nil {
+				return fmt.Errorf("%s: %w", each.name, err)
+			}
+			if i >= 20 { // the first ones open connections
+				each.times = append(each.times, took)
+			}
+		}
+	}
+	for _, each := range targets {
+		t.add("proxies", "to the first token by "+each.name+", p50 / p99", "%.1f / %.1f ms",
+			millis(percentile(each.times, 0.5)), millis(percentile(each.times, 0.99)))
+	}
+	return nil
+}

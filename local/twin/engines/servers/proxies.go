@@ -1,0 +1,93 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+)
+
+// ProxyKind is a program that stands before inference servers elsewhere. Its overhead is
+// compared with that of Sortie.
+type ProxyKind string
+
+// The proxies.
+const (
+	ProxyVLLMRouter ProxyKind = "vllm-router"
+	ProxyLiteLLM    ProxyKind = "litellm"
+)
+
+// Proxies are installed proxies.
+type Proxies struct {
+	folder  string
+	environ []string
+}
+
+// InstallProxies returns the proxies, and installs them if the cache has none. environ and say
+// are those of Install.
+func InstallProxies(ctx context.Context, environ []string, say func(format string, args ...any)) (*Proxies, error) {
+	i, err := newInstaller(ctx, environ, say)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := i.part("proxies", nil, []string{"proxies.lock"}, func(dir string) error {
+		python, err := i.venv(dir, "3.13")
+		if err != nil {
+			return err
+		}
+		return i.run("install the proxies", dir, python, "-m", "pip", "install", "--quiet", "--retries", "10", "--no-deps", "--require-hashes", "--requirement", "proxies.lock")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot install the proxies: %w", err)
+	}
+	return &Proxies{folder, i.environ}, nil
+}
+
+// Start starts a proxy before the inference server at url, and returns when it takes requests
+// for its model. folder is an existing folder for its files. The caller kills it.
+func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder string) (*Server, error) {
+	port, err := step.FreePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(port), Model: model, Port: port, log: &record{}, ended: make(chan struct{})}
+	program := filepath.Join(p.folder, "python", "bin", string(kind))
+	ready := ""
+	switch kind {
+	case ProxyVLLMRouter:
+		metrics, err := step.FreePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ready = "/health"
+		s.command = exec.Command(program, "--worker-urls", url, "--host", "127.0.0.1", "--port", strconv.Itoa(port), //nolint:gosec // G204: its own installation
+			"--policy", "round_robin", "--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics), "--log-level", "warning")
+	case ProxyLiteLLM:
+		ready = "/health/liveliness"
+		config, err := json.Marshal(map[string]any{"model_list": []any{map[string]any{ // JSON is YAML
+			"model_name": model, "litellm_params": map[string]string{"model": "text-completion-openai/" + model, "api_base": url + "/v1", "api_key": "none"},
+		}}})
+		if err != nil {
+			return nil, fmt.Errorf("cannot write the settings of %s: %w", kind, err)
+		}
+		file := filepath.Join(folder, "litellm.yaml")
+		if err := os.WriteFile(file, config, 0o600); err != nil {
+			return nil, fmt.Errorf("cannot write the settings of %s: %w", kind, err)
+		}
+		s.command = exec.Command(program, "--config", file, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--telemetry", "False") //nolint:gosec // G204: its own installation
+	default:
+		return nil, errors.New("no proxy " + string(kind))
+	}
+	// The list of prices is that of the installation, and the proxy has no clients but the caller.
+	s.command.Env = step.Environ(p.environ, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true")
+	if err := s.start(ctx, folder, ready); err != nil {
+		return nil, fmt.Errorf("the proxy %s does not start: %w:\n%s", kind, err, s.Log())
+	}
+	return s, nil
+}
