@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Stop implements port.Runner: it deletes the pod with the grace, or, if there is no pod,
+// Stop implements port.Runner: it marks and deletes the pod with the grace, or, if there is no pod,
 // suspends the Job so that it gets none.
 func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
 	return r.end(ctx, m, grace, keyStopped, "stop the machine")
@@ -46,11 +46,54 @@ func (r *Runner) end(ctx context.Context, m port.Machine, grace time.Duration, m
 		}
 	}
 	for _, pod := range live {
-		if err := r.deletePod(ctx, pod, grace); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := r.stopPod(ctx, at, pod, grace); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return failure(ctx, err, what)
 		}
 	}
 	return nil
+}
+
+// stopTries is how often stopPod reads a pod that changes meanwhile.
+const stopTries = 3
+
+// stopPod marks a pod whose program has not ended, and deletes it. Without the mark it
+// could not be seen later whether the program ended on request: the kubelet deletes the pod
+// again at its end, which replaces the time of the deletion.
+func (r *Runner) stopPod(ctx context.Context, at place, pod *corev1.Pod, grace time.Duration) error {
+	for range stopTries {
+		err := r.markPod(ctx, pod)
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		o, err := r.fetch(ctx, at)
+		if err != nil {
+			return err
+		}
+		now := slices.IndexFunc(o.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID && !ended(p) })
+		if now < 0 {
+			return nil
+		}
+		pod = o.pods[now]
+	}
+	return r.deletePod(ctx, pod, grace)
+}
+
+// markPod marks a pod as stopped, if it has not changed since it was read.
+func (r *Runner) markPod(ctx context.Context, p *corev1.Pod) error {
+	if _, marked := p.Annotations[keyStopped]; marked || p.DeletionTimestamp != nil {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": p.UID, "resourceVersion": p.ResourceVersion, "annotations": map[string]string{keyStopped: r.cfg.Clock.Now().UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = r.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // mark sets an annotation of a Job, and suspends it.

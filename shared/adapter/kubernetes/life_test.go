@@ -3,12 +3,16 @@ package kubernetes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -74,6 +78,36 @@ func placeAt(t *testing.T, m port.MachineStatus) place {
 		t.Fatalf("got machine %+v, want one of this cluster", m)
 	}
 	return at
+}
+
+// TestStoppedPodIsMarked stops a machine whose pod has changed since it was read, so that
+// it is read again.
+func TestStoppedPodIsMarked(t *testing.T) {
+	t.Parallel()
+	c, r := setup(t)
+	s := spec("r-marked")
+	s.Env["RUNNER_DOES"] = "rest"
+	m, err := r.Launch(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := false
+	c.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if changed {
+			return false, nil, nil
+		}
+		changed = true
+		return true, nil, apierrors.NewConflict(podsKind.GroupResource(), "r-marked-x", errors.New("the object has been modified"))
+	})
+	if err := r.Stop(t.Context(), m.Machine, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = r.Wait(t.Context(), m.Machine, port.MachineGone, time.Minute); err != nil || m.Exit == nil || !m.Exit.Requested {
+		t.Errorf("got %+v, %v, want an end that was requested", m, err)
+	}
+	if p := c.pod("runs-1", "r-marked-x"); p == nil || p.Annotations[keyStopped] == "" || !changed {
+		t.Errorf("got pod %+v, want one that is marked as stopped at the second try", p)
+	}
 }
 
 // TestFinishedMachineIsAdopted: a launch whose answer was lost does not run its program

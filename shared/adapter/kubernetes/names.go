@@ -26,8 +26,9 @@ const (
 	labelOwner = "sortie/orchestrator"
 	keyTenant  = "sortie/tenant"
 	keyAttempt = "sortie/attempt"
-	// keyStopped marks a Job whose machine was stopped before it had a pod, keyDestroyed
-	// one that was destroyed: its name is free once its pod has ended.
+	// keyStopped marks a pod that was stopped before its program had ended, and a Job whose
+	// machine was stopped before it had a pod. keyDestroyed marks a Job whose machine was
+	// destroyed: its name is free once its pod has ended.
 	keyStopped   = "sortie/stopped"
 	keyDestroyed = "sortie/destroyed"
 	// finalizer keeps the status of a pod that was deleted.

@@ -162,7 +162,8 @@ func podExit(p *corev1.Pod) *port.Exit {
 	}
 	t := c.State.Terminated
 	exit := &port.Exit{Code: int(t.ExitCode), Signal: int(t.Signal), OOM: t.Reason == reasonOOM, At: t.FinishedAt.UTC()}
-	exit.Requested = interrupted(p) || deletedBefore(p, t.FinishedAt.Time)
+	_, stopped := p.Annotations[keyStopped]
+	exit.Requested = stopped || interrupted(p) || deletedBefore(p, t.FinishedAt.Time)
 	if exit.Code == killed && exit.Signal == 0 && (exit.Requested || exit.OOM || t.Reason == reasonLost) {
 		exit.Signal = 9
 	}

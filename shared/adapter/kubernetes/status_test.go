@@ -39,6 +39,15 @@ func deleted(second int) func(*corev1.Pod) {
 	}
 }
 
+// deletedAgain has the deletion of a kubelet after the end of the program.
+func deletedAgain(second int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(second)), new(int64(0))
+	}
+}
+
+func stopped(p *corev1.Pod) { p.Annotations = map[string]string{keyStopped: "t"} }
+
 func disrupted(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: at(5)}}
 }
@@ -88,6 +97,7 @@ func TestPhaseAndExit(t *testing.T) {
 		"killed after its deletion":       {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, exited(137, "Error"), deleted(5))}}, port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true, At: end}},
 		"ended after its deletion":        {objects{pods: []*corev1.Pod{pod(corev1.PodSucceeded, exited(0, "Completed"), deleted(10))}}, port.MachineGone, &port.Exit{Requested: true, At: end}},
 		"ended before its deletion":       {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, exited(137, "Error"), deleted(11))}}, port.MachineGone, &port.Exit{Code: 137, At: end}},
+		"stopped, and deleted again":      {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, exited(137, "Error"), deletedAgain(12), stopped)}}, port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true, At: end}},
 		"out of memory":                   {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, exited(137, "OOMKilled"))}}, port.MachineGone, &port.Exit{Code: 137, Signal: 9, OOM: true, At: end}},
 		"evicted before it ran":           {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, corev1.ContainerState{}, disrupted)}}, port.MachineGone, &port.Exit{Code: 137, Requested: true, At: at(5).UTC()}},
 		"its node was lost":               {objects{pods: []*corev1.Pod{pod(corev1.PodFailed, runs, disrupted)}}, port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true, At: at(5).UTC()}},
