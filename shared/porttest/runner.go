@@ -46,6 +46,9 @@ type RunnerHarness struct {
 	// FailPart makes lists fail for the part of the platform that has the machine; nil for
 	// a platform without parts.
 	FailPart func(t *testing.T, m port.MachineStatus)
+	// KeepsGrace: a machine that is being stopped keeps the grace of the first Stop. Destroy
+	// ends it after that grace.
+	KeepsGrace bool
 }
 
 // Runner is the conformance suite of port.Runner. setup

@@ -139,9 +139,13 @@ func runnerIdempotent(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, ready.with(h.spec("r-twice", "ignore"), "up"))
 	ready.receive()
 	h.wait(t, m.Machine, port.MachineRunning)
+	grace := time.Minute
+	if h.KeepsGrace {
+		grace = 3 * time.Second
+	}
 	stop := func(at port.Machine) {
 		t.Helper()
-		if err := h.Runner.Stop(deadline(t), at, time.Minute); err != nil {
+		if err := h.Runner.Stop(deadline(t), at, grace); err != nil {
 			t.Errorf("cannot stop %s: %v", at.ID, err)
 		}
 	}
