@@ -139,7 +139,7 @@ func TestAgent(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(kubeconfigOf(t, c, admin, s.namespace, "sortie-watch")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := folder(t)
 	file := func(id string) string { return filepath.Join(dir, id) }
 	tasks := map[string]string{}
 	for i, id := range []string{"first", "second", "third"} {

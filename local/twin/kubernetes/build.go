@@ -14,15 +14,28 @@ import (
 	"sync"
 )
 
-// program is a program of the control plane: its name and its package.
+// program is a program that is built: its name and its package.
 type program struct{ name, path string }
 
+// programs are those of the control plane.
 var programs = []program{
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
 }
+
+// kubelet is the agent of a node, of the same module.
+var kubelet = []program{{"kubelet", "k8s.io/kubernetes/cmd/kubelet"}}
+
+// containerd is the container runtime of a node.
+var containerd = []program{
+	{"containerd", "github.com/containerd/containerd/v2/cmd/containerd"},
+	{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
+}
+
+// withoutSnapshotters leaves out what needs libraries of C, or is not used.
+const withoutSnapshotters = "no_btrfs no_zfs no_devmapper"
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)`)
 
@@ -32,11 +45,25 @@ var building sync.Mutex
 // are missing, with the module in the folder controlplane, and reports each build to say.
 // cache is the folder for caches, os.UserCacheDir.
 func Build(ctx context.Context, controlplane, cache string, say func(string)) (string, error) {
-	lock, err := os.ReadFile(filepath.Join(controlplane, "go.sum")) //nolint:gosec // G304: the caller's own folder
+	return buildKubernetes(ctx, controlplane, cache, programs, say)
+}
+
+// BuildNode returns the folders with the programs of package kubelet, as Build does:
+// kubelet, with the module in the folder controlplane, and containerd with its shim, with
+// the module in the folder runtime.
+func BuildNode(ctx context.Context, controlplane, runtime, cache string, say func(string)) ([]string, error) {
+	agent, err := buildKubernetes(ctx, controlplane, cache, kubelet, say)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the lock file of the control plane: %w", err)
+		return nil, err
 	}
-	module, err := os.ReadFile(filepath.Join(controlplane, "go.mod")) //nolint:gosec // G304: the caller's own folder
+	engine, err := build(ctx, runtime, cache, "-s -w", containerd, say)
+	return []string{agent, engine}, err
+}
+
+// buildKubernetes builds programs of Kubernetes with the version of their module, without
+// which they cannot parse the versions of their features.
+func buildKubernetes(ctx context.Context, folder, cache string, wanted []program, say func(string)) (string, error) {
+	module, err := os.ReadFile(filepath.Join(folder, "go.mod")) //nolint:gosec // G304: the caller's own folder
 	if err != nil {
 		return "", fmt.Errorf("cannot read the module of the control plane: %w", err)
 	}
@@ -44,26 +71,39 @@ func Build(ctx context.Context, controlplane, cache string, say func(string)) (s
 	if version == nil {
 		return "", errors.New("controlplane/go.mod: no version of k8s.io/kubernetes, want a requirement of it")
 	}
-	key := sha256.Sum256(append(module, lock...))
+	const at = "-X k8s.io/component-base/version."
+	flags := fmt.Sprintf("-s -w "+at+"gitVersion=v%s.%s.%s "+at+"gitMajor=%[1]s "+at+"gitMinor=%[2]s", version[1], version[2], version[3])
+	return build(ctx, folder, cache, flags, wanted, say)
+}
+
+// build builds the programs of a module that the cache does not have. Its folder there is
+// that of the state of the module and its lock file.
+func build(ctx context.Context, module, cache, flags string, wanted []program, say func(string)) (string, error) {
+	var state []byte
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(module, name)) //nolint:gosec // G304: the caller's own folder
+		if err != nil {
+			return "", fmt.Errorf("cannot read the lock file of %s: %w", module, err)
+		}
+		state = append(state, text...)
+	}
+	key := sha256.Sum256(state)
 	folder := filepath.Join(cache, "sortie", "kubernetes", hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // G301: programs, no secrets
 		return "", fmt.Errorf("cannot create the cache: %w", err)
 	}
-	// Without its version the API server cannot parse the versions of its features.
-	flags := fmt.Sprintf("-s -w -X k8s.io/component-base/version.gitVersion=v%s.%s.%s -X k8s.io/component-base/version.gitMajor=%[1]s -X k8s.io/component-base/version.gitMinor=%[2]s",
-		version[1], version[2], version[3])
 	building.Lock() // the tests of a process build once; another process builds its own
 	defer building.Unlock()
-	for _, p := range programs {
+	for _, p := range wanted {
 		target := filepath.Join(folder, p.name)
 		if _, err := os.Stat(target); err == nil { //nolint:gosec // G703: the caller's own cache
 			continue
 		}
 		made := fmt.Sprintf("%s.%d.new", target, os.Getpid())
 		say("building " + p.name + " (minutes, once)")
-		build := exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "go", "build", "-trimpath", "-ldflags", flags, "-o", made, p.path) //nolint:gosec // G204: constants
-		build.Dir = controlplane
-		if output, err := build.CombinedOutput(); err != nil {
+		compile := exec.CommandContext(ctx, "env", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "go", "build", "-trimpath", "-tags", withoutSnapshotters, "-ldflags", flags, "-o", made, p.path) //nolint:gosec // G204: constants
+		compile.Dir = module
+		if output, err := compile.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("cannot build %s: %w: %s", p.name, err, strings.TrimSpace(string(output)))
 		}
 		if err := os.Rename(made, target); err != nil { //nolint:gosec // G703: the caller's own cache

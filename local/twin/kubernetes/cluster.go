@@ -66,6 +66,10 @@ func Start(ctx context.Context, programs, dir string, now time.Time) (*Cluster, 
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 
+// Authority returns the file with the certificate of the API server, which is its own
+// authority, and with which it calls kubelets.
+func (c *Cluster) Authority() string { return c.path("server.crt") }
+
 func (c *Cluster) url(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
 const token = "administrator" // the API server listens on loopback and lives for a test
@@ -124,6 +128,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+c.path("server.key"),
 		"--service-account-signing-key-file="+c.path("server.key"), "--token-auth-file="+c.path("tokens.csv"), "--authorization-mode=RBAC",
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", "--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate="+c.Authority(), "--kubelet-client-key="+c.path("server.key"),
 		"--shutdown-delay-duration=0s")
 	if err != nil {
 		return err

@@ -5,10 +5,10 @@ package kubernetes_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,15 +21,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	watch "github.com/sortie-dev/sortie/functions/watch/program"
-	"github.com/sortie-dev/sortie/local/proof/runners"
 	"github.com/sortie-dev/sortie/local/proof/runners/program"
 	"github.com/sortie-dev/sortie/local/twin/kubernetes"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 const (
@@ -46,15 +43,24 @@ const jobProgram = "job-program"
 // shared is the cluster of all tests of the package. Each test has namespaces of its own.
 var shared struct {
 	sync.Once
-	cluster *kubernetes.Cluster
-	admin   clients.Interface
-	err     error
+	running
+	err error
 }
 
-// firstNodes are the nodes with which clusters begin. Their pods are programs of this host.
-var firstNodes struct {
-	sync.Mutex
-	list []*node.Node
+// running is a cluster with its first node.
+type running struct {
+	cluster *kubernetes.Cluster
+	admin   clients.Interface
+	first   worker
+}
+
+// close ends the node, with the programs of pods that tests leave, and the cluster.
+func (r running) close() error {
+	var failed error
+	if r.first != nil {
+		failed = r.first.Close()
+	}
+	return errors.Join(failed, r.cluster.Close(), os.RemoveAll(r.cluster.Dir))
 }
 
 // TestMain also runs as the program of pods, as the agent, and as the stack of TestJobs.
@@ -70,19 +76,22 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
+	if len(os.Args) > 1 && os.Args[1] == nodeProgram {
+		os.Exit(supervise(os.Args[2:]))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{jobProgram: program.Main}) // a stack, and the programs that it starts
 	}
 	code := m.Run()
-	for _, n := range firstNodes.list {
-		_ = n.Close() // it ends the programs of pods that tests leave
-	}
-	if c := shared.cluster; c != nil {
-		if err := c.Close(); err != nil {
+	if shared.cluster != nil {
+		if err := shared.close(); err != nil {
 			slog.Error("cannot stop the cluster", "error", err)
 			code = 1
 		}
-		_ = os.RemoveAll(c.Dir) // below the temporary folder
+	}
+	if err := endFleet(); err != nil {
+		slog.Error("cannot remove what the nodes have shared", "error", err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -90,7 +99,7 @@ func TestMain(m *testing.M) {
 // cluster returns the cluster of all tests, with a node.
 func cluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 	t.Helper()
-	shared.Do(func() { shared.cluster, shared.admin, shared.err = start(t) })
+	shared.Do(func() { shared.running, shared.err = start(t) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -100,47 +109,47 @@ func cluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 // ownCluster starts a cluster for one test, which breaks it.
 func ownCluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 	t.Helper()
-	c, admin, err := start(t)
+	r, err := start(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := r.close(); err != nil {
 			t.Error(err)
 		}
-		_ = os.RemoveAll(c.Dir)
 	})
-	return c, admin
+	return r.cluster, r.admin
 }
 
 // start starts a cluster with one node.
-func start(t *testing.T) (c *kubernetes.Cluster, admin clients.Interface, err error) {
+func start(t *testing.T) (r running, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // the first build takes minutes
 	defer cancel()
+	if err := checkNodes(); err != nil {
+		return r, err
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	programs, err := kubernetes.Build(ctx, "controlplane", cache, func(s string) { t.Log(s) })
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	dir, err := os.MkdirTemp("", "sortie-kubernetes-")
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
-	if c, err = kubernetes.Start(ctx, programs, dir, time.Now()); err != nil {
-		return nil, nil, err
+	if r.cluster, err = kubernetes.Start(ctx, programs, dir, time.Now()); err != nil {
+		return r, err
 	}
-	if admin, err = unlimited(c.Config); err == nil {
-		var first *node.Node
-		if first, err = startNode(ctx, c, "node-1"); err == nil {
-			firstNodes.Lock()
-			defer firstNodes.Unlock()
-			firstNodes.list = append(firstNodes.list, first)
-		}
+	if r.admin, err = unlimited(r.cluster.Config); err == nil {
+		r.first, err = startNode(ctx, t, r.cluster, "node-1")
 	}
-	return c, admin, err
+	if err != nil {
+		return running{}, errors.Join(err, r.cluster.Close())
+	}
+	return r, nil
 }
 
 // unlimited returns a client without a limit of its own.
@@ -148,32 +157,6 @@ func unlimited(config *rest.Config) (clients.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	return clients.NewForConfig(config)
-}
-
-func startNode(ctx context.Context, c *kubernetes.Cluster, name string) (*node.Node, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	client, err := unlimited(c.Config)
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(c.Dir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte(runners.BrokenProgram), 0o700); err != nil { //nolint:gosec // G306: a program
-		return nil, err
-	}
-	return node.Start(ctx, node.Config{
-		Client: client, Name: name, Dir: dir, Path: os.Getenv("PATH"), Now: time.Now(), Log: slog.New(slog.DiscardHandler),
-		Images: map[string][]string{
-			image: {self, "program"}, shell: {"/bin/sh", "-c"}, wrapped: {self, wrap.Command, "--", "/bin/sh", "-c"},
-			runners.Image: {self, wrap.Command, "--", self, jobProgram}, runners.Plain: {self, jobProgram}, runners.Broken: {self, wrap.Command, "--", broken},
-		},
-	})
 }
 
 type logTo struct{ t *testing.T }

@@ -21,7 +21,7 @@ func TestConstraintsOnACluster(t *testing.T) {
 	if got := s.Call(http.MethodPut, "/v1/pools/narrow", `{"limit": 1, "runner": "kubernetes"}`); got.Status != http.StatusCreated {
 		t.Fatalf("got %d %s, want a new pool", got.Status, got.Body)
 	}
-	dir := t.TempDir()
+	dir := folder(t)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	const once = `, "retryConfig": {"maxRetries": 0}`
 	s.define("alone", shell, until(file("alone"), 0), once+`, "constraints": {"maxConcurrentRuns": 1}`)

@@ -1,7 +1,8 @@
 // Package kubernetes runs a Kubernetes cluster on this host, for tests and for
 // development without a cluster: the real etcd, API server, controller manager and
-// scheduler, built from the module in controlplane, and nodes of package node, which run
-// the containers of pods as processes of this host. It needs Go alone.
+// scheduler, built from the module in controlplane. Its nodes are those of package node,
+// which run the containers of pods as processes of this host and need Go alone, or those
+// of package kubelet, with a kubelet and containerd.
 //
 // The programs are built once for each state of the module's lock file, and kept in
 // ${XDG_CACHE_HOME:-~/.cache}/sortie/kubernetes. The build takes minutes, and the build

@@ -30,7 +30,7 @@ func TestInterference(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
 	s := serve(t, c, admin)
-	again := filepath.Join(t.TempDir(), "again")
+	again := filepath.Join(folder(t), "again")
 	const once = `, "retryConfig": {"maxRetries": 0, "initialDelay": "1s"}`
 	// A machine that the cluster does not know is awaited up to its start limit.
 	const lost = `, "retryConfig": {"maxRetries": 1, "initialDelay": "1s"}, "policy": {"startTimeoutSeconds": 10}`

@@ -46,10 +46,14 @@ func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineS
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	cluster(t)
+	kubelets, err := withKubelets()
+	if err != nil {
+		t.Fatal(err)
+	}
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
 		s := spread{setup(t, func(c *adapter.Config) { c.Unschedulable = time.Millisecond }), map[string]bool{}}
 		return porttest.RunnerHarness{
-			Runner: s, Image: image, NoImage: noImage,
+			Runner: s, Image: image, NoImage: noImage, KeepsGrace: kubelets,
 			Unknown: port.Machine{Runner: run.RunnerKubernetes, Cluster: "local", App: s.namespaces[0], ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
 			Occupy: func(t *testing.T, name string) {
 				job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{

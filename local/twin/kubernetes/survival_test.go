@@ -37,12 +37,12 @@ func TestRunsSurviveFaults(t *testing.T) {
 	t.Parallel()
 	c, admin := ownCluster(t)
 	s := serve(t, c, admin)
-	first, err := startNode(t.Context(), c, "lost-1")
+	first, err := startNode(t.Context(), t, c, "lost-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.change("lost-1", `{"metadata": {"labels": {"disk": "fast"}}}`)
-	end := filepath.Join(t.TempDir(), "end")
+	end := filepath.Join(folder(t), "end")
 	s.define("adopted", shell, until(end, 4), `, "retryConfig": {"maxRetries": 0}`)
 	s.define("moved", shell, until(end, 0), `, "podSpec": {"nodeSelector": {"disk": "fast"}}`)
 	adopted, moved := s.run("adopted"), s.run("moved")
@@ -60,7 +60,7 @@ func TestRunsSurviveFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second, err := startNode(t.Context(), c, "lost-2")
+	second, err := startNode(t.Context(), t, c, "lost-2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (s stage) names(t *testing.T) (names []string, err error) {
 func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	end := filepath.Join(t.TempDir(), "end")
+	end := filepath.Join(folder(t), "end")
 	m := s.launch(t, job("watched", until(end, 6)))
 	s.faults.cutWatches(m.App, true)
 	s.await(t, "a broken watch", func() bool { _, err := s.names(t); return err != nil })
