@@ -56,9 +56,9 @@ type Generation struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// Merged returns the generation that the end of a stream tells with what is known from
+// Merged returns the generation that the end of a stream describes with what is known from
 // elsewhere; nil is nothing. The tokens of the answer are those of the stream: what the engine
-// generated besides, no reader has got.
+// generated besides, no reader has received.
 func (g Generation) Merged(known *Generation) Generation {
 	if known == nil {
 		return g

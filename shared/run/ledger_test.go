@@ -172,7 +172,7 @@ func TestCancelReleasesTheReservation(t *testing.T) {
 	}
 }
 
-// A dispatcher may have got tokens that it could not append: nobody has read them.
+// A dispatcher may have got tokens that it could not append: no reader has received them.
 func TestTokensAreThoseOfTheStream(t *testing.T) {
 	t.Parallel()
 	stream, engine := run.Generation{TokensOut: 9, DecodeMS: 10}, run.Generation{Replica: "r1", TokensIn: 4, TokensOut: 35, DecodeMS: 20}
