@@ -126,10 +126,11 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 # pods with a kubelet, containerd and runc, in place of nodes whose containers are
 # processes. It needs root, and Debian's packages of runc and busybox, which it fetches.
 NODE ?= process
+TESTS ?= .
 
 .PHONY: test-kubernetes
-test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane, NODE=process or kubelet
-	$(if $(filter kubelet,$(NODE)),CGO_ENABLED=0 )NODE=$(NODE) $(GO) test -tags kubernetes ./local/twin/kubernetes -count 1 -timeout 40m
+test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane, NODE=process or kubelet, TESTS=REGEXP
+	$(if $(filter kubelet,$(NODE)),CGO_ENABLED=0 )NODE=$(NODE) $(GO) test -tags kubernetes ./local/twin/kubernetes -run '$(TESTS)' -count 1 -timeout 40m
 
 # The inference servers are installed once for each state of their lock files, in minutes, and
 # kept under ${XDG_CACHE_HOME:-~/.cache}/sortie. llama-server is built from its source, which

@@ -41,7 +41,7 @@ func (t *tails) appended(stream string, b port.Batch, at int64) {
 	defer t.mu.Unlock()
 	known := t.known[stream]
 	if known == nil {
-		return // nobody has waited for it
+		return // no reader has waited for it
 	}
 	// A batch may be noted after a later one.
 	if newest := b.After + int64(len(b.Records)); newest > known.newest {

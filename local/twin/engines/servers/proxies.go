@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// ProxyKind is a program that stands before inference servers elsewhere. Its overhead is
+// ProxyKind is a program that others run before their inference servers. Its overhead is
 // compared with that of Sortie.
 type ProxyKind string
 
