@@ -137,12 +137,18 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // QueueBy returns the end of the queue timeout of a run that is queued for its key or its
-// pool. The timeout includes the wait for the key.
+// pool. The timeout includes the wait for the key. An inference task waits for its answer until
+// its deadline at most.
 func (r Run) QueueBy() time.Time {
+	since := r.Slot.Since
 	if r.AwaitsKey() {
-		return r.KeySlot.Since.Add(r.Policy.QueueTimeout)
+		since = r.KeySlot.Since
 	}
-	return r.Slot.Since.Add(r.Policy.QueueTimeout)
+	by := since.Add(r.Policy.QueueTimeout)
+	if r.Work.Inference != nil && r.AnswerBy().Before(by) { // it was tried before
+		by = r.AnswerBy()
+	}
+	return by
 }
 
 // RunBy returns the time limit of a started attempt.
