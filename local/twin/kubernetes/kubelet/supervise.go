@@ -76,8 +76,10 @@ func supervise(file string) (err error) {
 	case err = <-closed:
 	}
 	_ = first.Process.Kill() // it may have ended
-	<-ended                  // with it, all processes of its namespace
-	return err
+	if killed := <-ended; killed == nil {
+		err = errors.Join(err, errors.New("the node ended by itself"))
+	}
+	return err // with the first process, all of its namespace have ended
 }
 
 // runNode is the first process. It makes the mounts of the node, starts its programs and
@@ -93,7 +95,7 @@ func runNode(file string) error {
 	pids := map[int]string{}
 	for _, command := range [][]string{s.Engine, s.Kubelet} {
 		name := filepath.Base(command[0])
-		log, err := os.OpenFile(filepath.Join(s.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		log, err := os.OpenFile(filepath.Join(s.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // G304: a folder of the node
 		if err != nil {
 			return err
 		}
@@ -141,12 +143,12 @@ func mountNode(s settings) error {
 	)
 	for i, name := range kernelSettings {
 		setting := filepath.Join("/proc/sys", name)
-		value, missing := os.ReadFile(setting)
+		value, missing := os.ReadFile(setting) //nolint:gosec // G304: a constant of the kernel
 		if missing != nil {
 			continue // the kubelet does not find it either
 		}
 		own := fmt.Sprintf("/run/setting-%d", i)
-		err = errors.Join(err, os.WriteFile(own, value, 0o600), mount(own, setting, "", syscall.MS_BIND, ""))
+		err = errors.Join(err, os.WriteFile(own, value, 0o600), mount(own, setting, "", syscall.MS_BIND, "")) //nolint:gosec // G703: a folder of the node
 	}
 	return err
 }
