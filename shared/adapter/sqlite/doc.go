@@ -20,7 +20,8 @@
 // waiting readers and gives them its records, because all writers are in this process.
 //
 // Limits of queries are written as "LIMIT 0 + ?". SQLite plans a query with "LIMIT ?" for
-// the bound value, and prepares it again at each execution.
+// the bound value, and prepares it again at each execution. A comparison with a bound 0 or 1
+// has the same effect if another index is considered, hence "stream = 0 + ?" in Feed.
 //
 // The package refuses a second process on the same file, a file of a newer
 // version, and hosts without flock.

@@ -75,7 +75,7 @@ func (f *Feed) expired() int64 { return nanos(f.config.Clock.Now().Add(-f.config
 // counts positions from 1 for a stream without a record.
 func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 	first, expired := s.newest+1, f.expired()
-	err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = ? ORDER BY position LIMIT 1", s.n).Scan(&first)
+	err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 1", s.n).Scan(&first)
 	if err != nil && !errors.Is(err, ErrNoRow) {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 	expiredAt := func(position int64) bool {
 		var at int64
 		if err == nil {
-			err = tx.QueryRow("SELECT appended_at FROM feed_records WHERE stream = ? AND position = ?", s.n, position).Scan(&at)
+			err = tx.QueryRow("SELECT appended_at FROM feed_records WHERE stream = 0 + ? AND position = 0 + ?", s.n, position).Scan(&at)
 		}
 		return at <= expired
 	}
@@ -191,7 +191,7 @@ func (f *Feed) Positions(ctx context.Context, stream string, records []port.Feed
 		for _, r := range records {
 			var position int64
 			// A record that expired may have been appended again.
-			err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = ? AND id = ? AND appended_at > ?", s.n, r.ID, expired).Scan(&position)
+			err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = 0 + ? AND id = ? AND appended_at > ?", s.n, r.ID, expired).Scan(&position)
 			if err == nil {
 				found[r.ID] = position
 			} else if !errors.Is(err, ErrNoRow) {
@@ -217,7 +217,7 @@ func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) 
 			return err
 		}
 		size := 0
-		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position LIMIT 0 + ?",
+		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = 0 + ? AND position >= ? ORDER BY position LIMIT 0 + ?",
 			s.n, max(after+1, oldest), limit)
 		for rows.Next() {
 			var r port.FeedRecord

@@ -91,7 +91,7 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 			return err
 		}
 		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
-			SELECT rowid FROM feed_records WHERE stream = ? AND position < ? ORDER BY position LIMIT 0 + ?)`, s.n, oldest, limit)
+			SELECT rowid FROM feed_records WHERE stream = 0 + ? AND position < ? ORDER BY position LIMIT 0 + ?)`, s.n, oldest, limit)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 			return err
 		}
 		forgotten, err = tx.Exec(`DELETE FROM feed_streams WHERE n = ?1 AND appended_at <= ?2
-			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = ?1)`, s.n, f.expired())
+			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = 0 + ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = ?1)`, s.n, f.expired())
 		return err
 	})
 	if err != nil {

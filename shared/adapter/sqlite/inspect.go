@@ -81,7 +81,7 @@ var others = []struct {
 		"cursors": `SELECT json_object('consumer', c.consumer, 'position', c.position)
 			FROM feed_cursors c JOIN feed_streams s ON s.stream = c.stream WHERE s.n = ? ORDER BY c.consumer`,
 		"newest": `SELECT json_object('position', position, 'id', id, 'at', at, 'bytes', length(data))
-			FROM feed_records WHERE stream = ? ORDER BY position DESC LIMIT 100`,
+			FROM feed_records WHERE stream = 0 + ? ORDER BY position DESC LIMIT 100`,
 	}},
 	{"feed_records", `SELECT r.rowid, json_object('stream', s.stream, 'epoch', s.epoch, 'position', r.position, 'id', r.id,
 			'at', r.at, 'appendedAt', r.appended_at, 'data', CAST(r.data AS TEXT))
