@@ -103,29 +103,46 @@ func (f front) model(w http.ResponseWriter, r *http.Request) error {
 	return fault.New(fault.ModelUnknown, "no pool serves the model %.80q; GET /v1/models lists those that are served", id)
 }
 
+// call is a request with its task. It is not on the stack of the goroutine that serves it,
+// which waits for the answer most of the time.
+type call struct {
+	operation
+	task  orchestrator.NewTask
+	asked openai.Request
+}
+
 // serve answers a request with the answer of its task.
 func (o operation) serve(w http.ResponseWriter, r *http.Request) error {
+	c, err := o.read(w, r)
+	switch {
+	case err != nil:
+		return err
+	case c.asked.Stream:
+		return c.stream(w, r)
+	}
+	return c.whole(w, r)
+}
+
+// read reads a request.
+func (o operation) read(w http.ResponseWriter, r *http.Request) (*call, error) {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypeJSON)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	asked, err := o.parse(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	task, err := newTask(r, asked)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	task.IdempotencyKey = key
-	if asked.Stream {
-		return o.stream(w, r, task, asked)
-	}
-	return o.whole(w, r, task, asked)
+	return &call{o, task, asked}, nil
 }
 
 func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error) {
@@ -150,14 +167,14 @@ func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error
 }
 
 // whole sends the answer once it has ended.
-func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, asked openai.Request) error {
+func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 	var head openai.Head
 	answer := &openai.Answer{}
 	out := httpkit.NewPadded(w, o.clock, o.pad)
 	defer out.End()
-	err := o.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+	err := o.svc.Call(r.Context(), &o.task, func(a orchestrator.Accepted) error {
 		httpkit.EndWrite(r.Context())
-		head = headOf(a, asked)
+		head = headOf(a, o.asked)
 		return nil
 	}, answer.AddAll)
 	switch {
@@ -165,8 +182,8 @@ func (o operation) whole(w http.ResponseWriter, r *http.Request, task orchestrat
 		return o.refuse(r, out, fmt.Errorf("cannot answer: %w", err), o.names)
 	case answer.Failure != nil:
 		return o.refuse(r, out, failed(*answer.Failure), o.names)
-	case task.Workload == port.WorkloadEmbedding:
-		return out.Write(answer.Embeddings(head, asked.Base64))
+	case o.task.Workload == port.WorkloadEmbedding:
+		return out.Write(answer.Embeddings(head, o.asked.Base64))
 	}
 	return out.Write(o.form.Completion(head, answer))
 }
@@ -188,7 +205,7 @@ func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {
 
 // stream sends the parts of the answer as Server-Sent Events. It begins with the first part,
 // so that a task that fails before has an error response with a status.
-func (o operation) stream(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, asked openai.Request) error {
+func (o *call) stream(w http.ResponseWriter, r *http.Request) error {
 	out := httpkit.NewEventStream(w, o.clock)
 	var parts *openai.Chunks
 	var failure *inference.Failure
@@ -200,9 +217,9 @@ func (o operation) stream(w http.ResponseWriter, r *http.Request, task orchestra
 		}
 		return out.Send(text)
 	}
-	err := o.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+	err := o.svc.Call(r.Context(), &o.task, func(a orchestrator.Accepted) error {
 		httpkit.EndWrite(r.Context())
-		parts = openai.NewChunks(o.form, headOf(a, asked), asked.Usage)
+		parts = openai.NewChunks(o.form, headOf(a, o.asked), o.asked.Usage)
 		return nil
 	}, func(events []inference.Event) error {
 		if len(events) == 0 { // an empty line would end an event without data, which clients cannot read

@@ -76,7 +76,7 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 	var of run.Run
 	if stream {
 		var out *responseStream
-		err := s.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+		err := s.svc.Call(r.Context(), &task, func(a orchestrator.Accepted) error {
 			httpkit.EndWrite(r.Context())
 			out = s.newStream(w, r, a.Run, -1)
 			return out.begin()
@@ -86,7 +86,7 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 	answer := &openai.Answer{}
 	out := httpkit.NewPadded(w, s.clock, s.pad)
 	defer out.End()
-	err := s.svc.Call(r.Context(), task, func(a orchestrator.Accepted) error {
+	err := s.svc.Call(r.Context(), &task, func(a orchestrator.Accepted) error {
 		httpkit.EndWrite(r.Context())
 		of = a.Run
 		return nil

@@ -150,28 +150,11 @@ func (s *answers) follow(
 	read := max(after.Position-1, 0)
 	var asked time.Time
 	for {
-		records, err := s.feed.Read(ctx, stream, read, answerPage)
-		if err != nil {
-			return fmt.Errorf("cannot read the stream of the task: %w", err)
+		last, full, ended, err := s.deliver(ctx, stream, read, after, each)
+		if err != nil || ended {
+			return err
 		}
-		var events []inference.Event
-		for _, found := range records {
-			record, err := inference.Decode(found.Data)
-			if err != nil {
-				return err
-			}
-			events = append(events, record.Events(found.Position, after)...)
-			read = found.Position
-			if record.Ends() {
-				return each(events)
-			}
-		}
-		if len(events) > 0 {
-			if err := each(events); err != nil {
-				return err
-			}
-		}
-		if len(records) == answerPage {
+		if read = last; full {
 			continue
 		}
 		if now := s.clock.Now(); asked.IsZero() || now.Sub(asked) >= idleEvery {
@@ -190,6 +173,33 @@ func (s *answers) follow(
 			}
 		}
 	}
+}
+
+// deliver calls each with the events of the next page behind a position and an id, if it has
+// any. last is the position of its last record. full: more may follow at once; ended: the
+// stream has ended.
+func (s *answers) deliver(
+	ctx context.Context, stream string, read int64, after inference.EventID, each func([]inference.Event) error,
+) (last int64, full, ended bool, err error) {
+	records, err := s.feed.Read(ctx, stream, read, answerPage)
+	if err != nil {
+		return read, false, false, fmt.Errorf("cannot read the stream of the task: %w", err)
+	}
+	var events []inference.Event
+	for _, found := range records {
+		record, err := inference.Decode(found.Data)
+		if err != nil {
+			return read, false, false, err
+		}
+		events = append(events, record.Events(found.Position, after)...)
+		if read = found.Position; record.Ends() {
+			return read, false, true, each(events)
+		}
+	}
+	if len(events) > 0 {
+		err = each(events)
+	}
+	return read, len(records) == answerPage, false, err
 }
 
 // wait returns when the stream has a record behind a position, or false after a keepalive.

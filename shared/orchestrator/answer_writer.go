@@ -36,6 +36,7 @@ type answerWriter struct {
 	// Only one append runs at a time. It has these fields.
 	state     inference.State
 	described time.Time // when metrics were appended last
+	appends   int
 
 	mu      sync.Mutex
 	pending []inference.Record
@@ -115,26 +116,31 @@ func (w *answerWriter) wake() {
 	}
 }
 
-// write appends what is pending until nothing is.
+// write appends what is pending until nothing is, and then metrics if they are due.
 func (w *answerWriter) write() {
 	for {
 		w.mu.Lock()
-		records, pieces, first := w.pending, w.pieces, w.described.IsZero()
+		records, pieces, now := w.pending, w.pieces, w.answers.clock.Now()
 		w.pending = nil
-		if len(records) == 0 || w.ctx.Err() != nil {
+		// The first append has no metrics, so that nothing delays it.
+		due := w.appends > 0 && (w.described.IsZero() || now.Sub(w.described) >= metricsEvery && len(records) > 0)
+		if len(records) == 0 && !due || w.ctx.Err() != nil {
 			close(w.writing)
 			w.writing = nil
 			w.mu.Unlock()
 			return
 		}
 		w.mu.Unlock()
-		err := w.append(w.ctx, records...)
-		if err == nil {
-			err = w.describe(pieces)
+		if due {
+			w.described = now
+			records = append(records, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(w.ctx, pieces, now))})
 		}
-		if err != nil {
+		// A crash of the host loses no more of an answer than what is behind the last metrics.
+		w.to.relaxed = !due
+		w.appends++
+		if err := w.append(w.ctx, records...); err != nil {
 			w.fail(err)
-		} else if !first {
+		} else {
 			w.collect()
 		}
 	}
@@ -149,18 +155,6 @@ func (w *answerWriter) fail(err error) {
 	w.failed = err
 	w.mu.Unlock()
 	w.stop(err)
-}
-
-// describe appends metrics if the last ones are older than metricsEvery. That append is not
-// relaxed, so that a crash of the host loses no more of an answer.
-func (w *answerWriter) describe(pieces int) error {
-	now := w.answers.clock.Now()
-	if !w.described.IsZero() && now.Sub(w.described) < metricsEvery {
-		return nil
-	}
-	w.described, w.to.relaxed = now, false
-	defer func() { w.to.relaxed = true }()
-	return w.append(w.ctx, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(w.ctx, pieces, now))})
 }
 
 // collect waits until it is time for the next append.

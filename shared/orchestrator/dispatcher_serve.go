@@ -269,39 +269,54 @@ func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
 // ask sends the request of a task to its replica, and its answer to the writer.
 func (s *Dispatcher) ask(ctx context.Context, t *serving, q *inference.Request, limits port.GenerationLimits) error {
-	can, work, engine := t.replica.capabilities(), t.run.Work.Inference, t.replica.engine
-	model := work.EngineModel
-	if model == "" && len(can.Models) > 0 {
-		model = can.Models[0]
-	}
-	var err error
-	switch port.Workload(work.Workload) {
+	switch port.Workload(t.run.Work.Inference.Workload) {
 	case port.WorkloadCompletion:
-		var end port.GenerationEnd
-		end, err = engine.Generate(ctx, port.Generation{
-			Model: model, Prompt: q.Prompt, Messages: q.Messages, MaxTokens: q.Fitting(work.MaxTokens, can.ContextTokens), Stop: q.Stop, Seed: t.replica.seed(q.Seed),
-			Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
-		}, t.answer.piece)
-		if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
-			end.TokensOut, end.Finish, err = work.MaxTokens, port.FinishLength, nil
-		}
-		t.used.TokensIn, t.used.TokensOut, t.used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
+		return s.completion(ctx, t, t.generation(q, limits))
 	case port.WorkloadEmbedding:
-		var found port.Embedded
-		found, err = engine.Embed(ctx, port.Embedding{Model: model, Inputs: q.Input, Limits: limits})
+		found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
 		t.used.TokensIn = found.TokensIn
 		for i, vector := range found.Vectors {
 			t.answer.result(inference.Result{Index: i, Embedding: vector})
 		}
+		return err
 	case port.WorkloadRerank:
-		var found port.Ranked
-		found, err = engine.Rerank(ctx, port.Reranking{Model: model, Query: q.Query, Documents: q.Input, Limits: limits})
+		found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
 		t.used.TokensIn = found.TokensIn
 		for i, score := range found.Scores {
 			t.answer.result(inference.Result{Index: i, Score: &score})
 		}
+		return err
 	}
+	return nil
+}
+
+// completion asks for a completion.
+func (s *Dispatcher) completion(ctx context.Context, t *serving, g *port.Generation) error {
+	end, err := t.replica.engine.Generate(ctx, *g, t.answer.piece)
+	if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
+		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
+	}
+	t.used.TokensIn, t.used.TokensOut, t.used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
 	return err
+}
+
+// generation returns the request for a completion.
+func (t *serving) generation(q *inference.Request, limits port.GenerationLimits) *port.Generation {
+	return &port.Generation{
+		Model: t.model(), Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.seed(q.Seed),
+		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
+	}
+}
+
+// model returns the name that the engine has for the model of the task.
+func (t *serving) model() string {
+	if name := t.run.Work.Inference.EngineModel; name != "" {
+		return name
+	}
+	if can := t.replica.capabilities(); len(can.Models) > 0 {
+		return can.Models[0]
+	}
+	return ""
 }
 
 // The limits of an engine's answer within the deadline of the task.

@@ -21,7 +21,7 @@ const cancelTime = 10 * time.Second
 // this process follows it, or the process stops: the next one continues the task. Under an
 // idempotency key whose task was cancelled in this way, another task is accepted. Faults are
 // those of Create before the call of begin, and those of Follow after it.
-func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
+func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
 	of, err := s.beginCall(ctx, in, begin)
 	if !of.entered {
 		return err
@@ -42,8 +42,8 @@ func (s *Inference) Call(ctx context.Context, in NewTask, begin func(Accepted) e
 
 // beginCall accepts the task of a caller, counts the caller among its readers, and calls
 // begin.
-func (s *Inference) beginCall(ctx context.Context, in NewTask, begin func(Accepted) error) (streamReader, error) {
-	accepted, of, err := s.join(ctx, in)
+func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accepted) error) (streamReader, error) {
+	accepted, of, err := s.join(ctx, *in)
 	if err != nil {
 		return of, err
 	}

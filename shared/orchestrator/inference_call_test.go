@@ -49,7 +49,7 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var first string
 	calls.Go(func() {
-		_ = h.tasks.Call(ctx, in, func(a orchestrator.Accepted) error { first = a.Run.TaskID; return nil }, func([]inference.Event) error { return nil })
+		_ = h.tasks.Call(ctx, &in, func(a orchestrator.Accepted) error { first = a.Run.TaskID; return nil }, func([]inference.Event) error { return nil })
 	})
 	h.engines["r1"].WaitRunning(1)
 	leave()
@@ -60,7 +60,7 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
-		err = h.tasks.Call(t.Context(), in, func(a orchestrator.Accepted) error { second = a.Run.TaskID; return nil }, func(found []inference.Event) error {
+		err = h.tasks.Call(t.Context(), &in, func(a orchestrator.Accepted) error { second = a.Run.TaskID; return nil }, func(found []inference.Event) error {
 			events = append(events, found...)
 			return nil
 		})

@@ -164,7 +164,7 @@ func (c *client) wait(waits *sync.WaitGroup) {
 	hangsUp := chance(c.draw, 0.5)
 	first := &reader{w: c.w, draw: c.w.roll("caller " + c.name), patient: !hangsUp}
 	err := c.w.once(c.draw, func(ctx context.Context, p *process) error {
-		return p.tasks.Call(ctx, c.in, func(a orchestrator.Accepted) error {
+		return p.tasks.Call(ctx, &c.in, func(a orchestrator.Accepted) error {
 			got = c.accepted(a.Run)
 			first.task = got
 			return nil
