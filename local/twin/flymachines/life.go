@@ -76,7 +76,12 @@ func (s *Server) begin(m *machine) (Process, bool) {
 			s.cancelInherited(m)
 			return nil, true
 		}
-		proc, err = s.cfg.Starter.Start(s.program(m))
+		if rec.Starts > 1 {
+			err = m.resetDisk()
+		}
+		if err == nil {
+			proc, err = s.cfg.Starter.Start(s.program(m))
+		}
 	}
 	switch {
 	case err != nil:

@@ -204,6 +204,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 func TestRestartPolicies(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
+	mark := filepath.Join(t.TempDir(), "again") // a start resets the machine's own disk
 	for name, test := range map[string]struct {
 		restart *fly.MachineRestart
 		script  string
@@ -212,7 +213,7 @@ func TestRestartPolicies(t *testing.T) {
 		"no":                 {&fly.MachineRestart{Policy: "no"}, "exit 1", 1},
 		"on failure":         {&fly.MachineRestart{Policy: "on-failure", MaxRetries: 1}, "exit 1", 2},
 		"on failure, worked": {&fly.MachineRestart{Policy: "on-failure", MaxRetries: 1}, "true", 1},
-		"default":            {nil, `test -e again || { touch again; exit 1; }`, 2},
+		"default":            {nil, "test -e again && exit; touch again; test -e " + mark + " || { touch " + mark + "; exit 1; }", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,9 +31,10 @@ func (s *Server) getEvents(w http.ResponseWriter, _ *http.Request, m *machine) e
 	return nil
 }
 
-// getLogs returns the machine's output. Fly serves logs by another API.
+// getLogs returns the machine's output, of the version instance_id or of the present one. Fly
+// serves logs by another API.
 func (s *Server) getLogs(w http.ResponseWriter, r *http.Request, _ *machine) error {
-	text, err := s.Logs(r.PathValue("id"))
+	text, err := s.logsOf(r.PathValue("id"), r.URL.Query().Get("instance_id"))
 	if err != nil {
 		return err
 	}

@@ -160,14 +160,17 @@ var ErrUnknown = errors.New("unknown machine")
 // Logs returns a machine's stored standard output and error, interleaved as
 // they were written; see package output. It returns ErrUnknown for an unknown
 // id.
-func (s *Server) Logs(id string) ([]byte, error) {
+func (s *Server) Logs(id string) ([]byte, error) { return s.logsOf(id, "") }
+
+// logsOf is Logs for a version of the machine; empty is the present one.
+func (s *Server) logsOf(id, version string) ([]byte, error) {
 	s.mu.Lock()
 	m := s.machines[id]
 	s.mu.Unlock()
 	if m == nil {
 		return nil, ErrUnknown
 	}
-	return output.Read(m.dir)
+	return output.Read(m.outputOf(version))
 }
 
 // newID returns a machine id: 14 hex digits, as Fly's.

@@ -2,7 +2,12 @@ package flymachines
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
 )
 
 type updateInput struct {
@@ -38,6 +43,9 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 		case r.State != stateStopped || r.pending(m.manifest):
 			return wrongState("update", r.State)
 		}
+		if err := m.setOutputAside(r.Version); err != nil {
+			return err
+		}
 		r.Config, r.Argv, r.Version, r.Digest = in.Config, argv, version, digest
 		r.add(s.event("update", stateStopped, "user", now))
 		if !in.SkipLaunch {
@@ -63,5 +71,43 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 		}
 	}
 	s.answer(w, http.StatusOK, rec.wire(manifest))
+	return nil
+}
+
+// earlierDir has the output of the last earlier version that has written any, in a folder
+// named after the version.
+const earlierDir = "earlier"
+
+// setOutputAside keeps the output of a version apart from that of the next one.
+func (m *machine) setOutputAside(version string) error {
+	before := filepath.Join(m.dir, earlierDir)
+	written, err := output.Read(m.dir)
+	if err == nil && len(written) > 0 {
+		if err = os.RemoveAll(before); err == nil {
+			err = output.Move(m.dir, filepath.Join(before, version))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set the output of version %s aside: %w", version, err)
+	}
+	return nil
+}
+
+// outputOf returns the folder with the output of a version; empty is the present one.
+func (m *machine) outputOf(version string) string {
+	if rec, _ := m.look(); version == "" || version == rec.Version {
+		return m.dir
+	}
+	return filepath.Join(m.dir, earlierDir, filepath.Base(version))
+}
+
+// resetDisk removes what an earlier start of the machine has left on its disk: Fly creates the
+// root filesystem from the image at each start.
+func (m *machine) resetDisk() error {
+	for _, name := range []string{"root", "tmp"} {
+		if err := os.RemoveAll(filepath.Join(m.dir, name)); err != nil {
+			return fmt.Errorf("cannot reset the disk of machine %s: %w", filepath.Base(m.dir), err)
+		}
+	}
 	return nil
 }

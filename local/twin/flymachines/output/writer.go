@@ -154,6 +154,28 @@ func Read(dir string) ([]byte, error) {
 	return text, nil
 }
 
+// Move moves the stored output of dir to the folder to, in place of what is in it. Without
+// any output it changes nothing.
+func Move(dir, to string) error {
+	indexes, err := list(dir)
+	if err != nil || len(indexes) == 0 {
+		return err
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		name := prefix + strconv.Itoa(index)
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Remove deletes what is kept in dir.
 func Remove(dir string) error {
 	indexes, err := list(dir)
