@@ -127,6 +127,9 @@ func (w *world) checkEnd(ctx context.Context) {
 	for _, m := range w.machines.live {
 		w.fail("machine %s still runs", m.id)
 	}
+	for _, m := range w.machines.kept {
+		w.fail("machine %s is still kept", m.id)
+	}
 	// Workers upload while their machine runs, and the bucket is cleared after
 	// the machine is seen gone. Exceptions are a machine whose creation was not
 	// reported and that ends before a sweep sees it, and an orphan whose

@@ -43,7 +43,10 @@
 // and are destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim
 // and is started for it alone, in its tenant and pool and with its size; an attempt uses
 // another one only after its claimed machine is gone and has run nothing, and creates one
-// only if none is ready; a pool has no more machines than its maximum, and none outlives
+// only if none is ready. In some pools (recycling.go) machines are recycled: after an attempt
+// that is over, whose program has ended with code 0, for another attempt of the same record and
+// tenant, and never while one runs on it; a machine is destroyed or recycled as its record said
+// before. A pool has no more machines than its maximum, and none outlives
 // its pool, its record or its age.
 //
 // A relay makes the stream of events of what is committed, and up to three clients have

@@ -32,8 +32,9 @@ type Outcome struct {
 	Took            time.Duration
 	// Fallbacks counts the fallbacks of all runs.
 	Fallbacks int
-	// Claimed counts the claims of warm machines, Stuck those that were given up.
-	Claimed, Stuck int
+	// Claimed counts the claims of warm machines, Stuck those that were given up, Recycled
+	// those after which the machine was recycled, Reused the claims of recycled machines.
+	Claimed, Stuck, Recycled, Reused int
 	// Events counts the events of the stream, Deliveries those that receivers got.
 	Events, Deliveries int
 	// Ends counts the runs by final state.
@@ -218,7 +219,7 @@ func (w *world) outcome() Outcome {
 	}
 	o.Events = int(w.events.newest)
 	if w.warm != nil {
-		o.Claimed, o.Stuck = w.warm.claimed, w.warm.stuck
+		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.warm.recycled, w.warm.reused
 	}
 	for _, s := range w.subscribers {
 		o.Deliveries += s.count

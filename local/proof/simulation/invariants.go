@@ -267,6 +267,7 @@ func (w *world) checkDestroy(m *machine) {
 		w.checkDestroyIdle(m)
 		return
 	}
+	w.checkEndsRecord(m)
 	var r run.Run
 	var err error
 	w.observe(func() {

@@ -15,8 +15,10 @@ import (
 type machines struct {
 	w    *world
 	byID map[string]*machine
-	// live are the machines that are not gone, in the order of their creation.
+	// live are the machines that are not gone, in the order of their creation. kept are those
+	// that are stopped after an attempt and not recycled.
 	live    []*machine
+	kept    []*machine
 	created int
 }
 
@@ -31,6 +33,8 @@ type machine struct {
 	startFault *fault.Fault
 	visibleAt  time.Time
 	stopping   bool
+	// removed: a stranger destroys it.
+	removed bool
 	// destroyed: its name is given up. erased: its platform has forgotten it.
 	destroyed, erased bool
 	// changed fires when the phase changes.
@@ -63,8 +67,15 @@ func (m *machine) view() port.MachineStatus {
 	switch {
 	case m.idle():
 		s.Warm, s.Exit = m.warm.spec.Warm, nil
+		s.Version = m.warm.versionName()
 	case m.warm != nil:
 		s.Started = !m.ranAt.IsZero()
+		if m.spec.Keep.ID != "" {
+			s.Version = m.warm.versionName()
+		}
+		if m.alive() || m.isKept() {
+			s.Kept = m.spec.Keep
+		}
 	}
 	return s
 }
@@ -241,6 +252,11 @@ func (r *platform) List(ctx context.Context, each func(port.MachineStatus) bool)
 			break
 		}
 	}
+	for _, m := range r.kept {
+		if m.on == r && !each(m.view()) {
+			break
+		}
+	}
 	return nil
 }
 
@@ -250,7 +266,7 @@ func (r *platform) Stop(ctx context.Context, of port.Machine, grace time.Duratio
 		return err
 	}
 	m := r.own(of)
-	if m == nil || !m.alive() {
+	if m == nil || !m.alive() || m.warm != nil && of.Version != "" && of.Version != m.warm.versionName() {
 		return nil
 	}
 	r.stop(m, grace)
@@ -286,6 +302,7 @@ func (r *machines) stopByStranger(m *machine) {
 		r.stop(m, r.w.upTo(10*time.Second))
 		return
 	}
+	m.removed = true
 	r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 }
 
@@ -298,6 +315,9 @@ func (r *platform) Destroy(ctx context.Context, of port.Machine) error {
 		r.w.checkDestroy(m)
 		r.w.maybeCancel(m.spec.Env["TASK_ID"])
 		r.destroy(m)
+	} else if m != nil && m.isKept() {
+		r.w.checkEndsRecord(m)
+		r.drop(m)
 	}
 	return nil
 }
@@ -322,6 +342,9 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	if !r.w.chance(r.w.plan.lostExits) {
 		exit.At = r.w.time.now
 		m.exit = &exit
+	}
+	if m.spec.Keep.ID != "" && !m.destroyed && !m.removed {
+		r.kept = append(r.kept, m)
 	}
 	m.failed = !exit.Requested && exit.Code != 0
 	m.change()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { seeds.Main(m) }
 // TestInvariants runs one simulation per seed.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
-	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck int
+	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck, recycled, reused int
 	ends := map[run.State]int{}
 	rate := seeds.Each(t, flags, "local/proof/simulation", func(seed uint64) seeds.Outcome {
 		began := time.Now()
@@ -35,7 +35,7 @@ func TestInvariants(t *testing.T) {
 			}
 			runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 			streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
-			claimed, stuck = claimed+o.Claimed, stuck+o.Stuck
+			claimed, stuck, recycled, reused = claimed+o.Claimed, stuck+o.Stuck, recycled+o.Recycled, reused+o.Reused
 			steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 			for state, n := range o.Ends {
 				ends[state] += n
@@ -51,12 +51,15 @@ func TestInvariants(t *testing.T) {
 	if (claimed < 10 || stuck == 0) && *flags.Count >= 60 {
 		t.Errorf("got %d claims of warm machines, of which %d were given up, want at least 10 and 1", claimed, stuck)
 	}
+	if (recycled < 5 || reused == 0) && *flags.Count >= 60 {
+		t.Errorf("got %d recycled machines and %d claims of them, want at least 5 and 1", recycled, reused)
+	}
 	if renewals == 0 && *flags.Count >= 300 {
 		t.Error("got no renewed token, want some")
 	}
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up; %d events in streams, %d calls of receivers; ends: %v",
-		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, streamed, deliveries, ends)
+		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d events in streams, %d calls of receivers; ends: %v",
+		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, streamed, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

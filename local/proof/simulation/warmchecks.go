@@ -17,8 +17,12 @@ type warmth struct {
 	// touched are pools whose records may have changed.
 	touched map[run.PoolRef]bool
 	records map[run.WarmRef]warmRecord
-	// claims are the attempts that have claimed a machine, by the id of the machine.
+	// claims are the attempts that have claimed a machine, by the id and the version of the
+	// machine.
 	claims map[string]port.MachineOwner
+	// recycled counts the calls that have recycled a machine, reused the starts of such
+	// machines.
+	recycled, reused int
 	// claimed counts the claims, stuck the claimed machines that were given up.
 	claimed, stuck int
 }
@@ -71,7 +75,7 @@ func (w *world) refreshWarm() {
 
 // checkRecord checks a change of a record.
 func (w *world) checkRecord(was, is run.WarmMachine) {
-	if was.Phase == run.WarmClaimed && is.Phase == run.WarmClaimed && (was.Run != is.Run || was.Attempt != is.Attempt) {
+	if was.Phase == run.WarmClaimed && is.Phase == run.WarmClaimed && is.Recycled == was.Recycled && (was.Run != is.Run || was.Attempt != is.Attempt) {
 		w.fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
 	}
 	if was.Phase == run.WarmEnding && is.Phase != run.WarmEnding || was.Machine.Known() && was.Machine.Key() != is.Machine.Key() {
@@ -92,6 +96,9 @@ func (w *world) checkWarm() {
 		if m.idle() && !m.destroyed && m.phase != port.MachineUnknown {
 			w.checkIdleMachine(m)
 		}
+	}
+	for _, m := range w.machines.kept {
+		w.checkKeptMachine(m)
 	}
 	for _, r := range w.records.ordered {
 		w.checkClaimDeadline(r)
@@ -118,10 +125,10 @@ func (w *world) checkWarmCount(p *pool) {
 	most, _ := p.warmLimits(w.time.now.Add(-bound))
 	have := 0
 	for of, r := range w.warm.records {
-		if of.Pool != p.id || r.Phase != run.WarmCreating && r.Phase != run.WarmReady {
+		if of.Pool != p.id || r.Phase != run.WarmCreating && r.Phase != run.WarmReady && r.Phase != run.WarmRecycling {
 			continue
 		}
-		if m := w.machines.byID[r.Machine.ID]; m == nil || m.alive() && !m.destroyed {
+		if m := w.machines.byID[r.Machine.ID]; m == nil || (m.alive() || m.isKept()) && !m.destroyed {
 			have++
 		}
 	}
@@ -172,9 +179,10 @@ func (w *world) checkClaims(before, r *run.Run) {
 		if w.warm.claims == nil {
 			w.warm.claims = map[string]port.MachineOwner{}
 		}
-		switch by, ok := w.warm.claims[claim.Machine.ID]; {
+		id := claim.Machine.ID + " " + claim.Machine.Version
+		switch by, ok := w.warm.claims[id]; {
 		case !ok:
-			w.warm.claims[claim.Machine.ID] = owner
+			w.warm.claims[id] = owner
 			w.warm.claimed++
 		case by != owner:
 			w.fail("warm machine %s is claimed by attempt %d of %s, and by attempt %d of %s", claim.Machine.ID, by.Attempt, by.RunID, r.Attempt.Number, r.ID)

@@ -18,6 +18,10 @@ type warmFacts struct {
 	createdAt time.Time
 	// owned: a start has made it the machine of an attempt.
 	owned bool
+	// version counts the changes of its configuration. earlier has it as it was in its
+	// earlier attempts.
+	version int
+	earlier []*machine
 	// refused: its host has refused a start for good.
 	refused bool
 	// strayAt is since when it has no record; zero while it has one.
@@ -78,9 +82,13 @@ func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 	w.note("%s is prepared for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
 	if w.chance(w.plan.strangers) {
 		w.time.push(w.upTo(w.longest), true, func() {
+			if m.isKept() {
+				f.drop(m)
+			}
 			if m.alive() {
 				w.note("a stranger destroys %s", m.id)
 				w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+				m.removed = true
 				f.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 			}
 		})
@@ -114,6 +122,8 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine runs")
 	case m.warm.owned && m.spec.Owner == spec.Owner:
 		return f.warmAnswer(m)
+	case spec.Keep.ID != "" && of.Version != m.warm.versionName():
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
 	w.checkStartWarm(m, spec)
 	switch {
@@ -126,6 +136,8 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 		return port.MachineStatus{}, fault.New(fault.Capacity, "the host has no room")
 	}
 	m.warm.owned = true
+	m.warm.version++
+	w.checkReuse(m, spec)
 	spec.Name, m.spec = m.spec.Name, spec
 	m.enter(port.MachineCreating)
 	w.checkSecrets(spec)

@@ -91,6 +91,9 @@ func (w *world) drawSetting() *run.Warm {
 	if w.chance(0.2) {
 		s.MemoryMB = 512
 	}
+	if w.chance(0.6) {
+		s.After = run.WarmRecycle
+	}
 	return s
 }
 
@@ -214,6 +217,10 @@ func (w *world) closeWarm() {
 func (w *world) warmQuiet() bool {
 	if w.warm == nil {
 		return len(w.machines.live) == 0
+	}
+	if len(w.machines.kept) > 0 {
+		w.endWarm()
+		return false
 	}
 	w.endWarm()
 	return w.warm.closed && len(w.machines.live) == 0 && w.warmLeft() == ""

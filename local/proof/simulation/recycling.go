@@ -1,0 +1,140 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// versionName is the version of a machine as its platform shows it.
+func (f *warmFacts) versionName() string { return fmt.Sprint("v", f.version) }
+
+// isKept reports whether the machine is stopped after an attempt and exists.
+func (m *machine) isKept() bool { return slices.Contains(m.on.kept, m) }
+
+// drop removes a kept machine.
+func (r *machines) drop(m *machine) {
+	r.w.note("%s, which was kept, is destroyed", m.id)
+	r.kept = slices.DeleteFunc(slices.Clone(r.kept), func(one *machine) bool { return one == m })
+	m.change()
+}
+
+// Recycle implements port.WarmMachines. The machine continues as another one with the same id:
+// the earlier one stays that of its attempt.
+func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	w := f.w
+	if err := f.maybeLost(ctx); err != nil {
+		return port.MachineStatus{}, err
+	}
+	if w.chance(w.warm.ways.slow) {
+		w.time.sleep(w.upTo(slowest))
+	}
+	m := f.own(of)
+	switch {
+	case m == nil || m.warm == nil:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "no such machine")
+	case m.idle() && m.alive() && !m.destroyed && m.warm.spec.Warm == spec.Warm:
+		return f.warmAnswer(m)
+	case !m.isKept() || of.Version != m.warm.versionName():
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s in version %s", m.phase, m.warm.versionName())
+	case w.chance(w.plan.throttles * 0.2):
+		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
+	}
+	w.checkRecycle(m, spec)
+	f.kept = slices.DeleteFunc(slices.Clone(f.kept), func(one *machine) bool { return one == m })
+	next := &machine{id: m.id, on: m.on, phase: port.MachineEnding, visibleAt: m.visibleAt}
+	next.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
+	next.warm = &warmFacts{spec: spec, createdAt: m.warm.createdAt, version: m.warm.version + 1, earlier: append(slices.Clone(m.warm.earlier), m)}
+	f.byID[fmt.Sprintf("%s in %s", m.id, m.warm.versionName())] = m
+	f.byID[m.id] = next
+	f.live = append(f.live, next)
+	w.warm.recycled++
+	w.note("%s is recycled for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
+	return f.warmAnswer(next)
+}
+
+// Recycle implements port.WarmMachines.
+func (r crashingWarm) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	status, err := r.machines.Recycle(ctx, m, spec)
+	r.w.maybeCrash()
+	return status, err
+}
+
+// checkRecycle checks that a machine is recycled for the record that it was created for, after
+// an attempt that is over and whose program has ended with code 0, and that the record says so
+// before the call.
+func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {
+	if m.warm.spec.Warm != spec.Warm || m.warm.spec.WarmKey != spec.WarmKey || spec.Warm.Tenant != m.spec.Owner.Tenant {
+		w.fail("warm machine %s of %+v is recycled for %+v", m.id, m.warm.spec, spec)
+	}
+	if m.exit == nil || m.exit.Code != 0 || m.exit.Requested || m.exit.OOM {
+		w.fail("warm machine %s is recycled after exit %+v", m.id, m.exit)
+	}
+	if r, ok := w.storedRun(m.spec.Owner); ok && !r.State.Terminal() && r.Attempt.Number == m.spec.Owner.Attempt {
+		w.fail("warm machine %s is recycled while attempt %d of %s is %s", m.id, r.Attempt.Number, r.ID, r.State)
+	}
+	if record, ok := w.storedWarm(spec.Warm); !ok || record.Phase != run.WarmRecycling {
+		w.fail("warm machine %s is recycled while its record is %q", m.id, record.Phase)
+	}
+}
+
+// checkReuse checks that a machine which has had other attempts is started for one of the same
+// tenant, and that those are over.
+func (w *world) checkReuse(m *machine, spec port.LaunchSpec) {
+	if len(m.warm.earlier) > 0 {
+		w.warm.reused++
+	}
+	for _, earlier := range m.warm.earlier {
+		of := earlier.spec.Owner
+		if of.Tenant != spec.Owner.Tenant || of == spec.Owner {
+			w.fail("machine %s of %+v is started for %+v", m.id, of, spec.Owner)
+		}
+		if r, ok := w.storedRun(of); earlier.alive() || ok && r.IsCurrent(of.Attempt) {
+			w.fail("machine %s is started for %+v while it has %+v", m.id, spec.Owner, of)
+		}
+	}
+}
+
+// storedWarm reads a record as it is stored.
+func (w *world) storedWarm(of run.WarmRef) (found run.WarmMachine, ok bool) {
+	w.observe(func() {
+		have, err := w.process.store.WarmMachines(context.Background(), run.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+		i := slices.IndexFunc(have, func(one run.WarmMachine) bool { return one.ID == of.ID })
+		if err == nil && i >= 0 {
+			found, ok = have[i], true
+		}
+	})
+	return found, ok
+}
+
+// checkEndsRecord checks that the record of a kept machine ends before the machine.
+func (w *world) checkEndsRecord(m *machine) {
+	if m.spec.Keep.ID == "" {
+		return
+	}
+	if record, ok := w.storedWarm(m.spec.Keep); ok && record.Phase != run.WarmEnding {
+		w.fail("kept machine %s of %+v is destroyed while its record is %s by attempt %d of %s", m.id, m.spec.Owner, record.Phase, record.Attempt, record.Run)
+	}
+}
+
+// checkKeptMachine checks that a machine which is stopped after its attempt is recycled or
+// destroyed.
+func (w *world) checkKeptMachine(m *machine) {
+	since := m.endedAt
+	if r, ok := w.storedRun(m.spec.Owner); ok && r.Attempt.Number == m.spec.Owner.Attempt {
+		if !r.State.Terminal() {
+			return
+		}
+		since = w.factsOf(&r).endedAt
+	}
+	bound := w.sweepBound() + time.Minute
+	if late := w.overdue(since, bound, bound+w.patience()); late > 0 {
+		w.fail("machine %s is kept %s too long after attempt %d of %s", m.id, late, m.spec.Owner.Attempt, m.spec.Owner.RunID)
+	}
+}
