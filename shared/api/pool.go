@@ -49,7 +49,7 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 		}
 		d.Warm = &run.Warm{
 			Min: w.Min, Max: w.Max, Ahead: seconds(w.AheadSeconds), MaxAge: seconds(w.MaxAgeSeconds),
-			Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB,
+			Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB, After: run.WarmAfter(w.After),
 		}
 	}
 	return d
@@ -95,7 +95,7 @@ func poolWarm(w *run.Warm) *contract.PoolWarm {
 	}
 	return &contract.PoolWarm{
 		Min: w.Min, Max: w.Max, AheadSeconds: int(w.Ahead / time.Second), MaxAgeSeconds: int(w.MaxAge / time.Second),
-		Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB,
+		Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB, After: string(w.After),
 	}
 }
 
@@ -194,7 +194,7 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
 		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds(), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
 		WarmMachines: contract.WarmCounts{
-			Creating: h.Warm[run.WarmCreating], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
+			Creating: h.Warm[run.WarmCreating] + h.Warm[run.WarmRecycling], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
 		},
 		MachineStates: contract.MachineCounts{Starting: h.Starting, Running: h.Running, Ending: h.Ending},
 		Remaining:     make([]contract.Holder, 0, len(h.Remaining)), Errors: make([]contract.PoolErrorGroup, 0, len(h.Errors)),

@@ -16,7 +16,7 @@ import (
 func TestWarmSettingsOfAPool(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		`{"min": 1, "max": 3, "aheadSeconds": 300, "maxAgeSeconds": 3600, "image": "worker:v2", "cpus": 2, "memoryMb": 512}`, `{"max": 1}`,
+		`{"min": 1, "max": 3, "aheadSeconds": 300, "maxAgeSeconds": 3600, "image": "worker:v2", "cpus": 2, "memoryMb": 512, "after": "recycle"}`, `{"max": 1}`,
 	} {
 		var body contract.PoolDefinition
 		if err := json.Unmarshal([]byte(`{"limit": 1, "warm": `+text+`}`), &body); err != nil {

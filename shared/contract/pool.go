@@ -80,8 +80,11 @@ type PoolWarm struct {
 	Max int `json:"max"`
 	// AheadSeconds is how long before each firing a machine is created for it; 0 is never.
 	AheadSeconds int `json:"aheadSeconds,omitempty"`
-	// MaxAgeSeconds is when an unclaimed machine is replaced; 0 is a day.
+	// MaxAgeSeconds is when an unclaimed machine is replaced, counted from its creation; 0 is
+	// a day.
 	MaxAgeSeconds int `json:"maxAgeSeconds,omitempty"`
+	// After is what follows the run of a machine: destroy or recycle; absent is destroy.
+	After string `json:"after,omitempty"`
 	// Image, CPUs and MemoryMB are of the machines of Min; absent are those of the deployment.
 	Image    string `json:"image,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`
@@ -286,8 +289,8 @@ type ReplicaMachine struct {
 	LastRunID string     `json:"lastRunId,omitempty"`
 }
 
-// WarmCounts are the warm machines of a pool: those that are being created, that are ready,
-// that belong to a run, and that are being destroyed.
+// WarmCounts are the warm machines of a pool: those that are being created or recycled, that
+// are ready, that belong to a run, and that are being destroyed.
 type WarmCounts struct {
 	Creating int `json:"creating"`
 	Ready    int `json:"ready"`

@@ -200,6 +200,7 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 
 // runner is a platform whose machines start when Wait is called.
 type runner struct {
+	recycler
 	// calls counts the calls for one run.
 	calls    int
 	h        *fixture
@@ -252,16 +253,6 @@ func (r *runner) last() *machine {
 		r.h.Fatal("got no launched machine, want one")
 	}
 	return r.launched[len(r.launched)-1]
-}
-
-// live counts the machines that are not gone.
-func (r *runner) live() (n int) {
-	for _, m := range r.launched {
-		if m.Phase != port.MachineGone {
-			n++
-		}
-	}
-	return n
 }
 
 func (r *runner) find(at port.Machine) *machine {
@@ -386,10 +377,11 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 // List implements port.Runner.
 func (r *runner) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	for _, m := range r.launched {
-		if m.Phase != port.MachineGone && !m.hidden && !each(m.MachineStatus) {
+		if (m.Phase != port.MachineGone || m.Kept.ID != "") && !m.hidden && !each(m.MachineStatus) {
 			break
 		}
 	}
+	r.listLagging(each)
 	if r.silent != "" {
 		return fault.New(fault.Unavailable, "runner %s: no answer", r.silent)
 	}
@@ -411,18 +403,6 @@ func (r *runner) Stop(ctx context.Context, at port.Machine, _ time.Duration) err
 	r.stopped = append(r.stopped, at.ID)
 	if m := r.find(at); m != nil && !r.ignoresSIGTERM {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 143, Signal: 15, Requested: true}
-	}
-	return nil
-}
-
-// Destroy implements port.Runner.
-func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
-	r.call(ctx)
-	if m := r.find(at); m != nil && !r.indestructible && m.Phase != port.MachineGone {
-		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
-		if m.Phase = port.MachineGone; started {
-			m.Exit, m.Started = &port.Exit{Code: 137, Signal: 9, Requested: true}, true
-		}
 	}
 	return nil
 }

@@ -167,6 +167,9 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 		return after, nil
 	}
 	s.log.LogAttrs(ctx, slog.LevelWarn, "the attempt of a new machine is over; the machine is destroyed", machineAttributes(machine, after)...)
+	if ours, err := s.endKept(ctx, machine.Kept, machine.Owner); err != nil || !ours {
+		return after, err
+	}
 	return after, s.discard(ctx, s.outputs, machine, after.Ref(), s.config.DestroyWait)
 }
 

@@ -26,7 +26,7 @@ const placementPage = 500
 // A machine that is not in the list is inspected: absence from a list proves
 // nothing, an inspection does.
 //
-// Warm machines without an attempt are noted in warm.
+// Warm machines without an attempt, and those that are kept after one, are noted in warm.
 func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	var failed failures
 	known, err := s.placements(ctx)
@@ -38,7 +38,7 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	failed.add(s.inShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
 			if !known.settles(m) && !warm.takes(m) {
-				listed.do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m) })
+				listed.do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
 			}
 			return ctx.Err() == nil
 		}); err != nil {
@@ -54,7 +54,7 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	return s.claim(ctx)
 }
 
-func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error {
+func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *warmList) error {
 	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 	r, err := s.store.Load(ctx, ref)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
@@ -64,7 +64,11 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error 
 		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && (r.Attempt.MachineName == m.Name || r.HasClaimed(m.Machine)))
 	if !needed {
 		if m.Phase == port.MachineGone {
+			warm.notes(m, m.Kept) // its record decides
 			return nil
+		}
+		if ours, err := s.endKept(ctx, m.Kept, m.Owner); err != nil || !ours {
+			return err // the list lags, and another attempt has the machine
 		}
 		if err != nil {
 			if err := s.mayDestroyUnknown(ctx, m); err != nil {

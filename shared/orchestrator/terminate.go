@@ -175,7 +175,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 	if err != nil {
 		return r, end{}, err
 	}
-	if r.Attempt.Report != nil {
+	if r.Attempt.Report != nil || r.Kept().ID != "" && r.Attempt.Exit != nil { // a kept machine stays after its program
 		// An error here is met again below, where it is limited to ten minutes.
 		if exit, gone, err := s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
 			return r, end{exit: exit}, nil
@@ -192,7 +192,10 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machine) (end, error) {
 	var exit *run.Exit
 	var gone bool
-	err := s.runner.Destroy(ctx, machine)
+	ours, err := s.endKept(ctx, r.Kept(), ownerOf(r))
+	if err == nil && ours {
+		err = s.runner.Destroy(ctx, machine)
+	}
 	if err == nil {
 		if exit, gone, err = s.goneWithin(ctx, machine, s.config.DestroyWait, r.Attempt.StartBy); gone {
 			return end{exit: exit, destroyed: true}, nil

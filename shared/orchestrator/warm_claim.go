@@ -57,7 +57,7 @@ func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 		if len(ready) == 0 {
 			return r, nil
 		}
-		after, lost, err := s.claimOne(ctx, r, ready)
+		after, lost, err := s.claimOne(ctx, r, ready, p.Recycles())
 		if err != nil || !lost {
 			return after, err
 		}
@@ -81,13 +81,14 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 }
 
 // claimOne tries to claim some of the machines, in a random order: starts at the same time
-// try different ones. lost: others have claimed them.
-func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine) (after run.Run, lost bool, err error) {
+// try different ones. keep: the machine stays after the attempt. lost: others have claimed
+// them.
+func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, keep bool) (after run.Run, lost bool, err error) {
 	for left := min(len(ready), claimTries); left > 0; left-- {
 		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
 		w := ready[i]
 		ready = slices.Delete(ready, i, i+1)
-		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w}, s.now())
+		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w, Keep: keep}, s.now())
 		if err != nil || !d.Changed {
 			return r, false, err
 		}
@@ -132,6 +133,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if err != nil {
 		return r, err
 	}
+	spec.Keep = r.Kept()
 	ctx, cancel := outlive(ctx, launchGrace)
 	defer cancel()
 	machine, err := warm.StartWarm(ctx, claim.Machine, spec)
@@ -160,6 +162,9 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 		if err != nil {
 			s.warn(ctx, r, "cannot see whether the warm machine has started", err)
 			return r, nil
+		}
+		if machine.Phase == port.MachineGone && machine.Kept.ID != "" && machine.Exit != nil {
+			return s.apply(ctx, r.Ref(), s.shows(ctx, attempt, machine)) // a short program
 		}
 		if machine.Phase == port.MachineGone {
 			return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine is gone"))
@@ -190,7 +195,13 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
 	claim, attempt := r.Attempt.Warm, r.Attempt.Number
 	s.warn(ctx, r, "a warm machine did not start and is destroyed", why)
-	err := s.runner.Destroy(ctx, claim.Machine)
+	ours, err := s.endKept(ctx, r.Kept(), ownerOf(r))
+	if err == nil && !ours {
+		return s.store.Load(ctx, r.Ref()) // the attempt is over
+	}
+	if err == nil {
+		err = s.runner.Destroy(ctx, claim.Machine)
+	}
 	called := r.Attempt.Machine.Known() || r.Attempt.Unsure // a call may have started the program
 	var last port.MachineStatus
 	var gone bool
@@ -206,7 +217,11 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 	case !gone:
 		return s.refused(ctx, r, fault.New(fault.Unavailable, "the warm machine %s was not seen gone", claim.Machine.ID))
 	case called && (err != nil || last.Started || last.Exit != nil):
-		if _, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{Attempt: attempt, Machine: claim.Machine})); err != nil {
+		started := claim.Machine
+		if err == nil {
+			started = last.Machine
+		}
+		if _, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{Attempt: attempt, Machine: started})); err != nil {
 			return r, err
 		}
 		return s.apply(ctx, r.Ref(), is(run.MachineGone{Attempt: attempt, Exit: last.Exit, GivenUp: true}))

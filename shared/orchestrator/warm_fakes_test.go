@@ -9,13 +9,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// recycler is the part of the runner that recycles machines.
+type recycler struct {
+	// lagging are earlier states of machines that List returns too.
+	lagging []port.MachineStatus
+	// beforeRecycle is called, once, before a machine is recycled, duringRecycle after it.
+	beforeRecycle, duringRecycle func() error
+}
+
+func (r *recycler) listLagging(each func(port.MachineStatus) bool) {
+	for _, m := range r.lagging {
+		each(m)
+	}
+}
+
 // Prepare implements port.WarmMachines.
 func (r *runner) Prepare(_ context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
 	if !r.take(spec.App) {
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines")
 	}
 	m := &machine{spec: port.LaunchSpec{Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}, MachineStatus: port.MachineStatus{
-		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
+		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1), Version: "v1"},
 		Name:    spec.Name, Warm: spec.Warm, Phase: port.MachineEnding, Digest: r.digest,
 	}}
 	r.launched = append(r.launched, m)
@@ -37,7 +51,13 @@ func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchS
 	case m.Warm.ID == "" || m.Warm.Tenant != spec.Owner.Tenant:
 		r.h.Errorf("got a start of machine %s of %+v for %+v", at.ID, m.MachineStatus, spec.Owner)
 	}
-	m.Owner, m.Warm, m.spec, m.Phase = spec.Owner, run.WarmRef{}, spec, port.MachineCreating
+	if spec.Keep.ID != "" && at.Version != m.Version {
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
+	}
+	m.Owner, m.Warm, m.Kept, m.spec, m.Phase, m.Exit = spec.Owner, run.WarmRef{}, spec.Keep, spec, port.MachineCreating, nil
+	if m.Version += "'"; spec.Keep.ID == "" {
+		m.Version = ""
+	}
 	r.warmStarts++
 	if do := r.during; do != nil {
 		r.during = nil
@@ -46,6 +66,59 @@ func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchS
 		}
 	}
 	return m.MachineStatus, nil
+}
+
+// Recycle implements port.WarmMachines.
+func (r *runner) Recycle(_ context.Context, at port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	if do := r.beforeRecycle; do != nil {
+		r.beforeRecycle = nil
+		if err := do(); err != nil {
+			return port.MachineStatus{}, err
+		}
+	}
+	m := r.find(at)
+	switch {
+	case m.Warm == spec.Warm:
+		return m.MachineStatus, nil
+	case m.Phase != port.MachineGone || m.Kept != spec.Warm || m.Version != at.Version:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.Phase)
+	}
+	m.spec = port.LaunchSpec{Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
+	m.Owner, m.Warm, m.Kept, m.Phase, m.Exit = port.MachineOwner{}, spec.Warm, run.WarmRef{}, port.MachineEnding, nil
+	m.Version, m.Digest = m.Version+"'", r.digest
+	if do := r.duringRecycle; do != nil {
+		r.duringRecycle = nil
+		if err := do(); err != nil {
+			return port.MachineStatus{}, err
+		}
+	}
+	return m.MachineStatus, nil
+}
+
+// live counts the machines that are not gone.
+func (r *runner) live() (n int) {
+	for _, m := range r.launched {
+		if m.Phase != port.MachineGone || m.Kept.ID != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Destroy implements port.Runner.
+func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
+	r.call(ctx)
+	m := r.find(at)
+	if m != nil && !r.indestructible {
+		m.Kept = run.WarmRef{}
+	}
+	if m != nil && !r.indestructible && m.Phase != port.MachineGone {
+		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
+		if m.Phase = port.MachineGone; started {
+			m.Exit, m.Started = &port.Exit{Code: 137, Signal: 9, Requested: true}, true
+		}
+	}
+	return nil
 }
 
 // WarmMachines implements port.Store.

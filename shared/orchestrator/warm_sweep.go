@@ -28,18 +28,26 @@ func newWarmList() *warmList {
 
 // takes notes a warm machine. It reports whether the machine is one.
 func (l *warmList) takes(m port.MachineStatus) bool {
-	if m.Warm == (run.WarmRef{}) {
+	return l.notes(m, m.Warm)
+}
+
+// notes notes a machine of the record. It reports whether there is a record.
+func (l *warmList) notes(m port.MachineStatus, record run.WarmRef) bool {
+	if record == (run.WarmRef{}) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ref := run.PoolRef{Tenant: m.Warm.Tenant, ID: m.Warm.Pool}
+	ref := run.PoolRef{Tenant: record.Tenant, ID: record.Pool}
 	if l.pools[ref] == nil {
 		l.pools[ref] = map[string]port.MachineStatus{}
 	}
 	l.pools[ref][m.ID] = m
 	return true
 }
+
+// recordOf returns the id of the record that a listed machine has.
+func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Kept.ID) }
 
 // byTenant orders pools by tenant and id.
 func byTenant(a, b run.PoolRef) int {
@@ -154,7 +162,7 @@ func (s *Sweeper) keepWarm(
 	var current []run.WarmMachine
 	for _, w := range have {
 		known[w.ID] = true
-		w, err := s.warmSeen(ctx, w, listed)
+		w, err := s.warmSeen(ctx, p, w, listed)
 		if err != nil {
 			failed.add(err)
 			continue
@@ -163,7 +171,7 @@ func (s *Sweeper) keepWarm(
 	}
 	for _, id := range slices.Sorted(maps.Keys(listed)) {
 		m := listed[id]
-		if !known[m.Warm.ID] {
+		if !known[recordOf(m)] {
 			failed.add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
 	}
@@ -187,6 +195,9 @@ func (s *Sweeper) keepWarm(
 	for _, w := range plan.End {
 		ends.do(ctx, func(ctx context.Context) error { return s.endWarm(ctx, w) })
 	}
+	for _, w := range plan.Recycle {
+		ends.do(ctx, func(ctx context.Context) error { return s.recycle(ctx, w) })
+	}
 	ends.wait()
 	return s.createWarm(ctx, p, plan.Create, failed)
 }
@@ -204,8 +215,9 @@ func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
 }
 
 // warmSeen returns the record as the list shows it: ready once its machine is stopped, and
-// ending once its run has no need of it.
-func (s *Sweeper) warmSeen(ctx context.Context, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
+// ending once its run has no need of it. A machine that can be recycled is returned as one
+// that is being recycled, and not stored.
+func (s *Sweeper) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
 	before := w.Phase
 	switch w.Phase {
 	case run.WarmCreating:
@@ -219,9 +231,13 @@ func (s *Sweeper) warmSeen(ctx context.Context, w run.WarmMachine, listed map[st
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			return w, fmt.Errorf("cannot read run %s: %w", w.Run, err)
 		}
-		if err != nil || !w.Holds(r) {
-			w.Phase = run.WarmEnding
+		if err == nil && w.Holds(r) {
+			break
 		}
+		if again, ok, err := s.recyclable(ctx, p, w); ok || err != nil {
+			return again, err
+		}
+		w.Phase = run.WarmEnding
 	}
 	if w.Phase == before {
 		return w, nil
@@ -254,7 +270,8 @@ func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 		if err := s.runner.Destroy(ctx, w.Machine); err != nil {
 			return err
 		}
-		if _, gone, err := s.goneWithin(ctx, w.Machine, strayWait, time.Time{}); !gone {
+		m, err := s.runner.Wait(ctx, w.Machine, port.MachineGone, strayWait)
+		if left := err == nil && (m.Phase != port.MachineGone || m.Kept.ID != ""); left || err != nil && !errors.Is(err, port.ErrNotFound) {
 			return err // the next sweep sees it gone
 		}
 	} // the machine of a lost answer has no record then, and is destroyed as such
@@ -267,7 +284,7 @@ func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 // destroyStray destroys a warm machine without a record. kept: its pool keeps warm
 // machines; otherwise the record was deleted with the setting.
 func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
-	if m.Phase == port.MachineGone {
+	if m.Phase == port.MachineGone && m.Kept.ID == "" {
 		return nil
 	}
 	if err := s.mayDestroyUnknown(ctx, m); err != nil {

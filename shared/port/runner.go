@@ -70,6 +70,9 @@ type LaunchSpec struct {
 	// its creation: a backstop above every limit of the attempt. 0 is never.
 	MaxLife time.Duration
 	Owner   MachineOwner
+	// Keep identifies the record of a warm machine that stays, stopped, after its program has
+	// ended. It is zero for a machine that is gone then. Only StartWarm uses it.
+	Keep run.WarmRef
 	// JobID is the job of the run; empty for another run. ScheduledAt is the time of its
 	// firing; zero without one.
 	JobID       string
@@ -113,7 +116,12 @@ type MachineStatus struct {
 	Owner MachineOwner
 	// Warm is the record of a warm machine that no attempt was started on; its Owner is
 	// zero. It is zero for another machine.
-	Warm      run.WarmRef
+	Warm run.WarmRef
+	// Kept is the Keep of the spec that the machine was started with, while the machine
+	// exists. Its Phase is MachineGone once its program has ended and the machine is
+	// stopped: it runs nothing until it is recycled. Owner, Exit and Started are those of its
+	// last start.
+	Kept      run.WarmRef
 	CreatedAt time.Time
 	// Digest is that of the machine's image; empty if the platform does not report it.
 	Digest string
@@ -160,9 +168,15 @@ type WarmMachines interface {
 	// StartWarm makes a prepared machine that of an attempt, and starts it: the result has
 	// the Owner of the spec, and no Warm. Only the first call for a machine starts it; a
 	// repeated call of the same attempt returns it. Name, App and Region of the spec are
-	// ignored. A fault other than Unavailable and Throttled says that the call has not
+	// ignored. A spec with Keep starts only the version of m. A fault other than Unavailable and Throttled says that the call has not
 	// started the machine and that no later one will.
 	StartWarm(ctx context.Context, m Machine, spec LaunchSpec) (MachineStatus, error)
+	// Recycle makes a machine that was kept after an attempt one of Prepare again: the
+	// environment and the command of the attempt are removed, and the result has the Warm of
+	// the spec, no Owner, and another Version. It changes only the version of m. A repeated
+	// call returns the machine. A fault other than Unavailable and Throttled says that the
+	// machine cannot be recycled.
+	Recycle(ctx context.Context, m Machine, spec WarmSpec) (MachineStatus, error)
 }
 
 // WarmSpec describes a warm machine.

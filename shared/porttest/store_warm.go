@@ -58,6 +58,12 @@ func warmIsReadBack(s *storeTest) {
 			s.Errorf("got %v for the deletion of version %d, want ErrConflict", err, version)
 		}
 	}
+	a = a.ClaimedBy(run.Run{ID: "r"})
+	a = s.saveWarm(a)
+	a = s.saveWarm(a.Clearing("v2"))
+	s.wantWarm("acme", "p", a, b)
+	a = s.saveWarm(a.Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"}))
+	s.wantWarm("acme", "p", a, b)
 	a.Phase = run.WarmEnding
 	a = s.saveWarm(a)
 	s.wantWarm("acme", "p", a, b)
@@ -79,7 +85,7 @@ func warmIsReadBack(s *storeTest) {
 // warmPoolsAreDue finds a pool with warm machines at each time.
 func warmPoolsAreDue(s *storeTest) {
 	p := s.samplePool("acme", "warm")
-	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &run.Warm{Min: 1, Max: 2, Ahead: time.Minute}
+	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &run.Warm{Min: 1, Max: 2, Ahead: time.Minute, After: run.WarmRecycle}
 	p = s.savePool(p)
 	s.savePool(s.samplePool("acme", "cold"))
 	s.wantPool(p)
@@ -107,7 +113,7 @@ func claimRace(s *storeTest) {
 	now := s.later()
 	won := s.race(attempts, func(i int) error {
 		w := machines[i%len(machines)]
-		d, err := run.Decide(runs[i], run.MachineClaimed{Attempt: 1, Warm: w}, now)
+		d, err := run.Decide(runs[i], run.MachineClaimed{Attempt: 1, Warm: w, Keep: true}, now)
 		if err != nil || !d.Changed {
 			return fmt.Errorf("got no claim: %w", err)
 		}

@@ -7,6 +7,10 @@ type WarmClaim struct {
 	// ID is that of the WarmMachine.
 	ID      string  `json:"id"`
 	Machine Machine `json:"machine"`
+	// Pool is that of the WarmMachine. Keep: the machine stays after its program has ended,
+	// so that it can be recycled; it is destroyed only after its record is in WarmEnding.
+	Pool string `json:"pool,omitempty"`
+	Keep bool   `json:"keep,omitempty"`
 	// StartBy is when the machine must run: a stopped machine is bound to its host, which
 	// may have no room for it.
 	StartBy time.Time `json:"startBy"`
@@ -33,18 +37,32 @@ func (r Run) HasClaimed(m Machine) bool {
 	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
 }
 
+// Kept identifies the record of the attempt's machine, if the machine stays after the
+// attempt's program; zero for another one.
+func (r Run) Kept() WarmRef {
+	if c := r.Attempt.Warm; c != nil && c.Keep {
+		return WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
+	}
+	return WarmRef{}
+}
+
 // MachineClaimed: the attempt has claimed a warm machine. It is committed with the claimed
 // WarmMachine, before the call that starts it. A repeated call starts the same machine.
 type MachineClaimed struct {
 	Attempt int
 	Warm    WarmMachine
+	// Keep: the pool recycles machines.
+	Keep bool
 }
 
 func (f MachineClaimed) apply(d *draft) error {
 	if f.Attempt != d.Attempt.Number || !d.MayClaim() {
 		return nil
 	}
-	d.Attempt.Warm = &WarmClaim{ID: f.Warm.ID, Machine: f.Warm.Machine, StartBy: d.now.Add(warmStart)}
+	d.Attempt.Warm = &WarmClaim{
+		ID: f.Warm.ID, Machine: f.Warm.Machine, Pool: f.Warm.Pool, StartBy: d.now.Add(warmStart),
+		Keep: f.Keep && f.Warm.Machine.Version != "", // a start is conditional on the version
+	}
 	d.changed = true
 	return nil
 }

@@ -15,7 +15,8 @@ type Machine struct {
 	// ID is the platform's own id, which clients see.
 	ID string `json:"id"`
 	// Version is the version of a warm machine by its platform; empty for another one. Its
-	// start is conditional on it.
+	// start is conditional on it. That of an attempt's machine is empty unless the machine
+	// may run another attempt later: it identifies the start.
 	Version string `json:"version,omitempty"`
 }
 

@@ -140,6 +140,9 @@ func (p Pool) Due() time.Time {
 	return p.DrainDue()
 }
 
+// Recycles reports whether warm machines of the pool wait for another attempt after one.
+func (p Pool) Recycles() bool { return p.Warm != nil && p.Warm.After == WarmRecycle && !p.Draining }
+
 // Holds reports whether the run has a slot of the pool, also if the pool has no limit.
 func (p Pool) Holds(r Run) bool {
 	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()

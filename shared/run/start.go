@@ -93,7 +93,9 @@ func (f MachineCreated) apply(d *draft) error {
 		return nil
 	}
 	d.Attempt.Machine = f.Machine
-	d.Attempt.Machine.Pool, d.Attempt.Machine.Version = d.Slot.Pool, ""
+	if d.Attempt.Machine.Pool = d.Slot.Pool; d.Kept().ID == "" {
+		d.Attempt.Machine.Version = ""
+	}
 	d.Attempt.BackoffUntil, d.Attempt.Throttles, d.Attempt.CreateBy = time.Time{}, 0, time.Time{}
 	d.emit(Event{Type: EventMachineCreated, Message: f.Machine.ID})
 	if f.Running && d.State == ContainerCreating {

@@ -20,13 +20,27 @@ type Warm struct {
 	Max int `json:"max"`
 	// Ahead is how long before each firing a machine is created for it; 0 is never.
 	Ahead time.Duration `json:"ahead,omitempty"`
-	// MaxAge is when an unclaimed machine is replaced; 0 is DefaultWarmAge.
+	// MaxAge is when an unclaimed machine is replaced, counted from its creation; 0 is
+	// DefaultWarmAge.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
+	// After is what follows the attempt of a machine; empty is WarmDestroy.
+	After WarmAfter `json:"after,omitempty"`
 	// Image, CPUs and MemoryMB are those of Min; zero values are those of the deployment.
 	Image    string `json:"image,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int    `json:"memoryMb,omitempty"`
 }
+
+// WarmAfter is what follows the attempt of a warm machine.
+type WarmAfter string
+
+// What follows an attempt.
+const (
+	WarmDestroy WarmAfter = "destroy"
+	// WarmRecycle: a machine whose program has ended with code 0 waits for another attempt of
+	// its pool. The others are destroyed.
+	WarmRecycle WarmAfter = "recycle"
+)
 
 // The limits of Warm.
 const (
@@ -61,6 +75,9 @@ func (w Warm) Check(runner string) (found []*fault.Fault) {
 	if w.MemoryMB%warmMemoryStep != 0 {
 		found = append(found, fault.Invalid("warm.memoryMb", "%d is no multiple of %d, want one", w.MemoryMB, warmMemoryStep))
 	}
+	if w.After != "" && w.After != WarmDestroy && w.After != WarmRecycle {
+		found = append(found, fault.Invalid("warm.after", "unknown value %q, want %s or %s", w.After, WarmDestroy, WarmRecycle))
+	}
 	if len(w.Image) > limit.FileName || !limit.Printable(w.Image) {
 		found = append(found, fault.Invalid("warm.image", "malformed image, want at most %d printable characters", limit.FileName))
 	}
@@ -91,15 +108,19 @@ const (
 	// WarmReady: the machine is stopped. The commit of a claim moves it on, or a sweep that
 	// ends it.
 	WarmReady WarmState = "ready"
-	// WarmClaimed: the machine belongs to an attempt. A sweep ends it after the attempt.
+	// WarmClaimed: the machine belongs to an attempt. A sweep recycles or ends it after the
+	// attempt.
 	WarmClaimed WarmState = "claimed"
+	// WarmRecycling: the machine is stopped after an attempt, and the configuration of the
+	// attempt is removed. A sweep moves it on to WarmReady, or ends it.
+	WarmRecycling WarmState = "recycling"
 	// WarmEnding: the machine is destroyed. The record is deleted once it is gone.
 	WarmEnding WarmState = "ending"
 )
 
 // WarmStates lists all states.
 func WarmStates() []WarmState {
-	return []WarmState{WarmCreating, WarmReady, WarmClaimed, WarmEnding}
+	return []WarmState{WarmCreating, WarmReady, WarmClaimed, WarmRecycling, WarmEnding}
 }
 
 // WarmRef identifies a warm machine in its pool. The zero value means no machine.
@@ -130,6 +151,8 @@ type WarmMachine struct {
 	// Run and Attempt have claimed the machine.
 	Run     string `json:"run,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
+	// Recycled is how often the machine was made ready again after an attempt.
+	Recycled int `json:"recycled,omitempty"`
 }
 
 // Ref identifies the machine.
@@ -155,6 +178,27 @@ func (w WarmMachine) ClaimedBy(r Run) WarmMachine {
 	return w
 }
 
+// Recyclable reports whether the machine can wait for another attempt after the one that has
+// claimed it: its program has ended by itself with code 0, and it has the image of its record.
+func (w WarmMachine) Recyclable(exit *Exit, digest string) bool {
+	clean := exit != nil && exit.Code == 0 && exit.Signal == 0 && !exit.OOM && !exit.Requested
+	return clean && w.Machine.Known() && w.Digest == digest
+}
+
+// Clearing returns the machine as one whose configuration of an attempt is removed, and that
+// has the version.
+func (w WarmMachine) Clearing(version string) WarmMachine {
+	w.Phase, w.Machine.Version = WarmRecycling, version
+	return w
+}
+
+// Cleared returns the machine as one that waits for another attempt.
+func (w WarmMachine) Cleared(is Machine) WarmMachine {
+	w.Phase, w.Machine, w.Run, w.Attempt, w.UnneededAt = WarmReady, is, "", 0, time.Time{}
+	w.Recycled++
+	return w
+}
+
 // Holds reports whether the claim of the run holds the machine.
 func (w WarmMachine) Holds(r Run) bool {
 	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
@@ -169,7 +213,7 @@ const warmCreation = 5 * time.Minute
 func (p Pool) WarmRoom(have []WarmMachine) bool {
 	unclaimed := 0
 	for _, w := range have {
-		if w.Phase == WarmCreating || w.Phase == WarmReady {
+		if w.Phase == WarmCreating || w.Phase == WarmReady || w.Phase == WarmRecycling {
 			unclaimed++
 		}
 	}
@@ -183,6 +227,8 @@ type WarmPlan struct {
 	// End are the machines to destroy: those that are too old, too many, of another
 	// placement, of an image whose tag leads to another one now, stuck in their creation, or of a pool that admits no run.
 	End []WarmMachine
+	// Recycle are the machines that wait for another attempt, of those in WarmRecycling.
+	Recycle []WarmMachine
 	// Stuck counts those of End that stayed in WarmCreating.
 	Stuck int
 	// Save has machines whose UnneededAt changes.
@@ -195,7 +241,7 @@ const warmSpare = time.Minute
 
 // PlanWarm compares the warm machines of a pool with its settings. standard is the key of
 // Min, firing the number of machines that the firings within Ahead need. Claimed machines
-// belong to their runs: they count for nothing.
+// belong to their runs: they count for nothing. Recycled machines stay up to the maximum.
 func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachine, now time.Time) (plan WarmPlan) {
 	wanted, age, most := map[WarmKey]int{}, DefaultWarmAge, 0
 	keys := []WarmKey{standard}
@@ -228,14 +274,14 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 			plan.End = append(plan.End, w)
 		case w.Phase == WarmCreating && lived >= warmCreation:
 			plan.End, plan.Stuck = append(plan.End, w), plan.Stuck+1
-		case lived >= age || most == 0 || !w.Placement.Equal(p.Placement) || outdated(w, have):
+		case w.Phase == WarmRecycling && !p.Recycles(), lived >= age || most == 0 || !w.Placement.Equal(p.Placement) || outdated(w, have):
 			plan.End = append(plan.End, w)
 		case wanted[w.Key] == 0:
 			spare = append(spare, w)
 		default:
 			wanted[w.Key]--
 			kept++
-			plan.needed(w, time.Time{})
+			plan.keep(w, time.Time{})
 		}
 	}
 	for _, key := range keys {
@@ -245,14 +291,18 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 	}
 	room := most - kept - len(plan.Create)
 	for _, w := range spare {
-		if w.Phase != WarmReady || room <= 0 || !w.UnneededAt.IsZero() && now.Sub(w.UnneededAt) >= warmSpare {
+		again := w.Phase == WarmRecycling || w.Phase == WarmReady && w.Recycled > 0 && p.Recycles()
+		brief := w.Phase == WarmReady && (w.UnneededAt.IsZero() || now.Sub(w.UnneededAt) < warmSpare)
+		if room <= 0 || !again && !brief {
 			plan.End = append(plan.End, w)
 			continue
 		}
 		room--
-		if w.UnneededAt.IsZero() {
-			plan.needed(w, now)
+		since := w.UnneededAt
+		if since.IsZero() {
+			since = now
 		}
+		plan.keep(w, since)
 	}
 	return plan
 }
@@ -262,16 +312,19 @@ func outdated(w WarmMachine, have []WarmMachine) bool {
 	return slices.ContainsFunc(have, func(other WarmMachine) bool { return w.Outdated(other.Key.Image, other.Digest, other.CreatedAt) })
 }
 
-// needed saves since when a machine is not needed, if that changes.
-func (p *WarmPlan) needed(w WarmMachine, unneededAt time.Time) {
-	if !w.UnneededAt.Equal(unneededAt) {
+// keep keeps a machine, and saves since when it is not needed, if that changes.
+func (p *WarmPlan) keep(w WarmMachine, unneededAt time.Time) {
+	switch {
+	case w.Phase == WarmRecycling:
+		p.Recycle = append(p.Recycle, w)
+	case !w.UnneededAt.Equal(unneededAt):
 		w.UnneededAt = unneededAt
 		p.Save = append(p.Save, w)
 	}
 }
 
 func rankOf(s WarmState) int {
-	return -slices.Index([]WarmState{WarmEnding, WarmCreating, WarmReady}, s)
+	return -slices.Index([]WarmState{WarmEnding, WarmCreating, WarmRecycling, WarmReady}, s)
 }
 
 func sortedKeys(of map[WarmKey]int) []WarmKey {

@@ -35,6 +35,16 @@ func of(digest string, w run.WarmMachine) run.WarmMachine {
 	return w
 }
 
+func recycled(w run.WarmMachine) run.WarmMachine {
+	w.Recycled++
+	return w
+}
+
+func recycling(w run.WarmMachine) run.WarmMachine {
+	w.Phase = run.WarmRecycling
+	return w
+}
+
 func TestPlanOfWarmMachines(t *testing.T) {
 	t.Parallel()
 	other := warm("other", run.WarmReady, small, time.Minute)
@@ -46,6 +56,7 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		have     []run.WarmMachine
 		create   []run.WarmKey
 		end      []string
+		recycle  []string
 		stuck    int
 		save     int
 	}{
@@ -72,13 +83,27 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		"max limits all":             {settings: &run.Warm{Min: 1, Max: 2}, firing: map[run.WarmKey]int{large: 7}, create: []run.WarmKey{small, large}},
 		"draining pool has none":     {settings: &run.Warm{Min: 1, Max: 2}, draining: true, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute)}, end: []string{"a"}},
 		"pool without the settings":  {have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute), warm("b", run.WarmClaimed, small, 0)}, end: []string{"a"}},
+		"recycled before created":    {settings: &run.Warm{Min: 2, Max: 5, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Hour)}, create: []run.WarmKey{small}, recycle: []string{"a"}},
+		"recycled up to max":         {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour), warm("b", run.WarmRecycling, small, time.Minute), warm("c", run.WarmRecycling, small, time.Second)}, end: []string{"b"}, recycle: []string{"c"}},
+		"recycled one stays":         {settings: &run.Warm{Max: 1, After: run.WarmRecycle}, have: []run.WarmMachine{unneeded(recycled(warm("a", run.WarmReady, small, time.Hour)), time.Hour)}},
+		"until the setting ends":     {settings: &run.Warm{Max: 1, After: run.WarmDestroy}, have: []run.WarmMachine{unneeded(recycled(warm("a", run.WarmReady, small, time.Hour)), time.Hour), warm("b", run.WarmRecycling, small, time.Hour)}, end: []string{"b", "a"}},
+		"recycled one is too old":    {settings: &run.Warm{Min: 1, Max: 2, MaxAge: time.Hour, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
+		"recycled in another place":  {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{recycling(other)}, create: []run.WarmKey{small}, end: []string{"other"}},
+		"recycled image has changed": {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{of("sha256:1", warm("old", run.WarmRecycling, small, time.Hour)), of("sha256:2", warm("new", run.WarmReady, small, time.Minute))}, end: []string{"old"}},
+		"draining pool has none now": {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, draining: true, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Minute)}, end: []string{"a"}},
 		"firings do not need a pool": {firing: map[run.WarmKey]int{small: 1}},
 	} {
 		p := run.Pool{Tenant: "t", ID: "p", Warm: row.settings, Draining: row.draining}
 		plan := run.PlanWarm(p, small, row.firing, row.have, epoch)
-		var end []string
+		var end, recycle []string
 		for _, w := range plan.End {
 			end = append(end, w.ID)
+		}
+		for _, w := range plan.Recycle {
+			recycle = append(recycle, w.ID)
+		}
+		if !slices.Equal(recycle, row.recycle) {
+			t.Errorf("%s: got %v recycled, want %v", name, recycle, row.recycle)
 		}
 		if !slices.Equal(plan.Create, row.create) || !slices.Equal(end, row.end) || plan.Stuck != row.stuck || len(plan.Save) != row.save {
 			t.Errorf("%s: got creations %v, ends %v, %d stuck and changes %v, want %v, %v, %d and %d", name, plan.Create, end, plan.Stuck, plan.Save, row.create, row.end, row.stuck, row.save)
@@ -100,6 +125,7 @@ func TestWarmSettingsAreChecked(t *testing.T) {
 		"[warm.aheadSeconds]":  {run.Warm{Max: 1, Ahead: 25 * time.Hour}, run.RunnerFly},
 		"[warm.maxAgeSeconds]": {run.Warm{Max: 1, MaxAge: -time.Second}, run.RunnerFly},
 		"[warm.memoryMb]":      {run.Warm{Max: 1, MemoryMB: 100}, run.RunnerFly},
+		"[warm.after]":         {run.Warm{Max: 1, After: "keep"}, run.RunnerFly},
 		"[warm.image]":         {run.Warm{Max: 1, Image: "a\x00b"}, run.RunnerFly},
 	} {
 		fields := []string{}
@@ -180,5 +206,54 @@ func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	}
 	if r.Fault == nil || r.Fault.Code != fault.StartTimeout {
 		t.Errorf("got fault %v, want %s", r.Fault, fault.StartTimeout)
+	}
+}
+
+// TestRecyclableMachine lists the ends of a program after which its machine can have another
+// attempt: an exit with code 0 that was not requested, with the image of the record.
+func TestRecyclableMachine(t *testing.T) {
+	t.Parallel()
+	w := of("sha256:1", warm("a", run.WarmClaimed, small, time.Hour))
+	for name, row := range map[string]struct {
+		exit   *run.Exit
+		digest string
+		want   bool
+	}{
+		"code 0":        {&run.Exit{}, "sha256:1", true},
+		"unknown":       {nil, "sha256:1", false},
+		"code 1":        {&run.Exit{Code: 1}, "sha256:1", false},
+		"signal":        {&run.Exit{Signal: 15}, "sha256:1", false},
+		"memory":        {&run.Exit{OOM: true}, "sha256:1", false},
+		"requested":     {&run.Exit{Requested: true}, "sha256:1", false},
+		"another image": {&run.Exit{}, "sha256:2", false},
+	} {
+		if got := w.Recyclable(row.exit, row.digest); got != row.want {
+			t.Errorf("%s: got %v, want %v", name, got, row.want)
+		}
+	}
+	ready := w.ClaimedBy(run.Run{ID: "r"}).Clearing("v2").Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"})
+	if ready.Phase != run.WarmReady || ready.Run != "" || ready.Attempt != 0 || ready.Recycled != 1 || ready.Machine.Version != "v3" || !ready.CreatedAt.Equal(w.CreatedAt) {
+		t.Errorf("got %+v, want a ready machine of no run with the age of its creation", ready)
+	}
+}
+
+// TestClaimKeepsTheMachine keeps the machine of a claim only if its start names a version.
+func TestClaimKeepsTheMachine(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]run.WarmRef{"": {}, "v1": {Tenant: "t", Pool: "p", ID: "a"}} {
+		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
+		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+		w := warm("a", run.WarmReady, small, 0)
+		w.Machine.Version = version
+		for _, f := range []run.Fact{run.MachineClaimed{Attempt: 1, Warm: w, Keep: true}, run.MachineCreated{Attempt: 1, Machine: w.Machine}} {
+			d, err := run.Decide(r, f, epoch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = d.Run
+		}
+		if got := r.Kept(); got != want || r.Attempt.Machine.Version != version {
+			t.Errorf("got %+v with version %q, want %+v with %q", got, r.Attempt.Machine.Version, want, version)
+		}
 	}
 }

@@ -34,8 +34,11 @@ warm keeps machines of Fly that were created and stopped, for starts that need n
                    of those of min; otherwise those of the deployment
   aheadSeconds     how long before each firing of a job a machine is created for it
   maxAgeSeconds    when a machine that no run has claimed is replaced; a day without it
-A machine is also replaced when the tag of its image leads to another one. It is destroyed
-after its run.`,
+  after            destroy (default) or recycle: what follows the run of a machine
+A machine is also replaced when the tag of its image leads to another one. A recycled machine
+waits, without the configuration of its run, for another run of the pool, up to max machines
+and until maxAgeSeconds after its creation. One whose program did not exit with code 0 is
+destroyed.`,
 		Example: `  sortie pools apply -f pool.yaml
 
   # pool.yaml

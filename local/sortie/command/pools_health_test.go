@@ -15,7 +15,7 @@ func TestPoolShowsItsStarts(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		body := `{"id": "reports", "limit": 4, "queueLimit": 0, "draining": true, "held": 3, "queued": 0, "version": 0,
-			"warm": {"min": 1, "max": 3, "image": "worker:v2", "aheadSeconds": 300, "maxAgeSeconds": 3600}}`
+			"warm": {"min": 1, "max": 3, "image": "worker:v2", "aheadSeconds": 300, "maxAgeSeconds": 3600, "after": "recycle"}}`
 		if r.URL.Path == "/v1/pools/reports/health" {
 			body = `{"live": true, "ready": false, "draining": true, "held": 3, "queued": 0, "machines": 2, "lastError": null,
 				"drain": {"phase": "ending", "runs": 3, "warmMachines": 6, "deadline": "2026-01-02T03:04:00Z"},
@@ -36,7 +36,7 @@ func TestPoolShowsItsStarts(t *testing.T) {
 	t.Cleanup(server.Close)
 	got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", "pools", "show", "reports")
 	want := `reports: draining
-warm machines: 1 to 3 of worker:v2, 5m0s ahead of firings, replaced after 1h0m0s
+warm machines: 1 to 3 of worker:v2, 5m0s ahead of firings, replaced after 1h0m0s, recycled
 slots: 3 of 4 held, 2 with a machine
 queue: 0 of no limit
 machines: 1 starting, 1 running, 0 ending

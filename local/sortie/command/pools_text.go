@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // bound formats a limit.
@@ -189,6 +190,9 @@ func warmText(w *contract.PoolWarm) string {
 	}
 	if w.MaxAgeSeconds > 0 {
 		text += fmt.Sprintf(", replaced after %s", time.Duration(w.MaxAgeSeconds)*time.Second)
+	}
+	if w.After == string(run.WarmRecycle) {
+		text += ", recycled"
 	}
 	return text
 }

@@ -3,6 +3,8 @@ package stack_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -38,8 +40,8 @@ func (g *target) awaitWarm(reached func(contract.WarmCounts) bool) {
 	g.T.Fatalf("got warm machines %+v after a minute, want others", health.WarmMachines)
 }
 
-// live returns the ids of the live machines.
-func (g *target) live() map[string]bool {
+// machines returns the live machines.
+func (g *target) machines() []outside.Machine {
 	g.T.Helper()
 	machines, _, err := outside.LocalStack(g.Addresses)
 	if err != nil {
@@ -49,8 +51,14 @@ func (g *target) live() map[string]bool {
 	if err != nil {
 		g.T.Fatal(err)
 	}
+	return found
+}
+
+// live returns the ids of the live machines.
+func (g *target) live() map[string]bool {
+	g.T.Helper()
 	ids := map[string]bool{}
-	for _, m := range found {
+	for _, m := range g.machines() {
 		ids[m.ID] = true
 	}
 	return ids
@@ -73,10 +81,8 @@ func TestWarmMachineSurvivesAKill(t *testing.T) {
 	if status := again.End(task); status.State != "Completed" || status.Attempt != 1 {
 		t.Errorf("got %+v, want Completed in attempt 1", status)
 	}
-	for _, e := range again.Events(task) {
-		if e.Type == "job.machine_created" && !before[e.Message] {
-			t.Errorf("got machine %s, want the warm one: %v", e.Message, before)
-		}
+	if got := again.machineOf(task); !before[got] {
+		t.Errorf("got machine %s, want the warm one: %v", got, before)
 	}
 	// Another one takes its place; none is left without the setting.
 	again.awaitWarm(func(n contract.WarmCounts) bool { return n == contract.WarmCounts{Ready: 1} })
@@ -92,7 +98,9 @@ func TestWarmMachineSurvivesAKill(t *testing.T) {
 	t.Errorf("got live machines %v, want none", again.live())
 }
 
-// TestStuckWarmMachineIsReplaced starts a run whose warm machine never leaves starting.
+// TestStuckWarmMachineIsReplaced starts a run whose warm machine never leaves starting. The pool
+// keeps no warm machines from the claim on: the run continues on a new machine, which has the
+// start limit of a new one on a slow host too.
 func TestStuckWarmMachineIsReplaced(t *testing.T) {
 	t.Parallel()
 	g := spawn(t, served{Data: t.TempDir(), Play: "success"})
@@ -106,6 +114,10 @@ func TestStuckWarmMachineIsReplaced(t *testing.T) {
 	g.warm(warmDefinition, 1)
 	stuck := g.live()
 	task := g.post(contract.ExportOptions{})
+	g.awaitWarm(func(n contract.WarmCounts) bool { return n.Claimed == 1 })
+	if answer := g.Call(http.MethodPut, "/v1/pools/default", `{"limit": 4}`); answer.Status != http.StatusOK {
+		t.Fatalf("got %d %s, want the pool without warm machines", answer.Status, answer.Body)
+	}
 	if status := g.End(task); status.State != "Completed" || status.Attempt != 1 {
 		t.Errorf("got %+v, want Completed in attempt 1", status)
 	}
@@ -113,5 +125,79 @@ func TestStuckWarmMachineIsReplaced(t *testing.T) {
 		if g.live()[id] {
 			t.Errorf("got the live machine %s, want it destroyed", id)
 		}
+	}
+	if got := g.machineOf(task); got == "" || stuck[got] {
+		t.Errorf("got machine %q, want a new one", got)
+	}
+}
+
+// machineOf returns the id of the last machine of a task.
+func (g *target) machineOf(task string) (id string) {
+	g.T.Helper()
+	for _, e := range g.Events(task) {
+		if e.Type == "job.machine_created" {
+			id = e.Message
+		}
+	}
+	return id
+}
+
+// TestRecycledMachineRunsAnotherTask runs tasks on a pool that recycles its machines, until one
+// has the machine of an earlier one. Each has its own token and log, an empty disk, and a
+// machine that shows no environment while it waits.
+func TestRecycledMachineRunsAnotherTask(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Data: t.TempDir()})
+	g.Token = g.stack.Token()
+	g.warm(`{"runner": "fly", "warm": {"min": 1, "max": 2, "after": "recycle", "image": "exec:/bin/sh"}, "limit": 4}`, 1)
+	hold := t.TempDir()
+	script := `echo task $TASK_ID; ls -A \"$HOME\"; touch \"$HOME/left\"; while ! test -e ` + hold + `/$TASK_ID; do sleep 0.05; done`
+	answer := g.Call(http.MethodPut, "/v1/jobs/report", `{"image": "exec:/bin/sh", "command": ["-c", "`+script+`"], "retryConfig": {"maxRetries": 0}}`, "If-None-Match", "*")
+	if answer.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
+	}
+	ran, envelopes := map[string]string{}, map[string]bool{}
+	for range 3 { // on two machines
+		answer := g.Call(http.MethodPost, "/v1/jobs/report/runs", "{}")
+		var accepted struct{ TaskID string }
+		if err := json.Unmarshal(answer.Body, &accepted); err != nil || answer.Status != http.StatusAccepted {
+			t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
+		}
+		task := accepted.TaskID
+		g.Running(task)
+		for _, m := range g.machines() {
+			if envelope := m.Config.Env[contract.EnvelopeVariable]; m.Config.Env["TASK_ID"] == task {
+				if envelope == "" || envelopes[envelope] {
+					t.Errorf("got envelope %q of task %s, want one with its own token", envelope, task)
+				}
+				envelopes[envelope] = true
+			}
+		}
+		if err := os.WriteFile(filepath.Join(hold, task), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status := g.End(task); status.State != "Completed" || status.Attempt != 1 {
+			t.Fatalf("got %+v, want Completed in attempt 1", status)
+		}
+		if log := string(g.Call(http.MethodGet, "/v1/tasks/"+task+"/logs", "").Body); log != "task "+task+"\n" {
+			t.Errorf("got log %q of task %s, want its id alone", log, task)
+		}
+		machine := g.machineOf(task)
+		if earlier, ok := ran[machine]; ok {
+			t.Logf("task %s ran on the machine of task %s", task, earlier)
+		}
+		ran[machine] = task
+		g.awaitWarm(func(n contract.WarmCounts) bool { return n == contract.WarmCounts{Ready: 2} })
+		for _, m := range g.machines() {
+			if len(m.Config.Env) > 0 {
+				t.Errorf("got machine %s with the environment %v, want none while it waits", m.ID, m.Config.Env)
+			}
+		}
+	}
+	if len(envelopes) != 3 {
+		t.Errorf("got %d envelopes, want that of each task", len(envelopes))
+	}
+	if len(ran) > 2 {
+		t.Errorf("got tasks on machines %v, want two machines", ran)
 	}
 }

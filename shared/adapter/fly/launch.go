@@ -41,7 +41,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		made, err := r.create(ctx, app, in)
 		switch verdict := classify(err); {
 		case verdict == fine:
-			return converted(app, made), nil
+			return r.converted(app, made), nil
 		case verdict == nameTaken:
 			return r.adoptNamed(ctx, app, spec, err)
 		case verdict == unknown:
@@ -94,7 +94,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 		return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
 	r.log.Info("adopted the machine that has the name", "run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "machine", found.ID, "app", app)
-	return converted(app, found), nil
+	return r.converted(app, found), nil
 }
 
 // adoptLost looks for the machine that a creation without a clear answer may
@@ -120,7 +120,7 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 		if m := r.pick(found, spec); m != nil {
 			r.log.Info("adopted the machine whose creation was not answered",
 				"run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "machine", m.ID, "app", app)
-			return converted(app, m), nil
+			return r.converted(app, m), nil
 		}
 	}
 	if ctx.Err() != nil {

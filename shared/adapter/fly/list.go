@@ -87,7 +87,7 @@ func (r *Runner) listApp(ctx context.Context, app string, each func(port.Machine
 		if err := list.Decode(&m); err != nil {
 			return fmt.Errorf("malformed list of machines: %w", err)
 		}
-		if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone && !each(converted(app, &m)) {
+		if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone && !each(r.converted(app, &m)) {
 			return nil
 		}
 	}

@@ -29,22 +29,25 @@ type logReader struct {
 	token  *tokens.Tokens
 }
 
-// Logs returns the output of the machine's program. It returns ErrNotFound if
-// the API has no logs.
+// Logs returns the output of the machine's program: of its version, if it has one. It
+// returns ErrNotFound if the API has no logs.
 func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	const what = "read the machine's log"
 	if !located(m) || !r.cfg.Logs {
 		return nil, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	text, err := r.logs.read(ctx, m.App, m.ID)
+	text, err := r.logs.read(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", what, err)
 	}
 	return text, nil
 }
 
-func (l logReader) read(ctx context.Context, app, machine string) ([]byte, error) {
-	target := l.base.Scheme + "://" + l.base.Host + "/v1/apps/" + url.PathEscape(app) + "/machines/" + url.PathEscape(machine) + "/logs"
+func (l logReader) read(ctx context.Context, m port.Machine) ([]byte, error) {
+	target := l.base.Scheme + "://" + l.base.Host + "/v1/apps/" + url.PathEscape(m.App) + "/machines/" + url.PathEscape(m.ID) + "/logs"
+	if m.Version != "" {
+		target += "?" + url.Values{"instance_id": {m.Version}}.Encode()
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, err

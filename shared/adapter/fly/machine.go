@@ -3,7 +3,6 @@ package fly
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -20,9 +19,11 @@ const (
 	keyTenant  = "tenant"
 	keyRun     = "run_id"
 	keyAttempt = "attempt"
-	// keyPool and keyWarm are of a warm machine that no attempt was started on.
+	// keyPool and keyWarm are of a warm machine that no attempt was started on. keyPool and
+	// keyKept are of one that stays after its attempt.
 	keyPool = "pool"
 	keyWarm = "warm"
+	keyKept = "kept"
 )
 
 // checkMetadata checks that the API's filters can find a value.
@@ -48,7 +49,7 @@ var named = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func located(m port.Machine) bool { return named.MatchString(m.App) && named.MatchString(m.ID) }
 
 // converted is a machine of Fly.
-func converted(app string, m *fly.Machine) port.MachineStatus {
+func (r *Runner) converted(app string, m *fly.Machine) port.MachineStatus {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
 		attempt = 0 // not a machine of an attempt
@@ -57,14 +58,14 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 	if err != nil {
 		created = time.Time{} // no valid time in Fly's response
 	}
-	if id := m.GetMetadataByKey(keyWarm); id != "" {
-		warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: id}
+	warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: m.GetMetadataByKey(keyWarm)}
+	if warm.ID != "" {
 		return port.MachineStatus{
 			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID, Version: m.InstanceID},
 			Name:    m.Name, Phase: phase(m.State), Warm: warm, CreatedAt: created.UTC(), Digest: m.ImageRef.Digest,
 		}
 	}
-	return port.MachineStatus{
+	status := port.MachineStatus{
 		Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
 		Name:    m.Name, Phase: phase(m.State),
 		Owner: port.MachineOwner{
@@ -72,6 +73,29 @@ func converted(app string, m *fly.Machine) port.MachineStatus {
 		},
 		CreatedAt: created.UTC(), Digest: m.ImageRef.Digest, Exit: exit(m), Started: started(m), Address: m.PrivateIP,
 	}
+	if warm.ID = m.GetMetadataByKey(keyKept); warm.ID != "" {
+		status.Version = m.InstanceID
+		if status.Phase != port.MachineGone {
+			status.Kept = warm
+		}
+		if r.rests(m) {
+			status.Phase = port.MachineGone
+		}
+	}
+	return status
+}
+
+// exitLag is how long after the end of a program Fly may show the machine as stopped without
+// the exit.
+const exitLag = 30 * time.Second
+
+// rests reports whether the program of a kept machine has ended.
+func (r *Runner) rests(m *fly.Machine) bool {
+	if m.State != "stopped" || exit(m) != nil {
+		return m.State == "stopped"
+	}
+	changed, err := time.Parse(time.RFC3339, m.UpdatedAt)
+	return started(m) && err == nil && r.cfg.Clock.Now().Sub(changed) >= exitLag // the exit is lost
 }
 
 // phase converts Fly's state. Any other state proves nothing: Sortie does not
@@ -90,23 +114,31 @@ func phase(state string) port.MachinePhase {
 	return port.MachineUnknown
 }
 
-// started reports whether the machine's program was started at least once: Fly reports the
-// request of a start and the start itself with the same type.
+// started reports whether the program of the machine's configuration was started at least
+// once: Fly reports the request of a start and the start itself with the same type. Events
+// before an update are those of an earlier attempt.
 func started(m *fly.Machine) bool {
-	return slices.ContainsFunc(m.Events, func(e *fly.MachineEvent) bool {
-		return e != nil && (e.Type == "exit" || e.Type == "start" && e.Status == "started")
-	})
+	for _, e := range m.Events {
+		switch {
+		case e == nil:
+		case e.Type == "update":
+			return false
+		case e.Type == "exit", e.Type == "start" && e.Status == "started":
+			return true
+		}
+	}
+	return false
 }
 
 // exit returns the last exit of the machine's program, nil if Fly reports no
-// exit or the program was started again. Fly lists the newest event first.
+// exit, or the program was started again or replaced. Fly lists the newest event first.
 func exit(m *fly.Machine) *port.Exit {
 	for _, e := range m.Events {
 		if e == nil {
 			continue
 		}
 		switch e.Type {
-		case "start", "launch", "restart":
+		case "start", "launch", "restart", "update":
 			return nil
 		case "exit":
 			return exitOf(e)

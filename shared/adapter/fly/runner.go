@@ -180,7 +180,7 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 	}
 	switch classify(err) {
 	case fine:
-		return converted(m.App, found), nil
+		return r.converted(m.App, found), nil
 	case noMachine:
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
@@ -192,6 +192,15 @@ func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) 
 	const what = "stop the machine"
 	if !located(m) {
 		return nil
+	}
+	if m.Version != "" { // the machine may have another attempt now
+		now, err := r.client.Get(ctx, m.App, m.ID)
+		switch {
+		case classify(err) == noMachine, err == nil && now.InstanceID != m.Version:
+			return nil
+		case err != nil:
+			return failure(ctx, err, what)
+		}
 	}
 	in := fly.StopMachineInput{ID: m.ID, Signal: "SIGTERM", Timeout: fly.Duration{Duration: min(grace, maxStopTimeout)}}
 	if grace <= 0 {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const image = "registry.fly.io/program:v1"
+const image, shell = "registry.fly.io/program:v1", "registry.fly.io/shell:v1"
 
 // platform is a machines API with real processes, and a Runner that uses it.
 type platform struct {
@@ -56,7 +56,7 @@ func setup(t *testing.T, change ...func(*fly.Config)) platform {
 	log := slog.New(slog.NewTextHandler(logTo{t}, nil))
 	apps := []string{"workers-1", "workers-2", "workers-3"}
 	server, err := flymachines.Open(flymachines.Config{
-		Dir: t.TempDir(), Token: "fly-token", Apps: apps, Images: map[string][]string{image: {self, "program"}},
+		Dir: t.TempDir(), Token: "fly-token", Apps: apps, Images: map[string][]string{image: {self, "program"}, shell: {"/bin/sh"}},
 		Starter: flymachines.Processes{Command: []string{self, "supervise"}, Clock: clock.System{}},
 		Clock:   clock.System{}, Log: log,
 	})

@@ -32,6 +32,9 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, until port.MachinePha
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	states := flaps.WithWaitStates("destroyed")
+	if until == port.MachineGone && m.Version != "" { // the machine may stay
+		states = flaps.WithWaitStates("stopped", "destroyed")
+	}
 	if until == port.MachineRunning {
 		states = flaps.WithWaitStates("started", "stopped", "destroyed")
 	}

@@ -21,13 +21,9 @@ import (
 // Prepare implements port.WarmMachines. The machine has the image and the size of its
 // record, and no environment: StartWarm brings it.
 func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
-	in, err := r.input(port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB})
+	in, err := r.prepared(spec)
 	if err != nil {
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot prepare the machine: %v", err)
-	}
-	in.SkipLaunch, in.Config.AutoDestroy = true, false
-	in.Config.Metadata = map[string]string{
-		keyCluster: r.cfg.Cluster, keyTenant: spec.Warm.Tenant, keyPool: spec.Warm.Pool, keyWarm: spec.Warm.ID,
 	}
 	app := spec.App
 	if !slices.Contains(r.apps(spec.Placement), app) {
@@ -40,11 +36,24 @@ func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineS
 	made, err := r.create(ctx, app, in)
 	switch classify(err) {
 	case fine:
-		return converted(app, made), nil
+		return r.converted(app, made), nil
 	case nameTaken:
 		return r.adoptWarm(ctx, app, spec, err)
 	}
 	return port.MachineStatus{}, launchFailure(ctx, err)
+}
+
+// prepared is the configuration of a machine that no attempt was started on.
+func (r *Runner) prepared(spec port.WarmSpec) (fly.LaunchMachineInput, error) {
+	in, err := r.input(port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB})
+	if err != nil {
+		return in, err
+	}
+	in.SkipLaunch, in.Config.AutoDestroy = true, false
+	in.Config.Metadata = map[string]string{
+		keyCluster: r.cfg.Cluster, keyTenant: spec.Warm.Tenant, keyPool: spec.Warm.Pool, keyWarm: spec.Warm.ID,
+	}
+	return in, nil
 }
 
 // adoptWarm returns the machine with the name if it is that of the record.
@@ -62,7 +71,7 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 	if err != nil {
 		return port.MachineStatus{}, failure(ctx, err, what)
 	}
-	if m := converted(app, found); m.Warm == spec.Warm && found.GetMetadataByKey(keyCluster) == r.cfg.Cluster {
+	if m := r.converted(app, found); m.Warm == spec.Warm && found.GetMetadataByKey(keyCluster) == r.cfg.Cluster {
 		return m, nil
 	}
 	return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the warm machine's name belongs to another machine")
@@ -71,7 +80,8 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 // StartWarm implements port.WarmMachines in one call, which changes the machine's
 // configuration and starts it. The call names the version of the stopped machine, so that
 // of two concurrent ones only the first is applied: Fly would restart a machine that runs.
-// A machine whose record has no version, or another one, is read first.
+// A machine whose record has no version, or another one, is read first; one that is to be
+// kept starts in that version only.
 func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
 	in, err := r.input(spec)
 	if err != nil || !located(m) {
@@ -79,6 +89,10 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot %s: %v", startsWarm, err)
 	}
 	in.Name, in.Region = "", "" // both are fixed
+	if keep := spec.Keep; keep.ID != "" {
+		in.Config.AutoDestroy = false
+		in.Config.Metadata[keyPool], in.Config.Metadata[keyKept] = keep.Pool, keep.ID
+	}
 	var found *fly.Machine
 	if m.Version != "" {
 		var started port.MachineStatus
@@ -90,7 +104,9 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 	}
 	switch {
 	case r.starts(found, spec):
-		return converted(m.App, found), nil
+		return r.converted(m.App, found), nil
+	case spec.Keep.ID != "" && found.InstanceID != m.Version: // a later attempt may claim that version
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it was changed meanwhile", startsWarm)
 	case found.State != "stopped":
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it is %s, want a stopped machine that no attempt has", startsWarm, found.State)
 	}
@@ -112,7 +128,7 @@ func (r *Runner) startVersion(
 	switch verdict {
 	case fine:
 		if r.starts(started, spec) {
-			return converted(m.App, started), nil, nil
+			return r.converted(m.App, started), nil, nil
 		}
 	case unknown, changed, busy, wrongState:
 	default:
@@ -121,7 +137,7 @@ func (r *Runner) startVersion(
 	found, seen := r.lookWarm(ctx, m, spec)
 	switch {
 	case seen == nil && r.starts(found, spec):
-		return converted(m.App, found), nil, nil
+		return r.converted(m.App, found), nil, nil
 	case fault.Is(seen, fault.LaunchRefused):
 		return port.MachineStatus{}, nil, seen
 	case verdict == wrongState:

@@ -77,17 +77,18 @@ func TestWarmMachineIsStartedOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := p.running(t, m.Machine); got.Owner != s.Owner || got.Name != m.Name {
-		t.Errorf("got %+v, want the running machine of the attempt", got)
+	runs := p.running(t, m.Machine)
+	if runs.Owner != s.Owner || runs.Name != m.Name {
+		t.Errorf("got %+v, want the running machine of the attempt", runs)
 	}
 	other := spec("r-y")
 	if _, err := p.runner.StartWarm(t.Context(), m.Machine, other); !fault.Is(err, fault.LaunchRefused) {
 		t.Errorf("got %v for another attempt, want %s", err, fault.LaunchRefused)
 	}
-	if err := p.runner.Stop(t.Context(), m.Machine, time.Second); err != nil {
+	if err := p.runner.Stop(t.Context(), runs.Machine, time.Second); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := p.runner.Wait(t.Context(), m.Machine, port.MachineGone, 30*time.Second)
+	gone, err := p.runner.Wait(t.Context(), runs.Machine, port.MachineGone, 30*time.Second)
 	if err != nil || gone.Phase != port.MachineGone || gone.Exit == nil {
 		t.Errorf("got %+v, %v, want a machine that destroyed itself after one exit", gone, err)
 	}

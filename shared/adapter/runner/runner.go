@@ -210,6 +210,14 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 	return port.MachineStatus{}, noWarm(m.Runner)
 }
 
+// Recycle implements port.WarmMachines. Its fault is that of Prepare.
+func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	if one, ok := r.named(m.Runner).(port.WarmMachines); ok {
+		return one.Recycle(ctx, m, spec)
+	}
+	return port.MachineStatus{}, noWarm(m.Runner)
+}
+
 func noWarm(runner string) error {
 	return fault.New(fault.LaunchRefused, "the runner %q has no warm machines", runner)
 }

@@ -212,6 +212,10 @@ func (able) StartWarm(_ context.Context, m port.Machine, _ port.LaunchSpec) (por
 	return port.MachineStatus{Machine: m}, nil
 }
 
+func (able) Recycle(_ context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	return port.MachineStatus{Machine: m, Name: spec.Name}, nil
+}
+
 func TestWarmMachinesAreThoseOfTheRunner(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -227,10 +231,16 @@ func TestWarmMachinesAreThoseOfTheRunner(t *testing.T) {
 	if m, err := both.StartWarm(t.Context(), at, port.LaunchSpec{}); err != nil || m.Machine != at {
 		t.Errorf("got %+v, %v, want the started machine", m, err)
 	}
+	if m, err := both.Recycle(t.Context(), at, spec); err != nil || m.Machine != at || m.Name != "n" {
+		t.Errorf("got %+v, %v, want the recycled machine", m, err)
+	}
 	if _, err := both.Prepare(t.Context(), port.WarmSpec{}); !fault.Is(err, fault.LaunchRefused) {
 		t.Errorf("a runner without warm machines: got %v, want %s", err, fault.LaunchRefused)
 	}
 	at.Runner = "first"
+	if _, err := both.Recycle(t.Context(), at, spec); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("a runner without warm machines: got %v, want %s", err, fault.LaunchRefused)
+	}
 	if _, err := both.StartWarm(t.Context(), at, port.LaunchSpec{}); !fault.Is(err, fault.LaunchRefused) {
 		t.Errorf("a runner without warm machines: got %v, want %s", err, fault.LaunchRefused)
 	}

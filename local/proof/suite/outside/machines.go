@@ -23,6 +23,10 @@ type Machine struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	State string `json:"state"`
+	// Config is empty if the host of the machine does not answer.
+	Config struct {
+		Env map[string]string `json:"env"`
+	} `json:"config"`
 }
 
 // Of returns all machines ever created for a task, deleted ones included.

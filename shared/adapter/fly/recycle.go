@@ -1,0 +1,58 @@
+package fly
+
+import (
+	"context"
+	"errors"
+
+	"github.com/superfly/fly-go"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// recycles is what Recycle does.
+const recycles = "recycle the warm machine"
+
+// Recycle implements port.WarmMachines in one call, which replaces the configuration of the
+// attempt by that of Prepare and starts nothing. The call names the version that was seen
+// stopped after the attempt: it never changes a machine that has another attempt. A call
+// without a clear answer looks what it, or another one for the same record, has done.
+func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	in, err := r.prepared(spec)
+	if err == nil && m.Version == "" {
+		err = errors.New("the machine has no version")
+	}
+	if err = errors.Join(err, errUnlocated(m)); err != nil {
+		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot %s: %v", recycles, err)
+	}
+	in.Name, in.Region = "", "" // both are fixed
+	made, err := r.update(ctx, m, in, m.Version)
+	verdict := classify(err)
+	switch verdict {
+	case fine:
+		if r.waits(made, spec) {
+			return r.converted(m.App, made), nil
+		}
+	case unknown, changed, busy, wrongState:
+	default:
+		return port.MachineStatus{}, launchFailure(ctx, err)
+	}
+	found, seen := r.client.Get(ctx, m.App, m.ID)
+	switch {
+	case seen != nil:
+		return port.MachineStatus{}, launchFailure(ctx, seen)
+	case found.GetConfig() == nil:
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "cannot %s: its host does not answer", recycles)
+	case r.waits(found, spec):
+		return r.converted(m.App, found), nil
+	case ended(found.State) && found.State != "stopped", verdict == changed && found.InstanceID != m.Version:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it is %s in version %s, want the stopped version %s", recycles, found.State, found.InstanceID, m.Version)
+	}
+	return port.MachineStatus{}, failure(ctx, err, recycles)
+}
+
+// waits reports whether the machine is stopped and has the record of the spec.
+func (r *Runner) waits(m *fly.Machine, spec port.WarmSpec) bool {
+	now := r.converted("", m)
+	return m.State == "stopped" && now.Warm == spec.Warm && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster
+}

@@ -1,0 +1,98 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// endKept commits that the kept machine of an attempt is destroyed, before the call that
+// destroys it: a sweep recycles no such machine. It reports false if the record shows that
+// the machine no longer belongs to the attempt; then no call for the attempt may touch it.
+// It does nothing for a machine that is not kept.
+func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
+	for range commitTries {
+		if ref == (run.WarmRef{}) {
+			return true, nil
+		}
+		have, err := s.store.WarmMachines(ctx, run.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
+		if err != nil {
+			return false, fmt.Errorf("cannot read the record of warm machine %s: %w", ref.ID, err)
+		}
+		i := slices.IndexFunc(have, func(w run.WarmMachine) bool { return w.ID == ref.ID })
+		if i < 0 {
+			return true, nil // a record is deleted after its machine is gone
+		}
+		w := have[i]
+		mine := w.Run == owner.RunID && w.Attempt == owner.Attempt
+		if w.Phase == run.WarmEnding || w.Phase != run.WarmClaimed || !mine {
+			return w.Phase == run.WarmEnding, nil
+		}
+		w.Phase = run.WarmEnding
+		if err := s.store.SaveWarm(ctx, w); err == nil {
+			return true, nil
+		} else if !errors.Is(err, port.ErrConflict) {
+			return false, fmt.Errorf("cannot store the end of warm machine %s: %w", ref.ID, err)
+		}
+	}
+	return false, fault.New(fault.Unavailable, "too many concurrent changes of warm machine %s; retry", ref.ID)
+}
+
+// recyclable looks at the machine of an attempt that is over. ok: it is stopped after the
+// attempt, in a state in which another attempt can have it, and its pool recycles machines.
+func (s *Sweeper) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine) (again run.WarmMachine, ok bool, err error) {
+	if !p.Recycles() || !w.Machine.Known() {
+		return w, false, nil
+	}
+	m, err := s.runner.Inspect(ctx, w.Machine)
+	if errors.Is(err, port.ErrNotFound) {
+		return w, false, nil
+	}
+	if err != nil {
+		return w, false, fmt.Errorf("cannot inspect warm machine %s: %w", w.Machine.ID, err)
+	}
+	owner := port.MachineOwner{Tenant: w.Tenant, RunID: w.Run, Attempt: w.Attempt}
+	if m.Phase != port.MachineGone || m.Kept != w.Ref() || m.Owner != owner || !w.Recyclable(m.Exit, m.Digest) {
+		return w, false, nil
+	}
+	return w.Clearing(m.Version), true, nil
+}
+
+// recycle makes the machine of an attempt that is over ready for another one. The record is
+// committed before the call, and each sweep repeats the call until its answer is committed.
+func (s *Sweeper) recycle(ctx context.Context, w run.WarmMachine) error {
+	warm, ok := s.runner.(port.WarmMachines)
+	if !ok {
+		return nil
+	}
+	w, err := s.saveWarm(ctx, w)
+	if errors.Is(err, port.ErrConflict) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store a warm machine: %w", err)
+	}
+	if room, err := s.hasRoom(ctx, w); err != nil || !room { // another sweep has created machines
+		return errors.Join(err, s.endWarm(ctx, w))
+	}
+	made, err := warm.Recycle(ctx, w.Machine, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
+	if f := startFault(err); err != nil && f.Code != fault.Unavailable && f.Code != fault.Throttled {
+		s.log.WarnContext(ctx, "a warm machine cannot be recycled and is destroyed", "pool", w.Pool, "machine", w.Machine.ID, "error", err)
+		return s.endWarm(ctx, w)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot recycle warm machine %s: %w", w.Machine.ID, err)
+	}
+	if made.Digest != w.Digest { // the tag leads to another image
+		return s.endWarm(ctx, w)
+	}
+	if _, err := s.saveWarm(ctx, w.Cleared(made.Machine)); err != nil && !errors.Is(err, port.ErrConflict) {
+		return fmt.Errorf("cannot store a warm machine: %w", err)
+	}
+	return nil
+}
