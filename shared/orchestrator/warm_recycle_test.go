@@ -160,7 +160,7 @@ func TestRecyclingSurvivesACrash(t *testing.T) {
 }
 
 // TestLateCallsSpareARecycledMachine shows a sweep the machine as that of its earlier attempt:
-// the machine has another attempt, which goes on.
+// the machine has another attempt, which continues.
 func TestLateCallsSpareARecycledMachine(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())
