@@ -36,7 +36,8 @@ func TestPoolShowsItsStarts(t *testing.T) {
 	t.Cleanup(server.Close)
 	got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", "pools", "show", "reports")
 	want := `reports: draining
-warm machines: 1 to 3 of worker:v2, 5m0s ahead of firings, replaced after 1h0m0s, recycled
+warm machines: 1 to 3 of worker:v2, 5m0s ahead of firings, replaced after 1h0m0s
+warm machines: recycled after a clean exit
 slots: 3 of 4 held, 2 with a machine
 queue: 0 of no limit
 machines: 1 starting, 1 running, 0 ending

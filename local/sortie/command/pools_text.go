@@ -192,7 +192,7 @@ func warmText(w *contract.PoolWarm) string {
 		text += fmt.Sprintf(", replaced after %s", time.Duration(w.MaxAgeSeconds)*time.Second)
 	}
 	if w.After == string(run.WarmRecycle) {
-		text += ", recycled"
+		text += "\nwarm machines: recycled after a clean exit"
 	}
 	return text
 }
