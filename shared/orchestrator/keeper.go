@@ -274,16 +274,23 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 		if err != nil {
 			return fmt.Errorf("cannot read the address of replica %s of pool %s: %w", r.ID, p.ID, err)
 		}
-		if host = m.Address; host == "" {
-			return fmt.Errorf("the runner %s reports no address of replica %s of pool %s", of.Attempt.Machine.Runner, r.ID, p.ID)
-		}
+		host = m.Address
 	}
-	url := "http://" + net.JoinHostPort(host, strconv.Itoa(r.Port))
+	url := ""
+	if host != "" {
+		url = "http://" + net.JoinHostPort(host, strconv.Itoa(r.Port))
+	} else if r.Fault != nil && r.Fault.Code == fault.PoolUnavailable {
+		return nil // the record says so
+	}
 	_, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
-		if now.Run != of.ID || now.Phase != run.ReplicaStarting {
-			return now
+		switch {
+		case now.Run != of.ID || now.Phase != run.ReplicaStarting:
+		case url != "":
+			return now.Located(of.Attempt.Number, url, k.now())
+		default:
+			now.Fault, now.LastRun = fault.New(fault.PoolUnavailable, "the runner %s reports no address of the machine of the replica", of.Attempt.Machine.Runner), ""
 		}
-		return now.Located(of.Attempt.Number, url, k.now())
+		return now
 	})
 	return err
 }

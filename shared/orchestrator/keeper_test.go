@@ -254,6 +254,27 @@ func TestReplicaThatAnOperatorCancelsIsReplaced(t *testing.T) {
 	}
 }
 
+// TestReplicaWithoutAnAddressIsShown starts a replica whose runner reports its address late.
+func TestReplicaWithoutAnAddressIsShown(t *testing.T) {
+	t.Parallel()
+	h := keeping(t)
+	h.runner.during = func(m *machine) error {
+		m.Address = ""
+		return nil
+	}
+	h.keep(1)
+	h.settle()
+	starting := h.replicas()[run.ReplicaStarting]
+	if len(starting) != 1 || starting[0].Fault == nil || starting[0].Fault.Code != fault.PoolUnavailable {
+		t.Fatalf("got %+v, want one that starts because it has no address", h.replicas())
+	}
+	h.machineOf(starting[0].TaskID).Address = "10.0.0.7"
+	h.settle()
+	if serving := h.replicas()[run.ReplicaServing]; len(serving) != 1 || serving[0].URL != "http://10.0.0.7:8080" || serving[0].Fault != nil {
+		t.Errorf("got %+v, want one that serves at its address", h.replicas())
+	}
+}
+
 // TestMachinesOfAPoolAreChecked refuses a job whose machines have no addresses.
 func TestMachinesOfAPoolAreChecked(t *testing.T) {
 	t.Parallel()

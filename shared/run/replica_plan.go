@@ -207,6 +207,9 @@ func (r Replica) Created(of Run) Replica {
 // Located returns the replica with the address of an attempt of its run.
 func (r Replica) Located(attempt int, url string, now time.Time) Replica {
 	r.Attempt, r.URL = attempt, url
+	if r.LastRun == "" { // it was refused, or had no address
+		r.Fault = nil
+	}
 	return r.to(ReplicaServing, now)
 }
 

@@ -107,6 +107,7 @@ func TestPlanReplicas(t *testing.T) {
 		}, "r1 starting 2, r2 serving 1; start r1"},
 		"reloaded while it starts": {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaStarting, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 draining 1, r2 serving 1"},
 		"other model":              {enginePool(1, 0, "n"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 draining 1"},
+		"other job":                {func() run.Pool { p := enginePool(1, 0, "m"); p.Engine.Machines.Job = "k"; return p }(), []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 draining 1"},
 		"pool deleted":             {deleted, []run.Replica{kept("r1", run.ReplicaServing, 0), intended("r2", 0)}, tasks("r1"), "r1 ending 1, r2 ending 1; end r1"},
 		"engine at an address":     {addressed, []run.Replica{kept("r1", run.ReplicaServing, 0)}, nil, "r1 draining 1"},
 		"lost after an hour":       {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0)}, ended(time.Hour), "r1 starting 2; start r1"},

@@ -308,6 +308,13 @@ func TestReplicasSurviveAKill(t *testing.T) {
 	}
 	f.answered("one")
 	f.untilLiving("r1.model-one", "r2.model-one", "r3.model-one")
+	third.kill(syscall.SIGTERM) // a stop ends the machines, and the next start continues their runs
+	f.untilLiving()
+	third = spawn(t, given)
+	third.Token = first.Token
+	f.target = third.target
+	f.until("three that serve", ready(3))
+	f.untilLiving("r1.model-one", "r2.model-one", "r3.model-one")
 	if answer := f.Call(http.MethodDelete, "/v1/pools/own", ""); answer.Status != http.StatusNoContent {
 		t.Fatalf("got %d %s, want 204", answer.Status, answer.Body)
 	}

@@ -19,11 +19,12 @@ func (s *Stack) offer() run.RunnerOffer {
 	o := runnerOffer()
 	if s.kubernetes != nil {
 		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{s.config.Settings.Kubernetes.Cluster}
+		o.Addressed = append(o.Addressed, run.RunnerKubernetes)
 	}
 	if s.containers == nil {
 		return o
 	}
-	o.Runners = append(o.Runners, run.RunnerContainer)
+	o.Runners, o.Addressed = append(o.Runners, run.RunnerContainer), append(o.Addressed, run.RunnerContainer)
 	for _, address := range s.config.Containers.Tried {
 		if socket, ok := strings.CutPrefix(address, "unix://"); ok {
 			o.Sockets = append(o.Sockets, socket)

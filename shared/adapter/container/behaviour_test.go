@@ -40,6 +40,18 @@ func gone(t *testing.T, r *container.Runner, m port.Machine) port.Exit {
 	return *got.Exit
 }
 
+// TestContainerHasAnAddress inspects a container of two networks, of which one gave it no
+// address.
+func TestContainerHasAnAddress(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	m := launch(t, p.runner, spec("r-address", "rest"))
+	running, err := p.runner.Wait(limited(t), m.Machine, port.MachineRunning, 30*time.Second)
+	if err != nil || running.Address != "172.17.0.9" {
+		t.Errorf("got address %q and %v, want 172.17.0.9", running.Address, err)
+	}
+}
+
 func TestContainerIsConfined(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *container.Config) {

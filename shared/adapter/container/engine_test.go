@@ -285,6 +285,7 @@ func (g *guest) inspected() map[string]any {
 			"Status": g.state, "Running": g.state == "running", "ExitCode": g.code, "OOMKilled": g.oom,
 			"StartedAt": g.created.Format(time.RFC3339Nano), "FinishedAt": g.finished.Format(time.RFC3339Nano),
 		},
-		"Config": map[string]any{"Labels": g.request.Labels, "Image": g.request.Image},
+		"Config":          map[string]any{"Labels": g.request.Labels, "Image": g.request.Image},
+		"NetworkSettings": map[string]any{"Networks": map[string]any{"a": map[string]any{"IPAddress": ""}, "b": map[string]any{"IPAddress": "172.17.0.9"}}},
 	}
 }

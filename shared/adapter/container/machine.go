@@ -1,6 +1,8 @@
 package container
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -47,10 +49,27 @@ func (r *Runner) converted(c container.InspectResponse) port.MachineStatus {
 	if m.Phase == port.MachineGone && moment(c.State.FinishedAt).IsZero() && c.State.Status != container.StateDead {
 		m.Phase = port.MachineEnding // the engine does not have the exit code yet
 	}
+	if m.Phase == port.MachineRunning {
+		m.Address = address(c.NetworkSettings)
+	}
 	if m.Phase == port.MachineGone {
 		m.Exit = exit(c.State, r.notes.of(c.ID))
 	}
 	return m
+}
+
+// address returns the address of a container in the first of its networks; empty without
+// one, as in the network of the host.
+func address(s *container.NetworkSettings) string {
+	if s == nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Networks)) {
+		if n := s.Networks[name]; n != nil && n.IPAddress.IsValid() {
+			return n.IPAddress.String()
+		}
+	}
+	return ""
 }
 
 // stateStopped is a state of Podman: the program has ended, and its exit is being

@@ -47,7 +47,7 @@ func (o objects) status(cluster string, at place, patient bool) port.MachineStat
 	}
 	switch {
 	case pod != nil:
-		s.Phase = podPhase(pod)
+		s.Phase, s.Address = podPhase(pod), pod.Status.PodIP
 		if s.Phase == port.MachineGone {
 			s.Exit = podExit(pod)
 		}

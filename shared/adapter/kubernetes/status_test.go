@@ -114,6 +114,14 @@ func TestPhaseAndExit(t *testing.T) {
 	}
 }
 
+func TestMachineHasTheAddressOfItsPod(t *testing.T) {
+	t.Parallel()
+	addressed := pod(corev1.PodRunning, runs, func(p *corev1.Pod) { p.Status.PodIP = "10.1.2.3" })
+	if got := (objects{pods: []*corev1.Pod{addressed}}).status("c", place{"n", "name", "uid"}, false); got.Address != "10.1.2.3" {
+		t.Errorf("got address %q, want 10.1.2.3", got.Address)
+	}
+}
+
 func TestWhyAPodDoesNotStart(t *testing.T) {
 	t.Parallel()
 	waits := func(reason, message string) *corev1.Pod {

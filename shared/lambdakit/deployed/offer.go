@@ -12,6 +12,7 @@ func RunnerOffer(p *process.Process) run.RunnerOffer {
 	o := run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: p.List("SORTIE_FLY_APPS", service.DefaultApp), Addressed: []string{run.RunnerFly}}
 	if cluster := p.Option("SORTIE_KUBERNETES_CLUSTER", ""); cluster != "" {
 		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{cluster}
+		o.Addressed = append(o.Addressed, run.RunnerKubernetes)
 	}
 	return o
 }
