@@ -196,8 +196,8 @@ type PoolHealth struct {
 	// WarmMachines counts the warm machines by their state.
 	WarmMachines WarmCounts  `json:"warmMachines"`
 	Metrics      PoolMetrics `json:"metrics"`
-	// Replicas are those of a pool of an engine: servers at addresses where a dispatcher runs,
-	// and those that Sortie runs.
+	// Replicas are those of a pool of an engine: servers at addresses, as far as the process asks
+	// engines, and those that Sortie runs.
 	Replicas []ReplicaHealth `json:"replicas,omitempty"`
 	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`

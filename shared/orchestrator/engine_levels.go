@@ -134,6 +134,15 @@ type ReplicaHealth struct {
 	Machine *run.Replica
 }
 
+// healthOf asks an engine whether it takes requests.
+func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
+	health, err := e.Health(ctx)
+	if err != nil {
+		return port.EngineHealth{Reason: err.Error()}
+	}
+	return health
+}
+
 // healths asks the replicas of a pool whether they take requests. One that rests after
 // failures is not ready.
 func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
@@ -142,11 +151,8 @@ func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
 	var asked sync.WaitGroup
 	for i, r := range known {
 		asked.Go(func() {
-			health, err := r.engine.Health(ctx)
-			switch {
-			case err != nil:
-				health = port.EngineHealth{Reason: err.Error()}
-			case health.Ready && r.resting:
+			health := healthOf(ctx, r.engine)
+			if health.Ready && r.resting {
 				health.Ready, health.Reason = false, "it gets no tasks for a while after failures"
 			}
 			found[i] = ReplicaHealth{ID: r.id, Held: r.held, Version: r.can.Version, EngineHealth: health}

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -160,6 +162,29 @@ func TestHealthHasTheReplicas(t *testing.T) {
 	h.ok(err)
 	if is := found.Replicas[0]; !is.Live || is.Ready || is.Reason == "" || is.Version != mockengine.Version || is.Held != 0 {
 		t.Errorf("got %+v after failures, want a replica that rests", is)
+	}
+}
+
+// TestHealthAsksTheReplicasWithoutADispatcher asks for the health of a pool in another process
+// than that of its dispatcher: the tasks of all dispatchers count.
+func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 2, 1)
+	h.engines["r2"].SetLoading(true)
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	task := h.ask(3)
+	h.engines["r1"].WaitRunning(1)
+	h.seen(task, inference.NameToken)
+	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
+	pools := orchestrator.NewPools(orchestrator.NewLifecycle(records, nil, orchestrator.Config{Pool: "default"}), api.PoolDocument, orchestrator.Config{})
+	if found, err := pools.Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
+		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
+	}
+	pools.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
+	found, err := pools.Health(t.Context(), client, "pool0")
+	h.ok(err)
+	if is := found.Replicas; len(is) != 2 || !is[0].Ready || is[0].Held != 1 || is[1].Ready || is[1].Held != 0 {
+		t.Errorf("got %+v, want r1 ready with a task, and r2 not ready", is)
 	}
 }
 

@@ -26,13 +26,20 @@ type Pools struct {
 	offer            run.RunnerOffer
 	engines          run.EngineOffer
 	exec             bool
+	ask              Engines // nil in a process without engines
 	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
 
 // NewPools returns Pools. document is Documents.Pool.
 func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
-	return &Pools{life, document, config.Runners, run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL}, config.ExecImages, config.CheckPodDefaults}
+	return &Pools{
+		Lifecycle: life, document: document, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults, exec: config.ExecImages,
+		engines: run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL},
+	}
 }
+
+// AskEngines makes the health of pools ask replicas in a process without a dispatcher.
+func (s *Pools) AskEngines(engines Engines) { s.ask = engines }
 
 // PoolDefinition is what an operator sets of a pool.
 type PoolDefinition struct {

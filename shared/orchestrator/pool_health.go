@@ -46,8 +46,8 @@ type PoolHealth struct {
 	At time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
-	// Replicas are those of a pool of an engine: servers at addresses in a process that has a
-	// dispatcher, those that Sortie runs in each process.
+	// Replicas are those of a pool of an engine: servers at addresses in a process that asks
+	// engines, those that Sortie runs in each process.
 	Replicas []ReplicaHealth
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -80,8 +82,13 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	if p, err = s.sets.served(ctx, p); err != nil {
 		return nil, err
 	}
-	if s.dispatcher != nil {
+	switch {
+	case s.dispatcher != nil:
 		found = s.dispatcher.healths(ctx, p)
+	case s.ask != nil:
+		if found, err = s.askReplicas(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	if p.Engine.Machines == nil {
 		return found, nil
@@ -99,12 +106,41 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 		h, ok := asked[r.ID]
 		if !ok {
 			h.ID, h.Reason = r.ID, "it is "+string(r.Phase)
-			if s.dispatcher == nil && r.Phase == run.ReplicaServing { // its engine is asked by dispatchers
-				h.Live, h.Ready, h.Reason = true, true, ""
-			}
 		}
 		h.Machine = &r
 		found = append(found, h)
 	}
+	return found, nil
+}
+
+// askTime is how long the replicas of a pool have to answer a process without a dispatcher.
+const askTime = 5 * time.Second
+
+// askReplicas asks the replicas of a pool whether they take requests. Their tasks are those of
+// all dispatchers.
+func (s *Pools) askReplicas(ctx context.Context, p run.Pool) ([]ReplicaHealth, error) {
+	held, err := s.runsOf(ctx, p.Tenant, p.ID, s.store.Holders)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	found := make([]ReplicaHealth, len(p.Engine.Replicas))
+	var asked sync.WaitGroup
+	for i, r := range p.Engine.Replicas {
+		found[i].ID = r.ID
+		for _, task := range held {
+			if task.Attempt.Replica == r.ID {
+				found[i].Held++
+			}
+		}
+		engine, err := s.ask(*p.Engine, r)
+		if err != nil {
+			found[i].Reason = err.Error()
+			continue
+		}
+		asked.Go(func() { found[i].EngineHealth = healthOf(ctx, engine) })
+	}
+	asked.Wait()
 	return found, nil
 }

@@ -14,5 +14,7 @@ func main() {
 	p := process.Start("control")
 	life, config := dispatching.Lifecycle(p)
 	config.Runners = deployed.RunnerOffer(p)
-	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, config)), deployed.ClientTokens(p))
+	pools := orchestrator.NewPools(life, api.PoolDocument, config)
+	pools.AskEngines(dispatching.Engines(p).Of)
+	p.ServeHTTP(control.Routes(pools), deployed.ClientTokens(p))
 }

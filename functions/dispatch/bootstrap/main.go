@@ -20,14 +20,14 @@ func main() {
 	p := process.Start("dispatch")
 	config, store := p.Settings(), deployed.Store(p)
 	objects, _ := deployed.Outputs(p)
-	call, replicas := dispatching.Caller(p), newEngines(p.Clock())
+	call, engines := dispatching.Caller(p), dispatching.Engines(p)
 	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
 		// Each shift is a dispatcher of its own, with a worker id of its own.
 		// Runs in pools of engines have no executions.
 		records := orchestrator.NewRecords(store, p.Clock(), p.Log)
 		requests := orchestrator.NewRequests(orchestrator.NewLifecycle(records, nil, config), p.Hex, config)
 		d := orchestrator.NewDispatcher(
-			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), replicas.of,
+			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), engines.Of,
 			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch},
 		)
 		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})

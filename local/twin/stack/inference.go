@@ -7,14 +7,12 @@ import (
 	"path"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -36,7 +34,7 @@ const tokenBatch = 5 * time.Millisecond
 // engines.
 func (s *Stack) wireInference(ctx context.Context) error {
 	s.system.Requests.Record(s.metrics.Record)
-	engines := &engines{clock: s.clock, known: map[string]port.Engine{}}
+	engines := engine.NewReplicas(s.clock, s.mock)
 	// A stream is kept as long as the record of its task.
 	feed, err := sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: s.config.Settings.Service.Policy.RecordRetention, Forget: inference.StreamPrefix})
 	if err != nil {
@@ -44,7 +42,7 @@ func (s *Stack) wireInference(ctx context.Context) error {
 	}
 	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, feed)
 	// One process has the folder, so that tasks of an earlier dispatcher are lost.
-	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.of, orchestrator.DispatcherConfig{
+	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.Of, orchestrator.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
 	})
 	var kinds []run.EngineKind
@@ -64,13 +62,13 @@ func (s *Stack) wireInference(ctx context.Context) error {
 }
 
 // enginePool creates or changes the pool of the servers of a kind.
-func (s *Stack) enginePool(ctx context.Context, engines *engines, id string, kind run.EngineKind, of []EngineAddress) error {
+func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind run.EngineKind, of []EngineAddress) error {
 	place := run.EnginePlace{Kind: kind, Slots: 1}
 	for _, a := range of {
 		place.Replicas = append(place.Replicas, run.EngineReplica{URL: a.URL})
 	}
 	place = place.WithIDs()
-	first, err := engines.of(place, place.Replicas[0])
+	first, err := engines.Of(place, place.Replicas[0])
 	if err != nil {
 		return fmt.Errorf("--engine %s: %w", kind, err)
 	}
@@ -138,13 +136,6 @@ func modelID(name string) string {
 	}, name)
 }
 
-// engines are the adapters of the servers. It is safe for concurrent use.
-type engines struct {
-	clock clock.Clock
-	mu    sync.Mutex
-	known map[string]port.Engine
-}
-
 // mockSlots is how many tasks a mock generates for at one time, mockToken the time for each
 // of its tokens.
 const (
@@ -152,26 +143,6 @@ const (
 	mockToken = 20 * time.Millisecond
 )
 
-func (e *engines) of(place run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
-	key := fmt.Sprintf("%s %s %s %d", place.Kind, r.URL, r.MetricsURL, place.Slots)
-	if place.Kind == run.EngineMock {
-		key = "mock " + r.ID
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if known := e.known[key]; known != nil {
-		return known, nil
-	}
-	var made port.Engine
-	if place.Kind == run.EngineMock {
-		made = mockengine.New(mockengine.Config{Clock: e.clock, Slots: mockSlots, TokenEvery: mockToken})
-	} else {
-		adapter, err := engine.New(engine.Config{Kind: place.Kind, URL: r.URL, MetricsURL: r.MetricsURL, Slots: place.Slots, Clock: e.clock})
-		if err != nil {
-			return nil, err
-		}
-		made = adapter
-	}
-	e.known[key] = made
-	return made, nil
+func (s *Stack) mock(int) port.Engine {
+	return mockengine.New(mockengine.Config{Clock: s.clock, Slots: mockSlots, TokenEvery: mockToken})
 }

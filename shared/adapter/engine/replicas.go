@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Replicas are the engines of the replicas that a process uses. They keep their connections.
+// It is safe for concurrent use.
+type Replicas struct {
+	clock clock.Clock
+	mock  func(slots int) port.Engine
+	mu    sync.Mutex
+	known map[string]port.Engine
+}
+
+// NewReplicas returns no engines yet. mock makes one of the kind mock.
+func NewReplicas(c clock.Clock, mock func(slots int) port.Engine) *Replicas {
+	return &Replicas{clock: c, mock: mock, known: map[string]port.Engine{}}
+}
+
+// Of returns the engine of a replica, the same one for each call.
+func (r *Replicas) Of(place run.EnginePlace, of run.EngineReplica) (port.Engine, error) {
+	key := fmt.Sprintf("%s %s %s %d", place.Kind, of.URL, of.MetricsURL, place.Slots)
+	if place.Kind == run.EngineMock {
+		key += " " + of.ID
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.known[key]; known != nil {
+		return known, nil
+	}
+	var made port.Engine
+	if place.Kind == run.EngineMock {
+		made = r.mock(place.Slots)
+	} else {
+		adapter, err := New(Config{Kind: place.Kind, URL: of.URL, MetricsURL: of.MetricsURL, Slots: place.Slots, Clock: r.clock})
+		if err != nil {
+			return nil, err
+		}
+		made = adapter
+	}
+	r.known[key] = made
+	return made, nil
+}
