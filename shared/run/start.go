@@ -296,7 +296,8 @@ func (f MachineGone) apply(d *draft) error {
 	}
 	d.Attempt.Exit = f.Exit
 	if d.State == ContainerCreating {
-		if f.Exit == nil || f.GivenUp && f.Exit.Requested { // the launch has requested the stop, not a stranger
+		late := d.Attempt.Warm != nil && !d.now.Before(d.Attempt.Warm.StartBy) // a launch gives it up
+		if f.Exit == nil || f.Exit.Requested && (f.GivenUp || late) {          // Sortie has requested the stop
 			why := fault.New(fault.StartTimeout, "the machine was gone before it was seen running")
 			d.refusedBy(why)
 			d.endAttempt(OutcomeFailed, "the machine was gone before it started", why)

@@ -187,25 +187,40 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 }
 
 // TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late
-// and was destroyed by the launch: unlike a stop from outside, it is not repeated without a limit.
+// and was destroyed by the launch, as the launch or a sweep sees it: unlike a stop from
+// outside, it is not repeated without a limit.
 func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	t.Parallel()
-	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
-	r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
-	w := warm("late", run.WarmReady, small, 0)
-	for _, f := range []run.Fact{
-		run.MachineClaimed{Attempt: 1, Warm: w},
-		run.MachineCreated{Attempt: 1, Machine: w.Machine},
-		run.MachineGone{Attempt: 1, GivenUp: true, Exit: &run.Exit{Code: 137, Signal: 9, Requested: true}},
+	for name, c := range map[string]struct {
+		givenUp bool
+		after   time.Duration
+		want    fault.Code
+	}{
+		"the launch sees its end":        {true, 0, fault.StartTimeout},
+		"a sweep sees its end":           {false, 10 * time.Second, fault.StartTimeout},
+		"it is stopped before its limit": {false, 9 * time.Second, fault.MachineStopped},
 	} {
-		d, err := run.Decide(r, f, epoch)
-		if err != nil {
-			t.Fatal(err)
+		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
+		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+		w := warm("late", run.WarmReady, small, 0)
+		at := epoch
+		for _, f := range []run.Fact{
+			run.MachineClaimed{Attempt: 1, Warm: w},
+			run.MachineCreated{Attempt: 1, Machine: w.Machine},
+			run.MachineGone{Attempt: 1, GivenUp: c.givenUp, Exit: &run.Exit{Code: 137, Signal: 9, Requested: true}},
+		} {
+			if _, last := f.(run.MachineGone); last {
+				at = r.Attempt.Warm.StartBy.Add(c.after - 10*time.Second)
+			}
+			d, err := run.Decide(r, f, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = d.Run
 		}
-		r = d.Run
-	}
-	if r.Fault == nil || r.Fault.Code != fault.StartTimeout {
-		t.Errorf("got fault %v, want %s", r.Fault, fault.StartTimeout)
+		if r.Fault == nil || r.Fault.Code != c.want {
+			t.Errorf("%s: got fault %v, want %s", name, r.Fault, c.want)
+		}
 	}
 }
 
