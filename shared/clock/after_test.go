@@ -21,7 +21,7 @@ func play(t *testing.T, do func(t *testing.T, c clock.Clock, pass func(time.Dura
 				pass := func(d time.Duration) { synctest.Wait(); virtual.Advance(d); synctest.Wait() }
 				switch name {
 				case "system":
-					do(t, clock.System{}, func(d time.Duration) { time.Sleep(d); synctest.Wait() })
+					do(t, clock.System{}, func(d time.Duration) { <-time.NewTimer(d).C; synctest.Wait() })
 				case "virtual":
 					do(t, virtual, pass)
 				default:

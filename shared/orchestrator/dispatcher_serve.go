@@ -43,7 +43,8 @@ func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, er
 	if !serves {
 		return again, err
 	}
-	defer s.beat(ctx, t)()
+	endBeat := s.beat(ctx, t)
+	defer endBeat()
 	failure, err := s.stream(ctx, t)
 	if err != nil {
 		return true, err

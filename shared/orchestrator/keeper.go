@@ -100,7 +100,8 @@ func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
 		}
 	}
 	kept := p.Engine != nil && p.Engine.Machines != nil
-	if !reflect.DeepEqual(set, before) || len(set.Replicas) == 0 && !kept {
+	changed := !reflect.DeepEqual(set, before) //nolint:govet // the faults in it are data
+	if changed || len(set.Replicas) == 0 && !kept {
 		if err := k.sets.save(ctx, set, kept); err != nil {
 			return err
 		}

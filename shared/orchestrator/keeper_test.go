@@ -147,7 +147,9 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 				}
 				return fault.New(fault.Unavailable, "the process ended")
 			}
-			for h.tryKeep("server", 2) != nil && writes < 1000 { // the client repeats a request without an answer
+			const most = 1000                              // writes
+			for failed := true; failed && writes < most; { // the client repeats a request without an answer
+				failed = h.tryKeep("server", 2) != nil
 			}
 			_ = h.service.Sweep(t.Context(), 0)
 			h.advance(2 * time.Minute) // a sweep starts an execution that was not started by then

@@ -9,6 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 )
 
+// target is a proxy, and the times to the first token through it.
+type target struct {
+	name, url string
+	times     []time.Duration
+}
+
 // measureProxies sends requests by turns to an inference server without a model, through
 // Go's reverse proxy, the router of vLLM, LiteLLM and Sortie, and compares the times until the
 // first token. Sortie alone stores the task before it asks, and each token before it sends it.
@@ -20,6 +26,17 @@ func measureProxies(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
+	folder, err := os.MkdirTemp("", "sortie-proxies-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	var started []*servers.Server
+	defer func() {
+		for _, s := range started {
+			s.Kill()
+		}
+	}()
 	g, err := startGenerated(0, tokenStreams)
 	if err != nil {
 		return err
@@ -34,22 +51,13 @@ func measureProxies(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	type target struct {
-		name, url string
-		times     []time.Duration
-	}
 	targets := []*target{{name: "reverse proxy", url: "http://" + address}}
 	for _, kind := range []servers.ProxyKind{servers.ProxyVLLMRouter, servers.ProxyLiteLLM} {
-		folder, err := os.MkdirTemp("", "sortie-proxy-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
 		s, err := installed.Start(ctx, kind, g.engine.url(), "mock", folder)
 		if err != nil {
 			return err
 		}
-		defer s.Kill()
+		started = append(started, s)
 		targets = append(targets, &target{name: string(kind), url: s.URL})
 	}
 	targets = append(targets, &target{name: "Sortie", url: g.url})

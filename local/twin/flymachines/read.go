@@ -39,7 +39,7 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request, _ *machine) err
 		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if _, err := w.Write(text); err != nil {
+	if _, err := w.Write(text); err != nil { //nolint:gosec // G705: it is plain text
 		s.log.Debug("a client left before its answer", "error", err)
 	}
 	return nil

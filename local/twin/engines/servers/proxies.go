@@ -58,7 +58,7 @@ func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder 
 	}
 	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(port), Model: model, Port: port, log: &record{}, ended: make(chan struct{})}
 	program := filepath.Join(p.folder, "python", "bin", string(kind))
-	ready := ""
+	var ready string
 	switch kind {
 	case ProxyVLLMRouter:
 		metrics, err := step.FreePort(ctx)
