@@ -17,6 +17,18 @@ func (f *warmFacts) versionName() string { return fmt.Sprint("v", f.version) }
 // isKept reports whether the machine is stopped after an attempt and exists.
 func (m *machine) isKept() bool { return slices.Contains(m.on.kept, m) }
 
+// served reports whether the machine is that of the run's attempt, or was before it was
+// recycled.
+func (m *machine) served(r *run.Run) bool {
+	all := []*machine{m}
+	if m.warm != nil {
+		all = append(all, m.warm.earlier...)
+	}
+	return slices.ContainsFunc(all, func(one *machine) bool {
+		return one.spec.Owner.RunID == r.ID && one.spec.Owner.Attempt == r.Attempt.Number
+	})
+}
+
 // drop removes a kept machine.
 func (r *machines) drop(m *machine) {
 	r.w.note("%s, which was kept, is destroyed", m.id)

@@ -56,7 +56,7 @@ func (w *world) drawWarm() {
 		}
 		return w.random.Float64() * most
 	}
-	w.requests = 3 + w.random.IntN(8)
+	w.requests = 4 + w.random.IntN(10)
 	w.warm = &warmth{ways: warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}}
 	if !w.mixed() {
 		w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}}
@@ -81,18 +81,18 @@ func (p *pool) keepsWarm() bool {
 // drawSetting draws the setting of warm machines.
 func (w *world) drawSetting() *run.Warm {
 	s := &run.Warm{Max: 1 + w.random.IntN(5)}
+	if w.chance(0.6) {
+		s.After, s.Max = run.WarmRecycle, 1+w.random.IntN(2) // few, so that they are claimed again
+	}
 	s.Min = s.Max - w.random.IntN(s.Max+1)*w.random.IntN(2)
 	if w.chance(0.7) {
 		s.Ahead = w.between(time.Second, w.longest)
 	}
-	if w.chance(0.5) {
+	if w.chance(0.5) && (s.After == "" || w.chance(0.3)) {
 		s.MaxAge = w.between(10*time.Second, w.longest)
 	}
 	if w.chance(0.2) {
 		s.MemoryMB = 512
-	}
-	if w.chance(0.6) {
-		s.After = run.WarmRecycle
 	}
 	return s
 }
