@@ -335,6 +335,25 @@ func (h *inferring) seen(task, name string) {
 	}
 }
 
+// passes lets time pass, five times as fast as that of the host, until stop is called.
+func (h *inferring) passes() (stop func()) {
+	over := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				h.clock.Advance(5 * time.Millisecond)
+			}
+		}
+	})
+	return func() { close(over); passing.Wait() }
+}
+
 func TestInvalidTaskIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)

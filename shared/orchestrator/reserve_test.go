@@ -77,8 +77,9 @@ func TestLedgerEqualsUsage(t *testing.T) {
 	end(play(2, 5, mockengine.FailReset, 2))
 	end(play(4, 4, mockengine.FailStart, 0)) // tried again
 	cancelled := play(3, 9, mockengine.FailStall, 3)
-	h.seen(cancelled, inference.NameMetrics)
-	h.clock.Advance(time.Second) // the batch with the other tokens
+	stop := h.passes()
+	h.seen(cancelled, inference.NameMetrics) // behind the batch with the other tokens
+	stop()
 	engine.WaitRunning(1)
 	if held := h.account(budget.SessionScope("s")).Held; held.Turns != 1 || held.Tokens < 9 || held.TimeMS != 300_000 || held.CostNano != 9*2000 {
 		t.Errorf("got %+v held while a task runs, want its prompt and 9 tokens", held)

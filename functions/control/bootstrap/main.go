@@ -6,6 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -15,6 +16,6 @@ func main() {
 	life, config := dispatching.Lifecycle(p)
 	config.Runners = deployed.RunnerOffer(p)
 	pools := orchestrator.NewPools(life, api.PoolDocument, config)
-	pools.AskEngines(dispatching.Engines(p).Of)
+	pools.AskEngines(engines.Replicas(p).Of)
 	p.ServeHTTP(control.Routes(pools), deployed.ClientTokens(p))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/dispatch"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -20,14 +21,14 @@ func main() {
 	p := process.Start("dispatch")
 	config, store := p.Settings(), deployed.Store(p)
 	objects, _ := deployed.Outputs(p)
-	call, engines := dispatching.Caller(p), dispatching.Engines(p)
+	call, replicas := dispatching.Caller(p), engines.Replicas(p)
 	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
 		// Each shift is a dispatcher of its own, with a worker id of its own.
 		// Runs in pools of engines have no executions.
 		records := orchestrator.NewRecords(store, p.Clock(), p.Log)
 		requests := orchestrator.NewRequests(orchestrator.NewLifecycle(records, nil, config), p.Hex, config)
 		d := orchestrator.NewDispatcher(
-			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), engines.Of,
+			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), replicas.Of,
 			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch},
 		)
 		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})

@@ -68,7 +68,7 @@ const (
 // links are the programs that link an SDK which most functions do not use.
 var links = map[string][]string{
 	flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
-	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"dispatch"},
+	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"control", "dispatch"},
 }
 
 // unlinked are packages that no program links.

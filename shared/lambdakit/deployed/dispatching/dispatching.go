@@ -5,18 +5,14 @@ package dispatching
 
 import (
 	"context"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/lambda"
-	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Caller returns what invokes the function whose ARN is SORTIE_DISPATCH.
@@ -24,17 +20,6 @@ func Caller(p *process.Process) orchestrator.CallDispatcher {
 	function, err := lambda.New(p.AWS(), p.Need("SORTIE_DISPATCH"))
 	p.Check(err)
 	return func(ctx context.Context, call orchestrator.DispatchCall) error { return function.Invoke(ctx, call) }
-}
-
-// mockToken is the time that a mock takes for each of its tokens.
-const mockToken = 20 * time.Millisecond
-
-// Engines returns the engines of replicas. A mock is in the process, so that each process has
-// its own.
-func Engines(p *process.Process) *engine.Replicas {
-	return engine.NewReplicas(p.Clock(), func(slots int) port.Engine {
-		return mockengine.New(mockengine.Config{Clock: p.Clock(), Slots: slots, TokenEvery: mockToken})
-	})
 }
 
 // Lifecycle is deployed.Lifecycle for a function whose commits may give a dispatcher
