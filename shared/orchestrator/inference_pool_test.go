@@ -158,9 +158,18 @@ func TestHealthHasTheReplicas(t *testing.T) {
 		resting.engines["r1"].FailNext(mockengine.FailReset, 1)
 		resting.ended(resting.ask(3))
 	}
-	found, err := resting.pools.Health(t.Context(), client, "pool0")
-	h.ok(err)
-	if is := found.Replicas[0]; !is.Live || is.Ready || is.Reason == "" || is.Version != mockengine.Version || is.Held != 0 {
+	var is orchestrator.ReplicaHealth
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 1000 { // the slot is free shortly after the end of its task
+		found, err := resting.pools.Health(t.Context(), client, "pool0")
+		h.ok(err)
+		if is = found.Replicas[0]; is.Held == 0 {
+			break
+		}
+		<-tick.C
+	}
+	if !is.Live || is.Ready || is.Reason == "" || is.Version != mockengine.Version || is.Held != 0 {
 		t.Errorf("got %+v after failures, want a replica that rests", is)
 	}
 }
