@@ -262,8 +262,10 @@ func (c *cluster) patchJob(a clienttesting.Action) (bool, runtime.Object, error)
 	return true, job, nil
 }
 
-// patchPod removes a pod whose last finalizer is removed.
+// patchPod removes a pod whose last finalizer is removed. A patch reads and writes the pod.
 func (c *cluster) patchPod(a clienttesting.Action) (bool, runtime.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_, changed, err := clienttesting.ObjectReaction(c.Tracker())(a)
 	if p, ok := changed.(*corev1.Pod); ok && err == nil && len(p.Finalizers) == 0 && p.DeletionTimestamp != nil && ended(p) {
 		err = c.Tracker().Delete(podsKind, p.Namespace, p.Name)
