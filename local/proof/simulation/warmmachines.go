@@ -18,8 +18,8 @@ type warmFacts struct {
 	createdAt time.Time
 	// owned: a start has made it the machine of an attempt.
 	owned bool
-	// version counts the changes of its configuration. earlier has it as it was in its
-	// earlier attempts.
+	// version counts the changes of its configuration. earlier are its versions of earlier
+	// attempts.
 	version int
 	earlier []*machine
 	// refused: its host has refused a start for good.

@@ -33,22 +33,22 @@ func (l *limits) wait(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	until, limit := l.clock.Now().Add(d), time.Duration(0)
-	of := l.of.First
+	until, passed := l.clock.Now().Add(d), ""
+	of, said := l.of.First, "sent nothing within "
 	if l.begun {
-		of = l.of.Gap
+		of, said = l.of.Gap, "sent nothing for "
 	}
 	if at := l.last.Add(of); of > 0 && at.Before(until) {
-		until, limit = at, of
+		until, passed = at, said+of.String()
 	}
 	if at := l.start.Add(l.of.Total); l.of.Total > 0 && at.Before(until) {
-		until, limit = at, l.of.Total
+		until, passed = at, "did not finish within "+l.of.Total.String()
 	}
 	if err := clock.Sleep(ctx, l.clock, until.Sub(l.clock.Now())); err != nil {
 		return err
 	}
-	if limit > 0 {
-		return fault.New(fault.DecodeTimeout, "the engine sent nothing within %s", limit)
+	if passed != "" {
+		return fault.New(fault.DecodeTimeout, "the engine %s", passed)
 	}
 	return nil
 }
