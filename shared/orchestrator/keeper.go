@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -92,11 +93,13 @@ func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
 	}
 	plan := run.PlanReplicas(p, set.ReplicaSet, facts, k.now())
 	set.ReplicaSet = plan.Set
-	for i, r := range set.Replicas {
-		if r.Phase == run.ReplicaStarting && r.Port == 0 {
-			if set.Replicas[i].Port, err = k.portOf(ctx, p, r); err != nil {
+	for i, r := range plan.Start {
+		if r.Port == 0 {
+			if r.Port, err = k.portOf(ctx, p, r); err != nil {
 				return err
 			}
+			plan.Start[i] = r
+			set.Replicas[slices.IndexFunc(set.Replicas, func(one run.Replica) bool { return one.ID == r.ID })] = r
 		}
 	}
 	kept := p.Engine != nil && p.Engine.Machines != nil
@@ -110,10 +113,8 @@ func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
 	for _, r := range plan.End {
 		failed.add(k.end(ctx, p, r))
 	}
-	for _, r := range set.Replicas {
-		if r.Phase == run.ReplicaStarting && r.Run == "" {
-			failed.add(k.start(ctx, p, set.ReplicaSet, r))
-		}
+	for _, r := range plan.Start {
+		failed.add(k.start(ctx, p, set.ReplicaSet, r))
 	}
 	for _, r := range plan.Locate {
 		failed.add(k.locate(ctx, p, r, *facts[r.ID].Run))
