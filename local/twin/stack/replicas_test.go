@@ -176,6 +176,14 @@ func (f fleet) answered(model string) string {
 	return outside.Get[contract.Task](f.Client, "/v1/tasks/"+task).Inference.Replica
 }
 
+// remove deletes the pool.
+func (f *fleet) remove() {
+	f.T.Helper()
+	if answer := f.Call(http.MethodDelete, "/v1/pools/own", ""); answer.Status != http.StatusNoContent {
+		f.T.Fatalf("got %d %s, want 204", answer.Status, answer.Body)
+	}
+}
+
 // TestReplicasAreKept keeps two servers, kills one, changes the number, reloads the model, and
 // deletes the pool.
 func TestReplicasAreKept(t *testing.T) {
@@ -240,9 +248,7 @@ func TestReplicasAreKept(t *testing.T) {
 	f.answered("two")
 
 	last := f.health().Replicas[0].Machine.TaskID
-	if answer := f.Call(http.MethodDelete, "/v1/pools/own", ""); answer.Status != http.StatusNoContent {
-		t.Fatalf("got %d %s, want 204", answer.Status, answer.Body)
-	}
+	f.remove()
 	if state := await(f.target, last); state != string(run.Cancelled) {
 		t.Errorf("got %s, want Cancelled", state)
 	}
@@ -316,9 +322,7 @@ func TestReplicasSurviveAKill(t *testing.T) {
 	f.target = third.target
 	f.until("three that serve", ready(3))
 	f.untilLiving("r1.model-one", "r2.model-one", "r3.model-one")
-	if answer := f.Call(http.MethodDelete, "/v1/pools/own", ""); answer.Status != http.StatusNoContent {
-		t.Fatalf("got %d %s, want 204", answer.Status, answer.Body)
-	}
+	f.remove()
 	third.kill(syscall.SIGKILL)
 	last := spawn(t, given)
 	last.Token = first.Token
