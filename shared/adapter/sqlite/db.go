@@ -25,7 +25,7 @@ type DB struct {
 	lock    *os.File
 	writer  *sqlite.Conn
 	readers *readers
-	relaxed bool // only the writer's goroutine has it
+	relaxed bool // used by the writer's goroutine alone
 
 	queue   chan *change
 	closing chan struct{}

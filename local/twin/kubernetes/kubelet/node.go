@@ -85,7 +85,7 @@ func Check() error {
 	return errors.Join(createGroup(probe), removeGroup(probe))
 }
 
-// Start starts a node and returns when the cluster has it ready. ctx limits the start.
+// Start starts a node and returns when the cluster shows it as ready. ctx limits the start.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	settings, err := settle(cfg)
 	if err != nil {
