@@ -43,6 +43,10 @@ type Config struct {
 	// whose deletes are free and take up to a few days. With 0 Purge deletes at
 	// once, for a write unit or more each.
 	TTLGrace time.Duration
+	// ScanAge is how old the scan of a small index may be that serves a read of work that
+	// is due. Each scan serves one read of each kind of work, so that repeated reads are not
+	// affected. With 0 each read has a scan of its own, for half a read unit for each 8 KB.
+	ScanAge time.Duration
 	// PlainItems stores records and events of new writes as JSON text that a
 	// console shows, without compression. Stores with and without it read each
 	// other's items. The package comment says what compression saves.
@@ -68,6 +72,9 @@ func (c Config) check() error {
 	}
 	if c.TTLGrace < 0 {
 		problems = append(problems, errors.New("negative TTL grace"))
+	}
+	if c.ScanAge < 0 {
+		problems = append(problems, errors.New("negative age of scans"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("invalid configuration of the table: %w", err)

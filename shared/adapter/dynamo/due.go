@@ -83,7 +83,7 @@ func (s *Store) dueEntries(
 	before := func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }
 	m := s.merge(before, queries)
 	if after == "" {
-		m, err = s.survey(ctx, schema.IndexDue, func(e item) bool {
+		m, err = s.survey(ctx, schema.IndexDue, strings.Join(kinds, " "), func(e item) bool {
 			return wanted[textOf(e[attrDue])] && numberOf(e[attrAt]) <= now.Unix()
 		}, before, queries)
 		if err != nil {
@@ -187,7 +187,7 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 	}
 	m := s.merge(before, queries)
 	if after == (run.Ref{}) {
-		if m, err = s.survey(ctx, schema.IndexMachines, always, before, queries); err != nil {
+		if m, err = s.survey(ctx, schema.IndexMachines, "", always, before, queries); err != nil {
 			return nil, err
 		}
 	}

@@ -20,21 +20,38 @@ const (
 	glancePause = 10 * time.Minute
 )
 
-// glances has the indexes that are too large for a scan, until when.
+// glances has the indexes that are too large for a scan, until when, and the last scans of
+// the others.
 type glances struct {
 	mu    sync.Mutex
 	large map[string]time.Time
+	last  map[string]scanned
 }
 
-// glance returns all entries of an index, in no order, if they are few. It is as
-// consistent as queries of the index.
-func (s *Store) glance(ctx context.Context, index string) (entries []item, all bool, err error) {
+// scanned is what a scan of an index has returned.
+type scanned struct {
+	at      time.Time
+	entries []item
+	// used are the parts of the index that were read from the scan: once each.
+	used map[string]bool
+}
+
+// glance returns all entries of an index, in no order, if they are few. They are those of a
+// scan that is younger than Config.ScanAge and was not used for the part of the index yet.
+func (s *Store) glance(ctx context.Context, index, part string) (entries []item, all bool, err error) {
 	g, now := &s.glances, s.now()
 	g.mu.Lock()
-	large := now.Before(g.large[index])
+	large, last := now.Before(g.large[index]), g.last[index]
+	fresh := last.used != nil && !last.used[part] && now.Sub(last.at) < s.config.ScanAge
+	if fresh {
+		last.used[part] = true
+	}
 	g.mu.Unlock()
-	if large {
+	switch {
+	case large:
 		return nil, false, nil
+	case fresh:
+		return slices.Clone(last.entries), true, nil
 	}
 	scan := &dynamodb.ScanInput{
 		TableName: &s.config.Table, IndexName: &index, Limit: aws.Int32(glanceEntries + 1), ReturnConsumedCapacity: s.wanted(),
@@ -49,24 +66,32 @@ func (s *Store) glance(ctx context.Context, index string) (entries []item, all b
 			break
 		}
 		if scan.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			set(&g.last, index, scanned{now, slices.Clone(entries), map[string]bool{part: true}})
 			return entries, true, nil
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.large == nil {
-		g.large = map[string]time.Time{}
-	}
-	g.large[index] = now.Add(glancePause)
+	delete(g.last, index)
+	set(&g.large, index, now.Add(glancePause))
 	return nil, false, nil
 }
 
-// survey reads the entries of an index that are wanted, in order: by a scan of a small
-// index, otherwise by the queries.
+func set[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}
+
+// survey reads the entries of a part of an index that are wanted, in order: by a scan of a
+// small index, otherwise by the queries.
 func (s *Store) survey(
-	ctx context.Context, index string, wanted func(item) bool, before func(a, b item) bool, queries []*dynamodb.QueryInput,
+	ctx context.Context, index, part string, wanted func(item) bool, before func(a, b item) bool, queries []*dynamodb.QueryInput,
 ) (*merged, error) {
-	entries, all, err := s.glance(ctx, index)
+	entries, all, err := s.glance(ctx, index, part)
 	if err != nil || !all {
 		return s.merge(before, queries), err
 	}

@@ -73,6 +73,63 @@ func TestSweepOfASmallIndexScans(t *testing.T) {
 	}
 }
 
+// TestScanServesEachKindOnce reads one kind of work after the other. A kind that is read
+// again, and one that is read ScanAge later, needs another scan, which has the new runs.
+func TestScanServesEachKindOnce(t *testing.T) {
+	t.Parallel()
+	cfg := database(t)
+	now, scans, runs := clock.NewVirtual(time.Now().UTC().Truncate(time.Hour)), 0, 0
+	s, err := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Config{
+		Table: table(t, cfg), Clock: now, ScanAge: 10 * time.Second, Consumed: func(operation string, _, _ float64) {
+			if operation == "Scan" {
+				scans++
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func() {
+		runs++
+		d := run.New(export(fmt.Sprintf("run-%d", runs)), now.Now())
+		if _, err := s.Create(t.Context(), port.WriteOf(d), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := now.Now().Add(24 * time.Hour)
+	due := func() {
+		t.Helper()
+		if found, _, err := s.Due(t.Context(), later, "", 10); err != nil || len(found) != runs {
+			t.Errorf("got %v due (%v), want %d runs", found, err, runs)
+		}
+	}
+	jobs := func() {
+		t.Helper()
+		if found, _, err := s.JobsDue(t.Context(), later, "", 10); err != nil || len(found) > 0 {
+			t.Errorf("got jobs %v (%v), want none", found, err)
+		}
+	}
+	for i, step := range []struct {
+		do    func()
+		scans int
+	}{
+		{create, 0},
+		{jobs, 1},
+		{due, 1},
+		{create, 1},
+		{due, 2},
+		{jobs, 2},
+		{create, 2},
+		{jobs, 3},
+		{func() { now.Advance(10 * time.Second) }, 3},
+		{due, 4},
+	} {
+		if step.do(); scans != step.scans {
+			t.Errorf("step %d: got %d scans, want %d", i, scans, step.scans)
+		}
+	}
+}
+
 // smallPages is a table whose scans return at most three entries at once.
 type smallPages struct{ dynamo.API }
 

@@ -23,6 +23,9 @@ import (
 // deletes them for nothing, usually within two days.
 const ttlGrace = 72 * time.Hour
 
+// scanAge is about how long a sweep without work takes: its parts share a scan.
+const scanAge = 10 * time.Second
+
 // Store returns the DynamoDB table of SORTIE_TABLE. SORTIE_PLAIN_ITEMS=true makes
 // it store new records as plain JSON.
 func Store(p *process.Process) *dynamo.Store {
@@ -31,7 +34,7 @@ func Store(p *process.Process) *dynamo.Store {
 		p.Check(errors.New("SORTIE_PLAIN_ITEMS: want true or false"))
 	}
 	store, err := dynamo.Open(p.AWS(), dynamo.Config{
-		Table: p.Need("SORTIE_TABLE"), Clock: p.Clock(), PlainItems: plain, TTLGrace: ttlGrace,
+		Table: p.Need("SORTIE_TABLE"), Clock: p.Clock(), PlainItems: plain, TTLGrace: ttlGrace, ScanAge: scanAge,
 	})
 	p.Check(err)
 	return store
