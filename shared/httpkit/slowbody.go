@@ -34,10 +34,13 @@ type timedBody struct {
 	conn  *http.ResponseController
 	clock clock.Clock
 
-	start, end sync.Once
-	stopped    chan struct{}
-	got        atomic.Int64 // bytes
-	read       bool         // the body was read to its end, or cannot be read further
+	start   sync.Once
+	stopped chan struct{}
+	got     atomic.Int64 // bytes
+	read    bool         // the body was read to its end, or cannot be read further
+
+	mu          sync.Mutex
+	ended, over bool // over: reads of the connection were failed
 }
 
 // timeBody limits the time of the request's body; nil if it has none.
@@ -78,7 +81,7 @@ func (b *timedBody) limit(d time.Duration) {
 				return
 			}
 			if b.got.Load()/bodyPart < parts {
-				_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
+				b.fail()
 				return
 			}
 			over, stop = b.clock.NewTimer(d)
@@ -86,7 +89,27 @@ func (b *timedBody) limit(d time.Duration) {
 	}()
 }
 
-func (b *timedBody) stop() { b.end.Do(func() { close(b.stopped) }) }
+// fail fails reads of the connection, unless the limit was stopped: the connection may
+// serve another request then.
+func (b *timedBody) fail() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.over = true
+		_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
+	}
+}
+
+// stop ends the limit, and reports whether it was over before.
+func (b *timedBody) stop() (over bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.ended = true
+		close(b.stopped)
+	}
+	return b.over
+}
 
 // refuse prepares the connection for an error response: net/http would wait for
 // the rest of the body before it. A body that does not arrive closes the
@@ -97,7 +120,7 @@ func (b *timedBody) refuse(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Header.Get("Expect") == "" {
 		b.limit(refusedTime)
-		if n, err := io.Copy(io.Discard, io.LimitReader(b.ReadCloser, drainLimit)); err == nil && n < drainLimit {
+		if n, err := io.Copy(io.Discard, io.LimitReader(b.ReadCloser, drainLimit)); !b.stop() && err == nil && n < drainLimit {
 			return
 		}
 	}

@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
@@ -18,9 +21,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// raw serves one route that reads a body, on a real listener, and returns its
-// address. A token is required.
+// raw serves bodies on a real listener, and returns its address.
 func raw(t *testing.T, c clock.Clock, token string) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: bodies(t, c, token), MaxHeaderBytes: 4 << 10, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(httpkit.Listener(listener, func() string { return "id" })) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}
+
+// bodies serves one route that reads a body. A token is required.
+func bodies(t *testing.T, c clock.Clock, token string) http.Handler {
 	t.Helper()
 	handler, err := httpkit.New(httpkit.Config{
 		Loopback: true, Tokens: httpkit.FixedTokens(access.Full("client", token, "local", "local")), Clock: c, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" },
@@ -33,14 +48,7 @@ func raw(t *testing.T, c clock.Clock, token string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: handler, MaxHeaderBytes: 4 << 10, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(httpkit.Listener(listener, func() string { return "id" })) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return listener.Addr().String()
+	return handler
 }
 
 // exchange sends text on a new connection and reads one response.
@@ -98,6 +106,55 @@ func TestSlowBodyIsLimited(t *testing.T) {
 	if answer.StatusCode != http.StatusBadRequest || !strings.Contains(p.Detail, "incomplete body") || !answer.Close {
 		t.Errorf("got %d %+v, closed %t, want 400 for an incomplete body and a closed connection", answer.StatusCode, p, answer.Close)
 	}
+}
+
+// timedWriter counts the deadlines of a connection.
+type timedWriter struct {
+	*httptest.ResponseRecorder
+
+	deadlines atomic.Int64
+}
+
+// SetReadDeadline is that of http.ResponseController.
+func (w *timedWriter) SetReadDeadline(time.Time) error {
+	w.deadlines.Add(1)
+	return nil
+}
+
+// lateBody ends as its time is over.
+type lateBody struct{ late func() }
+
+func (b lateBody) Read([]byte) (int, error) {
+	b.late()
+	return 0, io.EOF
+}
+
+// TestLimitOfABodyEndsWithItsRequest sends bodies that arrive in the last moment. The
+// connection then serves another request, whose reads must not fail.
+func TestLimitOfABodyEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const token = "a-token-of-the-test-0123456789abcdef"
+		now := clock.NewVirtual(time.Now())
+		handler := bodies(t, now, token)
+		for i := range 400 {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/export", lateBody{func() { now.Advance(time.Minute) }})
+			r.Header.Set("Content-Type", "application/json")
+			if r.Host = "localhost"; i%2 == 0 {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			w := &timedWriter{ResponseRecorder: httptest.NewRecorder()}
+			handler.ServeHTTP(w, r)
+			during := w.deadlines.Load()
+			synctest.Wait()
+			if after := w.deadlines.Load(); after != during {
+				t.Fatalf("request %d, %d: got %d deadlines after its end, want none", i, w.Code, after-during)
+			}
+			if during > 0 && w.Code == http.StatusUnauthorized && w.Header().Get("Connection") != "close" {
+				t.Fatalf("request %d: got a connection whose reads fail, want it closed", i)
+			}
+		}
+	})
 }
 
 // soon is a clock whose timers end after a millisecond.
