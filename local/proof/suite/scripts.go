@@ -55,13 +55,15 @@ func ScriptedWorker(environ []string) stacktest.Program {
 	}
 }
 
-// Pipe creates a named pipe at which a worker waits until Release.
+// Pipe creates a named pipe at which a worker waits until Release, or the end of the test:
+// the workers of a failed test would hold their slots.
 func Pipe(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { Release(t, name) })
 	return name
 }
 
