@@ -172,6 +172,25 @@ func TestMachineLogIsFollowed(t *testing.T) {
 	wantLine(t, lines, 1, "", "", 14, true)
 }
 
+// A follower that is faster than the worker's first call gets the streams of the worker, not
+// the one stream of its machine.
+func TestFollowerAwaitsTheWorker(t *testing.T) {
+	t.Parallel()
+	s := setupSender(t)
+	s.task = s.stage.Accept(t)
+	s.stage.Start(t, s.task)
+	s.stage.Write(t, s.task, "two\none\n")
+	out, _ := s.stream(t, "?follow=true&stream=stdout", false)
+	all, _ := s.stream(t, "?follow=true", true)
+	s.begin(t)
+	s.send(t, "stdout", "one\n")
+	s.send(t, "stderr", "two\n")
+	s.end(t)
+	wantEnd(t, out, "one\n")
+	wantLine(t, all, 1, "stdout", "one\n", 4, false)
+	wantLine(t, all, 1, "stderr", "two\n", 8, false)
+}
+
 // Answers to the worker report a follower until some time after the client disconnects.
 func TestAnswerReportsFollowers(t *testing.T) {
 	t.Parallel()

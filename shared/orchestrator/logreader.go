@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -23,6 +24,11 @@ type LogPart struct {
 // shortHold is the length of text that a single read shows although it may be the start of
 // a secret.
 const shortHold = 8
+
+// contactTime is how long after its start a worker is expected to say whether it sends its
+// output. Until then a follower does not read the output from the machine: its streams are
+// one there, and its order differs.
+const contactTime = 5 * time.Second
 
 // logReader reads the log of one attempt in order, as it grows.
 type logReader struct {
@@ -76,6 +82,8 @@ func (l *logReader) read(ctx context.Context, r run.Run) ([]LogPart, error) {
 	case !last:
 		l.ended = true
 		return nil, nil
+	case l.follow && awaitsContact(r, l.logs.now()):
+		return nil, nil
 	}
 	text, err := l.logs.current(ctx, r)
 	l.ended = settled(r)
@@ -112,6 +120,12 @@ func (l *logReader) readLive(ctx context.Context, r run.Run, over bool) ([]LogPa
 	}
 	l.found = l.live.Began()
 	return l.place(append(frames, l.mask.rest(hold)...)), nil
+}
+
+// awaitsContact reports whether the worker of a run can still be expected to announce itself.
+func awaitsContact(r run.Run, now time.Time) bool {
+	return r.IsCurrent(r.Attempt.Number) && r.Attempt.WorkerID == "" &&
+		(r.Attempt.StartedAt.IsZero() || now.Before(r.Attempt.StartedAt.Add(contactTime)))
 }
 
 // attemptOver reports whether an attempt is over.
