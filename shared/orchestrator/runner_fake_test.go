@@ -45,8 +45,8 @@ type runner struct {
 	warmStarts int
 	// digest is that of the images of new machines.
 	digest string
-	// beforeWarm runs once before the next of them.
-	beforeWarm func()
+	// beforeWarm runs once before the next of them; with an error the call is lost.
+	beforeWarm func() error
 }
 
 type machine struct {

@@ -210,6 +210,9 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 			last, err = s.runner.Inspect(ctx, claim.Machine)
 		}
 	}
+	if !gone && err == nil {
+		err = errors.New("it still exists")
+	}
 	switch {
 	case !gone && r.Attempt.Machine.Known():
 		s.warn(ctx, r, "the warm machine was not seen gone", err)

@@ -40,7 +40,9 @@ func (r *runner) Prepare(_ context.Context, spec port.WarmSpec) (port.MachineSta
 func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if do := r.beforeWarm; do != nil {
 		r.beforeWarm = nil
-		do()
+		if err := do(); err != nil {
+			return port.MachineStatus{}, err
+		}
 	}
 	m := r.find(at)
 	switch {
@@ -109,6 +111,9 @@ func (r *runner) live() (n int) {
 func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 	r.call(ctx)
 	m := r.find(at)
+	if m != nil {
+		r.checkEnding(ctx, m)
+	}
 	if m != nil && !r.indestructible {
 		m.Kept = run.WarmRef{}
 	}
@@ -119,6 +124,21 @@ func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 		}
 	}
 	return nil
+}
+
+// checkEnding fails the test if a kept machine is destroyed before its record ends: a sweep might
+// recycle it.
+func (r *runner) checkEnding(ctx context.Context, m *machine) {
+	if m.Kept.ID == "" {
+		return
+	}
+	records, err := r.h.store.Store.WarmMachines(ctx, run.PoolRef{Tenant: m.Kept.Tenant, ID: m.Kept.Pool})
+	r.h.ok(err)
+	for _, w := range records {
+		if w.ID == m.Kept.ID && w.Phase != run.WarmEnding {
+			r.h.Errorf("got a call that destroys machine %s while its record is %s, want %s", m.ID, w.Phase, run.WarmEnding)
+		}
+	}
 }
 
 // WarmMachines implements port.Store.

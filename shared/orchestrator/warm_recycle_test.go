@@ -177,8 +177,8 @@ func TestLateCallsSpareARecycledMachine(t *testing.T) {
 	}
 }
 
-// TestEndOfAKeptMachineIsCommitted destroys the machine of a run that is cancelled, while a sweep
-// runs at the same time: the machine is not recycled.
+// TestEndOfAKeptMachineIsCommitted destroys the machine of a run that is cancelled. The runner
+// fails the test if the record of the machine has not ended before.
 func TestEndOfAKeptMachineIsCommitted(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())

@@ -91,6 +91,40 @@ func TestWarmMachinesThatDoNotStartAreReplaced(t *testing.T) {
 	}
 }
 
+// TestStuckWarmMachineIsNotReplacedBeforeItIsGone gives up a machine that cannot be destroyed: its
+// program may start at any time, so that the attempt gets no other machine.
+func TestStuckWarmMachineIsNotReplacedBeforeItIsGone(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 2, Max: 2})
+	for _, m := range h.runner.launched {
+		m.stuck = true
+	}
+	h.runner.indestructible = true
+	task := h.post()
+	h.advance(30 * time.Second) // the start limit is a minute
+	r := h.wantState(task, run.ContainerCreating)
+	if r.Attempt.StuckWarm != 0 || r.Attempt.Warm == nil || h.runner.warmStarts != 1 || len(h.runner.launched) != 2 {
+		t.Errorf("got attempt %+v after %d warm starts on %d machines, want it on its first machine", r.Attempt, h.runner.warmStarts, len(h.runner.launched))
+	}
+}
+
+// TestWarmMachineIsNotStartedAfterItsDeadline loses the call that starts a claimed machine until
+// the start deadline is over: the repeated launch gives the machine up.
+func TestWarmMachineIsNotStartedAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.runner.beforeWarm = func() error {
+		h.clock.to(h.clock.now.Add(11 * time.Second))
+		return fault.New(fault.Unavailable, "no answer")
+	}
+	task := h.post()
+	h.advance(10 * time.Second) // the delay of the repeated call
+	r := h.wantState(task, run.Running)
+	if r.Attempt.Number != 1 || r.Attempt.StuckWarm != 1 || r.Attempt.Machine.ID != "m2" || h.runner.warmStarts != 0 {
+		t.Errorf("got attempt %+v after %d warm starts, want the first one on a new machine", r.Attempt, h.runner.warmStarts)
+	}
+}
+
 // TestClaimSurvivesACrash ends the process between the claim of a machine and the answer of
 // its start: the repeated launch starts the same machine, once.
 func TestClaimSurvivesACrash(t *testing.T) {
@@ -231,9 +265,9 @@ func TestWarmMachineThatStartsLateEndsTheAttempt(t *testing.T) {
 func TestClaimedMachineOutlivesItsSetting(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
-	h.runner.beforeWarm = func() {
+	h.runner.beforeWarm = func() error {
 		h.setWarm(nil)
-		h.ok(h.service.Sweep(h.Context(), 0))
+		return h.service.Sweep(h.Context(), 0)
 	}
 	task := h.post()
 	if r := h.wantState(task, run.Running); r.Attempt.Machine.ID != "m1" || h.runner.warmStarts != 1 {
