@@ -130,6 +130,9 @@ func (w *world) function(name string, payload json.RawMessage) (answer json.RawM
 		w.time.current.call.lasting = !w.home.survivesCrash()
 		answer, err = functions[name](ctx, payload)
 	})
+	if panicked, isPanic := errors.AsType[lambdakit.Panicked](err); ok && isPanic {
+		w.fail("%s panics: %s\n%s", name, panicked.Value, panicked.Stack)
+	}
 	switch {
 	case !ok && w.home.survivesCrash():
 		return nil, &engine.InvokeError{Name: "Runtime.ExitError", Cause: "the function's process has ended"}
