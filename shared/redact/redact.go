@@ -39,6 +39,9 @@ const (
 	bucketForm    = `(?:R2|AWS)_(?:SECRET_ACCESS_KEY|ACCESS_KEY_ID)"?[=:][^\s,}]+`
 )
 
+// formStarts are the strings of which each of the forms begins with one.
+var formStarts = []string{"eyJ", "X-Amz-", "R2_", "AWS_"}
+
 // Redactor finds secrets. The zero value finds none; New makes one. It is safe
 // for concurrent use.
 type Redactor struct {
@@ -46,6 +49,8 @@ type Redactor struct {
 	issuer string
 	// values are the encodings of the given values.
 	values []string
+	// starts are the strings of which every secret begins with one.
+	starts []string
 }
 
 // New returns a Redactor for the tokens of an issuer and for the given values,
@@ -117,6 +122,7 @@ func (r *Redactor) compile() *Redactor {
 	}
 	forms = append(forms, jwtForm, presignedForm, bucketForm)
 	r.forms = regexp.MustCompile(strings.Join(forms, "|"))
+	r.starts = append(slices.Clone(r.values), formStarts...)
 	return r
 }
 
@@ -145,7 +151,9 @@ func (r *Redactor) find(text []byte) []span {
 		return nil
 	}
 	var list []span
-	for _, at := range r.forms.FindAllIndex(text, -1) {
+	begin := firstOf(r.starts, text)
+	for _, at := range r.forms.FindAllIndex(text[begin:], -1) {
+		at[0], at[1] = at[0]+begin, at[1]+begin
 		if s := text[at[0]:at[1]]; !bytes.HasPrefix(s, []byte("eyJ")) || r.issued(s) {
 			list = append(list, span{at[0], at[1], maskOf(s)})
 		}
@@ -153,9 +161,21 @@ func (r *Redactor) find(text []byte) []span {
 	return list
 }
 
+// firstOf returns where the first of the strings is in a text; the length of the text without
+// one. It is a hundred times faster than an expression of them.
+func firstOf(starts []string, text []byte) int {
+	first := len(text)
+	for _, start := range starts {
+		if at := bytes.Index(text[:min(len(text), first+len(start)-1)], []byte(start)); at >= 0 {
+			first = at
+		}
+	}
+	return first
+}
+
 // maskOf keeps the name in front of a value.
 func maskOf(secret []byte) []byte {
-	for _, name := range []string{"X-Amz-", "R2_", "AWS_"} {
+	for _, name := range formStarts[1:] {
 		if i := bytes.IndexAny(secret, "=:%"); i > 0 && bytes.HasPrefix(secret, []byte(name)) {
 			return append(slices.Clone(secret[:i+1]), Mask...)
 		}
@@ -178,6 +198,9 @@ func (r *Redactor) issued(token []byte) bool {
 	return claims.Issuer == r.issuer
 }
 
+// shortStart is the greatest length of an incomplete one of formStarts.
+const shortStart = len("X-Amz")
+
 // unfinished matches the end of a text that may be the start of a secret with a known
 // form.
 var unfinished = regexp.MustCompile(`(?:eyJ[A-Za-z0-9_.-]*|ey?|X-Amz-[^&\s"'\\<>]*|X(?:-(?:A(?:mz?)?)?)?|` +
@@ -189,9 +212,10 @@ func (r *Redactor) begun(text []byte) int {
 	if r.forms == nil {
 		return len(text)
 	}
-	first := len(text)
-	if at := unfinished.FindIndex(text[max(0, len(text)-window-lookback):]); at != nil {
-		first = at[0] + max(0, len(text)-window-lookback)
+	first, from := len(text), max(0, len(text)-window-lookback)
+	from += min(firstOf(formStarts, text[from:]), max(0, len(text)-from-shortStart))
+	if at := unfinished.FindIndex(text[from:]); at != nil {
+		first = from + at[0]
 	}
 	for _, value := range r.values {
 		for n := min(len(value)-1, len(text)); n > len(text)-first; n-- {

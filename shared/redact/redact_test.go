@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -114,6 +115,32 @@ func TestWriterReturnsTheErrorOfTheTarget(t *testing.T) {
 	t.Parallel()
 	if _, err := redact.New("sortie").Writer(brokenWriter{}).Write([]byte("a ")); err == nil {
 		t.Error("got no error, want that of the writer")
+	}
+}
+
+// TestSecretsAfterLookalikes masks what follows text that begins as a secret does.
+func TestSecretsAfterLookalikes(t *testing.T) {
+	t.Parallel()
+	r := redact.New("sortie", bucketKey)
+	for _, before := range []string{"", "eyJ ", "AWS_REGION R2_ X-Amz-Date=1&", bucketKey[:11] + " ", strings.Repeat("plain ", 10000)} {
+		for _, secret := range []string{bucketKey, token("sortie"), "R2_ACCESS_KEY_ID=abc", "X-Amz-Signature=abc"} {
+			got := string(r.Bytes([]byte(before + secret + " " + secret)))
+			if !strings.HasPrefix(got, before) || strings.Count(got, redact.Mask) != 2 {
+				t.Errorf("%.20q and %.20q: got %.80q, want both secrets masked", before, secret, got)
+			}
+		}
+	}
+}
+
+// BenchmarkWriter masks output without secrets, in the size of a pipe's reads.
+func BenchmarkWriter(b *testing.B) {
+	text := []byte(strings.Repeat("2026-11-26T03:00:00Z level=INFO msg=\"read a record\" n=1\n", 600))
+	w := redact.New("sortie", bucketKey, "another-secret-value").Writer(io.Discard)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := w.Write(text); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
