@@ -14,6 +14,8 @@ func TestLimitsDoNotPrepareAgain(t *testing.T) {
 	bound := regexp.MustCompile(`LIMIT\s+[?:@$][0-9A-Za-z]*`)
 	// SQLite also prepares a comparison with 0 or 1 again; the first stream has the number 1.
 	numbered := regexp.MustCompile(`feed_records WHERE stream = \?`)
+	// So it does with the pool of a place, because two indexes have that.
+	placed := regexp.MustCompile(`pool = \?\d* AND place IS`)
 	files := 0
 	for _, pattern := range []string{"*.go", filepath.Join("..", "..", "..", "local", "twin", "engine", "*.go")} {
 		names, err := filepath.Glob(pattern)
@@ -34,6 +36,9 @@ func TestLimitsDoNotPrepareAgain(t *testing.T) {
 			}
 			for _, found := range numbered.FindAllString(string(text), -1) {
 				t.Errorf("%s: got %q, want \"stream = 0 + ?\"", name, found)
+			}
+			for _, found := range placed.FindAllString(string(text), -1) {
+				t.Errorf("%s: got %q, want \"pool = ?2 || ''\"", name, found)
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, `SELECT tenant, id FROM (
-			SELECT tenant, id, place FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
+			SELECT tenant, id, place FROM runs WHERE tenant = ?1 || '' AND pool = ?2 || '' AND place IS NOT NULL
 			UNION ALL
-			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
+			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 || '' AND pool = ?2 || '' AND place IS NOT NULL
 			ORDER BY place, id LIMIT 0 + ?3)`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the queue of pool", pool)
@@ -21,9 +21,9 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 
 // Holders implements port.Store.
 func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NULL
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 || '' AND pool = ?2 || '' AND place IS NULL
 		UNION ALL
-		SELECT tenant, id FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NULL LIMIT 0 + ?3`,
+		SELECT tenant, id FROM side_slots WHERE tenant = ?1 || '' AND pool = ?2 || '' AND place IS NULL LIMIT 0 + ?3`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the slots of pool", pool)
 }
