@@ -18,9 +18,10 @@ var errSpent = errors.New("the answer has all the tokens that the task may have"
 // errStreamEnded: the stream has a last record, or another attempt writes it.
 var errStreamEnded = errors.New("the stream has ended, or another attempt writes it")
 
-// answerWriter appends the answer of one attempt to the stream of its task. The first piece
-// is appended at once; those that come while an append runs, or within batch, are appended
-// together. A goroutine appends while there is something to append; none waits for a piece.
+// answerWriter appends the answer of one attempt to the stream of its task. The beginning and
+// the first piece are appended at once; pieces that come while an append runs, or within
+// batch, are appended together. A goroutine appends while there is something to append; none
+// waits for a piece.
 type answerWriter struct {
 	answers *answers
 	run     *run.Run
@@ -36,7 +37,7 @@ type answerWriter struct {
 	// Only one append runs at a time. It has these fields.
 	state     inference.State
 	described time.Time // when metrics were appended last
-	appends   int
+	appends   int       // with a part of the answer
 
 	mu      sync.Mutex
 	pending []inference.Record
@@ -47,8 +48,10 @@ type answerWriter struct {
 	failed  error
 }
 
-// writer returns the writer of an attempt and appends that it begins. It is refused if the
-// stream has ended, or has a part of an answer that another attempt cannot continue.
+// writer returns the writer of an attempt. It appends that the attempt begins: before the
+// engine is asked for a further attempt, and meanwhile for a first one, whose stream is empty.
+// It is refused if the stream has ended, or has a part of an answer that another attempt cannot
+// continue.
 func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, error) {
 	w := &answerWriter{
 		answers: s.answers, run: r, batch: s.cfg.Batch, closing: make(chan struct{}),
@@ -57,14 +60,16 @@ func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, err
 	w.metrics = func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
 		return s.metricsOf(ctx, *r, tokens, now)
 	}
-	for try := range commitTries {
-		if try > 0 || r.Attempt.Number > 1 { // the stream of a first attempt is empty
-			head, state, err := s.answers.read(ctx, *r)
-			if err != nil {
-				return nil, err
-			}
-			w.to.after, w.state = head.Newest, state
+	if r.Attempt.Number == 1 {
+		w.pending = []inference.Record{{Attempt: 1, Started: s.started(*r)}}
+		return w, nil
+	}
+	for range commitTries {
+		head, state, err := s.answers.read(ctx, *r)
+		if err != nil {
+			return nil, err
 		}
+		w.to.after, w.state = head.Newest, state
 		switch {
 		case w.state.Ended, w.state.Attempt > r.Attempt.Number:
 			w.refused = errStreamEnded
@@ -106,6 +111,11 @@ func (w *answerWriter) append(ctx context.Context, records ...inference.Record) 
 // begin lets the writer append until ctx ends. If an append fails, it calls stop.
 func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) {
 	w.ctx, w.stop = ctx, stop
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) > 0 {
+		w.wake()
+	}
 }
 
 // wake starts the goroutine that appends what is pending. w.mu is locked.
@@ -122,7 +132,7 @@ func (w *answerWriter) write() {
 		w.mu.Lock()
 		records, pieces, now := w.pending, w.pieces, w.answers.clock.Now()
 		w.pending = nil
-		// The first append has no metrics, so that nothing delays it.
+		// The first append of a part has no metrics, so that nothing delays it.
 		due := w.appends > 0 && (w.described.IsZero() || now.Sub(w.described) >= metricsEvery && len(records) > 0)
 		if len(records) == 0 && !due || w.ctx.Err() != nil {
 			close(w.writing)
@@ -137,10 +147,12 @@ func (w *answerWriter) write() {
 		}
 		// A crash of the host loses no more of an answer than what is behind the last metrics.
 		w.to.relaxed = !due
-		w.appends++
-		if err := w.append(w.ctx, records...); err != nil {
+		err := w.append(w.ctx, records...)
+		switch hasPart := pieces > 0 || len(records) > 1 || records[0].Started == nil; {
+		case err != nil:
 			w.fail(err)
-		} else {
+		case hasPart:
+			w.appends++
 			w.collect()
 		}
 	}

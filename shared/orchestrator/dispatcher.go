@@ -175,11 +175,11 @@ func (s *Dispatcher) interrupt(r run.Run) {
 }
 
 // start calls do in a goroutine of the dispatcher, unless Run has ended.
-func (s *Dispatcher) start(do func(context.Context)) {
+func (s *Dispatcher) start(do func(context.Context)) (started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil {
-		return
+		return false
 	}
 	ctx := s.ctx
 	s.doing++
@@ -189,15 +189,20 @@ func (s *Dispatcher) start(do func(context.Context)) {
 		defer s.mu.Unlock()
 		s.doing--
 	})
+	return true
 }
 
 // startConduct calls Conduct in a goroutine of the dispatcher.
 func (s *Dispatcher) startConduct(ref run.Ref) {
 	s.start(func(ctx context.Context) {
-		if err := s.Conduct(ctx, ref); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "cannot continue an inference task; a sweep does", "run_id", ref.ID, "error", err.Error())
-		}
+		s.warnConduct(ctx, ref, s.Conduct(ctx, ref))
 	})
+}
+
+func (s *Dispatcher) warnConduct(ctx context.Context, ref run.Ref, err error) {
+	if err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "cannot continue an inference task; a sweep does", "run_id", ref.ID, "error", err.Error())
+	}
 }
 
 // continues continues a run that is overdue.

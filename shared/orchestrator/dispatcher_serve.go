@@ -43,6 +43,11 @@ func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, er
 	if !serves {
 		return again, err
 	}
+	return s.serveContacted(ctx, t)
+}
+
+// serveContacted serves an attempt whose worker this dispatcher is.
+func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool, err error) {
 	endBeat := s.beat(ctx, t)
 	defer endBeat()
 	failure, err := s.stream(ctx, t)
@@ -57,13 +62,7 @@ func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, er
 // does not, again reports that the run needs a further step.
 func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
-	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) {
-		pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
-		if err != nil {
-			return pool, err
-		}
-		return s.sets.served(ctx, pool)
-	})
+	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, false, err
@@ -86,6 +85,15 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 	}
 	t.run = r
 	return true, false, nil
+}
+
+// servedPool returns the pool of a run with the replicas that it sends tasks to.
+func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
+	pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	if err != nil {
+		return pool, err
+	}
+	return s.sets.served(ctx, pool)
 }
 
 // begin notes that the dispatcher serves an attempt; false if it does already, or does not

@@ -62,6 +62,8 @@ type NewTask struct {
 	SamplerProfile string
 	// IdempotencyKey, Digest and the following are those of Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
+	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
+	waits bool
 }
 
 // Accepted is an accepted task.
@@ -73,7 +75,7 @@ type Accepted struct {
 	// the expected time until it starts.
 	QueuePosition  int
 	PredictedStart time.Duration
-	// Remaining is that of Inference.Remaining; nil if it could not be read.
+	// Remaining is that of Inference.Remaining; nil for Call, and if it could not be read.
 	Remaining *budget.Amount
 }
 
@@ -111,7 +113,7 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
-	if !existing {
+	if !existing && created.State == run.Pending {
 		// If this fails, a sweep admits the run: it is accepted.
 		if after, err := s.takeSlot(ctx, created, StepInput{}); err != nil {
 			s.warn(ctx, created, "cannot admit an inference task; a sweep does", err)
@@ -121,6 +123,9 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	}
 	accepted := Accepted{Run: created, Existing: existing}
 	accepted.QueuePosition, accepted.PredictedStart = s.expected(ctx, created)
+	if in.waits {
+		return accepted, nil
+	}
 	if left, err := s.Remaining(ctx, created); err != nil {
 		s.warn(ctx, created, "cannot read the budget of an accepted inference task", err)
 	} else {

@@ -52,6 +52,7 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 
 // join accepts the task of a caller and counts the caller among its readers.
 func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of streamReader, err error) {
+	in.waits = true
 	for {
 		if err := ctx.Err(); err != nil {
 			return accepted, of, err

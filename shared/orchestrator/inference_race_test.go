@@ -17,6 +17,7 @@ import (
 type interruption struct {
 	task atomic.Pointer[string]
 	left atomic.Int64
+	all  atomic.Bool
 	do   func()
 }
 
@@ -41,6 +42,16 @@ func (s interruptedStore) Commit(ctx context.Context, writes ...port.Write) erro
 		s.before(w.Run.Tenant, w.Run.TaskID)
 	}
 	return s.Store.Commit(ctx, writes...)
+}
+
+// Create counts from the creation of a run on, if all is true.
+func (s interruptedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
+	existing, err := s.Store.Create(ctx, first, key, with...)
+	if s.all.Load() && err == nil {
+		s.task.Store(&first.Run.TaskID)
+		s.before(first.Run.Tenant, first.Run.TaskID)
+	}
+	return existing, err
 }
 
 type interruptedFeed struct {

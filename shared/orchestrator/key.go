@@ -30,13 +30,16 @@ func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.
 
 // createRun stores a new run, or returns the run of the idempotency key's first use. A
 // run whose key has a queue with a limit joins its key in the same commit, so that its
-// request can be refused: AdmissionReject. A run that it replaces ends in that commit.
+// request can be refused: AdmissionReject. A run that it replaces ends in that commit. A task
+// that its dispatcher can begin at once has its slot and its worker in the same commit.
 func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {
 	var room run.Room
+	begins := s.dispatcher.claim(ctx, r)
+	defer func() { begins.cancel() }()
 	for range commitTries {
-		d, replaced, err := s.creation(ctx, r, room, now)
+		d, replaced, err := s.creation(ctx, r, room, begins, now)
 		if err != nil {
 			return run.Run{}, nil, err
 		}
@@ -47,6 +50,10 @@ func (s *Requests) createRun(
 		known, err = s.store.Create(ctx, port.WriteOf(d), under, with...)
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
+		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored first, and then joins the queue
+			begins.cancel()
+			begins = nil
+			continue
 		case errors.Is(err, port.ErrNoSlot):
 			if room, err = s.keyRoom(ctx, r, room); err != nil {
 				return run.Run{}, nil, err
@@ -62,6 +69,11 @@ func (s *Requests) createRun(
 			s.committed(ctx, each)
 			s.act(ctx, each.Run, each.Effects)
 		}
+		if begins != nil {
+			s.queue.committed(d)
+			begins.start(d.Run)
+			begins = nil
+		}
 		if d.Run.AwaitsKey() { // a slot may have been released since it was missed
 			s.fill(ctx, r.Tenant, d.Run.KeySlot.Pool)
 		}
@@ -71,8 +83,14 @@ func (s *Requests) createRun(
 }
 
 // creation decides the creation of a run in a room, and the end of the run that it
-// replaces.
-func (s *Requests) creation(ctx context.Context, r run.Run, room run.Room, now time.Time) (d run.Decision, replaced []run.Decision, err error) {
+// replaces. begins is nil for a run that is admitted later.
+func (s *Requests) creation(
+	ctx context.Context, r run.Run, room run.Room, begins *claimed, now time.Time,
+) (d run.Decision, replaced []run.Decision, err error) {
+	if begins != nil {
+		d, err = begins.creation(ctx, r, now)
+		return d, nil, err
+	}
 	if !r.JoinsAtOnce(now) {
 		return run.New(r, now), nil, nil
 	}

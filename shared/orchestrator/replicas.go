@@ -49,6 +49,8 @@ type replica struct {
 	restUntil time.Time
 	// served: it has answered a request.
 	served bool
+	// readyAt is when it was ready last; zero after a failure.
+	readyAt time.Time
 	// can is what the engine said last, at askedAt.
 	can     port.EngineCapabilities
 	askedAt time.Time
@@ -100,7 +102,7 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 			return nil, fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
 		}
 		for _, candidate := range s.candidates(r, pool) {
-			health, err := candidate.engine.Health(ctx)
+			health, err := s.health(ctx, candidate)
 			if err == nil && health.Ready {
 				if got := s.hold(candidate, *pool.Engine); got != nil {
 					if !stillServes(ctx, candidate, lookup) {
@@ -279,6 +281,7 @@ func (s *replicas) hold(r *replica, of run.EnginePlace) *lease {
 func (s *replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.readyAt = time.Time{}
 	if r.key.run != "" && !r.served { // it loads its model
 		r.restUntil = s.clock.Now().Add(loadLook)
 		return
@@ -351,7 +354,7 @@ func (l *lease) noted(err error) {
 	case err != nil && !isFault:
 	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown, f.Code == fault.DeadlineUnmet:
 		l.of.mu.Lock()
-		l.failures, l.served = 0, true
+		l.failures, l.served, l.readyAt = 0, true, l.of.clock.Now()
 		l.of.mu.Unlock()
 	default:
 		l.of.rest(l.replica)

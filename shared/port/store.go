@@ -44,7 +44,8 @@ type Store interface {
 	// Create writes a new run with its events, at version 1. If the key is
 	// known, nothing is written: existing is the run of its first use, and
 	// ErrKeyTaken is returned if the digest differs. ErrConflict means that the
-	// run's id exists. The writes of with are committed with the new run, as by Commit.
+	// run's id exists. The writes of with are committed with the new run, as by Commit. A
+	// write that takes a slot may get ErrNoSlot also for a known key.
 	Create(ctx context.Context, first Write, key *IdempotencyKey, with ...Write) (existing *run.Run, err error)
 	// Load returns a run by its id, Find by its task id or its id, or ErrNotFound.
 	// A task id is never the id of another run. The caller may copy the result but

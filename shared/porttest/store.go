@@ -60,6 +60,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"list by state":                                 listByState,
 		"invalid cursor":                                badCursor,
 		"full pool has no slot":                         fullPool,
+		"task is created with its slot and its worker":  beginsAtItsCreation,
 		"no overtaking in the queue":                    queueIsNotOvertaken,
 		"queue is in order":                             queueInOrder,
 		"slot passes to the next run":                   slotPassesOn,

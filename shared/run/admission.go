@@ -35,6 +35,30 @@ func New(r Run, now time.Time) Decision {
 	}
 }
 
+// NewWith is New, for a run without an execution, with facts that the commit that creates it
+// applies in their order. At most one of them changes the heartbeat item.
+func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
+	d := New(r, now)
+	for _, f := range facts {
+		next, err := Decide(d.Run, f, now)
+		if err != nil {
+			return Decision{}, err
+		}
+		if !next.Changed {
+			continue
+		}
+		next.Events = append(d.Events, next.Events...)
+		next.Lease, next.JobLease = leaseChange(Slot{}, next.Run.Slot), leaseChange(Slot{}, next.Run.JobSlot)
+		next.KeyLease = leaseChange(Slot{}, next.Run.KeySlot)
+		if next.Heartbeat == (HeartbeatChange{}) {
+			next.Heartbeat = d.Heartbeat
+		}
+		next.Ledger = ledgerChange(nil, next.Run.Reservation, now.UTC())
+		d = next
+	}
+	return d, nil
+}
+
 // Due: the time that PreRun or Retrying waits for has come. It changes nothing
 // in other states or before that time.
 type Due struct {

@@ -22,7 +22,7 @@
 // Limits of queries are written as "LIMIT 0 + ?". SQLite plans a query with "LIMIT ?" for
 // the bound value, and prepares it again at each execution. A comparison with a bound 0 or 1
 // has the same effect if another index is considered, hence "stream = 0 + ?" in Feed, and so
-// has the place of a queue, which two indexes have, hence "pool = ?2 || ''" in Store.
+// has the pool of a queue, which two indexes have, hence the concatenation in Store.Queue.
 //
 // The package refuses a second process on the same file, a file of a newer
 // version, and hosts without flock.

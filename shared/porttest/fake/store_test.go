@@ -176,6 +176,18 @@ func TestStoreReportsMisuse(t *testing.T) {
 			_, _ = s.Create(t.Context(), w, &port.IdempotencyKey{Key: key})
 		}
 	}
+	createBegun := func(change func(*port.Write)) func(*fake.Store, run.Run) {
+		return create(func(w *port.Write) {
+			r := w.Run
+			r.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Request: []byte(`{}`)}}
+			d, err := run.NewWith(r, newYear, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
+			if err != nil {
+				panic(err)
+			}
+			*w = port.WriteOf(d)
+			change(w)
+		}, "k")
+	}
 	nothing := func(*port.Write) {}
 	stored := job.Job{Tenant: "acme", ID: "j", Version: 1, CreatedAt: newYear}
 	save := func(change func(*job.Job)) func(*fake.Store, run.Run) {
@@ -226,6 +238,9 @@ func TestStoreReportsMisuse(t *testing.T) {
 		{"a long key", create(nothing, strings.Repeat("k", 256)), "a key of 256 characters"},
 		{"a new run with a version", create(func(w *port.Write) { w.Run.Version = 1 }, "k"), "with version 1"},
 		{"a new run in Running", create(func(w *port.Write) { w.Run.State = run.Running }, "k"), "in Running"},
+		{"a new task with its slot and its worker", createBegun(nothing), ""},
+		{"a new task without its lease change", createBegun(func(w *port.Write) { w.Lease = "" }), "lease change"},
+		{"a new task without a heartbeat item", createBegun(func(w *port.Write) { w.Heartbeat = run.HeartbeatChange{} }), "heartbeat item"},
 		{"a new run without an event", create(func(w *port.Write) { w.Events = nil }, "k"), "first event"},
 		{"a slot of a job without its lease change", commit(func(w *port.Write) {
 			w.Run.JobSlot = run.Slot{Pool: "job/j", Limit: 1, State: run.SlotHeld}

@@ -41,7 +41,16 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 	if r.Version != 0 {
 		misuse("with version %d, want 0", r.Version)
 	}
-	if r.State != run.Pending && r.State != run.PreRun && (r.State != run.Completed || !r.Skipped) {
+	switch {
+	case r.State == run.Pending, r.State == run.PreRun, r.State == run.Completed && r.Skipped:
+	case r.State == run.Running && r.Work.Inference != nil: // the process that has accepted it is its worker
+		if want := leaseOf(run.Slot{}, r.Slot); first.Lease != want {
+			misuse("with the lease change %q, but its slot needs %q", first.Lease, want)
+		}
+		if first.Heartbeat.Open == nil {
+			misuse("in Running without a heartbeat item")
+		}
+	default:
 		misuse("in %s", r.State)
 	}
 	if len(first.Events) == 0 || first.Events[0].Seq != 1 {

@@ -1,0 +1,143 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// eventsOf returns the events of a run without their times, up to a type.
+func (h *inferring) eventsOf(task string, last run.EventType) (found []string) {
+	h.Helper()
+	events, err := h.store.Events(h.Context(), run.Ref{Tenant: client.Tenant, ID: task}, 0, 100)
+	h.ok(err)
+	for _, e := range events {
+		found = append(found, fmt.Sprintln(e.Seq, e.Type, e.From, e.State, e.Attempt, e.Actor))
+		if e.Type == last {
+			break
+		}
+	}
+	return found
+}
+
+// The replicas of these tests have two slots: one is free a moment after the end of its task.
+
+// TestTaskThatBeginsAtOnceHasAllEvents compares a task that is created, admitted and begun in
+// one commit with one of which each is a commit.
+func TestTaskThatBeginsAtOnceHasAllEvents(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 2)
+	slow := h.ask(1)
+	h.ended(slow)
+	fast := h.ask(1)
+	r := h.ended(fast)
+	want, got := h.eventsOf(slow, run.EventCompleted), h.eventsOf(fast, run.EventCompleted)
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(want) < 5 {
+		t.Errorf("got the events %v, want %v", got, want)
+	}
+	if r.Attempt.Number != 1 || r.Attempt.Replica != "r1" {
+		t.Errorf("got attempt %d at %q, want the first at r1", r.Attempt.Number, r.Attempt.Replica)
+	}
+}
+
+// TestFullPoolQueuesATaskThatCouldBegin has a pool with fewer slots than its replica.
+func TestFullPoolQueuesATaskThatCouldBegin(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 4)
+	pool, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	h.ok(err)
+	pool.Limit = 1
+	h.ok(h.store.SavePool(t.Context(), pool))
+	h.ended(h.ask(1))
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	first := h.ask(3)
+	h.engines["r1"].WaitRunning(1)
+	second := h.ask(2)
+	if r, err := h.store.Find(t.Context(), client.Tenant, second); err != nil || !r.Queued() {
+		t.Fatalf("got %s, queued %t (%v), want a queued task", r.State, r.Queued(), err)
+	}
+	_, err = h.tasks.Cancel(t.Context(), client, first, "")
+	h.ok(err)
+	if r := h.ended(second); r.State != run.Completed || r.Attempt.Number != 1 {
+		t.Errorf("got %s in attempt %d, want Completed in the first", r.State, r.Attempt.Number)
+	}
+	// All slots of the replica are free again.
+	pool.Limit, pool.Version = 4, pool.Version+1
+	h.ok(h.store.SavePool(t.Context(), pool))
+	h.clock.Advance(2 * time.Second) // until the limit is read again
+	var tasks []string
+	for range 4 {
+		h.engines["r1"].FailNext(mockengine.FailStall, 1)
+		tasks = append(tasks, h.ask(3))
+	}
+	h.engines["r1"].WaitRunning(4)
+	for _, task := range tasks {
+		_, err := h.tasks.Cancel(t.Context(), client, task, "")
+		h.ok(err)
+	}
+}
+
+// TestReplicaThatStoppedIsAskedAgain: a replica that was ready a moment ago refuses a request.
+// The task is tried again when the replica is ready.
+func TestReplicaThatStoppedIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 2, 1)
+	h.ended(h.ask(1))
+	h.ended(h.ask(1))
+	for _, e := range h.engines {
+		e.FailNext(mockengine.FailStart, 0)
+	}
+	if r := h.ended(h.ask(1)); r.State != run.Completed || r.Attempt.Number < 2 {
+		t.Errorf("got %s in attempt %d, want Completed in a further one", r.State, r.Attempt.Number)
+	}
+}
+
+// TestCancelOfATaskThatBeginsAtOnce cancels a task at each call of the store and the feed from
+// the commit that creates it on.
+func TestCancelOfATaskThatBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	const mostCalls = 100
+	ends := map[run.State]int{}
+	for calls := range int64(mostCalls) {
+		at := &interruption{}
+		h := newInferring(t, 1, 2, func(h *inferring) {
+			h.store, h.feed = interruptedStore{h.store, at}, interruptedFeed{h.feed, at}
+		})
+		h.ended(h.ask(1))
+		at.left.Store(calls)
+		at.do = func() {
+			if _, err := h.tasks.Cancel(t.Context(), client, *at.task.Load(), ""); err != nil && fault.Of(err).Code != fault.TaskAlreadyTerminal {
+				t.Errorf("at call %d: %v", calls, err)
+			}
+		}
+		at.all.Store(true)
+		task := h.ask(3)
+		r := h.ended(task)
+		at.all.Store(false)
+		ends[r.State]++
+		events := h.read(task, inference.EventID{})
+		if _, failed := events[len(events)-1].Data.(inference.Failure); failed != (r.State == run.Cancelled) || r.State != run.Cancelled && r.State != run.Completed {
+			t.Errorf("at call %d: got %s and the events %q, want the same end", calls, r.State, names(events))
+		}
+		if r.Attempt.Number != 1 || r.Attempt.Replica != "r1" {
+			t.Errorf("at call %d: got attempt %d at %q, want the first at r1", calls, r.Attempt.Number, r.Attempt.Replica)
+		}
+		at.task.Store(nil)
+		if next := h.ended(h.ask(1)); next.State != run.Completed {
+			t.Errorf("at call %d: got %s for the next task, want Completed", calls, next.State)
+		}
+		h.stop()
+		if at.left.Load() >= 0 {
+			if ends[run.Cancelled] < 5 {
+				t.Errorf("got %v, want more moments", ends)
+			}
+			return
+		}
+	}
+	t.Errorf("the dispatcher makes more than %d calls", mostCalls)
+}
