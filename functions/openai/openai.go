@@ -54,9 +54,9 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
 	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
-		operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}.route("/v1/chat/completions"),
-		operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}.route("/v1/completions"),
-		operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model"}}.route("/v1/embeddings"),
+		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}).route("/v1/chat/completions"),
+		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}).route("/v1/completions"),
+		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model"}}).route("/v1/embeddings"),
 		{
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,
@@ -68,7 +68,7 @@ func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duratio
 	}...)
 }
 
-func (o operation) route(path string) httpkit.Route {
+func (o *operation) route(path string) httpkit.Route {
 	return httpkit.Route{
 		Method: http.MethodPost, Pattern: path, Access: httpkit.ForClients, Scope: access.RunsWrite, Errors: shape(o.names),
 		Handle: o.serve,
@@ -106,13 +106,13 @@ func (f front) model(w http.ResponseWriter, r *http.Request) error {
 // call is a request with its task. It is not on the stack of the goroutine that serves it,
 // which waits for the answer most of the time.
 type call struct {
-	operation
+	*operation
 	task  orchestrator.NewTask
 	asked openai.Request
 }
 
 // serve answers a request with the answer of its task.
-func (o operation) serve(w http.ResponseWriter, r *http.Request) error {
+func (o *operation) serve(w http.ResponseWriter, r *http.Request) error {
 	c, err := o.read(w, r)
 	switch {
 	case err != nil:
@@ -124,7 +124,7 @@ func (o operation) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read reads a request.
-func (o operation) read(w http.ResponseWriter, r *http.Request) (*call, error) {
+func (o *operation) read(w http.ResponseWriter, r *http.Request) (*call, error) {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return nil, err
@@ -203,55 +203,72 @@ func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {
 	return openai.Head{TaskID: a.Run.TaskID, Model: asked.Model, Created: a.Run.CreatedAt}
 }
 
-// stream sends the parts of the answer as Server-Sent Events. It begins with the first part,
-// so that a task that fails before has an error response with a status.
+// streamed is the answer of a call as Server-Sent Events. It begins with the first part, so
+// that a task that fails before has an error response with a status.
+type streamed struct {
+	*call
+	r       *http.Request
+	out     *httpkit.EventStream
+	parts   *openai.Chunks
+	failure *inference.Failure
+}
+
+// stream sends the parts of the answer.
 func (o *call) stream(w http.ResponseWriter, r *http.Request) error {
-	out := httpkit.NewEventStream(w, o.clock)
-	var parts *openai.Chunks
-	var failure *inference.Failure
-	send := func(text []byte) error {
-		if !out.Begun() {
-			if err := out.Begin(r); err != nil {
-				return err
-			}
-		}
-		return out.Send(text)
+	s := &streamed{call: o, r: r, out: httpkit.NewEventStream(w, o.clock)}
+	return s.ended(o.svc.Call(r.Context(), &o.task, s.accepted, s.add))
+}
+
+func (s *streamed) accepted(a orchestrator.Accepted) error {
+	httpkit.EndWrite(s.r.Context())
+	s.parts = openai.NewChunks(s.form, headOf(a, s.asked), s.asked.Usage)
+	return nil
+}
+
+// add sends the parts of events.
+func (s *streamed) add(events []inference.Event) error {
+	if len(events) == 0 { // an empty line would end an event without data, which clients cannot read
+		return s.send([]byte(": waiting\n"))
 	}
-	err := o.svc.Call(r.Context(), &o.task, func(a orchestrator.Accepted) error {
-		httpkit.EndWrite(r.Context())
-		parts = openai.NewChunks(o.form, headOf(a, o.asked), o.asked.Usage)
+	var text []byte
+	for _, e := range events {
+		if f, ok := e.Data.(inference.Failure); ok {
+			if s.failure = &f; !s.out.Begun() && len(text) == 0 {
+				return nil
+			}
+			return s.send(appendData(text, s.errorOf(f)))
+		}
+		for _, part := range s.parts.Add(e) {
+			text = appendData(text, part)
+		}
+		if e.Name == inference.NameEnd {
+			text = append(text, "data: [DONE]\n\n"...)
+		}
+	}
+	if len(text) == 0 {
 		return nil
-	}, func(events []inference.Event) error {
-		if len(events) == 0 { // an empty line would end an event without data, which clients cannot read
-			return send([]byte(": waiting\n"))
+	}
+	return s.send(text)
+}
+
+func (s *streamed) send(text []byte) error {
+	if !s.out.Begun() {
+		if err := s.out.Begin(s.r); err != nil {
+			return err
 		}
-		var text []byte
-		for _, e := range events {
-			if f, ok := e.Data.(inference.Failure); ok {
-				if failure = &f; !out.Begun() && len(text) == 0 {
-					return nil
-				}
-				return send(appendData(text, o.errorOf(f)))
-			}
-			for _, part := range parts.Add(e) {
-				text = appendData(text, part)
-			}
-			if e.Name == inference.NameEnd {
-				text = append(text, "data: [DONE]\n\n"...)
-			}
-		}
-		if len(text) == 0 {
-			return nil
-		}
-		return send(text)
-	})
+	}
+	return s.out.Send(text)
+}
+
+// ended returns what the handler returns after a call with an error.
+func (s *streamed) ended(err error) error {
 	switch {
-	case !out.Begun() && err == nil && failure != nil:
-		return failed(*failure)
-	case !out.Begun():
+	case !s.out.Begun() && err == nil && s.failure != nil:
+		return failed(*s.failure)
+	case !s.out.Begun():
 		return err
-	case err != nil && r.Context().Err() == nil:
-		httpkit.Log(r.Context()).WarnContext(r.Context(), "an answer was cut off", "error", err.Error())
+	case err != nil && s.r.Context().Err() == nil:
+		httpkit.Log(s.r.Context()).WarnContext(s.r.Context(), "an answer was cut off", "error", err.Error())
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -273,7 +290,7 @@ func failed(f inference.Failure) error {
 	return p
 }
 
-func (o operation) errorOf(f inference.Failure) openai.Error {
+func (o *operation) errorOf(f inference.Failure) openai.Error {
 	_, _, body := shapeOf(httpkit.ProblemOf(openai.FaultOf(f)), o.names)
 	return body
 }

@@ -98,28 +98,38 @@ func (s *server) mount(t Route) (err error) {
 	}
 	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
-		x.route, x.errors = t.Pattern, t.Errors
-		if t.OwnCorrelationID {
-			s.identify(x, s.config.NewID())
-		}
-		if x.err = s.admit(x, t, r); x.err != nil {
+		if x.err = s.enter(x, &t, r); x.err != nil {
 			return
 		}
-		if x.err = t.checkQuery(r); x.err != nil {
-			return
-		}
-		if s.config.MaxWrites > 0 && forClients(t) && t.Method != http.MethodGet {
-			select {
-			case s.writes <- struct{}{}:
-				x.endWrite = sync.OnceFunc(func() { <-s.writes })
-				defer x.endWrite()
-			default:
-				x.err = fault.New(fault.Throttled, "the server is busy: %d requests are being served; retry later", s.config.MaxWrites)
-				return
-			}
+		if x.endWrite != nil {
+			defer x.endWrite()
 		}
 		x.err = t.Handle(w, r)
 	})
+	return nil
+}
+
+// enter does what precedes the handler of a route. The caller may wait for long in the handler,
+// so what this needs is not on its stack.
+func (s *server) enter(x *exchange, t *Route, r *http.Request) error {
+	x.route, x.errors = t.Pattern, t.Errors
+	if t.OwnCorrelationID {
+		s.identify(x, s.config.NewID())
+	}
+	if err := s.admit(x, *t, r); err != nil {
+		return err
+	}
+	if err := t.checkQuery(r); err != nil {
+		return err
+	}
+	if s.config.MaxWrites > 0 && forClients(*t) && t.Method != http.MethodGet {
+		select {
+		case s.writes <- struct{}{}:
+			x.endWrite = sync.OnceFunc(func() { <-s.writes })
+		default:
+			return fault.New(fault.Throttled, "the server is busy: %d requests are being served; retry later", s.config.MaxWrites)
+		}
+	}
 	return nil
 }
 

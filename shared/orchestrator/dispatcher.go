@@ -57,6 +57,8 @@ type serving struct {
 	replica *lease
 	answer  *answerWriter
 	used    run.Generation
+	// generates: the engine has sent a piece.
+	generates bool
 }
 
 func newServing(r run.Run) *serving {

@@ -233,18 +233,28 @@ func (s *Dispatcher) stopping() bool {
 	return s.ctx == nil || s.ctx.Err() != nil
 }
 
-// generate asks the replica and appends its answer.
+// generate asks the replica and appends its answer. Its goroutine waits in it most of the time,
+// so it and its callers have little on their stacks.
 func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
-	q, limits, err := s.question(t)
+	ask, err := s.question(t)
 	if err != nil {
 		return err
 	}
+	ctx = t.beginAnswer(ctx)
+	defer t.answer.stop(nil)
+	err = ask(ctx)
+	return t.generated(ctx, err)
+}
+
+// beginAnswer lets the answer be appended, and returns the context of the request for it.
+func (t *serving) beginAnswer(ctx context.Context) context.Context {
 	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, traceParent(t)))
-	defer stop(nil)
 	t.answer.begin(asking, stop)
-	asked := t.replica.asks()
-	err = s.ask(asking, t, q, limits)
-	asked()
+	return asking
+}
+
+// generated returns why there is no whole answer after a request with an error, or without one.
+func (t *serving) generated(asking context.Context, err error) error {
 	flushed := t.answer.flush()
 	if cause := context.Cause(asking); cause != nil && asking.Err() != nil {
 		return cause
@@ -261,52 +271,76 @@ func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
 	return err
 }
 
-// question returns the request of a task and the limits of its answer.
-func (s *Dispatcher) question(t *serving) (*inference.Request, port.GenerationLimits, error) {
+// question returns the function that sends the request of a task to its replica, and its answer
+// to the writer.
+func (s *Dispatcher) question(t *serving) (ask func(context.Context) error, err error) {
 	q := &inference.Request{}
 	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
-		return q, port.GenerationLimits{}, fault.Wrap(err, fault.Internal, "the stored request cannot be read")
+		return nil, fault.Wrap(err, fault.Internal, "the stored request cannot be read")
 	}
 	left := t.run.AnswerBy().Sub(s.now())
 	if left <= 0 {
-		return q, port.GenerationLimits{}, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)
+		return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)
 	}
-	return q, port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}, nil
+	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}
+	switch port.Workload(t.run.Work.Inference.Workload) {
+	case port.WorkloadCompletion:
+		g := t.generation(q, limits)
+		return func(ctx context.Context) error { return t.completion(ctx, g) }, nil
+	case port.WorkloadEmbedding:
+		return func(ctx context.Context) error { return t.embeddings(ctx, q, limits) }, nil
+	case port.WorkloadRerank:
+		return func(ctx context.Context) error { return t.ranking(ctx, q, limits) }, nil
+	}
+	return nil, fault.New(fault.Internal, "unknown workload %q", t.run.Work.Inference.Workload)
 }
 
 func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
-// ask sends the request of a task to its replica, and its answer to the writer.
-func (s *Dispatcher) ask(ctx context.Context, t *serving, q *inference.Request, limits port.GenerationLimits) error {
-	switch port.Workload(t.run.Work.Inference.Workload) {
-	case port.WorkloadCompletion:
-		return s.completion(ctx, t, t.generation(q, limits))
-	case port.WorkloadEmbedding:
-		found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
-		t.used.TokensIn = found.TokensIn
-		for i, vector := range found.Vectors {
-			t.answer.result(inference.Result{Index: i, Embedding: vector})
-		}
-		return err
-	case port.WorkloadRerank:
-		found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
-		t.used.TokensIn = found.TokensIn
-		for i, score := range found.Scores {
-			t.answer.result(inference.Result{Index: i, Score: &score})
-		}
-		return err
+// embeddings asks for embeddings.
+func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
+	defer t.replica.asks()()
+	found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
+	t.used.TokensIn = found.TokensIn
+	for i, vector := range found.Vectors {
+		t.answer.result(inference.Result{Index: i, Embedding: vector})
 	}
-	return nil
+	return err
+}
+
+// ranking asks for the scores of documents.
+func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
+	defer t.replica.asks()()
+	found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
+	t.used.TokensIn = found.TokensIn
+	for i, score := range found.Scores {
+		t.answer.result(inference.Result{Index: i, Score: &score})
+	}
+	return err
 }
 
 // completion asks for a completion.
-func (s *Dispatcher) completion(ctx context.Context, t *serving, g *port.Generation) error {
-	end, err := t.replica.engine.Generate(ctx, *g, t.answer.piece)
+func (t *serving) completion(ctx context.Context, g *port.Generation) error {
+	defer t.replica.asks()()
+	end, err := t.replica.engine.Generate(ctx, *g, t.piece)
+	return t.completed(end, err)
+}
+
+func (t *serving) completed(end port.GenerationEnd, err error) error {
 	if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
 		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
 	}
 	t.used.TokensIn, t.used.TokensOut, t.used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
 	return err
+}
+
+// piece adds a piece of the answer. The first one shows that the replica works.
+func (t *serving) piece(p port.Piece) error {
+	if !t.generates {
+		t.generates = true
+		t.replica.works()
+	}
+	return t.answer.piece(p)
 }
 
 // generation returns the request for a completion.

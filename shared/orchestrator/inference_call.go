@@ -26,14 +26,7 @@ func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) 
 	if !of.entered {
 		return err
 	}
-	defer func() {
-		if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
-			s.readers.leave(of.ref)
-		} else if done := s.readers.abandon(of.ref); done != nil {
-			s.abandon(ctx, in.Identity, of)
-			done()
-		}
-	}()
+	defer func() { s.endCall(ctx, in.Identity, of, err) }()
 	if err != nil {
 		return err
 	}
@@ -42,12 +35,22 @@ func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) 
 
 // beginCall accepts the task of a caller, counts the caller among its readers, and calls
 // begin.
-func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accepted) error) (streamReader, error) {
+func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accepted) error) (*streamReader, error) {
 	accepted, of, err := s.join(ctx, *in)
 	if err != nil {
-		return of, err
+		return &of, err
 	}
-	return of, begin(accepted)
+	return &of, begin(accepted)
+}
+
+// endCall ends the call of a reader with an error, or without one after the last event.
+func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamReader, err error) {
+	if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
+		s.readers.leave(of.ref)
+	} else if done := s.readers.abandon(of.ref); done != nil {
+		s.abandon(ctx, who, of)
+		done()
+	}
 }
 
 // join accepts the task of a caller and counts the caller among its readers.
@@ -87,7 +90,7 @@ func wasAbandoned(r run.Run) bool {
 }
 
 // abandon cancels the task of a caller that has gone.
-func (s *Inference) abandon(ctx context.Context, who port.Identity, of streamReader) {
+func (s *Inference) abandon(ctx context.Context, who port.Identity, of *streamReader) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	if _, err := s.Cancel(ctx, who, of.taskID, run.ReasonDisconnected); err != nil {

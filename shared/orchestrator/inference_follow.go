@@ -57,12 +57,13 @@ func (s *Inference) enter(ctx context.Context, of *streamReader) error {
 // next record, or with the last one.
 func (s *Inference) beginFollow(
 	ctx context.Context, who port.Identity, taskID string, after *inference.EventID, begin func(run.Run) error,
-) (of streamReader, err error) {
+) (of *streamReader, err error) {
+	of = &streamReader{}
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return of, err
 	}
-	of = readerOf(r)
+	*of = readerOf(r)
 	if r.Work.Inference == nil {
 		return of, fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
 	}
@@ -82,13 +83,13 @@ func (s *Inference) beginFollow(
 	if head.Newest > 0 && head.Oldest > after.Position+1 || head.Newest == 0 && r.State == run.Completed {
 		return of, fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
 	}
-	if err := s.enter(ctx, &of); err != nil {
+	if err := s.enter(ctx, of); err != nil {
 		return of, err
 	}
 	return of, begin(r)
 }
 
-func (s *Inference) follow(ctx context.Context, of streamReader, after inference.EventID, each func([]inference.Event) error) error {
+func (s *Inference) follow(ctx context.Context, of *streamReader, after inference.EventID, each func([]inference.Event) error) error {
 	return s.answers.follow(ctx, of.stream, after, func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) }, each)
 }
 

@@ -346,6 +346,13 @@ func (l *lease) release() {
 	l.of.notify()
 }
 
+// works notes that the replica has answered a request in part.
+func (l *lease) works() {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.readyAt = l.of.clock.Now()
+}
+
 // noted notes the result of a request. One that was cancelled, or whose stream has ended, says
 // nothing about the replica; one that the engine has refused as wrong shows that it works.
 func (l *lease) noted(err error) {

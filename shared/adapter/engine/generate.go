@@ -31,68 +31,108 @@ type answer struct {
 	done bool
 }
 
-// Generate requests a completion as a stream.
+// Generate requests a completion as a stream. Its goroutine waits for the pieces most of the
+// time, so it and what it calls have little on their stacks.
 func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
-	if err := g.Check(); err != nil {
-		return port.GenerationEnd{}, err
-	}
-	path, body, err := e.dialect.generation(g)
+	s, err := e.begin(ctx, &g)
 	if err != nil {
 		return port.GenerationEnd{}, err
 	}
-	ctx, watch := watchLimits(ctx, e.cfg.Clock, g.Limits)
-	defer watch.stop()
-	resp, err := e.send(ctx, http.MethodPost, e.base.JoinPath(path), body)
-	if err != nil {
+	defer s.close()
+	if err := s.read(each); err != nil {
 		return port.GenerationEnd{}, err
 	}
-	defer resp.Body.Close()
-	var a answer
-	if err := e.readAnswer(ctx, resp, &a, watch, each); err != nil {
-		return port.GenerationEnd{}, err
-	}
-	end := port.GenerationEnd{Finish: a.finish, Usage: a.usage}
-	if !end.Counted {
-		end.TokensOut = a.pieces
-	}
-	return end, nil
+	return s.end(), nil
 }
 
-// readAnswer reads the events of an answer until the final one.
-func (e *Engine) readAnswer(ctx context.Context, resp *http.Response, a *answer, watch *watch, each func(port.Piece) error) error {
-	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return fault.New(fault.WorkerReset, "the engine answered with %q, want text/event-stream", kind)
+// generation is a request for a completion whose answer is read.
+type generation struct {
+	answer
+
+	engine *Engine
+	ctx    context.Context //nolint:containedctx // of the request
+	watch  *watch
+	resp   *http.Response
+}
+
+// begin sends the request for a completion.
+func (e *Engine) begin(ctx context.Context, g *port.Generation) (*generation, error) {
+	if err := g.Check(); err != nil {
+		return nil, err
 	}
-	for event, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: largestEvent}) {
-		switch {
-		case ctx.Err() != nil && a.finish == "":
-			return context.Cause(ctx) // what was received before is not handed over
-		case err != nil && a.finish != "":
-			return nil // the answer was complete
-		case err != nil:
-			return fault.Wrap(err, fault.WorkerReset, "the engine ended its answer after %d pieces", a.pieces)
-		}
-		if err := e.readEvent([]byte(event.Data), a, each); err != nil {
-			if a.finish != "" && !errors.Is(err, errEach) {
-				return nil
-			}
-			return unwrapEach(err)
-		}
-		if a.text != "" {
-			watch.piece()
-		}
-		if a.done {
-			return nil
+	path, body, err := e.dialect.generation(*g)
+	if err != nil {
+		return nil, err
+	}
+	s := &generation{engine: e}
+	s.ctx, s.watch = watchLimits(ctx, e.cfg.Clock, g.Limits)
+	if s.resp, err = e.send(s.ctx, http.MethodPost, e.base.JoinPath(path), body); err != nil {
+		s.watch.stop()
+		return nil, err
+	}
+	if kind := s.resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		s.close()
+		return nil, fault.New(fault.WorkerReset, "the engine answered with %q, want text/event-stream", kind)
+	}
+	return s, nil
+}
+
+func (s *generation) close() {
+	_ = s.resp.Body.Close() // it was read as far as required
+	s.watch.stop()
+}
+
+// end returns the end of an answer that was read.
+func (s *generation) end() port.GenerationEnd {
+	end := port.GenerationEnd{Finish: s.finish, Usage: s.usage}
+	if !end.Counted {
+		end.TokensOut = s.pieces
+	}
+	return end
+}
+
+// read reads the events of the answer until the final one.
+func (s *generation) read(each func(port.Piece) error) error {
+	for event, err := range sse.Read(s.resp.Body, &sse.ReadConfig{MaxEventSize: largestEvent}) {
+		if over, err := s.event(event.Data, err, each); over {
+			return err
 		}
 	}
+	return s.ended()
+}
+
+// event handles an event, or the error in its place. over reports that nothing follows that
+// is of use.
+func (s *generation) event(data string, failure error, each func(port.Piece) error) (over bool, err error) {
 	switch {
-	case a.finish != "":
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	default:
-		return fault.New(fault.WorkerReset, "the engine ended its answer after %d pieces without its final event", a.pieces)
+	case s.ctx.Err() != nil && s.finish == "":
+		return true, context.Cause(s.ctx) // what was received before is not handed over
+	case failure != nil && s.finish != "":
+		return true, nil // the answer was complete
+	case failure != nil:
+		return true, fault.Wrap(failure, fault.WorkerReset, "the engine ended its answer after %d pieces", s.pieces)
 	}
+	if err := s.engine.readEvent([]byte(data), &s.answer, each); err != nil {
+		if s.finish != "" && !errors.Is(err, errEach) {
+			return true, nil
+		}
+		return true, unwrapEach(err)
+	}
+	if s.text != "" {
+		s.watch.piece()
+	}
+	return s.done, nil
+}
+
+// ended returns whether an answer is whole whose stream has ended.
+func (s *generation) ended() error {
+	switch {
+	case s.finish != "":
+		return nil
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	}
+	return fault.New(fault.WorkerReset, "the engine ended its answer after %d pieces without its final event", s.pieces)
 }
 
 // errEach marks an error of the caller's function.
