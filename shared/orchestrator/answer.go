@@ -142,13 +142,13 @@ const answerPage = 200
 const idleEvery = time.Second
 
 // follow calls each with the events of a stream behind an id, in order, until
-// the last one, and with none at every keepalive. idle is called before the first wait, and
-// before each one that begins idleEvery after the last call; it may end the stream.
+// the last one, and with none at every keepalive. idle is called before the first wait, unless
+// asked is the time of an earlier call, and before each one that begins idleEvery after the
+// last call; it may end the stream.
 func (s *answers) follow(
-	ctx context.Context, stream string, after inference.EventID, idle func(ctx context.Context) error, each func([]inference.Event) error,
+	ctx context.Context, stream string, after inference.EventID, asked time.Time, idle func(ctx context.Context) error, each func([]inference.Event) error,
 ) error {
 	read := max(after.Position-1, 0)
-	var asked time.Time
 	for {
 		last, full, ended, err := s.deliver(ctx, stream, read, after, each)
 		if err != nil || ended {

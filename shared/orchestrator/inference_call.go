@@ -69,6 +69,7 @@ func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of
 			return accepted, of, err
 		}
 		if !accepted.Existing {
+			of.createdAt = accepted.Run.CreatedAt
 			return accepted, of, nil
 		}
 		now, err := s.store.Load(ctx, of.ref) // its callers may have gone since then

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -39,6 +40,8 @@ type streamReader struct {
 	taskID, stream string
 	// entered: it counts among the readers of the task.
 	entered bool
+	// createdAt is when this process has created the task; zero if another call has.
+	createdAt time.Time
 }
 
 func readerOf(r run.Run) streamReader {
@@ -90,7 +93,7 @@ func (s *Inference) beginFollow(
 }
 
 func (s *Inference) follow(ctx context.Context, of *streamReader, after inference.EventID, each func([]inference.Event) error) error {
-	return s.answers.follow(ctx, of.stream, after, func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) }, each)
+	return s.answers.follow(ctx, of.stream, after, of.createdAt, func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) }, each)
 }
 
 // ensureEnd appends the last record to the stream of a run that has ended without one: the
