@@ -8,7 +8,8 @@ import (
 
 // Shape is the size of a model.
 type Shape struct {
-	// Width is the size of the vector of a token, a multiple of twice Heads.
+	// Width is the size of the vector of a token, a multiple of twice Heads. Each head has at
+	// least 32 numbers of it: the engine of vLLM ends at the first request if it has fewer.
 	Width, Layers, Heads, KVHeads, Inner int
 	// Context is the longest text, in tokens.
 	Context int
@@ -31,7 +32,13 @@ type Model struct {
 	tensors    []tensor
 }
 
-// tensor is a matrix by rows, or a vector of one row.
+// The parts of names of tensors in GGUF: before the number of a layer, and at the end.
+const (
+	block  = "blk."
+	weight = ".weight"
+)
+
+// tensor is a matrix by rows, or a vector of one row, with its name in GGUF.
 type tensor struct {
 	name          string
 	rows, columns int
@@ -44,16 +51,16 @@ func New(s Shape, seed uint64) *Model {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
 	m.random(random, "token_embd", len(m.vocabulary), s.Width, math.Sqrt(float64(s.Width)))
 	for i := range s.Layers {
-		block := fmt.Sprintf("blk.%d.", i)
-		m.ones(block + "attn_norm")
-		m.random(random, block+"attn_q", s.Heads*s.headWidth(), s.Width, 2)
-		m.random(random, block+"attn_k", s.KVHeads*s.headWidth(), s.Width, 2)
-		m.random(random, block+"attn_v", s.KVHeads*s.headWidth(), s.Width, 1)
-		m.random(random, block+"attn_output", s.Width, s.Heads*s.headWidth(), 1)
-		m.ones(block + "ffn_norm")
-		m.random(random, block+"ffn_gate", s.Inner, s.Width, 1)
-		m.random(random, block+"ffn_up", s.Inner, s.Width, 1)
-		m.random(random, block+"ffn_down", s.Width, s.Inner, 1)
+		layer := fmt.Sprint(block, i, ".")
+		m.ones(layer + "attn_norm")
+		m.random(random, layer+"attn_q", s.Heads*s.headWidth(), s.Width, 2)
+		m.random(random, layer+"attn_k", s.KVHeads*s.headWidth(), s.Width, 2)
+		m.random(random, layer+"attn_v", s.KVHeads*s.headWidth(), s.Width, 1)
+		m.random(random, layer+"attn_output", s.Width, s.Heads*s.headWidth(), 1)
+		m.ones(layer + "ffn_norm")
+		m.random(random, layer+"ffn_gate", s.Inner, s.Width, 1)
+		m.random(random, layer+"ffn_up", s.Inner, s.Width, 1)
+		m.random(random, layer+"ffn_down", s.Width, s.Inner, 1)
 	}
 	m.ones("output_norm")
 	m.random(random, "output", len(m.vocabulary), s.Width, 5)
@@ -87,7 +94,7 @@ func (m *Model) ones(name string) {
 }
 
 func (m *Model) add(name string, rows, columns int, values []float32) {
-	m.tensors = append(m.tensors, tensor{name + ".weight", rows, columns, values})
+	m.tensors = append(m.tensors, tensor{name + weight, rows, columns, values})
 }
 
 // dimensions are the sizes of a tensor, the number of rows first.
