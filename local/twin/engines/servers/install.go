@@ -30,7 +30,7 @@ type Engine struct {
 
 // Kinds lists the inference servers that can be installed.
 func Kinds() []port.EngineKind {
-	return []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton}
+	return []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton, port.EngineVLLM}
 }
 
 // Install returns an inference server, and installs it if the cache has none. environ is the
@@ -47,6 +47,8 @@ func Install(ctx context.Context, kind port.EngineKind, environ []string, say fu
 		folder, err = i.llamacpp()
 	case port.EngineTriton:
 		folder, err = i.triton()
+	case port.EngineVLLM:
+		folder, err = i.vllm()
 	default:
 		err = fmt.Errorf("no inference server %q, want one of %v", kind, Kinds())
 	}

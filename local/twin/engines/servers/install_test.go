@@ -35,7 +35,7 @@ func TestMissingPartsAreNamed(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		{"gpt", []string{"HOME=" + t.TempDir()}, `no inference server "gpt", want one of [llamacpp triton]`},
+		{"gpt", []string{"HOME=" + t.TempDir()}, `no inference server "gpt", want one of [llamacpp triton vllm]`},
 		{"llamacpp", nil, "missing HOME and XDG_CACHE_HOME"},
 	} {
 		if _, err := Install(t.Context(), port.EngineKind(row.kind), row.environ, say); err == nil || !strings.Contains(err.Error(), row.want) {

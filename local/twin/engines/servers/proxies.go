@@ -58,18 +58,17 @@ func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder 
 	}
 	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(port), Model: model, Port: port, log: &record{}, ended: make(chan struct{})}
 	program := filepath.Join(p.folder, "python", "bin", string(kind))
-	var ready string
 	switch kind {
 	case ProxyVLLMRouter:
 		metrics, err := step.FreePort(ctx)
 		if err != nil {
 			return nil, err
 		}
-		ready = "/health"
+		s.ready = "/health"
 		s.command = exec.Command(program, "--worker-urls", url, "--host", "127.0.0.1", "--port", strconv.Itoa(port), //nolint:gosec // G204: its own installation
 			"--policy", "round_robin", "--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics), "--log-level", "warning")
 	case ProxyLiteLLM:
-		ready = "/health/liveliness"
+		s.ready = "/health/liveliness"
 		config, err := json.Marshal(map[string]any{"model_list": []any{map[string]any{ // JSON is YAML
 			"model_name": model, "litellm_params": map[string]string{"model": "text-completion-openai/" + model, "api_base": url + "/v1", "api_key": "none"},
 		}}})
@@ -86,7 +85,8 @@ func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder 
 	}
 	// The list of prices is that of the installation, and the proxy has no clients but the caller.
 	s.command.Env = step.Environ(p.environ, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true")
-	if err := s.start(ctx, folder, ready); err != nil {
+	s.command.Dir = folder
+	if err := s.start(ctx); err != nil {
 		return nil, fmt.Errorf("the proxy %s does not start: %w:\n%s", kind, err, s.Log())
 	}
 	return s, nil

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"github.com/sortie-dev/sortie/local/localstack/step"
@@ -51,8 +49,8 @@ parameters { key: "pause_microseconds" value: { string_value: "%d" } }
 // triton installs Triton's server.
 func (i *installer) triton() (string, error) {
 	return i.part("triton", []string{tritonPython}, []string{"triton.lock"}, func(dir string) error {
-		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-			return errors.New("missing Linux on an x86-64 processor, for which the package of Triton is built")
+		if err := linuxOnAMD64("Triton"); err != nil {
+			return err
 		}
 		python, err := i.venv(dir, tritonPython)
 		if err != nil {

@@ -1,0 +1,88 @@
+package servers
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+)
+
+// vllmPython is the version of Python of vllm.lock.
+const vllmPython = "3.11"
+
+// vllmServe is the program that runs vLLM's server.
+//
+//go:embed vllm/serve.py
+var vllmServe string
+
+// vllmImport is what a server imports first. It takes several times as long when Python has to
+// compile it.
+const vllmImport = "import vllm.entrypoints.openai.api_server"
+
+// vllm installs vLLM. Its parts for a graphics processor are neither installed nor used.
+func (i *installer) vllm() (string, error) {
+	return i.part("vllm", []string{vllmPython, vllmImport, vllmStandIns}, []string{"vllm.lock"}, func(dir string) error {
+		if err := linuxOnAMD64("vLLM"); err != nil {
+			return err
+		}
+		if err := programs(map[string]string{"cc": "a C compiler: apt install gcc"}); err != nil {
+			return err
+		}
+		python, err := i.venv(dir, vllmPython)
+		if err != nil {
+			return err
+		}
+		err = i.run("install vLLM", dir, python, "-m", "pip", "install", "--quiet", "--retries", "10", "--no-deps", "--no-compile", "--require-hashes", "--requirement", "vllm.lock")
+		if err != nil {
+			return err
+		}
+		if err := i.replaceCUDA(dir, filepath.Join(dir, "python", "lib", "python"+vllmPython, "site-packages", "torch", "lib")); err != nil {
+			return err
+		}
+		return i.run("load vLLM", dir, "env", append([]string{"PYTHONDONTWRITEBYTECODE="}, append(vllmVariables, python, "-c", vllmImport)...)...)
+	})
+}
+
+// linuxOnAMD64 returns an error on another system than that of a package.
+func linuxOnAMD64(what string) error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return errors.New("missing Linux on an x86-64 processor, for which the package of " + what + " is built")
+	}
+	return nil
+}
+
+// vllmVariables keep vLLM on one thread, which is not bound to a core, and off the network. The
+// memory for keys and values is one GiB, the least that can be set.
+var vllmVariables = []string{
+	"OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_HOST_IP=127.0.0.1",
+	"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1",
+}
+
+// vllm returns the command of a vLLM. Beyond twice as many requests as slots it refuses more.
+func (e *Engine) vllm(o Options, s *Server) (*exec.Cmd, error) {
+	model, files, program := filepath.Join(o.Folder, "model"), filepath.Join(o.Folder, "files"), filepath.Join(o.Folder, "serve.py")
+	for _, folder := range []string{model, files} {
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			return nil, fmt.Errorf("cannot create a folder of the server: %w", err)
+		}
+	}
+	if err := tinymodel.New(o.Shape, modelSeed).WriteFolder(model); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(program, []byte(vllmServe), 0o600); err != nil {
+		return nil, fmt.Errorf("cannot write the program of the server: %w", err)
+	}
+	command := exec.Command(filepath.Join(e.folder, "python", "bin", "python"), program, //nolint:gosec // G204: its own installation
+		"--model", model, "--served-model-name", s.Model, "--host", "127.0.0.1", "--port", strconv.Itoa(o.Port), "--uvicorn-log-level", "warning",
+		"--dtype", "float32", "--enforce-eager", "--max-model-len", strconv.Itoa(contextTokens),
+		"--max-num-seqs", strconv.Itoa(o.Slots), "--max-num-queued-reqs", strconv.Itoa(2*o.Slots))
+	command.Env = step.Environ(e.environ, append([]string{"TMPDIR=" + files, "XDG_CACHE_HOME=" + files, "XDG_CONFIG_HOME=" + files}, vllmVariables...)...)
+	return command, nil
+}
