@@ -141,6 +141,26 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestModelWithoutVectors has a vLLM whose model generates text: it has no path for others.
+func TestModelWithoutVectors(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]fault.Code{
+		`{"detail":"Not Found"}`: fault.InvalidParams,
+		`{"error":{"message":"The model does not exist.","type":"NotFoundError","param":"model","code":404}}`: fault.ModelUnknown,
+	} {
+		e := serve(t, engine.Config{Kind: port.EngineVLLM}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, body)
+		})
+		if _, err := e.Embed(t.Context(), port.Embedding{Model: "tiny", Inputs: []string{"x"}}); !fault.Is(err, want) {
+			t.Errorf("embedding, %s: got %v, want %s", body, err, want)
+		}
+		if _, err := e.Rerank(t.Context(), port.Reranking{Model: "tiny", Query: "x", Documents: []string{"y"}}); !fault.Is(err, want) {
+			t.Errorf("reranking, %s: got %v, want %s", body, err, want)
+		}
+	}
+}
+
 func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	const key = "key-of-the-engine"

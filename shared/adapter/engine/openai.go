@@ -9,6 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
+// The paths of vectors and of scores.
+const (
+	embeddingsPath = "/v1/embeddings"
+	rerankPath     = "/v1/rerank"
+)
+
 // openai is what llama-server and vLLM have in common: OpenAI's paths and bodies.
 type openai struct{}
 
@@ -125,7 +131,7 @@ func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedd
 		Data  []indexedVector `json:"data"`
 		Usage openaiUsage     `json:"usage"`
 	}
-	err := e.post(ctx, "/v1/embeddings", map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}, &got)
+	err := e.post(ctx, embeddingsPath, map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}, &got)
 	if err != nil {
 		return port.Embedded{}, err
 	}
@@ -173,7 +179,7 @@ func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranke
 		Results []indexedScore `json:"results"`
 		Usage   openaiUsage    `json:"usage"`
 	}
-	err := e.post(ctx, "/v1/rerank", map[string]any{"model": request.Model, "query": request.Query, "documents": request.Documents}, &got)
+	err := e.post(ctx, rerankPath, map[string]any{"model": request.Model, "query": request.Query, "documents": request.Documents}, &got)
 	if err != nil {
 		return port.Ranked{}, err
 	}

@@ -131,6 +131,10 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
 	case http.StatusNotImplemented:
 		return refusedParams(message)
+	case http.StatusNotFound: // vLLM has only the paths of what its model can do
+		if path := resp.Request.URL.Path; kind == "" && (strings.HasSuffix(path, embeddingsPath) || strings.HasSuffix(path, rerankPath)) {
+			return refusedParams("it does not have " + path)
+		}
 	}
 	if f := e.dialect.refusal(resp.StatusCode, message, kind); f != nil {
 		return f
