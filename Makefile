@@ -134,11 +134,12 @@ test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernet
 
 # The inference servers are installed once for each state of their lock files, in minutes, and
 # kept under ${XDG_CACHE_HOME:-~/.cache}/sortie. llama-server is built from its source, which
-# needs Python 3.13, cmake and a C++ compiler.
-ENGINES ?= llamacpp triton
+# needs Python 3.13, cmake and a C++ compiler. vLLM needs Python 3.11, a C compiler, 3 GB on
+# disk and 2 GB of memory; its greedy text is compared with that of llama-server.
+ENGINES ?= llamacpp triton vllm
 
 .PHONY: test-engines
-test-engines: ## run the suites of engines and inference tasks on real inference servers, ENGINES="llamacpp triton"
+test-engines: ## run the suites of engines and inference tasks on real inference servers, ENGINES="llamacpp triton vllm"
 	@$(GO) run ./local/twin/engines/install $(ENGINES)
 	$(GO) test -tags engines -count 1 -timeout 30m -p 1 -run 'TestReal.*/^($(subst $() $(),|,$(strip $(ENGINES))))$$' ./shared/adapter/engine ./local/twin/stack
 	@$(if $(filter llamacpp,$(ENGINES)),$(GO) run ./local/proof/validate -only openai-llamacpp)

@@ -45,7 +45,8 @@ type EngineHarness struct {
 	Fault func(t *testing.T, how EngineFault)
 	// Loading makes the engine load its model, and ready again; nil for a real engine.
 	Loading func(t *testing.T, loading bool)
-	// Shut ends the engine; nil for one without a process of its own.
+	// Shut ends the engine; nil for one without a process of its own, and for one that other
+	// tests use, which EngineIsUnreachable tests at its end.
 	Shut func(t *testing.T)
 }
 
@@ -347,6 +348,12 @@ func engineUnreachable(t *testing.T, h EngineHarness) {
 		return
 	}
 	h.Shut(t)
+	EngineIsUnreachable(t, h)
+}
+
+// EngineIsUnreachable is the part of the suite for an engine that has ended.
+func EngineIsUnreachable(t *testing.T, h EngineHarness) {
+	t.Helper()
 	if got, err := h.Engine.Health(deadline(t)); err != nil || got.Live || got.Ready || got.Reason == "" {
 		t.Errorf("got %+v, %v, want neither live nor ready, with a reason", got, err)
 	}

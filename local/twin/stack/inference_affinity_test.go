@@ -5,7 +5,6 @@ package stack_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -34,10 +33,7 @@ type affinity struct {
 
 func twoReplicas(t *testing.T) affinity {
 	t.Helper()
-	installed, err := servers.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	installed := install(t, run.EngineLlamaCpp)
 	var two []*servers.Server
 	for range 2 {
 		two = append(two, launch(t, installed, servers.Options{Slots: 1}))

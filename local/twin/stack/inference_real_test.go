@@ -23,19 +23,36 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// eachEngine runs a test with each real inference server.
-func eachEngine(t *testing.T, test func(t *testing.T, kind run.EngineKind, installed *servers.Engine)) {
+// realEngine is a kind of inference server for a test.
+type realEngine struct {
+	kind run.EngineKind
+	// launch starts a server, which ends with the test, or returns one that several tests use.
+	launch func(t *testing.T, o servers.Options) *servers.Server
+}
+
+// eachEngine runs a test with each real inference server that starts in little time;
+// TestRealVLLM runs it with the other one.
+func eachEngine(t *testing.T, test func(t *testing.T, e realEngine)) {
 	t.Helper()
-	for _, kind := range servers.Kinds() {
+	for _, kind := range []run.EngineKind{run.EngineLlamaCpp, run.EngineTriton} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, kind, installed)
+			installed := install(t, kind)
+			test(t, realEngine{kind, func(t *testing.T, o servers.Options) *servers.Server {
+				t.Helper()
+				return launch(t, installed, o)
+			}})
 		})
 	}
+}
+
+func install(t *testing.T, kind run.EngineKind) *servers.Engine {
+	t.Helper()
+	installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installed
 }
 
 // launch starts an inference server.
@@ -75,162 +92,180 @@ func (g *target) completed(task string) contract.InferenceDetails {
 // TestRealAnswer reads the stream of an answer, its transcript, and what it took.
 func TestRealAnswer(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		g := start(t, served{Engines: addressed(kind, launch(t, installed, servers.Options{}))})
-		task := g.ask(12)
-		var whole tokens
-		whole.read(t.Context(), g.Client, task, 100)
-		if whole.failed != nil || whole.count != 12 || !strings.HasPrefix(strings.Join(whole.names, " "), "started token ") || !slices.Contains(whole.names, "metrics") || whole.end.Event != "end" {
-			t.Fatalf("got %v with %d tokens (%v), want started, twelve tokens, metrics among them, end", whole.names, whole.count, whole.failed)
-		}
-		d := g.completed(task)
-		if d.TokensOut == nil || *d.TokensOut != 12 || d.TokensIn == nil || *d.TokensIn == 0 || d.EngineVersion == "" || d.FinishReason != "length" {
-			t.Errorf("got %+v, want twelve tokens for a prompt, a version, and the reason length", d)
-		}
-	})
+	eachEngine(t, realAnswer)
+}
+
+func realAnswer(t *testing.T, e realEngine) {
+	t.Helper()
+	g := start(t, served{Engines: addressed(e.kind, e.launch(t, servers.Options{}))})
+	task := g.ask(12)
+	var whole tokens
+	whole.read(t.Context(), g.Client, task, 100)
+	if whole.failed != nil || !pieces(e.kind, whole.count, 12) || !strings.HasPrefix(strings.Join(whole.names, " "), "started token ") || !slices.Contains(whole.names, "metrics") || whole.end.Event != "end" {
+		t.Fatalf("got %v with %d tokens (%v), want started, twelve tokens, metrics among them, end", whole.names, whole.count, whole.failed)
+	}
+	d := g.completed(task)
+	if d.TokensOut == nil || *d.TokensOut != 12 || d.TokensIn == nil || *d.TokensIn == 0 || d.EngineVersion == "" || d.FinishReason != "length" {
+		t.Errorf("got %+v, want twelve tokens for a prompt, a version, and the reason length", d)
+	}
 }
 
 // TestRealCancel cancels a long answer at its first token. The engine generates nothing
 // afterwards, and the slot is free for another task.
 func TestRealCancel(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		server := launch(t, installed, servers.Options{Shape: tinymodel.Slow, Slots: 1})
-		g := start(t, served{Engines: addressed(kind, server)})
-		task := g.ask(1500)
-		r := tokens{at: func(events int) {
-			if events == 2 {
-				g.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "")
-			}
-		}}
-		r.read(t.Context(), g.Client, task, 1501)
-		if r.end.Event != "error" || !strings.Contains(r.end.Data, `"CANCELLED"`) || r.count > 1000 {
-			t.Fatalf("got %+v after %d tokens, want the error CANCELLED", r.end, r.count)
+	eachEngine(t, realCancel)
+}
+
+func realCancel(t *testing.T, e realEngine) {
+	t.Helper()
+	server := e.launch(t, servers.Options{Shape: tinymodel.Slow, Slots: 1})
+	g := start(t, served{Engines: addressed(e.kind, server)})
+	task := g.ask(1500)
+	r := tokens{at: func(events int) {
+		if events == 2 {
+			g.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "")
 		}
-		if state := await(g, task); state != string(run.Cancelled) {
-			t.Errorf("got %s, want Cancelled", state)
-		}
-		e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, MetricsURL: server.MetricsURL, Clock: clock.System{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if load, err := e.Load(t.Context()); err != nil || load.Running != nil && *load.Running != 0 || load.Waiting != nil && *load.Waiting != 0 {
-			t.Errorf("got the load %+v, %v, want none", load, err)
-		}
-		if log := server.Log(); kind == run.EngineTriton && !strings.Contains(log, "request ends: cancelled") {
-			t.Error("the model was not cancelled")
-		}
-		g.completed(g.ask(3))
-		if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
-			t.Errorf("got %d held slots, want none", held)
-		}
-	})
+	}}
+	r.read(t.Context(), g.Client, task, 1501)
+	if r.end.Event != "error" || !strings.Contains(r.end.Data, `"CANCELLED"`) || r.count > 1000 {
+		t.Fatalf("got %+v after %d tokens, want the error CANCELLED", r.end, r.count)
+	}
+	if state := await(g, task); state != string(run.Cancelled) {
+		t.Errorf("got %s, want Cancelled", state)
+	}
+	adapter, err := engine.New(engine.Config{Kind: e.kind, URL: server.URL, MetricsURL: server.MetricsURL, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if load, err := adapter.Load(t.Context()); err != nil || load.Running != nil && *load.Running != 0 || load.Waiting != nil && *load.Waiting != 0 {
+		t.Errorf("got the load %+v, %v, want none", load, err)
+	}
+	if log := server.Log(); e.kind == run.EngineTriton && !strings.Contains(log, "request ends: cancelled") {
+		t.Error("the model was not cancelled")
+	}
+	g.completed(g.ask(3))
+	if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
+		t.Errorf("got %d held slots, want none", held)
+	}
 }
 
 // TestRealSameSeed asks a deterministic pool twice, with a seed and without one. Both times
 // the transcript is the same artifact; another seed has another one.
 func TestRealSameSeed(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		server := launch(t, installed, servers.Options{})
-		g := start(t, served{Engines: addressed(kind, server)})
-		one := 1
-		definition := contract.PoolDefinition{Engine: &contract.PoolEngine{
-			Kind: string(kind), Model: g.Models[0], Slots: &one, Deterministic: true,
-			Replicas: []contract.PoolReplica{{URL: server.URL, MetricsURL: server.MetricsURL}},
-		}}
-		if answer := g.Call(http.MethodPut, "/v1/pools/pool0", string(outside.Encode(t, definition))); answer.Status != http.StatusOK {
-			t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+	eachEngine(t, realSameSeed)
+}
+
+func realSameSeed(t *testing.T, e realEngine) {
+	t.Helper()
+	server := e.launch(t, servers.Options{})
+	g := start(t, served{Engines: addressed(e.kind, server)})
+	one := 1
+	definition := contract.PoolDefinition{Engine: &contract.PoolEngine{
+		Kind: string(e.kind), Model: g.Models[0], Slots: &one, Deterministic: true,
+		Replicas: []contract.PoolReplica{{URL: server.URL, MetricsURL: server.MetricsURL}},
+	}}
+	if answer := g.Call(http.MethodPut, "/v1/pools/pool0", string(outside.Encode(t, definition))); answer.Status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+	}
+	traces := map[string]string{}
+	length := 40
+	for _, seed := range []int64{-1, 7, 7, -1, 8} {
+		request := contract.TaskRequest{Prompt: "tell a story", MaxTokens: &length}
+		name := "none"
+		if seed >= 0 {
+			request.Seed, name = &seed, fmt.Sprint(seed)
 		}
-		traces := map[string]string{}
-		length := 40
-		for _, seed := range []int64{-1, 7, 7, -1, 8} {
-			request := contract.TaskRequest{Prompt: "tell a story", MaxTokens: &length}
-			name := "none"
-			if seed >= 0 {
-				request.Seed, name = &seed, fmt.Sprint(seed)
-			}
-			trace := g.completed(g.create(request)).TraceID
-			if known := traces[name]; known != "" && known != trace {
-				t.Errorf("seed %s: got the transcripts %s and %s, want the same", name, known, trace)
-			}
-			traces[name] = trace
+		trace := g.completed(g.create(request)).TraceID
+		if known := traces[name]; known != "" && known != trace {
+			t.Errorf("seed %s: got the transcripts %s and %s, want the same", name, known, trace)
 		}
-		if traces["7"] == traces["8"] {
-			t.Error("got the same transcript for two seeds")
-		}
-	})
+		traces[name] = trace
+	}
+	if traces["7"] == traces["8"] {
+		t.Error("got the same transcript for two seeds")
+	}
 }
 
 // TestRealStreamsAreResumedAfterAKill kills Sortie in the middle of 50 streams.
 func TestRealStreamsAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		server := launch(t, installed, servers.Options{Shape: tinymodel.Slow})
-		resumesAfterAKill(t, served{Data: t.TempDir(), Engines: addressed(kind, server)}, 8)
-	})
+	eachEngine(t, realStreamsAreResumed)
+}
+
+func realStreamsAreResumed(t *testing.T, e realEngine) {
+	t.Helper()
+	server := e.launch(t, servers.Options{Shape: tinymodel.Slow})
+	resumesAfterAKill(t, served{Data: t.TempDir(), Engines: addressed(e.kind, server)}, 8)
 }
 
 // TestRealEngineIsKilled kills the inference server in the middle of 50 streams and starts it
 // again. The answers that had begun end with an error; the others are whole.
 func TestRealEngineIsKilled(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		first := launch(t, installed, servers.Options{Shape: tinymodel.Slow})
-		g := start(t, served{Engines: addressed(kind, first)})
-		const streams, length = 50, 12
-		ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer stop()
-		var reading sync.WaitGroup
-		begun := make(chan struct{}, streams)
-		readers, tasks := make([]tokens, streams), make([]string, streams)
-		for i := range tasks {
-			tasks[i] = g.ask(length)
-			readers[i].at = func(events int) {
-				if events == 3 {
-					begun <- struct{}{}
-				}
-			}
-			reading.Go(func() { readers[i].read(ctx, g.Client, tasks[i], length+1) })
-		}
-		for range streams / 2 {
-			<-begun
-		}
-		first.Kill()
-		launch(t, installed, servers.Options{Shape: tinymodel.Slow, Port: first.Port})
-		reading.Wait()
-		broken := 0
-		for i, r := range readers {
-			state := await(g, tasks[i])
-			switch {
-			case r.failed != nil:
-				t.Errorf("task %d: %v", i, r.failed)
-			case r.end.Event == "error":
-				broken++
-				if state != string(run.Failed) || r.count == 0 || !strings.Contains(r.end.Data, `"WORKER_RESET"`) {
-					t.Errorf("task %d: got %s %+v after %d tokens, want Failed and WORKER_RESET after some", i, state, r.end, r.count)
-				}
-			case r.end.Event != "end" || state != string(run.Completed) || r.count != length:
-				t.Errorf("task %d: got %s %+v after %d tokens, want Completed and %d", i, state, r.end, r.count, length)
+	eachEngine(t, realEngineIsKilled)
+}
+
+func realEngineIsKilled(t *testing.T, e realEngine) {
+	t.Helper()
+	first := e.launch(t, servers.Options{Shape: tinymodel.Slow})
+	g := start(t, served{Engines: addressed(e.kind, first)})
+	const streams, length = 50, 12
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+	var reading sync.WaitGroup
+	begun := make(chan struct{}, streams)
+	readers, tasks := make([]tokens, streams), make([]string, streams)
+	for i := range tasks {
+		tasks[i] = g.ask(length)
+		readers[i].at = func(events int) {
+			if events == 3 {
+				begun <- struct{}{}
 			}
 		}
-		if broken < 1 || broken > 2 {
-			t.Errorf("got %d broken answers, want one or two: the engine has two slots", broken)
+		reading.Go(func() { readers[i].read(ctx, g.Client, tasks[i], length+1) })
+	}
+	for range streams / 2 {
+		<-begun
+	}
+	first.Kill()
+	e.launch(t, servers.Options{Shape: tinymodel.Slow, Port: first.Port})
+	reading.Wait()
+	broken := 0
+	for i, r := range readers {
+		state := await(g, tasks[i])
+		switch {
+		case r.failed != nil:
+			t.Errorf("task %d: %v", i, r.failed)
+		case r.end.Event == "error":
+			broken++
+			if state != string(run.Failed) || r.count == 0 || !strings.Contains(r.end.Data, `"WORKER_RESET"`) {
+				t.Errorf("task %d: got %s %+v after %d tokens, want Failed and WORKER_RESET after some", i, state, r.end, r.count)
+			}
+		case r.end.Event != "end" || state != string(run.Completed) || !pieces(e.kind, r.count, length):
+			t.Errorf("task %d: got %s %+v after %d pieces, want Completed and %d", i, state, r.end, r.count, length)
 		}
-		t.Logf("%d of %d answers were broken", broken, streams)
-		if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
-			t.Errorf("got %d held slots at the end, want none", held)
-		}
-	})
+	}
+	if broken < 1 || broken > 2 {
+		t.Errorf("got %d broken answers, want one or two: the engine has two slots", broken)
+	}
+	t.Logf("%d of %d answers were broken", broken, streams)
+	if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
+		t.Errorf("got %d held slots at the end, want none", held)
+	}
 }
 
 // TestRealOpenAIClient plays the official client for Go, where the engine takes conversations.
 func TestRealOpenAIClient(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, kind run.EngineKind, installed *servers.Engine) {
-		if kind == run.EngineTriton {
-			return // it continues prompts alone
-		}
-		answersOpenAI(t, start(t, served{Engines: addressed(kind, launch(t, installed, servers.Options{Shape: tinymodel.Slow}))}))
-	})
+	eachEngine(t, realOpenAIClient)
+}
+
+func realOpenAIClient(t *testing.T, e realEngine) {
+	t.Helper()
+	if e.kind == run.EngineTriton {
+		return // it continues prompts alone
+	}
+	answersOpenAI(t, start(t, served{Engines: addressed(e.kind, e.launch(t, servers.Options{Shape: tinymodel.Slow}))}))
 }

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -18,38 +19,61 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// launch starts an inference server and returns it with an adapter.
-func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*servers.Server, *engine.Engine, *clock.Virtual) {
+// install returns an inference server, which is not started.
+func install(t *testing.T, kind port.EngineKind) *servers.Engine {
 	t.Helper()
-	server, err := installed.Start(t.Context(), servers.Options{Folder: t.TempDir()})
+	installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := clock.NewVirtual(start)
-	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, MetricsURL: server.MetricsURL, Slots: 2, ContextTokens: 2048, Clock: now})
+	return installed
+}
+
+// startServer starts an inference server for a test. Its folder is a new one.
+func startServer(t *testing.T, installed *servers.Engine, o servers.Options) *servers.Server {
+	t.Helper()
+	o.Folder = t.TempDir()
+	server, err := installed.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		e.Close()
 		server.Kill()
 		if t.Failed() {
 			t.Logf("the server's output:\n%s", server.Log())
 		}
 	})
+	return server
+}
+
+// adapt returns an adapter for an inference server.
+func adapt(t *testing.T, kind port.EngineKind, server *servers.Server) (*engine.Engine, *clock.Virtual) {
+	t.Helper()
+	now := clock.NewVirtual(start)
+	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, MetricsURL: server.MetricsURL, Slots: 2, ContextTokens: 2048, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e, now
+}
+
+// launch starts an inference server and returns it with an adapter.
+func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*servers.Server, *engine.Engine, *clock.Virtual) {
+	t.Helper()
+	server := startServer(t, installed, servers.Options{})
+	e, now := adapt(t, kind, server)
 	return server, e, now
 }
 
 // TestRealEngines runs the suite on real inference servers, and lets them fail within an
-// answer.
+// answer. Each test has a server of its own, which takes little time; TestRealVLLM is for the
+// one that takes longer.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
-	for _, kind := range servers.Kinds() {
+	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton} {
 		t.Run(string(kind), func(t *testing.T) { // one after the other: their processes are many
-			installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			installed := install(t, kind)
 			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
 				server, e, now := launch(t, installed, kind)
 				h := porttest.EngineHarness{
@@ -68,28 +92,30 @@ func TestRealEngines(t *testing.T) {
 			t.Run("killed within an answer", func(t *testing.T) {
 				t.Parallel()
 				server, e, _ := launch(t, installed, kind)
-				failWithin(t, e, server, syscall.SIGKILL, nil, fault.WorkerReset)
+				failWithin(t, e, server, func() { server.Signal(syscall.SIGKILL) }, nil, fault.WorkerReset)
 			})
 			t.Run("stopped within an answer", func(t *testing.T) {
 				t.Parallel()
 				server, e, now := launch(t, installed, kind)
-				failWithin(t, e, server, syscall.SIGSTOP, now, fault.DecodeTimeout)
+				failWithin(t, e, server, func() { server.Signal(syscall.SIGSTOP) }, now, fault.DecodeTimeout)
 			})
 		})
 	}
 }
 
-// failWithin sends a signal to the server when it has generated a piece of a long answer.
+// failWithin calls fail when the server has generated a piece of a long answer.
 // With a clock, it moves it past the limit between two pieces.
-func failWithin(t *testing.T, e port.Engine, server *servers.Server, signal syscall.Signal, now *clock.Virtual, want fault.Code) {
+func failWithin(t *testing.T, e port.Engine, server *servers.Server, fail func(), now *clock.Virtual, want fault.Code) {
 	t.Helper()
 	pieces, signalled := 0, make(chan struct{})
 	done := make(chan error, 1)
 	g := port.Generation{Model: server.Model, Prompt: "the archive", MaxTokens: 1500, Limits: port.GenerationLimits{Gap: time.Minute}}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // the limits are those of a clock that may stand
+	defer stop()
 	go func() {
-		end, err := e.Generate(t.Context(), g, func(port.Piece) error {
+		end, err := e.Generate(ctx, g, func(port.Piece) error {
 			if pieces++; pieces == 1 {
-				server.Signal(signal)
+				fail()
 				close(signalled)
 			}
 			return nil

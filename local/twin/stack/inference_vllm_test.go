@@ -1,0 +1,44 @@
+//go:build engines
+
+package stack_test
+
+import (
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestRealVLLM runs the tests of real inference servers with a vLLM. They use one server, one
+// after the other, because it takes up to a minute to start. After the test that kills it, it
+// is started again.
+func TestRealVLLM(t *testing.T) {
+	t.Parallel()
+	t.Run(string(run.EngineVLLM), func(t *testing.T) {
+		t.Parallel()
+		server := launch(t, install(t, run.EngineVLLM), servers.Options{Shape: tinymodel.Slow})
+		e := realEngine{run.EngineVLLM, func(t *testing.T, o servers.Options) *servers.Server {
+			t.Helper()
+			if o.Port == server.Port { // the test has killed it
+				if err := server.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return server
+		}}
+		for _, test := range []struct {
+			name string
+			run  func(t *testing.T, e realEngine)
+		}{
+			{"answer", realAnswer},
+			{"cancel", realCancel},
+			{"same seed", realSameSeed},
+			{"streams are resumed after a kill", realStreamsAreResumed},
+			{"client of OpenAI", realOpenAIClient},
+			{"engine is killed", realEngineIsKilled},
+		} {
+			t.Run(test.name, func(t *testing.T) { test.run(t, e) })
+		}
+	})
+}
