@@ -107,16 +107,29 @@ func TestRealEngines(t *testing.T) {
 // With a clock, it moves it past the limit between two pieces.
 func failWithin(t *testing.T, e port.Engine, server *servers.Server, fail func(), now *clock.Virtual, want fault.Code) {
 	t.Helper()
-	pieces, signalled := 0, make(chan struct{})
+	done := generateUntil(t, e, server, fail)
+	if now != nil {
+		pass(now, done)
+	}
+	if err := <-done; !fault.Is(err, want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// generateUntil starts a long answer and returns when it has called fail, at the first piece.
+// The channel gets the error of the answer, also of one that is whole.
+func generateUntil(t *testing.T, e port.Engine, server *servers.Server, fail func()) <-chan error {
+	t.Helper()
+	pieces, failed := 0, make(chan struct{})
 	done := make(chan error, 1)
 	g := port.Generation{Model: server.Model, Prompt: "the archive", MaxTokens: 1500, Limits: port.GenerationLimits{Gap: time.Minute}}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // the limits are those of a clock that may stand
-	defer stop()
 	go func() {
+		defer stop()
 		end, err := e.Generate(ctx, g, func(port.Piece) error {
 			if pieces++; pieces == 1 {
 				fail()
-				close(signalled)
+				close(failed)
 			}
 			return nil
 		})
@@ -125,14 +138,16 @@ func failWithin(t *testing.T, e port.Engine, server *servers.Server, fail func()
 		}
 		done <- err
 	}()
-	<-signalled
-	for now != nil && len(done) == 0 {
+	<-failed
+	return done
+}
+
+// pass moves the clock until an answer has ended.
+func pass(now *clock.Virtual, done <-chan error) {
+	for len(done) == 0 {
 		if _, waits := now.Next(); waits {
 			now.Advance(time.Second)
 		}
-	}
-	if err := <-done; !fault.Is(err, want) {
-		t.Errorf("got %v after %d pieces, want %s", err, pieces, want)
 	}
 }
 
