@@ -64,7 +64,7 @@ func launch(c Config, plane *Plane, scenario string) (*process, error) {
 	}
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), dir: dir, ended: make(chan struct{})} //nolint:gosec,noctx // the caller's command, ended by stop
 	place := flymachines.Placement{
-		App: "arke-mods-export-worker", MachineID: "d8dcheck000000", Region: "ord", Image: "check", Version: "1",
+		App: "arke-mods-export-worker", MachineID: "d8dcheck000000", PrivateIP: "fdaa:0:0::2", Region: "ord", Image: "check", Version: "1",
 		ProcessGroup: "app", MemoryMB: 256, Path: flymachines.DefaultPath,
 		Root: filepath.Join(dir, "root"), Tmp: filepath.Join(dir, "tmp"),
 	}

@@ -31,6 +31,9 @@ type Config struct {
 	// SORTIE_COMPLETION=exit, as sortie-exec does in a container; empty runs them
 	// without one.
 	Wrapper []string
+	// Loopback: the addresses of machines are of the host's loopback network, so that their
+	// programs can be called. Linux has all of them; other systems need an alias for each.
+	Loopback bool
 	// Starter runs the programs.
 	Starter Starter
 	// Regions are the regions that clients can ask for; the first is the

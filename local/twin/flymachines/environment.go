@@ -12,7 +12,9 @@ import (
 // Placement describes the machine that a program runs in.
 type Placement struct {
 	App, MachineID, Region, Image, Version, ProcessGroup string
-	MemoryMB                                             int
+	// PrivateIP is the address of the machine.
+	PrivateIP string
+	MemoryMB  int
 	// Path is the program's PATH. Root is its home and current folder, and Tmp its
 	// folder for temporary files.
 	Path, Root, Tmp string
@@ -26,7 +28,7 @@ func (p Placement) Environment(configured map[string]string) map[string]string {
 	maps.Copy(env, configured)
 	maps.Copy(env, map[string]string{
 		"FLY_APP_NAME": p.App, "FLY_MACHINE_ID": p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
-		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": privateIP(p.MachineID),
+		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": p.PrivateIP,
 		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
 	})
 	return env

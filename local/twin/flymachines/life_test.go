@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,6 +147,19 @@ func TestProgramEnvironment(t *testing.T) {
 		"FLY_REGION FLY_VM_MEMORY_MB HOME PATH PRIMARY_REGION TASK_ID TMPDIR hello 600"
 	if err != nil || strings.Join(strings.Fields(string(got)), " ") != want {
 		t.Errorf("got environment %q, %v", got, err)
+	}
+}
+
+// TestMachineHasALoopbackAddress gives programs addresses at which they can be called.
+func TestMachineHasALoopbackAddress(t *testing.T) {
+	t.Parallel()
+	m := setup(t, func(c *flymachines.Config) { c.Loopback = true })
+	first, second := m.launch(m.input("", "echo $FLY_PRIVATE_IP")), m.launch(m.input("", "true"))
+	m.exit(first.ID)
+	got, err := m.server.Logs(first.ID)
+	at, parsed := netip.ParseAddr(first.PrivateIP)
+	if err != nil || parsed != nil || !at.IsLoopback() || strings.TrimSpace(string(got)) != first.PrivateIP || second.PrivateIP == first.PrivateIP {
+		t.Errorf("got %q in the program, %q and %q of the API, %v, want one loopback address each", got, first.PrivateIP, second.PrivateIP, err)
 	}
 }
 

@@ -135,7 +135,7 @@ func (s *Server) program(m *machine) Program {
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
 	p.Env = Placement{
-		App: rec.App, MachineID: rec.ID, Region: rec.Region, Image: manifest.Image, Version: rec.Version,
+		App: rec.App, MachineID: rec.ID, PrivateIP: s.cfg.privateIP(rec.ID), Region: rec.Region, Image: manifest.Image, Version: rec.Version,
 		ProcessGroup: manifest.processGroup(), MemoryMB: manifest.memoryMB(), Path: s.cfg.Path, Root: p.Root, Tmp: p.Tmp,
 	}.Environment(manifest.Env)
 	return p

@@ -1,7 +1,9 @@
 package flymachines
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -181,10 +183,10 @@ type wire struct {
 	Cordoned         bool            `json:"cordoned"`
 }
 
-func (r *record) wire(m *manifest) wire {
+func (r *record) wire(m *manifest, address string) wire {
 	w := wire{
 		ID: r.ID, Name: r.Name, State: r.State, Region: r.Region, ImageRef: parseImage(m.Image),
-		InstanceID: r.Version, Version: r.Version, PrivateIP: privateIP(r.ID),
+		InstanceID: r.Version, Version: r.Version, PrivateIP: address,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Config: r.Config, Events: r.Events,
 		Checks: []struct{}{}, HostStatus: "ok",
 	}
@@ -197,8 +199,11 @@ func (r *record) wire(m *manifest) wire {
 	return w
 }
 
-// privateIP is an address in the form of Fly's private network. It is not
-// reachable.
-func privateIP(id string) string {
+// privateIP returns the address of a machine: one in the form of Fly's private network, which
+// is not reachable, or one of the loopback network.
+func (c Config) privateIP(id string) string {
+	if part, err := hex.DecodeString(id[:6]); c.Loopback && err == nil {
+		return fmt.Sprintf("127.%d.%d.%d", 1+part[0]%254, part[1], 1+part[2]%254)
+	}
 	return "fdaa:0:0:" + id[:4] + ":" + id[4:8] + ":" + id[8:12] + ":" + id[12:] + "00:2"
 }
