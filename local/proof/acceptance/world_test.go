@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
-	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(os.Environ())})
+	stacktest.Main(m, os.Args, os.Environ(), suite.ProgramsOf(os.Environ()))
 }
 
 // TestDeployed holds a deployment to what every Sortie does, and deploys over it.
@@ -184,7 +184,7 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	w.target.Scripts = suite.NewScripts(plays)
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
 	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, "machine-supervisor"}
-	around.Images = map[string][]string{suite.ProgramImage: {"/bin/sh"}}
+	around.Images = suite.Images(executable)
 	around.Wrapper = []string{executable, wrap.Command}
 	running, err := fixtures.Start(t.Context(), around)
 	if err != nil {

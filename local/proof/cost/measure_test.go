@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(os.Environ())})
+	stacktest.Main(m, os.Args, os.Environ(), suite.ProgramsOf(os.Environ()))
 }
 
 // TestDeploymentCost measures one row after the other on a deployment

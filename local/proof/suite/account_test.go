@@ -28,6 +28,7 @@ func TestAccount(t *testing.T) {
 		Lacks: map[suite.Capability]string{
 			suite.ScriptedWorkers: "its machines run the published worker",
 			suite.Programs:        "its machines run the published worker",
+			suite.Servers:         "its machines run the published worker",
 			suite.Bash:            "its machines run the published worker",
 			suite.NoticeLeaving:   "a function and its seat are held until the end of a stream",
 			suite.Hooks:           "the receiver of the tests is on a private address",

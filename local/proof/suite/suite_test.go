@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	stacktest.AtOnce(16)
 	environ := os.Environ()
-	stacktest.Main(m, os.Args, environ, map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(environ)})
+	stacktest.Main(m, os.Args, environ, suite.ProgramsOf(environ))
 }
 
 const clientToken = "token-of-the-suite"
@@ -56,9 +56,8 @@ func TestLocalStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Images = map[string][]string{
-		config.Settings.Service.Image: stage.Image(config.Executable[0]), suite.ProgramImage: {"/bin/sh"},
-	}
+	config.Images = suite.Images(config.Executable[0])
+	config.Images[config.Settings.Service.Image] = stage.Image(config.Executable[0])
 	s, err := stack.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

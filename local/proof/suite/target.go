@@ -51,6 +51,8 @@ const (
 	NoticeLeaving Capability = "notice that the reader of a stream has left"
 	// MockEngine: pools can have the engine mock.
 	MockEngine Capability = "serve the engine mock"
+	// Servers: the image EngineImage runs EngineServer, which Sortie can call in its machine.
+	Servers Capability = "call servers in machines"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )
