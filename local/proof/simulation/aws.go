@@ -68,7 +68,7 @@ func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
 // simulation itself.
 func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
 	return func(c awsfake.Call) awsfake.Fate {
-		if h.w.time.current == nil || h.w.time.current.call == nil || h.w.settling {
+		if h.w.time.current == nil || h.w.time.current.call == nil || h.w.settling || h.w.isHealed() {
 			return awsfake.Applied
 		}
 		return plan(c)

@@ -28,6 +28,7 @@ func (w *world) check() {
 	w.checkSlots()
 	w.checkMachines()
 	w.checkWarm()
+	w.checkFleet()
 	w.checkPrompt()
 	w.checkDueJobs()
 }

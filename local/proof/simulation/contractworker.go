@@ -48,7 +48,7 @@ func (p *worker) work() {
 	switch {
 	case w.chance(w.plan.immediate):
 		length = 0
-	case w.chance(0.1):
+	case w.chance(0.1), p.m.isServer():
 		length = w.upTo(2 * w.longest)
 	}
 	if p.obeysDeadline {

@@ -49,6 +49,16 @@
 // before. A pool has no more machines than its maximum, and none outlives
 // its pool, its record or its age.
 //
+// Every fifth world has one or two pools of engines whose replicas Sortie runs (replicas.go).
+// Their operators change the number, the port and the model, reload them, put the engine at an
+// address, and delete and create the pools, while runs of replicas end, hang, lose their machine
+// or their address, and are cancelled. Dispatchers are played: tasks have slots of replicas that
+// the store shows. A replica (replicachecks.go) has one run at a time, as many as the settings
+// allow; those of other settings are replaced one after the other; none is ended by its pool
+// while a task has a slot of it; what a replica waits for is done in time. After the last other
+// run nothing fails any more: each pool gets its number of replicas, which serve on machines that
+// live. Then the pools end, and no run, machine or record of a replica is left.
+//
 // A relay makes the stream of events of what is committed, and up to three clients have
 // webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
 // the process. On AWS each call has a process of its own, which keeps its memory for later

@@ -35,6 +35,9 @@ type Outcome struct {
 	// Claimed counts the claims of warm machines, Stuck those that were given up, Recycled
 	// those after which the machine was recycled, Reused the claims of recycled machines.
 	Claimed, Stuck, Recycled, Reused int
+	// Replicas counts the runs of replicas, which are not in Ends, Tasks those that had a slot
+	// of one, Drained the replicas that were ended after their tasks.
+	Replicas, Tasks, Drained int
 	// Events counts the events of the stream, Deliveries those that receivers got.
 	Events, Deliveries int
 	// Ends counts the runs by final state.
@@ -81,6 +84,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	}
 	w.startJobs()
 	w.startOperator()
+	w.startFleet()
 	w.startSubscribers()
 	w.planOutages()
 	w.time.spawn(true, func() { w.sweep(restartHorizon) })
@@ -166,7 +170,7 @@ func (w *world) sweep(early time.Duration) {
 
 // quiet reports whether nothing is left to happen but sweeps.
 func (w *world) quiet() bool {
-	if w.time.busy > 0 && w.warm == nil || w.process.crashed || !w.jobsQuiet() {
+	if w.time.busy > 0 && w.warm == nil && w.fleet == nil || w.process.crashed || !w.jobsQuiet() || !w.fleetQuiet() {
 		return false
 	}
 	for _, r := range w.records.ordered {
@@ -221,6 +225,9 @@ func (w *world) outcome() Outcome {
 	if w.warm != nil {
 		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.warm.recycled, w.warm.reused
 	}
+	if w.fleet != nil {
+		o.Replicas, o.Tasks, o.Drained = w.fleet.started, w.fleet.taken, w.fleet.drained
+	}
 	for _, s := range w.subscribers {
 		o.Deliveries += s.count
 	}
@@ -228,7 +235,9 @@ func (w *world) outcome() Outcome {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
 		o.Fallbacks += len(w.factsOf(r).steps)
-		o.Ends[r.State]++
+		if r.Serves == nil {
+			o.Ends[r.State]++
+		}
 	}
 	return o
 }

@@ -65,6 +65,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	}
 	w.checkJobRun(before, r)
 	w.checkClaims(before, r)
+	w.checkReplica(before, r)
 	w.checkDetour(r)
 	w.checkHome(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {

@@ -190,7 +190,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 		"id": id, "image": "worker", "command": []string{"work"},
 		"completion": []run.Completion{run.CompletionExit, run.CompletionExit, run.CompletionCallback}[w.random.IntN(3)],
 	}
-	if w.severalPools() {
+	if w.severalPools() && !w.serves() {
 		d["pool"] = w.pools[w.random.IntN(len(w.pools))].id
 	}
 	if w.warmed() {

@@ -32,7 +32,9 @@ type machine struct {
 	// startFault is why its platform does not start it.
 	startFault *fault.Fault
 	visibleAt  time.Time
-	stopping   bool
+	// addressedAt is when its platform shows its address.
+	addressedAt time.Time
+	stopping    bool
 	// removed: a stranger destroys it.
 	removed bool
 	// destroyed: its name is given up. erased: its platform has forgotten it.
@@ -61,6 +63,9 @@ func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
 func (m *machine) view() port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: m.on.runner, ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
+	if m.on.w.fleet != nil && !m.on.w.time.now.Before(m.addressedAt) {
+		s.Address = "10.0.0.1"
+	}
 	if m.ranAt.IsZero() && !m.stopping && !m.destroyed {
 		s.StartFault = m.startFault
 	}
@@ -182,6 +187,9 @@ func (r *platform) create(spec port.LaunchSpec) *machine {
 	}
 	if r.w.chance(r.w.plan.stuck) {
 		m.stuckUntil = r.w.time.now.Add(r.w.upTo(3 * time.Minute))
+	}
+	if r.w.fleet != nil && r.w.chance(0.2) {
+		m.addressedAt = r.w.time.now.Add(r.w.upTo(time.Minute))
 	}
 	r.byID[m.id] = m
 	r.live = append(r.live, m)

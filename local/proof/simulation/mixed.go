@@ -112,7 +112,7 @@ func (w *world) newRunner() (port.Runner, error) {
 		return flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}, nil
 	}
 	if !w.mixed() {
-		return newPlatform(w, "simulated", runnerOutage), nil
+		return newPlatform(w, run.RunnerFly, runnerOutage), nil
 	}
 	w.engine = newContainers(w, run.RunnerContainer)
 	platforms := []port.Runner{newPlatform(w, run.RunnerFly, runnerOutage), newCluster(w, run.RunnerKubernetes), w.engine}

@@ -55,6 +55,9 @@ func (w *world) planOutages() {
 }
 
 func (w *world) beginOutage(kind outage, length time.Duration) {
+	if w.isHealed() {
+		return
+	}
 	w.note("outage %d begins and takes %s", kind, length)
 	if until := w.time.now.Add(length); until.After(w.outages[kind]) {
 		w.outages[kind] = until

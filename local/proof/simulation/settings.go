@@ -141,6 +141,9 @@ func (w *world) drawConfig() orchestrator.Config {
 	if w.onAWS() { // a sweep makes many calls of DynamoDB
 		w.longest = min(w.longest, time.Hour)
 	}
+	if w.serves() { // servers run all the time
+		w.longest = min(w.longest, 10*time.Minute)
+	}
 	config := orchestrator.Config{
 		MaxEvents: max(300<<w.random.IntN(7), w.outageEvents()), SweepInterval: w.between(max(time.Second, w.longest/720), time.Minute),
 		Policy: w.drawPolicy(w.longest), Pool: "default", MaxMachines: w.random.IntN(5), Image: "worker", CPUs: 1, MemoryMB: 256,

@@ -41,6 +41,14 @@ func (s *crashingStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.
 	return s.around(func() error { return s.Store.DeleteJob(ctx, j, notes...) })
 }
 
+// WriteResources implements port.Store.
+func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
+	if s.w.fleet == nil { // the last refusals of platforms, which nothing depends on
+		return s.Store.WriteResources(ctx, save, remove, notes...)
+	}
+	return s.around(func() error { return s.Store.WriteResources(ctx, save, remove, notes...) })
+}
+
 // around makes a commit that may be slow, between two times at which the process can
 // crash.
 func (s *crashingStore) around(commit func() error) error {
@@ -110,6 +118,19 @@ func (s observedStore) DeletePool(ctx context.Context, p run.Pool, notes ...port
 	}
 	err := s.Store.DeletePool(ctx, p, notes...)
 	s.w.events.written(err, notes...)
+	return err
+}
+
+// WriteResources implements port.Store.
+func (s observedStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	err := s.Store.WriteResources(ctx, save, remove, notes...)
+	s.w.setsWritten(err, save, remove)
+	if len(notes) > 0 {
+		s.w.events.written(err, notes...)
+	}
 	return err
 }
 

@@ -19,7 +19,7 @@ func (w *world) warmed() bool {
 }
 
 // severalPools reports whether runs of the world use more than the default pool.
-func (w *world) severalPools() bool { return w.mixed() || w.warmed() }
+func (w *world) severalPools() bool { return w.mixed() || w.warmed() || w.serves() }
 
 // spare is a pool that no job names, so that it can be deleted.
 const spare = "spare"
@@ -228,7 +228,7 @@ func (w *world) warmQuiet() bool {
 
 // endWarm ends the warm machines of a world whose operator makes no more changes.
 func (w *world) endWarm() {
-	if !w.warm.closing && w.warm.operated {
+	if w.warm != nil && !w.warm.closing && w.warm.operated {
 		w.warm.closing = true
 		w.time.after(0, w.closeWarm)
 	}

@@ -140,6 +140,9 @@ func (p *worker) start() {
 		return
 	}
 	pause := w.upTo(min(90*time.Second, w.longestWork()))
+	if p.m.isServer() {
+		pause = w.upTo(w.longest)
+	}
 	if w.chance(w.plan.immediate) {
 		pause = 0
 	}
@@ -178,7 +181,7 @@ func (p *worker) terminate() {
 // endWork draws how the work ends.
 func (p *worker) endWork() {
 	w := p.w
-	if p.cancelling {
+	if p.cancelling || p.m.isServer() && w.isHealed() {
 		return
 	}
 	switch draw := w.random.Float64(); {

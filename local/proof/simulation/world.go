@@ -33,6 +33,8 @@ type world struct {
 	ways   ways
 	// warm is what was seen of warm machines, nil in a world without them.
 	warm *warmth
+	// fleet is what was seen of the replicas of engines, nil in a world without them.
+	fleet *fleet
 	// pools are those of the operator, the default one first.
 	pools   []*pool
 	buckets *buckets
@@ -151,6 +153,9 @@ func newWorld(seed uint64, dir string) *world {
 	if w.warmed() {
 		w.drawWarm()
 	}
+	if w.serves() {
+		w.drawFleet()
+	}
 	w.runner, w.broken = w.newRunner()
 	w.drawJobs()
 	w.events = newStreamModel(w)
@@ -158,7 +163,7 @@ func newWorld(seed uint64, dir string) *world {
 	return w
 }
 
-func (w *world) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
+func (w *world) chance(p float64) bool { return p > 0 && !w.isHealed() && w.random.Float64() < p }
 
 func (w *world) upTo(most time.Duration) time.Duration {
 	return time.Duration(w.random.Int64N(int64(most))) + time.Millisecond

@@ -1,0 +1,221 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// owed is what a replica waits for that a keeper does, and since when.
+type owed struct {
+	what  string
+	since time.Time
+}
+
+// isServer reports whether the machine is that of a replica.
+func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }
+
+// setsWritten checks the sets of pools that a call has saved or removed; err is its result.
+func (w *world) setsWritten(err error, saved, removed []port.Resource) {
+	if w.fleet == nil {
+		return
+	}
+	for _, p := range w.fleet.pools {
+		of := func(r port.Resource) bool { return r.Kind == "replicas" && r.ID == p.id }
+		i := slices.IndexFunc(saved, of)
+		if p.touched = p.touched || (i >= 0 || slices.ContainsFunc(removed, of)) && (err != nil || i < 0); i < 0 || err != nil {
+			continue
+		}
+		var after run.ReplicaSet
+		if err := json.Unmarshal(saved[i].Document, &after); err != nil {
+			w.fail("cannot read the replicas of %s: %v", p.id, err)
+		}
+		w.checkSet(p, after)
+		p.set = after
+	}
+}
+
+// checkFleet checks the replicas of all pools after an event.
+func (w *world) checkFleet() {
+	if w.fleet == nil {
+		return
+	}
+	for _, p := range w.fleet.pools {
+		if p.touched && !w.process.crashed {
+			p.set, _ = w.storedSet(p)
+			p.touched = false
+		}
+		w.checkOwed(p)
+	}
+}
+
+// numberOf returns the number of a replica, from 1.
+func (w *world) numberOf(r run.Replica) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(r.ID, "r"))
+	if err != nil {
+		w.fail("replica %q has no number", r.ID)
+	}
+	return n
+}
+
+// checkSet checks how the set of a pool has changed: it has no more replicas than settings that
+// a call may use allow, and those of other settings are replaced one after the other.
+func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
+	least, most := p.counts(w.time.now.Add(-w.lookupSlack()))
+	before := map[string]run.Replica{}
+	for _, r := range p.set.Replicas {
+		before[r.ID] = r
+	}
+	for _, r := range after.Replicas {
+		n, was := w.numberOf(r), before[r.ID]
+		if leaves := r.Phase == run.ReplicaDraining || r.Phase == run.ReplicaEnding; n > most && !leaves {
+			w.fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
+		}
+		if was.Number > r.Number {
+			w.fail("replica %s of %s went back from run %d to %d", r.ID, p.id, was.Number, r.Number)
+		}
+		if was.Phase != run.ReplicaServing || r.Phase != run.ReplicaDraining || n > least {
+			continue
+		}
+		if of, ok := w.storedRun(port.MachineOwner{Tenant: client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
+			continue // one that does not run any more serves nothing
+		}
+		for _, other := range after.Replicas {
+			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != run.ReplicaServing {
+				w.fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.id, other.ID, other.Phase)
+			}
+		}
+	}
+}
+
+// checkReplica checks the change of the run of a replica: a replica has one run, which is not
+// ended by the pool while tasks have its slots.
+func (w *world) checkReplica(before, r *run.Run) {
+	if r.Serves == nil {
+		return
+	}
+	if before == nil {
+		w.fleet.started++
+		for _, other := range w.records.ordered {
+			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && other.Cancel == nil {
+				w.fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
+			}
+		}
+	}
+	if r.Cancel == nil || r.Cancel.By != "pool:"+r.Serves.Pool || before != nil && before.Cancel != nil {
+		return
+	}
+	w.fleet.drained++
+	if w.plan.skew > 0 { // another host may think that it has drained for longer
+		return
+	}
+	for _, t := range w.fleet.tasks {
+		if t.pool == r.Serves.Pool && t.of == r.ID && w.time.now.Before(t.until) {
+			w.fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.replica, t.pool, t.ref.ID)
+		}
+	}
+}
+
+// checkOwed checks that keepers do in time what each replica waits for, and that no run of a
+// replica remains that the pool has not.
+func (w *world) checkOwed(p *enginePool) {
+	now := map[string]string{}
+	least, most := p.counts(w.time.now)
+	for _, r := range p.set.Replicas {
+		if what := w.owedTo(p, r, least == most && w.numberOf(r) > most); what != "" {
+			now[r.ID] = what
+		}
+	}
+	for _, r := range w.records.ordered {
+		if r.Serves == nil || r.Serves.Pool != p.id || r.State.Terminal() || r.Cancel != nil {
+			continue
+		}
+		i := slices.IndexFunc(p.set.Replicas, func(of run.Replica) bool { return of.ID == r.Serves.Replica })
+		if i < 0 || p.set.Replicas[i].Run != r.ID && p.set.Replicas[i].Run != "" {
+			now[r.ID] = "the end of a run that the pool does not have"
+		}
+	}
+	for i := 1; least == most && p.settings != nil && i <= most; i++ {
+		id := fmt.Sprint("r", i)
+		if !slices.ContainsFunc(p.set.Replicas, func(r run.Replica) bool { return r.ID == id }) {
+			now[id] = "its record"
+		}
+	}
+	for id := range p.owed {
+		if now[id] != p.owed[id].what {
+			delete(p.owed, id)
+		}
+	}
+	bound := 2*w.config.SweepInterval + drainTime + 10*time.Second
+	for id, what := range now {
+		if _, known := p.owed[id]; !known {
+			p.owed[id] = owed{what, w.time.now}
+		}
+		if late := w.overdue(p.owed[id].since, bound, bound+w.patience()); late > 0 {
+			w.fail("%s of %s waits %s too long for %s", id, p.id, late, what)
+		}
+	}
+}
+
+// drainTime is how long a replica drains before its tasks are counted.
+const drainTime = 5 * time.Second
+
+// owedTo returns what a replica waits for that a keeper does; empty if it waits for nothing, or
+// for others. spare: the pool does not need it.
+func (w *world) owedTo(p *enginePool, r run.Replica, spare bool) string {
+	of := w.records.byID[r.Run]
+	over := of != nil && of.State.Terminal()
+	switch {
+	case r.Run != "" && over:
+		return "what follows the end of " + r.Run
+	case spare && r.Phase != run.ReplicaDraining && r.Phase != run.ReplicaEnding:
+		return "its end"
+	case r.Phase == run.ReplicaWaiting && !w.time.now.Before(r.RetryAt.Add(2*w.plan.skew)):
+		return fmt.Sprintf("its run %d", r.Number+1)
+	case r.Phase == run.ReplicaStarting && r.Run == "":
+		return fmt.Sprintf("the creation of its run %d", r.Number)
+	case r.Phase == run.ReplicaStarting && of != nil && of.State == run.Running && of.EndRequest() == nil && w.addressed(of):
+		return "its address"
+	case r.Phase == run.ReplicaDraining && w.tasksOf(p.id, r.ID) == 0:
+		return "the end of " + r.Run
+	case r.Phase == run.ReplicaEnding && of != nil && of.Cancel == nil:
+		return "the request that " + r.Run + " ends"
+	}
+	return ""
+}
+
+// addressed reports whether the platform shows the machine of a run, with its address.
+func (w *world) addressed(r *run.Run) bool {
+	if w.config.Runners.Shares(run.Placement{}) {
+		return true
+	}
+	m := w.machines.byID[r.Attempt.Machine.ID]
+	return m != nil && m.alive() && !w.time.now.Before(m.addressedAt) && !w.time.now.Before(m.visibleAt)
+}
+
+// missing returns what a pool lacks whose set has to have its number of replicas with the
+// present settings, each with a machine; empty if none lacks anything.
+func (w *world) missing() string {
+	for _, p := range w.fleet.pools {
+		set, _ := w.storedSet(p)
+		if p.place == nil || p.place.Machines == nil || len(set.Replicas) != p.place.Machines.Count {
+			return fmt.Sprintf("%s has %d replicas, want those of %+v", p.id, len(set.Replicas), p.place)
+		}
+		for _, r := range set.Replicas {
+			of := w.records.byID[r.Run]
+			if r.Phase != run.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
+				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.id, r)
+			}
+			if m := w.machines.byID[of.Attempt.Machine.ID]; m == nil || !m.alive() {
+				return fmt.Sprintf("replica %s of %s has no machine", r.ID, p.id)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,306 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// serves reports whether the world has pools of engines whose replicas Sortie runs.
+func (w *world) serves() bool {
+	return !w.chained() && (w.seed%10 == 2 || w.seed%10 == 9)
+}
+
+// servers is the pool of the machines of replicas, and serverJob their job.
+const (
+	servers   = "servers"
+	serverJob = "server"
+)
+
+// fleet is what was seen of the replicas of the world.
+type fleet struct {
+	pools []*enginePool
+	tasks []*replicaTask
+	// ports counts the ports of servers on the host of the process.
+	ports int
+	// operated: the operator makes no more changes. healed: nothing fails any more, since
+	// healedAt, so that each set gets its number; then closing and closed: the pools end.
+	operated, healed, closing, closed bool
+	healedAt                          time.Time
+	// started counts the runs of replicas, taken the tasks, drained the replicas that were
+	// ended after their tasks.
+	started, taken, drained int
+}
+
+// enginePool is a pool of an engine, as its operator knows it.
+type enginePool struct {
+	id       string
+	settings []replicaSetting
+	// place is what the operator has defined last, nil for a pool that does not exist.
+	place *run.EnginePlace
+	// paused: no dispatcher takes tasks.
+	paused bool
+	// touched: its set may have changed.
+	touched bool
+	set     run.ReplicaSet
+	// owed is what each replica waits for, by its id.
+	owed map[string]owed
+}
+
+// replicaSetting is a setting of the replicas of a pool.
+type replicaSetting struct {
+	count int
+	// doneAt is when the change was acknowledged, zero until then.
+	doneAt time.Time
+}
+
+// drawFleet draws the pools of engines.
+func (w *world) drawFleet() {
+	w.fleet = &fleet{}
+	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}, Addressed: []string{run.RunnerFly}}
+	if !w.onAWS() && w.chance(0.5) { // all machines are on the host of the process
+		w.config.Runners.Hosted = w.config.Runners.Runners
+		w.config.FreePort = func() (int, error) {
+			w.fleet.ports++
+			return 20000 + w.fleet.ports, nil
+		}
+	}
+	w.pools = append(w.pools, &pool{id: servers, definition: orchestrator.PoolDefinition{QueueLimit: new(0)}})
+	for i := range 1 + w.random.IntN(2) {
+		w.fleet.pools = append(w.fleet.pools, &enginePool{id: fmt.Sprintf("engine-%d", i+1), owed: map[string]owed{}})
+	}
+}
+
+// startFleet defines the job and the models of the replicas, and schedules the operators of
+// the pools, and their tasks.
+func (w *world) startFleet() {
+	if w.fleet == nil {
+		return
+	}
+	limit := int((w.longest + 30*time.Minute) / time.Second)
+	document := fmt.Sprintf(`{"id":%q,"image":"worker","command":["serve"],"pool":%q,"completion":"exit","policy":{"timeLimitSeconds":%d}}`, serverJob, servers, limit)
+	left := len(w.fleet.pools)
+	w.time.after(0, func() {
+		w.jobCall("definition of the job of replicas", func(ctx context.Context) error {
+			_, _, err := w.system.Jobs.Put(ctx, client, serverJob, []byte(document), orchestrator.Precondition{})
+			return err
+		})
+		for i := range 2 {
+			w.jobCall("model", func(ctx context.Context) error {
+				_, _, err := w.system.Models.Create(ctx, client, modelName(i), catalog.Definition{
+					Engines: []port.EngineKind{port.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion},
+				}, false)
+				return err
+			})
+		}
+		for _, p := range w.fleet.pools {
+			w.time.after(w.upTo(10*time.Second), func() {
+				w.operateReplicas(p)
+				if left--; left == 0 {
+					w.fleet.operated = true
+				}
+			})
+			w.time.after(0, func() { w.takeTasks(p) })
+		}
+	})
+}
+
+func modelName(i int) string { return fmt.Sprintf("model-%d", i+1) }
+
+// operateReplicas changes the settings of a pool: the number of its replicas, their port, where
+// they are, its model, and whether it exists.
+func (w *world) operateReplicas(p *enginePool) {
+	w.setCount(p, 1+w.random.IntN(3))
+	for range 2 + w.random.IntN(5) {
+		w.time.sleep(w.upTo(w.longest / 2))
+		switch draw := w.random.IntN(10); {
+		case p.place == nil, draw < 3:
+			w.setCount(p, 1+w.random.IntN(4))
+		case draw < 6 && p.place.Machines != nil:
+			w.reload(p, p.place.Model)
+		case draw == 6:
+			w.quiesce(p, func() { w.reload(p, modelName(w.random.IntN(2))) })
+		case draw == 7:
+			w.setCount(p, 0)
+		case draw == 8:
+			w.quiesce(p, func() { w.deleteEngine(p) })
+		case p.place.Machines != nil:
+			w.putEngine(p, w.place(p.place.Machines.Count, 8000+w.random.IntN(2), p.place.Model))
+		}
+	}
+	if p.place == nil || p.place.Machines == nil {
+		w.setCount(p, 1+w.random.IntN(3))
+	}
+}
+
+// place returns an engine with a number of replicas that Sortie runs, or with one at an address.
+func (w *world) place(count, port int, model string) *run.EnginePlace {
+	place := &run.EnginePlace{Kind: run.EngineLlamaCpp, Model: model, Slots: 2}
+	if count > 0 {
+		place.Machines = &run.EngineMachines{Job: serverJob, Count: count, Port: port}
+	} else {
+		place.Replicas = []run.EngineReplica{{ID: "fixed", URL: "https://192.0.32.10"}}
+	}
+	return place
+}
+
+// setCount changes the number of replicas; 0 ends them.
+func (w *world) setCount(p *enginePool, count int) {
+	model := modelName(0)
+	if p.place != nil {
+		model = p.place.Model
+	}
+	w.putEngine(p, w.place(count, 8000, model))
+}
+
+// putEngine creates or replaces a pool.
+func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
+	p.place = place
+	count := 0
+	if place.Machines != nil {
+		count = place.Machines.Count
+	}
+	done := p.change(count)
+	w.jobCall(fmt.Sprintf("replicas of %s: %+v", p.id, place), func(ctx context.Context) error {
+		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, orchestrator.Precondition{})
+		return err
+	})
+	done(w.time.now)
+}
+
+// reload lets the replicas of a pool load a model.
+func (w *world) reload(p *enginePool, model string) {
+	w.jobCall(fmt.Sprintf("reload of %s with %s", p.id, model), func(ctx context.Context) error {
+		_, err := w.system.Pools.Reload(ctx, client, p.id, model, 0, orchestrator.Precondition{})
+		return err
+	})
+	p.place.Model = model
+}
+
+// deleteEngine deletes a pool.
+func (w *world) deleteEngine(p *enginePool) {
+	done := p.change(0)
+	w.jobCall("deletion of "+p.id, func(ctx context.Context) error {
+		return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
+	})
+	p.place = nil
+	done(w.time.now)
+}
+
+// quiesce makes a change while the pool has no tasks.
+func (w *world) quiesce(p *enginePool, change func()) {
+	p.paused = true
+	for w.tasksOf(p.id, "") > 0 {
+		w.time.sleep(5 * time.Second)
+	}
+	change()
+	p.paused = false
+}
+
+// change notes that the operator changes the number of replicas. It returns what notes the
+// acknowledgement.
+func (p *enginePool) change(count int) (done func(at time.Time)) {
+	p.settings = append(p.settings, replicaSetting{count: count})
+	last := len(p.settings) - 1
+	return func(at time.Time) { p.settings[last].doneAt = at }
+}
+
+// counts returns the least and the largest number of replicas by the settings that a call may
+// use which began at a time.
+func (p *enginePool) counts(since time.Time) (least, most int) {
+	for i, s := range slices.Backward(p.settings) {
+		if i == len(p.settings)-1 {
+			least = s.count
+		}
+		least, most = min(least, s.count), max(most, s.count)
+		if !s.doneAt.IsZero() && s.doneAt.Before(since) {
+			return least, most
+		}
+	}
+	return 0, most
+}
+
+// heal ends all faults: from then on each set has to get its number.
+func (w *world) heal() {
+	w.note("nothing fails any more")
+	w.fleet.healed, w.fleet.healedAt, w.fleet.tasks = true, w.time.now, nil
+}
+
+// isHealed reports whether nothing fails any more.
+func (w *world) isHealed() bool { return w.fleet != nil && w.fleet.healed }
+
+// fleetQuiet reports whether no replica is left. After the last other run it lets each set get
+// its number, and then ends the pools.
+func (w *world) fleetQuiet() bool {
+	f := w.fleet
+	switch {
+	case f == nil:
+		return true
+	case !f.operated || w.anyDown():
+		return false
+	case !f.healed:
+		for _, r := range w.records.ordered {
+			if r.Serves == nil && (!r.State.Terminal() || actionsPending(r) != "") {
+				return false
+			}
+		}
+		w.heal()
+		return false
+	case !f.closing:
+		if missing := w.missing(); missing != "" {
+			if late := w.time.now.Sub(f.healedAt) - 2*w.patience() - 4*w.longest; late > 0 {
+				w.fail("%s, %s after the last fault", missing, w.time.now.Sub(f.healedAt))
+			}
+			return false
+		}
+		f.closing = true
+		w.time.after(0, w.closeFleet)
+		return false
+	case !f.closed:
+		return false
+	}
+	for _, p := range f.pools {
+		if _, ok := w.storedSet(p); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// closeFleet ends the replicas of all pools.
+func (w *world) closeFleet() {
+	for _, p := range w.fleet.pools {
+		if w.random.IntN(2) == 0 {
+			w.deleteEngine(p)
+		} else {
+			w.setCount(p, 0)
+		}
+	}
+	w.fleet.closed = true
+}
+
+// storedSet reads the set of a pool; false if it has none.
+func (w *world) storedSet(p *enginePool) (set run.ReplicaSet, ok bool) {
+	if w.process.crashed {
+		return set, false
+	}
+	w.observe(func() {
+		r, err := w.process.store.LoadResource(context.Background(), port.ResourceRef{Tenant: client.Tenant, Kind: "replicas", ID: p.id})
+		if err == nil {
+			err = json.Unmarshal(r.Document, &set)
+		}
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			w.fail("cannot read the replicas of %s: %v", p.id, err)
+		}
+		ok = err == nil
+	})
+	return set, ok
+}
