@@ -51,6 +51,7 @@ func (s *Stack) relayChanges(ctx context.Context) {
 			_ = clock.Sleep(ctx, s.clock, relayPause) //nolint:errcheck // ctx has ended
 		}
 		done()
+		s.pace.wait(ctx)
 	}
 }
 

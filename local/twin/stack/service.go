@@ -212,7 +212,8 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
 	s.metrics = s.newMetrics(config)
-	observers := []port.Observer{s.metrics}
+	s.pace = &taskPace{clock: s.clock}
+	observers := []port.Observer{s.metrics, s.pace}
 	if traces := s.config.Settings.Traces; traces.Endpoint != "" {
 		s.traces = otlp.New(otlp.Config{Config: traces, Version: s.config.Version, Clock: s.clock, Log: s.config.Log})
 		observers = append(observers, s.traces)

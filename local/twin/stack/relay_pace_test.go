@@ -1,0 +1,35 @@
+package stack
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestRelayGathersTheEventsOfTasks: the relay waits only for a moment after the commit of an
+// inference task.
+func TestRelayGathersTheEventsOfTasks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &taskPace{clock: clock.System{}}
+		waits := func(want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			p.wait(t.Context())
+			if got := time.Since(began); got != want {
+				t.Errorf("got a wait of %s, want %s", got, want)
+			}
+		}
+		waits(0)
+		p.Committed(t.Context(), run.Run{Work: run.Work{Kind: run.KindJob}}, nil)
+		waits(0)
+		p.Committed(t.Context(), run.Run{Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{}}}, nil)
+		waits(taskPause)
+		waits(taskPause)
+		time.Sleep(taskRecent)
+		waits(0)
+	})
+}
