@@ -169,7 +169,7 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 		count = place.Machines.Count
 	}
 	done := p.change(count)
-	w.jobCall(fmt.Sprintf("replicas of %s: %+v", p.id, place), func(ctx context.Context) error {
+	w.jobCall(fmt.Sprintf("%d replicas of %s with %s: %+v", count, p.id, place.Model, place.Replicas), func(ctx context.Context) error {
 		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, orchestrator.Precondition{})
 		return err
 	})
