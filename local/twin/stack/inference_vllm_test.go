@@ -13,6 +13,8 @@ import (
 // TestRealVLLM runs the tests of real inference servers with a vLLM. They use one server, one
 // after the other, because it takes up to a minute to start. After the test that kills it, it
 // is started again.
+//
+//nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
 	t.Parallel()
 	t.Run(string(run.EngineVLLM), func(t *testing.T) {

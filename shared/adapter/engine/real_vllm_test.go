@@ -22,6 +22,8 @@ import (
 
 // TestRealVLLM runs the suite on a vLLM, and lets it fail within an answer. Its tests use one
 // server, one after the other, because it takes up to a minute to start.
+//
+//nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
 	t.Parallel()
 	t.Run(string(port.EngineVLLM), func(t *testing.T) {

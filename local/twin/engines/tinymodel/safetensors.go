@@ -64,7 +64,7 @@ func (m *Model) writeSafetensors(file string) error {
 
 // publicNames are the names of tensors in files of safetensors, by those of GGUF. Those of a
 // layer follow its number.
-var publicNames = map[string]string{
+var publicNames = map[string]string{ //nolint:gosec // G101: names, no secrets
 	"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
 	"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
 	"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
