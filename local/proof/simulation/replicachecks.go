@@ -103,7 +103,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if before == nil {
 		w.fleet.started++
 		for _, other := range w.records.ordered {
-			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && other.Cancel == nil {
+			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() {
 				w.fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
 			}
 		}
