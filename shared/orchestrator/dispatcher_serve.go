@@ -299,7 +299,8 @@ func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
 // embeddings asks for embeddings.
 func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	defer t.replica.asks()()
+	done := t.replica.asks()
+	defer done()
 	found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, vector := range found.Vectors {
@@ -310,7 +311,8 @@ func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits p
 
 // ranking asks for the scores of documents.
 func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	defer t.replica.asks()()
+	done := t.replica.asks()
+	defer done()
 	found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, score := range found.Scores {
@@ -321,7 +323,8 @@ func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port
 
 // completion asks for a completion.
 func (t *serving) completion(ctx context.Context, g *port.Generation) error {
-	defer t.replica.asks()()
+	done := t.replica.asks()
+	defer done()
 	end, err := t.replica.engine.Generate(ctx, *g, t.piece)
 	return t.completed(end, err)
 }

@@ -29,7 +29,8 @@ func TestRelayGathersTheEventsOfTasks(t *testing.T) {
 		p.Committed(t.Context(), run.Run{Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{}}}, nil)
 		waits(taskPause)
 		waits(taskPause)
-		time.Sleep(taskRecent)
+		over, _ := p.clock.NewTimer(taskRecent)
+		<-over
 		waits(0)
 	})
 }

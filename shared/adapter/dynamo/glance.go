@@ -66,24 +66,33 @@ func (s *Store) glance(ctx context.Context, index, part string) (entries []item,
 			break
 		}
 		if scan.ExclusiveStartKey = out.LastEvaluatedKey; len(out.LastEvaluatedKey) == 0 {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			set(&g.last, index, scanned{now, slices.Clone(entries), map[string]bool{part: true}})
+			g.scanned(index, scanned{now, slices.Clone(entries), map[string]bool{part: true}})
 			return entries, true, nil
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.last, index)
-	set(&g.large, index, now.Add(glancePause))
+	g.exceeded(index, now.Add(glancePause))
 	return nil, false, nil
 }
 
-func set[V any](m *map[string]V, key string, value V) {
-	if *m == nil {
-		*m = map[string]V{}
+// scanned keeps a scan.
+func (g *glances) scanned(index string, s scanned) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil {
+		g.last = map[string]scanned{}
 	}
-	(*m)[key] = value
+	g.last[index] = s
+}
+
+// exceeded notes that an index is too large for scans until a time.
+func (g *glances) exceeded(index string, until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.large == nil {
+		g.large = map[string]time.Time{}
+	}
+	g.large[index] = until
+	delete(g.last, index)
 }
 
 // survey reads the entries of a part of an index that are wanted, in order: by a scan of a
