@@ -106,6 +106,9 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if r.Leaves() && r.Attempt.Unsure && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // the machine of an unanswered call may show until then
 		}
+		if r.Attempt.CreateBy.After(begun) {
+			begun = r.Attempt.CreateBy // until then a create call may be in flight
+		}
 		return "the cleanup", begun, cleanup
 	case run.Retrying:
 		return "the delay", r.RetryAt, 3 * time.Second
