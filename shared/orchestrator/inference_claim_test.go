@@ -97,6 +97,25 @@ func TestReplicaThatStoppedIsAskedAgain(t *testing.T) {
 	}
 }
 
+// TestFastClientKeepsItsReplica continues as soon as it has read the end, when the slot of the
+// task may not be free yet.
+func TestFastClientKeepsItsReplica(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 2, 1)
+	own := h.ended(h.ask(1)).Attempt.Replica
+	var tasks []string
+	for range 100 {
+		task := h.ask(1)
+		h.read(task, inference.EventID{})
+		tasks = append(tasks, task)
+	}
+	for i, task := range tasks {
+		if r := h.ended(task); r.Attempt.Replica != own {
+			t.Fatalf("got the replica %s for task %d, want %s", r.Attempt.Replica, i, own)
+		}
+	}
+}
+
 // TestCancelOfATaskThatBeginsAtOnce cancels a task at each call of the store and the feed from
 // the commit that creates it on.
 func TestCancelOfATaskThatBeginsAtOnce(t *testing.T) {

@@ -67,6 +67,7 @@ type lease struct {
 	id string
 	// deterministic: the pool generates the same answer to the same request.
 	deterministic bool
+	released      bool
 }
 
 // breakAfter is after how many failures a replica rests, restFor for how long the first
@@ -338,10 +339,14 @@ func (l *lease) asks() (done func()) {
 	return func() { change(-1) }
 }
 
-// release gives the slot back.
+// release gives the slot back, once.
 func (l *lease) release() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
+	if l.released {
+		return
+	}
+	l.released = true
 	l.held--
 	l.of.notify()
 }
