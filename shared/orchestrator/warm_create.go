@@ -151,10 +151,14 @@ func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) 
 	return p.WarmRoom(have), nil
 }
 
-// newWarm stores the record of a new machine under an id of its time that is free.
+// warmIDBytes is the number of random bytes of the id of a warm machine.
+const warmIDBytes = 4
+
+// newWarm stores the record of a new machine under an id of its time that was never used:
+// another host may have the same time, and may have deleted its record.
 func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
-	for n := range run.MostWarm {
-		w.ID = fmt.Sprintf("%x-%x", w.CreatedAt.UnixNano(), n)
+	for range run.MostWarm {
+		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.artifacts.random(warmIDBytes))
 		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {
 			break
 		}
