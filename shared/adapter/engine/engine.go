@@ -52,7 +52,7 @@ type dialect interface {
 	series() map[string]loadValue
 	// refusal returns the fault for a status other than 200 that has a meaning of its own
 	// with this server; nil leaves it to the general rule.
-	refusal(status int, message, kind string) *fault.Fault
+	refusal(r refusal) *fault.Fault
 	// vectors reports whether the server has OpenAI's embeddings and a rerank path.
 	vectors() bool
 }

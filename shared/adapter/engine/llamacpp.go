@@ -64,9 +64,9 @@ func (llamacpp) series() map[string]loadValue {
 	}
 }
 
-func (llamacpp) refusal(status int, message, _ string) *fault.Fault {
-	if status == http.StatusServiceUnavailable {
-		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", message)
+func (llamacpp) refusal(r refusal) *fault.Fault {
+	if r.status == http.StatusServiceUnavailable {
+		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", r.message)
 	}
 	return nil
 }

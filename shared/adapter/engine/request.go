@@ -115,6 +115,15 @@ func withoutURL(err error) error {
 	return err
 }
 
+// refusal is an answer of a server with another status than 200.
+type refusal struct {
+	status int
+	// path is that of the request.
+	path string
+	// message and kind are of the body; empty if it has none.
+	message, kind string
+}
+
 // refused returns the fault for an answer with another status than 200.
 func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, largestRefusal))
@@ -131,12 +140,8 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
 	case http.StatusNotImplemented:
 		return refusedParams(message)
-	case http.StatusNotFound: // vLLM has only the paths of what its model can do
-		if path := resp.Request.URL.Path; kind == "" && (strings.HasSuffix(path, embeddingsPath) || strings.HasSuffix(path, rerankPath)) {
-			return refusedParams("it does not have " + path)
-		}
 	}
-	if f := e.dialect.refusal(resp.StatusCode, message, kind); f != nil {
+	if f := e.dialect.refusal(refusal{resp.StatusCode, resp.Request.URL.Path, message, kind}); f != nil {
 		return f
 	}
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {

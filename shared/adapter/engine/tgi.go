@@ -106,9 +106,9 @@ func (tgi) series() map[string]loadValue {
 	return map[string]loadValue{"tgi_batch_current_size": running, "tgi_queue_size": waiting}
 }
 
-func (tgi) refusal(status int, message, _ string) *fault.Fault {
-	if status == http.StatusServiceUnavailable {
-		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", message)
+func (tgi) refusal(r refusal) *fault.Fault {
+	if r.status == http.StatusServiceUnavailable {
+		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", r.message)
 	}
 	return nil
 }

@@ -96,14 +96,14 @@ func (triton) series() map[string]loadValue {
 	}
 }
 
-func (triton) refusal(status int, message, _ string) *fault.Fault {
+func (triton) refusal(r refusal) *fault.Fault {
 	switch {
-	case status == http.StatusNotFound && strings.Contains(message, "no available versions"):
-		return fault.New(fault.PoolUnavailable, "the engine has unloaded the model: %s", message)
-	case status == http.StatusNotFound && strings.Contains(message, "unknown model"):
-		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", message)
-	case status == http.StatusBadRequest && strings.Contains(message, "not ready"), status == http.StatusServiceUnavailable:
-		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", message)
+	case r.status == http.StatusNotFound && strings.Contains(r.message, "no available versions"):
+		return fault.New(fault.PoolUnavailable, "the engine has unloaded the model: %s", r.message)
+	case r.status == http.StatusNotFound && strings.Contains(r.message, "unknown model"):
+		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", r.message)
+	case r.status == http.StatusBadRequest && strings.Contains(r.message, "not ready"), r.status == http.StatusServiceUnavailable:
+		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", r.message)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -46,12 +47,14 @@ func (vllm) series() map[string]loadValue {
 	}
 }
 
-func (vllm) refusal(status int, message, kind string) *fault.Fault {
+func (vllm) refusal(r refusal) *fault.Fault {
 	switch {
-	case status == http.StatusServiceUnavailable:
-		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
-	case status == http.StatusNotFound && kind == "NotFoundError":
-		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", message)
+	case r.status == http.StatusServiceUnavailable:
+		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", r.message)
+	case r.status == http.StatusNotFound && r.kind == "NotFoundError":
+		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", r.message)
+	case r.status == http.StatusNotFound && (strings.HasSuffix(r.path, embeddingsPath) || strings.HasSuffix(r.path, rerankPath)):
+		return refusedParams("it does not have " + r.path) // it has the paths of what its model can do
 	}
 	return nil
 }
