@@ -46,7 +46,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		s.answer(w, http.StatusOK, rec.wire(m, s.cfg.privateIP(rec.ID)))
+		s.answer(w, http.StatusOK, rec.wire(m, s.cfg))
 		return nil
 	})
 }

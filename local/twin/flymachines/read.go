@@ -18,7 +18,7 @@ func (s *Server) get(w http.ResponseWriter, _ *http.Request, m *machine) error {
 	if !s.visible(&rec) {
 		return refuse(http.StatusNotFound, "machine not found")
 	}
-	s.answer(w, http.StatusOK, rec.wire(m.manifestNow(), s.cfg.privateIP(rec.ID)))
+	s.answer(w, http.StatusOK, rec.wire(m.manifestNow(), s.cfg))
 	return nil
 }
 
@@ -62,7 +62,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if fits(query, &rec, manifest) {
-			found = append(found, rec.wire(manifest, s.cfg.privateIP(rec.ID)))
+			found = append(found, rec.wire(manifest, s.cfg))
 		}
 	}
 	s.answer(w, http.StatusOK, found)

@@ -183,10 +183,10 @@ type wire struct {
 	Cordoned         bool            `json:"cordoned"`
 }
 
-func (r *record) wire(m *manifest, address string) wire {
+func (r *record) wire(m *manifest, c Config) wire {
 	w := wire{
 		ID: r.ID, Name: r.Name, State: r.State, Region: r.Region, ImageRef: parseImage(m.Image),
-		InstanceID: r.Version, Version: r.Version, PrivateIP: address,
+		InstanceID: r.Version, Version: r.Version, PrivateIP: c.privateIP(r.ID),
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Config: r.Config, Events: r.Events,
 		Checks: []struct{}{}, HostStatus: "ok",
 	}

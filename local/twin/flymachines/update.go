@@ -70,7 +70,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 			return err
 		}
 	}
-	s.answer(w, http.StatusOK, rec.wire(manifest, s.cfg.privateIP(rec.ID)))
+	s.answer(w, http.StatusOK, rec.wire(manifest, s.cfg))
 	return nil
 }
 
