@@ -40,7 +40,7 @@ type timedBody struct {
 	read    bool         // the body was read to its end, or cannot be read further
 
 	mu          sync.Mutex
-	ended, over bool // over: reads of the connection were failed
+	ended, over bool // ended: the limit was stopped; over: it has failed reads
 }
 
 // timeBody limits the time of the request's body; nil if it has none.
@@ -120,7 +120,8 @@ func (b *timedBody) refuse(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Header.Get("Expect") == "" {
 		b.limit(refusedTime)
-		if n, err := io.Copy(io.Discard, io.LimitReader(b.ReadCloser, drainLimit)); !b.stop() && err == nil && n < drainLimit {
+		n, err := io.Copy(io.Discard, io.LimitReader(b.ReadCloser, drainLimit))
+		if over := b.stop(); !over && err == nil && n < drainLimit {
 			return
 		}
 	}
