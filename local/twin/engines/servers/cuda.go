@@ -49,8 +49,8 @@ func cudaStandIns(folder string) (map[string]*standIn, error) {
 	return all, nil
 }
 
-// addImports adds what the library of a file imports. A symbol without a version does not say
-// from where it is imported; the first of the libraries of CUDA has it.
+// addImports adds what the library of a file imports. A symbol without a version names no
+// library: the stand-in of the first one defines it.
 func addImports(all map[string]*standIn, file string) error {
 	f, err := elf.Open(file)
 	if err != nil {

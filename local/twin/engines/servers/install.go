@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/localstack/cache"
@@ -149,4 +150,12 @@ func programs(wanted map[string]string) error {
 		}
 	}
 	return errors.Join(missing...)
+}
+
+// linuxOnAMD64 returns an error on another system than that of a package.
+func linuxOnAMD64(what string) error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return errors.New("missing Linux on an x86-64 processor, for which the package of " + what + " is built")
+	}
+	return nil
 }

@@ -2,12 +2,10 @@ package servers
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"github.com/sortie-dev/sortie/local/localstack/step"
@@ -48,14 +46,6 @@ func (i *installer) vllm() (string, error) {
 		}
 		return i.run("load vLLM", dir, "env", append([]string{"PYTHONDONTWRITEBYTECODE="}, append(vllmVariables, python, "-c", vllmImport)...)...)
 	})
-}
-
-// linuxOnAMD64 returns an error on another system than that of a package.
-func linuxOnAMD64(what string) error {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return errors.New("missing Linux on an x86-64 processor, for which the package of " + what + " is built")
-	}
-	return nil
 }
 
 // vllmVariables keep vLLM on one thread, which is not bound to a core, and off the network. The
