@@ -27,9 +27,14 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 		return false, nil
 	}
 	defer s.end(t)
-	again, err = s.serveBegun(ctx, t)
+	return unlessCancelled(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
+}
+
+// unlessCancelled serves an attempt. The next step ends a task that was cancelled meanwhile.
+func unlessCancelled(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
+	again, err = serve()
 	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
-		return true, nil // the next step ends the task
+		return true, nil
 	}
 	return again, err
 }

@@ -81,33 +81,43 @@ func (f interruptedFeed) Read(ctx context.Context, stream string, after int64, l
 }
 
 // TestCancelBetweenAnyTwoCalls cancels a task at each call of the store and the feed that
-// its dispatcher makes, from the grant of its slot on. The task ends without a sweep, as its
-// stream does, and the slot is free.
+// its dispatcher makes, from the grant of its slot on.
 func TestCancelBetweenAnyTwoCalls(t *testing.T) {
 	t.Parallel()
-	const mostCalls = 100
-	ends := map[run.State]int{}
-	for calls := range int64(mostCalls) {
-		at := &interruption{}
-		h := newInferring(t, 1, 1, func(h *inferring) {
-			h.store, h.feed = interruptedStore{h.store, at}, interruptedFeed{h.feed, at}
-		})
+	cancelAtEachCall(t, 1, 10, func(h *inferring, at *interruption, calls int64) run.Run {
 		h.engines["r1"].FailNext(mockengine.FailStall, 1)
 		first := h.ask(3)
 		h.engines["r1"].WaitRunning(1)
 		task := h.ask(3)
 		at.left.Store(calls)
-		at.do = func() {
-			if _, err := h.tasks.Cancel(t.Context(), client, task, ""); err != nil && fault.Of(err).Code != fault.TaskAlreadyTerminal {
-				t.Errorf("at call %d: %v", calls, err)
-			}
-		}
 		at.task.Store(&task)
 		_, err := h.tasks.Cancel(t.Context(), client, first, "")
 		h.ok(err)
-		r := h.ended(task)
+		return h.ended(task)
+	})
+}
+
+// cancelAtEachCall cancels the task of at at its next call, in each round one call later, until
+// a task makes fewer calls. play lets a task end and returns its run; slots are those of the
+// replica. The task ends without a sweep, as its stream does, and the slot is free. At least
+// least of the tasks are cancelled.
+func cancelAtEachCall(t *testing.T, slots, least int, play func(h *inferring, at *interruption, calls int64) run.Run) {
+	t.Helper()
+	const mostCalls = 100
+	ends := map[run.State]int{}
+	for calls := range int64(mostCalls) {
+		at := &interruption{}
+		h := newInferring(t, 1, slots, func(h *inferring) {
+			h.store, h.feed = interruptedStore{h.store, at}, interruptedFeed{h.feed, at}
+		})
+		at.do = func() {
+			if _, err := h.tasks.Cancel(t.Context(), client, *at.task.Load(), ""); err != nil && fault.Of(err).Code != fault.TaskAlreadyTerminal {
+				t.Errorf("at call %d: %v", calls, err)
+			}
+		}
+		r := play(h, at, calls)
 		ends[r.State]++
-		events := h.read(task, inference.EventID{})
+		events := h.read(r.TaskID, inference.EventID{})
 		if _, failed := events[len(events)-1].Data.(inference.Failure); failed != (r.State == run.Cancelled) || r.State != run.Cancelled && r.State != run.Completed {
 			t.Errorf("at call %d: got %s and the events %q, want the same end", calls, r.State, names(events))
 		}
@@ -117,7 +127,7 @@ func TestCancelBetweenAnyTwoCalls(t *testing.T) {
 		}
 		h.stop()
 		if at.left.Load() >= 0 {
-			if ends[run.Cancelled] < 10 {
+			if ends[run.Cancelled] < least {
 				t.Errorf("got %v, want more moments", ends)
 			}
 			return

@@ -36,8 +36,8 @@ func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {
 	var room run.Room
-	begins := s.dispatcher.claim(ctx, r)
-	defer func() { begins.cancel() }()
+	begins := s.dispatcher.tryTake(ctx, r)
+	defer func() { begins.giveUp() }()
 	for range commitTries {
 		d, replaced, err := s.creation(ctx, r, room, begins, now)
 		if err != nil {
@@ -51,7 +51,7 @@ func (s *Requests) createRun(
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored first, and then joins the queue
-			begins.cancel()
+			begins.giveUp()
 			begins = nil
 			continue
 		case errors.Is(err, port.ErrNoSlot):
@@ -85,7 +85,7 @@ func (s *Requests) createRun(
 // creation decides the creation of a run in a room, and the end of the run that it
 // replaces. begins is nil for a run that is admitted later.
 func (s *Requests) creation(
-	ctx context.Context, r run.Run, room run.Room, begins *claimed, now time.Time,
+	ctx context.Context, r run.Run, room run.Room, begins *taken, now time.Time,
 ) (d run.Decision, replaced []run.Decision, err error) {
 	if begins != nil {
 		d, err = begins.creation(ctx, r, now)

@@ -30,6 +30,7 @@ type Sweeper struct {
 	artifacts *Artifacts
 	firing    *Firing
 	reception *Reception
+	random    Hex
 	workers   int
 	// config and policy are those of runs that warm machines are created for.
 	config Config
@@ -55,9 +56,11 @@ type start struct {
 }
 
 // NewSweeper returns a Sweeper.
-func NewSweeper(machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, config Config) *Sweeper {
+func NewSweeper(
+	machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, random Hex, config Config,
+) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, random: random, workers: config.SweepWorkers,
 		config: config, policy: config.Policy,
 		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}

@@ -81,6 +81,6 @@ func NewSystem(
 		Launches:     NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
 		Supervision:  NewSupervision(machines, reception),
 		Termination:  NewTermination(machines, objects, logs, hooks, random.Float64, config),
-		Sweeper:      NewSweeper(machines, objects, artifacts, firing, reception, config),
+		Sweeper:      NewSweeper(machines, objects, artifacts, firing, reception, random.Hex, config),
 	}
 }

@@ -157,8 +157,8 @@ const warmIDBytes = 4
 // newWarm stores the record of a new machine under an id of its time that was never used:
 // another host may have the same time, and may have deleted its record.
 func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
-	for range run.MostWarm {
-		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.artifacts.random(warmIDBytes))
+	for range commitTries {
+		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.random(warmIDBytes))
 		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {
 			break
 		}

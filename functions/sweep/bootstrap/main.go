@@ -31,6 +31,6 @@ func main() {
 	objects, _ := deployed.Outputs(p)
 	firing := orchestrator.NewFiring(life, deployed.Schedules(p))
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
-		machines, orchestrator.NewOutputs(records, objects), orchestrator.NewArtifacts(records, objects, p.Hex, config), firing, deployed.Reception(p, records, config), config,
+		machines, orchestrator.NewOutputs(records, objects), orchestrator.NewArtifacts(records, objects, p.Hex, config), firing, deployed.Reception(p, records, config), p.Hex, config,
 	)))
 }

@@ -192,7 +192,7 @@ func sweepOnce(url, living string) int {
 	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil))
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), orchestrator.NewArtifacts(records, nil, nil, config), firing, reception, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), orchestrator.NewArtifacts(records, nil, nil, config), firing, reception, nil, config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

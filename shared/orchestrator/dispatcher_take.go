@@ -2,16 +2,15 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// claimed is a new task for which its dispatcher has a slot of a replica before the task is
+// taken is a new task for which its dispatcher has taken a slot of a replica before the task is
 // stored. One commit then stores the task, takes the slot of its pool, and notes the
 // dispatcher as its worker.
-type claimed struct {
+type taken struct {
 	*serving
 	of    *Dispatcher
 	limit int
@@ -19,10 +18,10 @@ type claimed struct {
 	ctx context.Context //nolint:containedctx // of the goroutine that serves the task after its commit
 }
 
-// claim takes a replica for a new task that could begin at once, or returns nil: the task is
+// tryTake takes a replica for a new task that could begin at once, or returns nil: the task is
 // then stored, admitted and begun by a commit each. It waits for nothing, because the caller
 // waits for the answer that the task is accepted.
-func (s *Dispatcher) claim(ctx context.Context, r run.Run) *claimed {
+func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
 	if s == nil || r.Work.Inference == nil || r.Concurrency != nil {
 		return nil
 	}
@@ -32,20 +31,20 @@ func (s *Dispatcher) claim(ctx context.Context, r run.Run) *claimed {
 	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.Model {
 		return nil
 	}
-	c := &claimed{serving: newServing(r), of: s, limit: pool.Limit}
+	c := &taken{serving: newServing(r), of: s, limit: pool.Limit}
 	if c.replica = s.replicas.tryTake(r, pool); c.replica == nil {
 		return nil
 	}
-	if !stillServes(ctx, c.replica.replica, lookup) || !s.beginClaimed(c) {
+	if !stillServes(ctx, c.replica.replica, lookup) || !s.beginTaken(c) {
 		c.replica.release()
 		return nil
 	}
 	return c
 }
 
-// beginClaimed is begin for a task that is not stored yet. A shift takes no such task: its
+// beginTaken is begin for a task that is not stored yet. A shift takes no such task: its
 // process accepts none.
-func (s *Dispatcher) beginClaimed(c *claimed) bool {
+func (s *Dispatcher) beginTaken(c *taken) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil || s.shift != nil || s.active[c.run.TaskID] != nil {
@@ -57,8 +56,8 @@ func (s *Dispatcher) beginClaimed(c *claimed) bool {
 	return true
 }
 
-// cancel gives the claim up.
-func (c *claimed) cancel() {
+// giveUp releases the replica.
+func (c *taken) giveUp() {
 	if c == nil {
 		return
 	}
@@ -68,7 +67,7 @@ func (c *claimed) cancel() {
 }
 
 // creation decides the creation of the task with its slot and its worker.
-func (c *claimed) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
+func (c *taken) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
 	pool := run.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
 	p, err := c.of.estimates.admitted(ctx, r, pool)
 	return run.NewWith(r, now,
@@ -77,7 +76,7 @@ func (c *claimed) creation(ctx context.Context, r run.Run, now time.Time) (run.D
 }
 
 // start serves the task, which is stored as r.
-func (c *claimed) start(r run.Run) {
+func (c *taken) start(r run.Run) {
 	c.run = r
 	started := c.of.start(func(ctx context.Context) {
 		again, err := c.serve()
@@ -87,15 +86,11 @@ func (c *claimed) start(r run.Run) {
 		c.of.warnConduct(ctx, c.ref, err)
 	})
 	if !started { // the process stops: the next one finds the task as after a crash
-		c.cancel()
+		c.giveUp()
 	}
 }
 
-func (c *claimed) serve() (again bool, err error) {
-	defer c.cancel()
-	again, err = c.of.serveContacted(c.ctx, c.serving)
-	if err != nil && errors.Is(context.Cause(c.ctx), errCancelled) {
-		return true, nil
-	}
-	return again, err
+func (c *taken) serve() (again bool, err error) {
+	defer c.giveUp()
+	return unlessCancelled(c.ctx, func() (bool, error) { return c.of.serveContacted(c.ctx, c.serving) })
 }

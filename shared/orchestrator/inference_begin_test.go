@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -120,43 +119,14 @@ func TestFastClientKeepsItsReplica(t *testing.T) {
 // the commit that creates it on.
 func TestCancelOfATaskThatBeginsAtOnce(t *testing.T) {
 	t.Parallel()
-	const mostCalls = 100
-	ends := map[run.State]int{}
-	for calls := range int64(mostCalls) {
-		at := &interruption{}
-		h := newInferring(t, 1, 2, func(h *inferring) {
-			h.store, h.feed = interruptedStore{h.store, at}, interruptedFeed{h.feed, at}
-		})
+	cancelAtEachCall(t, 2, 5, func(h *inferring, at *interruption, calls int64) run.Run {
 		h.ended(h.ask(1))
 		at.left.Store(calls)
-		at.do = func() {
-			if _, err := h.tasks.Cancel(t.Context(), client, *at.task.Load(), ""); err != nil && fault.Of(err).Code != fault.TaskAlreadyTerminal {
-				t.Errorf("at call %d: %v", calls, err)
-			}
-		}
 		at.all.Store(true)
-		task := h.ask(3)
-		r := h.ended(task)
-		at.all.Store(false)
-		ends[r.State]++
-		events := h.read(task, inference.EventID{})
-		if _, failed := events[len(events)-1].Data.(inference.Failure); failed != (r.State == run.Cancelled) || r.State != run.Cancelled && r.State != run.Completed {
-			t.Errorf("at call %d: got %s and the events %q, want the same end", calls, r.State, names(events))
-		}
-		if r.Attempt.Number != 1 || r.Attempt.Replica != "r1" {
+		r := h.ended(h.ask(3))
+		if at.all.Store(false); r.Attempt.Number != 1 || r.Attempt.Replica != "r1" {
 			t.Errorf("at call %d: got attempt %d at %q, want the first at r1", calls, r.Attempt.Number, r.Attempt.Replica)
 		}
-		at.task.Store(nil)
-		if next := h.ended(h.ask(1)); next.State != run.Completed {
-			t.Errorf("at call %d: got %s for the next task, want Completed", calls, next.State)
-		}
-		h.stop()
-		if at.left.Load() >= 0 {
-			if ends[run.Cancelled] < 5 {
-				t.Errorf("got %v, want more moments", ends)
-			}
-			return
-		}
-	}
-	t.Errorf("the dispatcher makes more than %d calls", mostCalls)
+		return r
+	})
 }
