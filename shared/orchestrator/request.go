@@ -249,7 +249,7 @@ func checkImage(exec bool, who port.Identity, image string) error {
 	case !exec:
 		return notAllowed("images of the form %sPATH run on a local system only, want a container image", execScheme)
 	case who.Anonymous:
-		return notAllowed("images of the form %sPATH need a caller with a token, such as the one in the data folder", execScheme)
+		return notAllowed("images of the form %sPATH need a caller with a token: that of the file token in the data folder, for the command line in SORTIE_TOKEN", execScheme)
 	case !path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program):
 		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", image, execScheme)
 	}

@@ -34,7 +34,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names) && cmd.HasSubCommands():
 			return unknownCommand(cmd, args[0])
 		case len(args) > len(names):
-			return fmt.Errorf("unexpected argument %q", args[len(names)])
+			return fmt.Errorf("unexpected argument %q, want %s", args[len(names)], strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
 		return requiredFlags(cmd)
 	}
