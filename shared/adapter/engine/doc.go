@@ -6,7 +6,7 @@
 //
 //   - A completion is requested as a stream only. Closing the connection of a stream stops
 //     its generation at once; llama-server looks for the closed connection of another
-//     request once a second at best.
+//     request once a second at best. Without TLS, each stream has a connection of its own.
 //   - An answer is complete when the engine's own final event has come: a finish reason, or
 //     TGI's generated text. The end of the stream and [DONE] prove nothing: a vLLM that
 //     dies sends status 200, an error event and a regular [DONE].

@@ -34,6 +34,8 @@ type Engine struct {
 	base    *url.URL
 	metrics *url.URL
 	client  *http.Client
+	// streams is for requests whose answer is a stream.
+	streams *http.Client
 }
 
 var _ port.Engine = (*Engine)(nil)
@@ -84,22 +86,32 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	e := &Engine{cfg: cfg, dialect: d, base: base, metrics: metrics}
+	e.client, e.streams = clients(base.Scheme)
+	return e, nil
+}
+
+// clients returns the clients for requests, and for those whose answer is a stream. A
+// handshake of TLS for each stream would take longer than the first token of many engines, so
+// that with TLS both are one.
+func clients(scheme string) (client, streamed *http.Client) {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	return &Engine{
-		cfg: cfg, dialect: d, base: base, metrics: metrics,
-		client: &http.Client{
-			Transport: &http.Transport{
-				DialContext:         dialer.DialContext,
-				TLSHandshakeTimeout: 5 * time.Second,
-				IdleConnTimeout:     idle,
-				MaxIdleConnsPerHost: 64,
-				// A connection has its buffers while it waits for the next token, which is small.
-				ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
-				DisableCompression: true, // a compressed stream waits for more
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	client = &http.Client{
+		Transport: &http.Transport{
+			DialContext:         dialer.DialContext,
+			TLSHandshakeTimeout: 5 * time.Second,
+			IdleConnTimeout:     idle,
+			MaxIdleConnsPerHost: 64,
+			// A connection has its buffers while it waits for the next token, which is small.
+			ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
+			DisableCompression: true, // a compressed stream waits for more
 		},
-	}, nil
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if scheme != "http" {
+		return client, client
+	}
+	return client, &http.Client{Transport: streams{dialer}, CheckRedirect: client.CheckRedirect}
 }
 
 // address parses the URL of a server.

@@ -66,7 +66,7 @@ func (e *Engine) begin(ctx context.Context, g *port.Generation) (*generation, er
 	}
 	s := &generation{engine: e}
 	s.ctx, s.watch = watchLimits(ctx, e.cfg.Clock, g.Limits)
-	if s.resp, err = e.send(s.ctx, http.MethodPost, e.base.JoinPath(path), body); err != nil { //nolint:bodyclose // close does
+	if s.resp, err = e.send(s.ctx, e.streams, http.MethodPost, e.base.JoinPath(path), body); err != nil { //nolint:bodyclose // close does
 		s.watch.stop()
 		return nil, err
 	}

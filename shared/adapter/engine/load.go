@@ -39,7 +39,7 @@ func highest(most *float64, v float64) *float64 {
 // Load reads the server's metrics. A server that serves none has an empty load:
 // llama-server answers 501 without its option for them.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
-	resp, err := e.open(ctx, http.MethodGet, e.metrics.JoinPath("/metrics"), nil)
+	resp, err := e.open(ctx, e.client, http.MethodGet, e.metrics.JoinPath("/metrics"), nil)
 	if err != nil {
 		return port.EngineLoad{}, err
 	}

@@ -24,7 +24,7 @@ const (
 
 // get reads a JSON document of the server.
 func (e *Engine) get(ctx context.Context, path string, into any) error {
-	resp, err := e.send(ctx, http.MethodGet, e.base.JoinPath(path), nil)
+	resp, err := e.send(ctx, e.client, http.MethodGet, e.base.JoinPath(path), nil)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (e *Engine) get(ctx context.Context, path string, into any) error {
 
 // post sends a JSON document and reads the answer.
 func (e *Engine) post(ctx context.Context, path string, body, into any) error {
-	resp, err := e.send(ctx, http.MethodPost, e.base.JoinPath(path), body)
+	resp, err := e.send(ctx, e.client, http.MethodPost, e.base.JoinPath(path), body)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func decode(resp *http.Response, into any) error {
 
 // send sends a request and returns an answer with status 200, whose body the caller
 // closes. Any other answer is a fault.
-func (e *Engine) send(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
-	resp, err := e.open(ctx, method, to, body)
+func (e *Engine) send(ctx context.Context, by *http.Client, method string, to *url.URL, body any) (*http.Response, error) {
+	resp, err := e.open(ctx, by, method, to, body)
 	if err != nil || resp.StatusCode == http.StatusOK {
 		return resp, err
 	}
@@ -62,7 +62,7 @@ func (e *Engine) send(ctx context.Context, method string, to *url.URL, body any)
 }
 
 // open sends a request and returns the answer, whatever its status.
-func (e *Engine) open(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
+func (e *Engine) open(ctx context.Context, by *http.Client, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -84,7 +84,7 @@ func (e *Engine) open(ctx context.Context, method string, to *url.URL, body any)
 	if e.cfg.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+e.cfg.Key)
 	}
-	resp, err := e.client.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -96,7 +96,7 @@ func (e *Engine) open(ctx context.Context, method string, to *url.URL, body any)
 
 // probe asks a path that answers 200 while the server takes requests.
 func (e *Engine) probe(ctx context.Context, path string) (port.EngineHealth, error) {
-	resp, err := e.open(ctx, http.MethodGet, e.base.JoinPath(path), nil)
+	resp, err := e.open(ctx, e.client, http.MethodGet, e.base.JoinPath(path), nil)
 	if err != nil {
 		return port.EngineHealth{}, err
 	}
