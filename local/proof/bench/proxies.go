@@ -15,6 +15,10 @@ type target struct {
 	times     []time.Duration
 }
 
+// afterAnswer is the pause before the next turns. LiteLLM, which is the last one, works for some
+// time after it has answered.
+const afterAnswer = 50 * time.Millisecond
+
 // measureProxies sends requests by turns to an inference server without a model, through
 // Go's reverse proxy, the router of vLLM, LiteLLM and Sortie, and compares the times until the
 // first token. Sortie alone stores the task before it asks, and each token before it sends it.
@@ -51,7 +55,7 @@ func measureProxies(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	targets := []*target{{name: "reverse proxy", url: "http://" + address}}
+	targets := []*target{{name: "reverse proxy", url: "http://" + address}, {name: "Sortie", url: g.url}}
 	for _, kind := range []servers.ProxyKind{servers.ProxyVLLMRouter, servers.ProxyLiteLLM} {
 		s, err := installed.Start(ctx, kind, g.engine.url(), "mock", folder)
 		if err != nil {
@@ -60,8 +64,8 @@ func measureProxies(ctx context.Context, t *table) error {
 		started = append(started, s)
 		targets = append(targets, &target{name: string(kind), url: s.URL})
 	}
-	targets = append(targets, &target{name: "Sortie", url: g.url})
 	for i := range firstTokens + 20 {
+		time.Sleep(afterAnswer)
 		for _, each := range targets {
 			took, err := toFirstToken(ctx, each.url)
 			if err != nil {
