@@ -144,7 +144,8 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	w.startReceivers(ctx)
-	w.clients.Go(func() { w.startJobs(ctx) })
+	scheduled := make(chan struct{})
+	w.clients.Go(func() { w.startJobs(ctx); close(scheduled) })
 	for i := range uint64(clients) {
 		w.clients.Go(func() { w.client(ctx, i) })
 	}
@@ -159,9 +160,11 @@ func (w *world) run(ctx context.Context) error {
 	var delivered []string // the events of all runs
 	go func() {
 		defer close(ended)
+		<-scheduled
+		schedules := w.endSchedules(ctx) // while the clients finish, which may take long
 		w.clients.Wait()
 		if ctx.Err() == nil {
-			w.endJobs(ctx)
+			w.awaitJobs(ctx, schedules)
 		}
 		if ctx.Err() == nil {
 			delivered = w.awaitDeliveries(ctx)
