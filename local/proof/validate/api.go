@@ -42,6 +42,27 @@ func clientRequests(ctx context.Context, k *kit) error {
 	return k.schemathesis(ctx, s, token, "any", "--exclude-tag=workers", "--exclude-operation-id=callback")
 }
 
+// inferenceOperations create inference tasks and read their answers.
+var inferenceOperations = []string{
+	"createTask", "task", "streamTask", "cancelTask", "session", "deleteSession", "capabilities",
+	"createChatCompletion", "createCompletion", "createEmbedding", "createResponse", "getResponse", "cancelResponse", "deleteResponse",
+	"listServedModels", "getServedModel",
+}
+
+// inferenceRequests generates requests for inference tasks. The valid ones are for the model of
+// an engine without a model, so that they are answered.
+func inferenceRequests(ctx context.Context, k *kit) error {
+	s, err := k.startWith(ctx, "inference", []string{"--engine", "mock"})
+	if err != nil {
+		return err
+	}
+	var include []string
+	for _, operation := range inferenceOperations {
+		include = append(include, "--include-operation-id="+operation)
+	}
+	return k.schemathesis(ctx, s, token, "any", include...)
+}
+
 // workerRequests generates requests with the tokens of workers. Each operation
 // that ends an attempt gets an attempt of its own.
 func workerRequests(ctx context.Context, k *kit) error {
@@ -87,7 +108,7 @@ func (k *kit) schemathesis(ctx context.Context, s *server, bearer, taskID string
 		"--header=Authorization: Bearer " + bearer, "--max-examples", strconv.Itoa(n),
 	}
 	return k.exec(ctx, "send the generated requests", call{args: append(args, filter...), dir: s.dir, env: []string{
-		"TASK_ID=" + taskID, "SCHEMATHESIS_HOOKS=" + k.config("exceptions.py"),
+		"TASK_ID=" + taskID, "SERVED_MODEL=" + s.model(), "SCHEMATHESIS_HOOKS=" + k.config("exceptions.py"),
 	}})
 }
 

@@ -36,6 +36,14 @@ type server struct {
 	command  *exec.Cmd
 }
 
+// model is the name of the model that the server serves; empty if it has no engine.
+func (s *server) model() string {
+	if slices.Contains(s.args, "--engine") {
+		return "mock"
+	}
+	return ""
+}
+
 // start runs a server until close. With a worker, runs start that program.
 func (k *kit) start(ctx context.Context, name, worker string, settings ...string) (*server, error) {
 	var args []string
