@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -17,8 +16,7 @@ import (
 // EngineFault is a way in which an engine fails its next generation.
 type EngineFault string
 
-// The faults that a harness can inject. All but the first two come after the engine has
-// generated three pieces.
+// The faults that a harness can inject. The first two come before the first piece.
 const (
 	EngineIsBusy     EngineFault = "is busy"
 	EngineFails      EngineFault = "fails"
@@ -40,9 +38,11 @@ type EngineHarness struct {
 	Messages, Stops, Names, Vectors bool
 	// Idle returns when the engine generates nothing.
 	Idle func(t *testing.T)
-	// Fault makes the next generation fail in this way; nil for a real engine, whose tests
-	// of faults are left out.
-	Fault func(t *testing.T, how EngineFault)
+	// Fault makes the next generation fail in this way after a number of pieces, and Begun
+	// returns when the engine generates; nil for a real engine, whose tests of faults are left
+	// out.
+	Fault func(t *testing.T, how EngineFault, pieces int)
+	Begun func(t *testing.T)
 	// Loading makes the engine load its model, and ready again; nil for a real engine.
 	Loading func(t *testing.T, loading bool)
 	// Shut ends the engine; nil for one without a process of its own, and for one that other
@@ -248,7 +248,7 @@ func engineBusy(t *testing.T, h EngineHarness) {
 	if h.Fault == nil {
 		return
 	}
-	h.Fault(t, EngineIsBusy)
+	h.Fault(t, EngineIsBusy, 0)
 	if _, pieces, _, err := h.generate(t, h.generation()); !fault.Is(err, fault.ReplicaExhausted) || pieces > 0 {
 		t.Errorf("got %v after %d pieces, want ReplicaExhausted", err, pieces)
 	}
@@ -258,7 +258,7 @@ func engineFailsFirst(t *testing.T, h EngineHarness) {
 	if h.Fault == nil {
 		return
 	}
-	h.Fault(t, EngineFails)
+	h.Fault(t, EngineFails, 0)
 	if _, pieces, _, err := h.generate(t, h.generation()); !fault.Is(err, fault.PoolUnavailable) || pieces > 0 {
 		t.Errorf("got %v after %d pieces, want PoolUnavailable", err, pieces)
 	}
@@ -272,58 +272,12 @@ func engineFailsWithin(t *testing.T, h EngineHarness) {
 		return
 	}
 	for _, how := range []EngineFault{EngineResets, EngineEndsEarly, EngineSendsError} {
-		h.Fault(t, how)
+		h.Fault(t, how, 3)
 		if _, pieces, end, err := h.generate(t, h.generation()); !fault.Is(err, fault.WorkerReset) || pieces == 0 || pieces > 3 {
 			t.Errorf("engine %s: got %v, %+v after %d pieces, want WorkerReset after 1 to 3", how, err, end, pieces)
 		}
 		h.Idle(t)
 	}
-}
-
-func engineLimits(t *testing.T, h EngineHarness) {
-	if h.Fault == nil {
-		return
-	}
-	for _, limits := range []port.GenerationLimits{{Gap: time.Minute}, {Total: time.Minute}, {First: time.Hour, Gap: time.Minute, Total: time.Hour}} {
-		h.Fault(t, EngineStalls)
-		g := h.generation()
-		g.Limits = limits
-		first := make(chan struct{}, 12)
-		done := make(chan error, 1)
-		go func() {
-			_, err := h.Engine.Generate(deadline(t), g, func(port.Piece) error {
-				first <- struct{}{}
-				return nil
-			})
-			done <- err
-		}()
-		select {
-		case <-first:
-		case err := <-done:
-			t.Fatalf("got %v before the first piece", err)
-		}
-		h.untilLimit(t, done, limits)
-		h.Idle(t)
-	}
-}
-
-// untilLimit moves the clock until the request ends.
-func (h EngineHarness) untilLimit(t *testing.T, done <-chan error, limits port.GenerationLimits) {
-	t.Helper()
-	for range 1 << 24 {
-		select {
-		case err := <-done:
-			if !fault.Is(err, fault.DecodeTimeout) {
-				t.Errorf("limits %+v: got %v, want DecodeTimeout", limits, err)
-			}
-			return
-		default:
-			if _, waits := h.Clock.Next(); waits {
-				h.Clock.Advance(time.Second)
-			}
-		}
-	}
-	t.Fatalf("limits %+v: the request does not end", limits)
 }
 
 func engineLoading(t *testing.T, h EngineHarness) {

@@ -48,7 +48,8 @@ func TestEngines(t *testing.T) {
 					Engine: e, Clock: now, Model: "tiny", Messages: openAI, Stops: true, Vectors: openAI,
 					Names: kind == port.EngineVLLM || kind == port.EngineTriton,
 					Idle:  func(*testing.T) { mock.WaitRunning(0) },
-					Fault: func(_ *testing.T, how porttest.EngineFault) { mock.FailNext(planned[how], 3) },
+					Fault: func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
+					Begun: func(*testing.T) { mock.WaitRunning(1) },
 					Loading: func(_ *testing.T, loading bool) {
 						mock.SetLoading(loading)
 					},

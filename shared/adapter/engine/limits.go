@@ -49,14 +49,14 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// check ends the request if a limit has passed, and is called again when the next one has.
+// check ends the request if a limit has passed, and is called again when the next one may have.
 func (w *watch) check() {
 	due, why := w.due()
 	left := due.Sub(w.clock.Now())
-	if why == "" {
-		left = w.limits.Gap // no limit now; the first piece starts the next one
-	} else if left <= 0 {
+	if why != "" && left <= 0 {
 		w.cancel(fault.New(fault.DecodeTimeout, "the engine %s", why))
+	} else if gap := w.limits.Gap; gap > 0 && (why == "" || left > gap) {
+		left = gap // the first piece may come before, and starts this limit
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,8 @@ func TestMock(t *testing.T) {
 		return porttest.EngineHarness{
 			Engine: mock, Clock: now, Model: "mock", Messages: true, Stops: true, Names: true, Vectors: true,
 			Idle:    func(*testing.T) { mock.WaitRunning(0) },
-			Fault:   func(_ *testing.T, how porttest.EngineFault) { mock.FailNext(planned[how], 3) },
+			Fault:   func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
+			Begun:   func(*testing.T) { mock.WaitRunning(1) },
 			Loading: func(_ *testing.T, loading bool) { mock.SetLoading(loading) },
 		}
 	})
