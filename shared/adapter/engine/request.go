@@ -28,7 +28,7 @@ func (e *Engine) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	return decode(resp, into)
+	return decode(ctx, resp, into)
 }
 
 // post sends a JSON document and reads the answer.
@@ -37,14 +37,17 @@ func (e *Engine) post(ctx context.Context, path string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	return decode(resp, into)
+	return decode(ctx, resp, into)
 }
 
 // decode reads a JSON answer and closes it.
-func decode(resp *http.Response, into any) error {
+func decode(ctx context.Context, resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	err := json.NewDecoder(io.LimitReader(resp.Body, largestAnswer)).Decode(into)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return fault.Wrap(err, fault.WorkerReset, "the engine sent an answer that is not the expected JSON")
 	}
 	return nil
