@@ -113,7 +113,7 @@ func TestRefusalBeforeTheRequest(t *testing.T) {
 }
 
 // TestConnectionEndsWithItsStream: a server that has more to send, or has not answered, sees
-// the end of the connection when nobody reads it any more.
+// the end of the connection when its reader has closed it.
 func TestConnectionEndsWithItsStream(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the caller has gone")
@@ -145,7 +145,7 @@ func TestConnectionEndsWithItsStream(t *testing.T) {
 // TestStreamsUseTLS: the certificate of the server is checked before it gets the request.
 func TestStreamsUseTLS(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a request for a certificate of nobody") }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a request behind a certificate that is not trusted") }))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
