@@ -61,7 +61,7 @@ func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, err
 		return s.metricsOf(ctx, *r, tokens, now)
 	}
 	if r.Attempt.Number == 1 {
-		w.pending = []inference.Record{{Attempt: 1, Started: s.started(*r)}}
+		w.pending = []inference.Record{{Attempt: 1, Started: started(*r)}}
 		return w, nil
 	}
 	for range commitTries {
@@ -80,7 +80,7 @@ func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, err
 		}
 		first := inference.Record{Attempt: r.Attempt.Number, Begun: true}
 		if !w.state.Started {
-			first = inference.Record{Attempt: r.Attempt.Number, Started: s.started(*r)}
+			first = inference.Record{Attempt: r.Attempt.Number, Started: started(*r)}
 		}
 		if err := w.append(ctx, first); err == nil || !errors.Is(err, port.ErrConflict) {
 			return w, err
@@ -90,12 +90,8 @@ func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, err
 }
 
 // started returns the first event of the stream of a task.
-func (s *Inference) started(r run.Run) *inference.Started {
-	begun := &inference.Started{}
-	if p := r.Prediction; p != nil && p.Measured > 0 {
-		begun.PredictedStartMS = p.P50
-	}
-	return begun
+func started(r run.Run) *inference.Started {
+	return &inference.Started{QueuePosition: r.Expectation.Ahead, PredictedStartMS: r.Expectation.StartMS}
 }
 
 // append appends records behind those of this writer.

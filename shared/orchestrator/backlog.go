@@ -47,17 +47,6 @@ type queueHead struct {
 // at most limit.QueuePositions. It is up to a second old. It is -1 if the run has left the
 // queue.
 func (q *queueHeads) position(ctx context.Context, r run.Run) (int, error) {
-	return q.place(ctx, r, false)
-}
-
-// joined is position of a run that has just joined its queue. If the queue was read before
-// that, and is not read again yet, the run is behind those that it had then and those that
-// have joined since.
-func (q *queueHeads) joined(ctx context.Context, r run.Run) (int, error) {
-	return q.place(ctx, r, true)
-}
-
-func (q *queueHeads) place(ctx context.Context, r run.Run, fresh bool) (int, error) {
 	pool := r.Slot.Pool
 	switch {
 	case r.AwaitsKey():
@@ -71,14 +60,12 @@ func (q *queueHeads) place(ctx context.Context, r run.Run, fresh bool) (int, err
 	defer head.mu.Unlock()
 	age := q.clock.Now().Sub(head.readAt)
 	at, known := head.positions[r.ID]
-	read := false
 	joined := !known && len(head.positions) < limit.QueuePositions
 	if age >= headAge || age < 0 || joined && age >= recheckAge {
 		refs, err := q.store.Queue(ctx, r.Tenant, pool, limit.QueuePositions)
 		if err != nil {
 			return -1, err
 		}
-		read = true
 		head.readAt, head.positions = q.clock.Now(), make(map[string]int, len(refs))
 		for i, ref := range refs {
 			head.positions[ref.ID] = i
@@ -90,10 +77,6 @@ func (q *queueHeads) place(ctx context.Context, r run.Run, fresh bool) (int, err
 		return at, nil
 	case len(head.positions) == limit.QueuePositions:
 		return limit.QueuePositions, nil
-	case fresh && !read:
-		at = len(head.positions)
-		head.positions[r.ID] = at
-		return at, nil
 	}
 	return -1, nil
 }

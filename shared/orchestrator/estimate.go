@@ -94,26 +94,52 @@ type forecast struct {
 	explain.Forecast
 	held int
 	mu   sync.Mutex
-	// ahead has the position of the next run of a priority and a key: as it was counted
-	// since then, and the runs that this process has added.
-	ahead map[string]int
+	// ahead has the position of the next run of a priority and a key.
+	ahead map[string]aheadCount
 }
 
-// join returns the position of a run that joins the queue.
-func (f *forecast) join(turn string, count func() (int, error)) (int, error) {
+// aheadCount is the position of the next run that joins a queue: as it was counted at a time, and
+// the runs that this process has added since.
+type aheadCount struct {
+	next int
+	at   time.Time
+}
+
+// fresh reports whether the count is used. A long queue is counted less often.
+func (c aheadCount) fresh(now time.Time) bool {
+	age := now.Sub(c.at)
+	return !c.at.IsZero() && age >= 0 && age < recheckAge+10*time.Duration(c.next)*time.Second/countRate
+}
+
+// join returns the position of a slot that joins the queue. Those with a lower priority are
+// behind it.
+func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error)) (int, error) {
+	rank := slot.Rank()
+	turn := rank + slot.Turn()
 	f.mu.Lock()
-	position, counted := f.ahead[turn]
+	known := f.ahead[turn]
 	f.mu.Unlock()
-	if !counted {
-		var err error
-		if position, err = count(); err != nil {
+	if !known.fresh(now) {
+		counted, err := count()
+		if err != nil {
 			return 0, err
 		}
+		known = aheadCount{counted, now}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	position = max(position, f.ahead[turn]) // others have joined since
-	f.ahead[turn] = position + 1
+	if latest := f.ahead[turn]; !latest.at.Before(known.at) && latest.next > known.next {
+		known = latest // others have joined since
+	}
+	position := known.next
+	known.next++
+	f.ahead[turn] = known
+	for other, behind := range f.ahead {
+		if other[:len(rank)] > rank {
+			behind.next++
+			f.ahead[other] = behind
+		}
+	}
 	return position, nil
 }
 
@@ -154,35 +180,38 @@ func (e *estimates) joins(ctx context.Context, r run.Run, queues ...joining) (*r
 // earliest.
 func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...joining) (*run.Prediction, error) {
 	var expected explain.Range
+	ahead := 0
 	for i, to := range queues {
 		if to.pool.Draining {
 			return nil, nil
 		}
-		wait, err := e.wait(ctx, r, to)
+		wait, position, err := e.wait(ctx, r, to)
 		if err != nil {
 			return nil, err
 		}
 		if i == 0 {
 			wait = wait.NotBefore(delay)
 		}
-		expected = expected.Then(wait)
+		expected, ahead = expected.Then(wait), position
 	}
-	return predictionOf(expected), nil
+	p := predictionOf(expected)
+	p.Ahead = ahead
+	return p, nil
 }
 
-// wait forecasts the wait of a run that joins a queue now.
-func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (explain.Range, error) {
+// wait forecasts the wait of a run that joins a queue now, and returns its position there.
+func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (wait explain.Range, position int, err error) {
 	f, err := e.forecast(ctx, r.Tenant, to.pool)
 	if err != nil {
-		return explain.Range{}, err
+		return wait, 0, err
 	}
-	position, err := f.join(to.slot.Rank()+to.slot.Turn(), func() (int, error) {
+	position, err = f.join(to.slot, e.clock.Now(), func() (int, error) {
 		return e.store.QueueAhead(ctx, r.Tenant, to.slot, limit.QueuePositions)
 	})
 	if err != nil {
-		return explain.Range{}, fmt.Errorf("cannot count the queue of pool %s: %w", to.pool.ID, err)
+		return wait, 0, fmt.Errorf("cannot count the queue of pool %s: %w", to.pool.ID, err)
 	}
-	return f.Queued(position, explain.ClassOf(r)), nil
+	return f.Queued(position, explain.ClassOf(r)), position, nil
 }
 
 // forecast returns what is known of the queue of a pool.
@@ -209,7 +238,7 @@ func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 		if strings.Contains(pool.ID, "/") { // of a key
 			kind = explain.LimitKey
 		}
-		return &forecast{Forecast: explain.NewForecast(q.Load(kind, gate, now), measures), held: q.Held, ahead: map[string]int{}}, nil
+		return &forecast{Forecast: explain.NewForecast(q.Load(kind, gate, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
 	})
 }
 

@@ -27,7 +27,6 @@ import (
 type Inference struct {
 	*Requests
 	models  *Models
-	heads   queueHeads
 	readers *readers
 	// artifacts has the transcripts; nil for a process that does not read them.
 	artifacts *Artifacts
@@ -38,8 +37,7 @@ type Inference struct {
 func NewInference(requests *Requests, models *Models, feed port.AnswerFeed) *Inference {
 	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
 	return &Inference{
-		Requests: requests, models: models, heads: queueHeads{store: requests.store, clock: requests.clock},
-		readers: &readers{tasks: map[run.Ref]*reading{}},
+		Requests: requests, models: models, readers: &readers{tasks: map[run.Ref]*reading{}},
 	}
 }
 
@@ -71,16 +69,13 @@ type Accepted struct {
 	Run run.Run
 	// Existing: the idempotency key was known, and nothing was written.
 	Existing bool
-	// QueuePosition is the number of runs ahead of the task in the queue, PredictedStart
-	// the expected time until it starts.
+	// QueuePosition is the number of runs ahead of the task in the queue at its admission,
+	// PredictedStart the expected time from then until it starts.
 	QueuePosition  int
 	PredictedStart time.Duration
 	// Remaining is that of Inference.Remaining; nil for Call, and if it could not be read.
 	Remaining *budget.Amount
 }
-
-// perPosition is the predicted time for each run ahead while nothing was measured.
-const perPosition = 100 * time.Millisecond
 
 // Create accepts an inference task. It returns after the task is stored and has a slot or a
 // place in its queue. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
@@ -121,8 +116,10 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 			created = after
 		}
 	}
-	accepted := Accepted{Run: created, Existing: existing}
-	accepted.QueuePosition, accepted.PredictedStart = s.expected(ctx, created)
+	accepted := Accepted{
+		Run: created, Existing: existing,
+		QueuePosition: created.Expectation.Ahead, PredictedStart: time.Duration(created.Expectation.StartMS) * time.Millisecond,
+	}
 	if in.waits {
 		return accepted, nil
 	}
@@ -164,21 +161,6 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 		}
 	}
 	return s.newRun(in, model, pool)
-}
-
-// expected returns the place of a run in its queue and the expected time until its start.
-func (s *Inference) expected(ctx context.Context, r run.Run) (position int, start time.Duration) {
-	if r.Queued() {
-		var err error
-		if position, err = s.heads.joined(ctx, r); err != nil {
-			s.warn(ctx, r, "cannot count the queue of an inference task", err)
-		}
-		position = max(position, 0) // it has left the queue meanwhile
-	}
-	if p := r.Prediction; p != nil && p.Measured > 0 {
-		return position, time.Duration(p.P50) * time.Millisecond
-	}
-	return position, time.Duration(position) * perPosition
 }
 
 // checkTask returns the fault of a request that no pool can serve.

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // timed is an engine whose answers take a time, after hold is closed.
@@ -77,10 +79,47 @@ func TestPredictedStartOfATask(t *testing.T) {
 	}
 	close(hold)
 	for _, each := range after[1:] {
+		begun := h.read(each.Run.TaskID, inference.EventID{})[0].Data
+		if got, ok := begun.(*inference.Started); !ok || got.QueuePosition != each.QueuePosition || got.PredictedStartMS != each.PredictedStart.Milliseconds() {
+			t.Errorf("got the first event %+v, want the position %d and a start in %s, as when it was accepted", begun, each.QueuePosition, each.PredictedStart)
+		}
 		r := h.ended(each.Run.TaskID)
 		late, covered, ok := r.Prediction.Error()
 		if !ok || late.Abs() > answerTime || !covered {
 			t.Errorf("got a start %s later than predicted by %+v, want it compared, and covered", late, r.Prediction)
+		}
+	}
+}
+
+// TestStartedSaysWhatTheAcceptanceSaid: the first event of a stream has the values that the
+// client got when the task was accepted, of a task that starts at once as of queued ones, also
+// when they start later than another one with a higher priority, and after a crash.
+func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	var accepted []orchestrator.Accepted
+	for _, priority := range []run.Priority{run.PriorityNormal, run.PriorityNormal, run.PriorityNormal, run.PriorityInteractive, run.PriorityNormal} {
+		h.clock.Advance(time.Millisecond) // the order of the queue is that of the time
+		a, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
+			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, MaxTokens: 2, Priority: priority,
+		})
+		h.ok(err)
+		accepted = append(accepted, a)
+	}
+	h.seen(accepted[0].Run.TaskID, inference.NameToken)
+	h.restart()
+	for _, a := range accepted {
+		h.ok(h.sweeper.Conduct(t.Context(), a.Run.Ref()))
+	}
+	for i, position := range []int{0, 0, 1, 0, 3} {
+		want := inference.Started{QueuePosition: position, PredictedStartMS: 100 * int64(position)}
+		if got := accepted[i]; got.QueuePosition != position || got.PredictedStart.Milliseconds() != want.PredictedStartMS {
+			t.Errorf("task %d: got the position %d and a start in %s, want %d and 100 ms for each", i, got.QueuePosition, got.PredictedStart, position)
+		}
+		events := h.read(accepted[i].Run.TaskID, inference.EventID{})
+		if got, ok := events[0].Data.(*inference.Started); !ok || *got != want {
+			t.Errorf("task %d: got the first event %+v, want %+v", i, events[0].Data, want)
 		}
 	}
 }

@@ -72,6 +72,9 @@ func TestCancelIsTheLastEvent(t *testing.T) {
 		if !ok || last.Code != fault.Cancelled || last.By != "" || strings.Count(names(events), "t") > 3 {
 			t.Errorf("got events %q with %+v, want an error with the code CANCELLED at the end", names(events), last)
 		}
+		if got := names(events); each == queued && got != "e" {
+			t.Errorf("got events %q of a task that was cancelled in the queue, want the error alone", got)
+		}
 		if r := h.ended(each); r.State != run.Cancelled || r.Cancel.Reason != "enough" {
 			t.Errorf("got %s, want Cancelled", r.State)
 		}

@@ -18,8 +18,31 @@ type Prediction struct {
 	// Measured is the number of measured runs that the prediction is made of; 0 means that no
 	// run was.
 	Measured int `json:"measured,omitempty"`
+	// Ahead is the number of runs that were ahead in the queue of the pool; 0 for a run that
+	// was not queued.
+	Ahead int `json:"ahead,omitempty"`
 	// Started is when the machine was first observed running; zero until then.
 	Started time.Time `json:"started,omitzero"`
+}
+
+// Expectation is what the acceptance of an inference task and the first event of its stream
+// say about its start.
+type Expectation struct {
+	// Ahead is the number of runs ahead in the queue.
+	Ahead int `json:"ahead,omitempty"`
+	// StartMS is the expected time in milliseconds from the admission to the start.
+	StartMS int64 `json:"startMs,omitempty"`
+}
+
+// perRunAhead is the expected time in milliseconds for each run ahead while none was measured.
+const perRunAhead = 100
+
+// expectation returns what clients get of a prediction.
+func (p Prediction) expectation() Expectation {
+	if p.Measured == 0 {
+		return Expectation{Ahead: p.Ahead, StartMS: int64(p.Ahead) * perRunAhead}
+	}
+	return Expectation{Ahead: p.Ahead, StartMS: p.P50}
 }
 
 // Waited returns the time from the admission to the start; 0 before the start. The
@@ -65,6 +88,9 @@ func (d *draft) predict(p *Prediction) {
 	predicted := *p
 	predicted.At = d.now
 	d.Prediction = &predicted
+	if d.Work.Inference != nil && d.Attempt.Number == 0 {
+		d.Expectation = predicted.expectation()
+	}
 }
 
 // predictUnlessWaited does so, but keeps the prediction of an attempt that was made when

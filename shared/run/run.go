@@ -100,10 +100,12 @@ type Run struct {
 	// it before the slot of its pool, and keeps it until it ends.
 	KeySlot Slot `json:"keySlot,omitzero"`
 	// Prediction is that of the attempt that was admitted last; nil before the admission.
-	Prediction *Prediction    `json:"prediction,omitempty"`
-	Wait       Wait           `json:"wait"`
-	Execution  Execution      `json:"execution"`
-	Cancel     *CancelRequest `json:"cancel,omitempty"`
+	Prediction *Prediction `json:"prediction,omitempty"`
+	// Expectation is that of the first admission of a run of kind inference, and zero for another kind.
+	Expectation Expectation    `json:"expectation,omitzero"`
+	Wait        Wait           `json:"wait"`
+	Execution   Execution      `json:"execution"`
+	Cancel      *CancelRequest `json:"cancel,omitempty"`
 	// Reservation is what the attempt may use of budgets; nil for a run without one.
 	Reservation *Reservation `json:"reservation,omitempty"`
 	// RetryAt is when the next attempt may start, in Retrying.

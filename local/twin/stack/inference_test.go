@@ -31,6 +31,12 @@ func (g *target) ask(tokens int) (task string) {
 // create creates a task, for the first engine's model unless the request names one.
 func (g *target) create(request contract.TaskRequest) (task string) {
 	g.T.Helper()
+	return g.acceptTask(request).TaskID
+}
+
+// acceptTask is create, and returns the answer.
+func (g *target) acceptTask(request contract.TaskRequest) contract.TaskAccepted {
+	g.T.Helper()
 	if request.ModelRef == "" {
 		request.ModelRef = g.Models[0]
 	}
@@ -38,16 +44,17 @@ func (g *target) create(request contract.TaskRequest) (task string) {
 	if answer.Status != http.StatusAccepted {
 		g.T.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 	}
-	return outside.Decode[contract.TaskAccepted](g.T, answer.Body).TaskID
+	return outside.Decode[contract.TaskAccepted](g.T, answer.Body)
 }
 
 // tokens is what one reader has received of a task.
 type tokens struct {
-	last   string // the id of the last event
-	names  []string
-	count  int
-	end    outside.Message
-	failed error
+	last    string // the id of the last event
+	names   []string
+	started string // the data of that event
+	count   int
+	end     outside.Message
+	failed  error
 	// at, if it is not nil, gets the number of events after each of them.
 	at func(events int)
 }
@@ -84,6 +91,8 @@ func (r *tokens) read(ctx context.Context, c *outside.Client, task string, most 
 			r.at(len(r.names))
 		}
 		switch m.Event {
+		case "started":
+			r.started = m.Data
 		case "token":
 			var token struct {
 				T string
@@ -116,9 +125,26 @@ func isBehind(id, than string) bool {
 func TestTaskIsAnswered(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
-	task := g.ask(12)
+	tell := func(most int) contract.TaskAccepted {
+		return g.acceptTask(contract.TaskRequest{Prompt: "tell a story", MaxTokens: &most})
+	}
+	// The mock has four slots.
+	first, others := tell(12), []contract.TaskAccepted{tell(500), tell(500), tell(500), tell(500), tell(500), tell(500)}
+	for _, each := range others[:4] {
+		g.Call(http.MethodPost, "/v1/tasks/"+each.TaskID+"/cancel", "")
+	}
+	task := first.TaskID
 	var whole tokens
 	whole.read(t.Context(), g.Client, task, 100)
+	last := others[len(others)-1]
+	var queued tokens
+	queued.read(t.Context(), g.Client, last.TaskID, 1)
+	if want := startedData(first); whole.started != want || first.QueuePosition != 0 {
+		t.Errorf("got started with %s, want %s of a task that is not queued", whole.started, want)
+	}
+	if want := startedData(last); queued.started != want || last.QueuePosition == 0 {
+		t.Errorf("got started with %s, want %s of a task with others ahead", queued.started, want)
+	}
 	if whole.failed != nil || whole.names[0] != "started" || whole.count != 12 || whole.end.Event != "end" || whole.names[1] != "token" || !slices.Contains(whole.names[2:], "metrics") {
 		t.Fatalf("got %v with %d tokens (%v), want started, twelve tokens with metrics behind the first ones, end", whole.names, whole.count, whole.failed)
 	}
@@ -148,6 +174,11 @@ func TestTaskIsAnswered(t *testing.T) {
 			t.Errorf("%s: got %d %+v (%v), want %d", header, s.Status, s.Problem, err, want)
 		}
 	}
+}
+
+// startedData is the data of the event started of a task, as its acceptance said.
+func startedData(of contract.TaskAccepted) string {
+	return fmt.Sprintf(`{"queue_position":%d,"predicted_start_ms":%d}`, of.QueuePosition, of.PredictedStartMS)
 }
 
 // TestStreamsAreResumedAfterAKill kills the server in the middle of 50 streams. A reader gets
