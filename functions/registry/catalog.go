@@ -87,7 +87,7 @@ func listModels(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request
 	case query.Has("engine") && !slices.Contains(port.EngineKinds(), filter.Engine):
 		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", filter.Engine, port.EngineKinds())
 	case query.Has("tag") && !artifact.ValidTag(filter.Tag):
-		return fault.Invalid("tag", "malformed tag, want 1 to 128 printable ASCII characters without spaces")
+		return fault.Invalid("tag", "malformed tag, want 1 to %d printable ASCII characters without spaces", artifact.MaxTag)
 	case query.Has("state"):
 		if filter.State, err = catalog.ParseState(query.Get("state")); err != nil {
 			return err

@@ -117,7 +117,7 @@ func check(given url.Values, f artifact.Filter) error {
 	case given.Has("kind") && !artifact.ValidKind(f.Kind):
 		return fault.Invalid("kind", "malformed kind, want 1 to 63 lower-case letters, digits, dots, hyphens or underscores")
 	case given.Has("tag") && !artifact.ValidTag(f.Tag):
-		return fault.Invalid("tag", "malformed tag, want 1 to 128 printable ASCII characters without spaces")
+		return fault.Invalid("tag", "malformed tag, want 1 to %d printable ASCII characters without spaces", artifact.MaxTag)
 	case given.Has("parent") && !artifact.ValidID(f.Parent):
 		return fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
 	}

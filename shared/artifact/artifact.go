@@ -31,6 +31,8 @@ const (
 	// MaxMetadata is the size of the metadata in bytes.
 	MaxMetadata = 16 << 10
 	MaxTags     = 32
+	// MaxTag is the length of a tag: that of "session:" with the longest id of a session.
+	MaxTag = 136
 )
 
 // State is the state of an artifact.
@@ -208,8 +210,8 @@ func ValidID(text string) bool { return idPattern.MatchString(text) }
 // ParseID returns the id in an id or a digest.
 func ParseID(text string) string { return strings.TrimPrefix(text, "sha256:") }
 
-// ValidTag reports whether a text can be a tag: 1 to 128 printable ASCII characters
-// without spaces.
+// ValidTag reports whether a text can be a tag: 1 to MaxTag printable ASCII
+// characters without spaces.
 func ValidTag(text string) bool {
-	return text != "" && len(text) <= 128 && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+	return text != "" && len(text) <= MaxTag && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
 }

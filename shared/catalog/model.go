@@ -151,7 +151,7 @@ func (d Definition) Check() (found []*fault.Fault) {
 	}
 	for i, tag := range d.Tags {
 		if !artifact.ValidTag(tag) || slices.Contains(d.Tags[:i], tag) {
-			invalid("tags."+strconv.Itoa(i), "malformed or repeated tag %.40q, want 1 to 128 printable ASCII characters without spaces", tag)
+			invalid("tags."+strconv.Itoa(i), "malformed or repeated tag %.40q, want 1 to %d printable ASCII characters without spaces", tag, artifact.MaxTag)
 		}
 	}
 	return found

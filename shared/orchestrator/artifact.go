@@ -81,7 +81,7 @@ func (in NewArtifact) check() error {
 	seen := map[string]bool{}
 	for _, tag := range in.Tags {
 		if !artifact.ValidTag(tag) || seen[tag] {
-			return fault.Invalid("tags", "malformed or repeated tag %.40q, want 1 to 128 printable ASCII characters without spaces", tag)
+			return fault.Invalid("tags", "malformed or repeated tag %.40q, want 1 to %d printable ASCII characters without spaces", tag, artifact.MaxTag)
 		}
 		seen[tag] = true
 	}

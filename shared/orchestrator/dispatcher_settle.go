@@ -70,7 +70,8 @@ func (s *Dispatcher) isLastTry(r run.Run) bool {
 }
 
 // transcript stores the transcript of a task as an artifact of kind trace, and returns its
-// id. It may be repeated. An answer without text has none.
+// id. It may be repeated. An answer without text has none, nor has one whose transcript cannot
+// be an artifact, such as one that is too large.
 func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
 	if r.Work.Inference.Workload != string(port.WorkloadCompletion) {
 		return "", nil
@@ -103,7 +104,11 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 		tags = append(tags, "session:"+session)
 	}
 	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), NewArtifact{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.TooLarge), fault.Is(err, fault.InvalidRequest):
+		s.warn(ctx, r, "the task ends without a transcript", err) // it would be refused again, and the task keep its slot
+		return "", nil
+	case err != nil:
 		return "", fmt.Errorf("cannot store the transcript: %w", err)
 	}
 	return a.ID, nil
