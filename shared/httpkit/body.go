@@ -212,7 +212,8 @@ func ParseJSON(body []byte, v any) error {
 	}
 	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fault.Invalid(wrong.Field, "%s is %s, want %s", nameOf(wrong.Field), limit.Cut(wrong.Value, nameLimit), kindOf(wrong.Type))
+		field := pathOf(reflect.TypeOf(v).Elem(), wrong.Field)
+		return fault.Invalid(field, "%s is %s, want %s", nameOf(field), limit.Cut(wrong.Value, nameLimit), kindOf(wrong.Type))
 	}
 	if err != nil {
 		return notJSON(err)

@@ -72,6 +72,26 @@ func TestValuesOfAMapAreStrings(t *testing.T) {
 	}
 }
 
+// TestWrongTypeInAnEmbeddedStruct: the error has the names that clients use, and no names of
+// Go types.
+func TestWrongTypeInAnEmbeddedStruct(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"engines":"mock"}`: "engines", `{"price":5}`: "price", `{"signed":"yes"}`: "signed", `{"tags":[1]}`: "tags.0",
+		`{"price":{"input_nanodollars":"1"}}`: "price.input_nanodollars", `{"id":[]}`: "id",
+	} {
+		var request contract.ModelRequest
+		err := ParseJSON([]byte(body), &request)
+		if f := fault.Of(err); !fault.Is(err, fault.InvalidRequest) || f.Field != want || !strings.HasPrefix(f.Message, want+" is ") {
+			t.Errorf("%s: got %v of field %q, want %s", body, err, f.Field, want)
+		}
+	}
+	var empty struct{}
+	if err := ParseJSON([]byte(`{"a":1}`), &empty); !strings.Contains(fault.Of(err).Message, "want an empty object") {
+		t.Errorf("got %v for a field of an empty object, want it to say so", err)
+	}
+}
+
 func TestIntegerWithFractionOrExponent(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

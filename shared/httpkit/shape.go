@@ -225,8 +225,31 @@ func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 	return nil, false
 }
 
+// pathOf returns the path of a field as clients write it. That of encoding/json has the names
+// of embedded structs too.
+func pathOf(t reflect.Type, path string) string {
+	var names []string
+	for name := range strings.SplitSeq(path, ".") {
+		for t != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
+			t = t.Elem()
+		}
+		if t != nil && t.Kind() == reflect.Struct {
+			if field, ok := t.FieldByName(name); ok && field.Anonymous {
+				t = field.Type
+				continue
+			}
+		}
+		t, _ = memberOf(t, name)
+		names = append(names, name)
+	}
+	return strings.Join(names, ".")
+}
+
 // namesOf lists the fields of a type for an error.
 func namesOf(t reflect.Type) string {
+	if t.NumField() == 0 {
+		return ", want an empty object"
+	}
 	var names []string
 	for _, field := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous {
