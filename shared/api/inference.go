@@ -34,9 +34,13 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 		task.Request.Messages = append(task.Request.Messages, port.Message{Role: m.Role, Content: m.Content})
 	}
 	switch {
-	case in.MaxTokens != nil && *in.MaxTokens < 1:
+	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
 		f := fault.New(fault.InvalidParams, "%d is out of range, want 1 to %d", *in.MaxTokens, inference.MaxTokens)
 		f.Field = "max_tokens"
+		return task, f
+	case in.ExpectedTokens != nil && *in.ExpectedTokens < 0:
+		f := fault.New(fault.InvalidParams, "%d is out of range, want 0 or more", *in.ExpectedTokens)
+		f.Field = "expected_tokens"
 		return task, f
 	case in.DeadlineMS != nil && (*in.DeadlineMS <= 0 || *in.DeadlineMS > math.MaxInt64/int64(time.Millisecond)):
 		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 or more", *in.DeadlineMS)

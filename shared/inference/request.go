@@ -115,6 +115,11 @@ func (q Request) checkCompletion() error {
 	case len(q.Stop) > 16:
 		return fault.Invalid("stop", "%d texts, want at most 16", len(q.Stop))
 	}
+	for i, text := range q.Stop {
+		if text == "" || !utf8.ValidString(text) {
+			return fault.Invalid(fmt.Sprintf("stop.%d", i), "empty text or no UTF-8, want a text that ends the answer")
+		}
+	}
 	for i, m := range q.Messages {
 		if m.Role != "system" && m.Role != "user" && m.Role != "assistant" {
 			return fault.Invalid(fmt.Sprintf("messages.%d.role", i), "unknown role %.40q, want system, user or assistant", m.Role)
