@@ -190,7 +190,19 @@ func (s Shortage) String() string {
 	case Closed:
 		return s.Scope + " was closed"
 	}
-	return fmt.Sprintf("%s has %d left of its limit of %d %s", s.Scope, s.Left, s.Limit, s.Part)
+	return fmt.Sprintf("%s has %d left of its limit of %d %s", s.Scope, s.Left, s.Limit, s.unit())
+}
+
+// unit returns what is counted, for people.
+func (s Shortage) unit() string {
+	switch s.Part {
+	case Time:
+		return "milliseconds"
+	case Cost:
+		return "nano-dollars"
+	default:
+		return string(s.Part)
+	}
 }
 
 // SessionClosed reports whether the shortage ends a session, and not only a budget: it has

@@ -101,3 +101,15 @@ func TestSessionSlidesAndExpires(t *testing.T) {
 		t.Error("got a closed session for the turns of a tenant")
 	}
 }
+
+func TestShortageNamesItsUnit(t *testing.T) {
+	t.Parallel()
+	for part, want := range map[budget.Part]string{
+		budget.Time: "tenant has 1 left of its limit of 5 milliseconds", budget.Cost: "tenant has 1 left of its limit of 5 nano-dollars",
+		budget.Tokens: "tenant has 1 left of its limit of 5 tokens",
+	} {
+		if got := (budget.Shortage{Scope: budget.ScopeTenant, Part: part, Limit: 5, Left: 1}).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
