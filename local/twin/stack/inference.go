@@ -111,7 +111,7 @@ func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found p
 	if !fault.Is(err, fault.ModelUnknown) {
 		return err
 	}
-	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, ContextTokens: found.ContextTokens, Workloads: found.Workloads}
+	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, ContextTokens: found.ContextTokens, Workloads: found.Workloads, Price: catalog.Price{Output: catalog.DefaultOutputPrice}}
 	if len(found.Models) > 0 {
 		d.EngineModel = found.Models[0]
 	}

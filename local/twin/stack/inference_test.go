@@ -16,6 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -162,6 +163,9 @@ func TestTaskIsAnswered(t *testing.T) {
 	trace := outside.Get[contract.Artifact](g.Client, "/v1/artifacts/"+ended.Inference.TraceID)
 	if trace.Kind != "trace" || !strings.Contains(strings.Join(trace.Tags, " "), "sse stream task:"+task) || !strings.Contains(string(trace.Content), "transcript") {
 		t.Errorf("got the trace %+v, want that of the task", trace)
+	}
+	if spent := outside.Get[contract.Budget](g.Client, "/v1/budgets/tenant").Spent; spent.CostNano != 12*catalog.DefaultOutputPrice {
+		t.Errorf("got %+v spent, want the default price for 12 tokens", spent)
 	}
 	late := tokens{last: whole.last}
 	late.read(t.Context(), g.Client, task, 100)
