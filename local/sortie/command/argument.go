@@ -116,8 +116,10 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 // wantOf describes the values of a flag.
 func wantOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int", "uint64":
+	case "int", "int64", "uint64":
 		return "a whole number"
+	case "float64":
+		return "a number"
 	case "duration":
 		return "a duration such as 90s"
 	case "bool":

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -140,7 +141,7 @@ func (a *app) serverFlags(c *cobra.Command) {
 		server = serverURL
 	}
 	c.Flags().StringVar(&a.url, "url", server, "address of the server; SORTIE_URL sets it too")
-	c.Long = strings.TrimRight(c.Long, "\n") + "\n\n" + exitHelp
+	c.Long = strings.TrimRight(cmp.Or(c.Long, c.Short), "\n") + "\n\n" + exitHelp
 }
 
 // group returns a command that only has subcommands.

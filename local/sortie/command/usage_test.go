@@ -44,6 +44,8 @@ func TestExitCodes(t *testing.T) {
 		"file without its flag":    {nil, "jobs apply job.json", 2, `unexpected argument "job.json", want sortie jobs apply -f FILE`},
 		"missing flag":             {nil, "export mods", 2, "missing --pi"},
 		"malformed number":         {nil, "export mods --max-depth x", 2, `--max-depth: malformed value "x", want a whole number`},
+		"malformed large number":   {nil, "budgets set tenant --tokens x", 2, `--tokens: malformed value "x", want a whole number`},
+		"malformed fraction":       {nil, "budgets set tenant --cost x", 2, `--cost: malformed value "x", want a number`},
 		"malformed duration":       {nil, "status x --timeout 5", 2, "want a duration such as 90s"},
 		"missing value":            {nil, "export mods --pi", 2, "--pi: missing value"},
 		"unknown state":            {nil, "runs --state Runnin", 2, "did you mean Running?"},
@@ -98,6 +100,17 @@ func TestHelpHasServerFlagsOnlyWhereTheyApply(t *testing.T) {
 		got := sortie(t, nil, "", append(strings.Fields(args), "--help")...)
 		if strings.Contains(got.stdout, "--url") != want || strings.Contains(got.stdout, "  130  interrupted") != want {
 			t.Errorf("%s --help: want --url and exit codes: %v, got\n%s", args, want, got.stdout)
+		}
+	}
+}
+
+func TestHelpBeginsWithADescription(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"sessions": "Look at the sessions of inference tasks", "sessions show": "Show what a session has left\n\nExit codes:", "budgets set": "Limit what the tasks",
+	} {
+		if got := sortie(t, nil, "", append(strings.Fields(args), "--help")...); !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("%s --help: got\n%s, want %q first", args, got.stdout, want)
 		}
 	}
 }
