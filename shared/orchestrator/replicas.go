@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,44 +132,49 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 }
 
 // candidates returns the replicas of a pool with a free slot that do not rest, in the order
-// in which a run tries them: its own by session or prompt while that has few more tasks than
-// the others, then the least used ones.
+// in which a run tries them: those at which a request of the run has failed come last.
 func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.choose(r, pool)
+}
+
+// choose is candidates. s.mu is locked.
+func (s *replicas) choose(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
-	var found []*replica
+	var found, failed []*replica
 	for _, each := range pool.Engine.Replicas {
 		known, err := s.know(pool, each)
 		if err != nil {
 			s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
 			continue
 		}
-		if known.held+s.others[each.ID] < pool.Engine.Slots && !now.Before(known.restUntil) {
+		switch {
+		case s.load(known) >= pool.Engine.Slots || now.Before(known.restUntil):
+		case slices.Contains(r.FailedReplicas, each.ID):
+			failed = append(failed, known)
+		default:
 			found = append(found, known)
 		}
 	}
-	if len(found) < 2 {
-		return found
+	return append(s.order(r, found), s.order(r, failed)...)
+}
+
+// order sorts replicas: the run's own by session or prompt is the first one, unless it has more
+// than spare tasks more than the least used one; the others follow by their load. s.mu is
+// locked.
+func (s *replicas) order(r run.Run, of []*replica) []*replica {
+	if len(of) < 2 {
+		return of
 	}
-	own := ownReplica(r, found)
-	least := found[0]
-	for _, each := range found {
-		if s.load(each) < s.load(least) {
-			least = each
-		}
+	own := ownReplica(r, of)
+	slices.SortStableFunc(of, func(a, b *replica) int { return cmp.Compare(s.load(a), s.load(b)) })
+	if s.load(own) <= s.load(of[0])+spare {
+		i := slices.Index(of, own)
+		copy(of[1:], of[:i])
+		of[0] = own
 	}
-	first := least
-	if s.load(own) <= s.load(least)+spare {
-		first = own
-	}
-	ordered := []*replica{first}
-	for _, each := range found {
-		if each != first {
-			ordered = append(ordered, each)
-		}
-	}
-	return ordered
+	return of
 }
 
 // load is how many tasks a replica has. s.mu is locked.

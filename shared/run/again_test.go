@@ -33,7 +33,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	life := []string{
 		"ID", "TaskID", "CorrelationID", "CreatedBy", "PayloadDigest", "TraceParent", "FiredAt", "Serves", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "EndedAt", "ExpiresAt", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
-		"Prediction", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "Discarded", "Output", "Logs", "Deletion", "Fault",
+		"Prediction", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "Output", "Logs", "Deletion", "Fault",
 	}
 	for field := range reflect.TypeFor[run.Run]().Fields() {
 		was, is := reflect.ValueOf(old).FieldByIndex(field.Index), reflect.ValueOf(again).FieldByIndex(field.Index)

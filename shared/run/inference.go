@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -139,6 +140,9 @@ func (f GenerationEnded) apply(d *draft) error {
 		if d.Reservation != nil {
 			d.Reservation = d.Reservation.Noted(d.Reservation.Use(*f.Generation))
 		}
+		if f.Stream == nil {
+			d.failedAt(*f.Generation)
+		}
 	}
 	end := StreamEnd{Outcome: OutcomeFailed, Fault: f.Fault}
 	if f.Stream != nil {
@@ -171,6 +175,13 @@ func (f GenerationEnded) apply(d *draft) error {
 		d.finish(Failed, message, why)
 	}
 	return nil
+}
+
+// failedAt notes the replica of a request that has failed.
+func (d *draft) failedAt(g Generation) {
+	if g.Replica != "" && !g.AskedAt.IsZero() && !slices.Contains(d.FailedReplicas, g.Replica) {
+		d.FailedReplicas = append(slices.Clone(d.FailedReplicas), g.Replica)
+	}
 }
 
 func (f GenerationEnded) actor(r Run) Actor {

@@ -114,6 +114,9 @@ type Run struct {
 	// Generation is what an engine did for the last attempt of a run of kind inference; nil
 	// before, and for another kind.
 	Generation *Generation `json:"generation,omitempty"`
+	// FailedReplicas are the replicas of the engine at which requests of a run of kind
+	// inference have failed. Further attempts try the others first.
+	FailedReplicas []string `json:"failedReplicas,omitempty"`
 	// Discarded: a client has deleted the answer of a run of kind inference.
 	Discarded bool `json:"discarded,omitempty"`
 	// Output is set once the result was verified and accepted.

@@ -1,0 +1,48 @@
+package run_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestFailedRequestNotesItsReplica fails attempts of an inference task. Those whose request an
+// engine has failed are noted, once for each replica.
+func TestFailedRequestNotesItsReplica(t *testing.T) {
+	t.Parallel()
+	first := fresh()
+	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Policy.Retry.MaxAttempts = 9
+	r := run.New(first, epoch).Run
+	for i, row := range []struct {
+		used *run.Generation
+		want []string
+	}{
+		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
+		{nil, []string{"r1"}},                            // the dispatcher was lost
+		{&run.Generation{Replica: "r2"}, []string{"r1"}}, // there was no request
+		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
+		{&run.Generation{Replica: "r3", AskedAt: epoch}, []string{"r1", "r3"}},
+	} {
+		for _, fact := range []run.Fact{
+			run.Admitted{Pool: "pool0", Limit: 1},
+			run.WorkerContacted{Attempt: i + 1, WorkerID: "w", Replica: "r1", Started: true},
+			run.GenerationEnded{Attempt: i + 1, Fault: fault.New(fault.PoolUnavailable, "it failed"), Generation: row.used},
+			run.GenerationSettled{Attempt: i + 1},
+			run.Due{},
+		} {
+			d, err := run.Decide(r, fact, epoch.Add(time.Minute))
+			if err != nil {
+				t.Fatalf("attempt %d, %T: %v", i+1, fact, err)
+			}
+			r = d.Run
+		}
+		if !slices.Equal(r.FailedReplicas, row.want) {
+			t.Errorf("got %v after attempt %d, want %v", r.FailedReplicas, i+1, row.want)
+		}
+	}
+}
