@@ -1,11 +1,14 @@
 package orchestrator_test
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -44,5 +47,73 @@ func TestFailedTaskIsTriedElsewhere(t *testing.T) {
 	h.restart() // the replicas do not rest
 	if r := h.ended(h.ask(2, inSession("talk"))); r.Generation.Replica != failed[0] || r.Attempt.Number != 1 {
 		t.Errorf("got the replica %s in attempt %d, want %s as before its failures", r.Generation.Replica, r.Attempt.Number, failed[0])
+	}
+}
+
+// gathered is an engine that says whether it is ready when a number of callers have asked.
+type gathered struct {
+	port.Engine
+	wait func()
+}
+
+func (e gathered) Health(ctx context.Context) (port.EngineHealth, error) {
+	e.wait()
+	return e.Engine.Health(ctx)
+}
+
+// TestAffinityHasABound lets two replicas serve tasks of one session, and tasks with the same
+// beginning, which do not end. The first ones choose their replica at the same time. Neither
+// replica has over two tasks more than the other.
+func TestAffinityHasABound(t *testing.T) {
+	t.Parallel()
+	for name, session := range map[string]string{"session": "talk", "prompt": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const slots, callers, bound = 8, 4, 2
+			h := newInferring(t, 2, slots, func(h *inferring) {
+				for id := range h.engines {
+					h.engines[id] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots, Plan: func(port.Generation) mockengine.Course {
+						return mockengine.Course{Failure: mockengine.FailStall, After: 1}
+					}})
+				}
+				var asking sync.WaitGroup
+				var asked atomic.Int32
+				asking.Add(callers)
+				h.wrap = func(e port.Engine) port.Engine {
+					return gathered{e, func() {
+						if asked.Add(1) <= callers {
+							asking.Done()
+						}
+						asking.Wait()
+					}}
+				}
+			})
+			total, most := 0, 0
+			together := func(n int) {
+				tasks := make([]string, n)
+				var creating sync.WaitGroup
+				for i := range tasks {
+					creating.Go(func() { tasks[i] = h.ask(3, inSession(session)) })
+				}
+				creating.Wait()
+				for _, task := range tasks {
+					h.seen(task, inference.NameToken)
+				}
+				found, err := h.pools.Health(t.Context(), client, "pool0")
+				h.ok(err)
+				first, second := found.Replicas[0].Held, found.Replicas[1].Held
+				if total += n; first+second != total {
+					t.Fatalf("got %d and %d tasks, want %d", first, second, total)
+				}
+				most = max(most, first-second, second-first)
+			}
+			together(callers)
+			for range callers {
+				together(1)
+			}
+			if most != bound {
+				t.Errorf("got a difference of up to %d tasks, want %d", most, bound)
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
 	if len(found) == 0 || !s.knowsReady(found[0], true) {
 		return nil
 	}
-	return s.hold(found[0], *pool.Engine)
+	return s.hold(r, pool, found[0], true)
 }
 
 // health returns whether a replica is ready. It asks it, unless it was ready a moment ago.

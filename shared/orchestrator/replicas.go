@@ -93,16 +93,20 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 		if model := r.Work.Inference.Model; model != pool.Engine.Model {
 			return nil, fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
 		}
-		for _, candidate := range s.candidates(r, pool) {
+		outdated := false
+		for i, candidate := range s.candidates(r, pool) {
 			health, err := s.health(ctx, candidate)
 			if err == nil && health.Ready {
-				if got := s.hold(candidate, *pool.Engine); got != nil {
+				if got := s.hold(r, pool, candidate, i == 0); got != nil {
 					if !stillServes(ctx, candidate, lookup) {
 						got.release()
 						continue
 					}
 					got.ask(ctx)
 					return got, nil
+				}
+				if outdated = i == 0; outdated {
+					break
 				}
 				continue
 			}
@@ -114,6 +118,9 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 				why = "replica " + candidate.key.id + " does not answer: " + err.Error()
 			}
 			s.rest(candidate)
+		}
+		if outdated {
+			continue
 		}
 		left := r.Attempt.StartBy.Sub(s.clock.Now())
 		if left <= 0 {
@@ -160,8 +167,8 @@ func (s *replicas) choose(r run.Run, pool run.Pool) []*replica {
 	return append(s.order(r, found), s.order(r, failed)...)
 }
 
-// order sorts replicas: the run's own by session or prompt is the first one, unless it has more
-// than spare tasks more than the least used one; the others follow by their load. s.mu is
+// order sorts replicas: the run's own by session or prompt is the first one, unless it then had
+// more than spare tasks more than the least used one; the others follow by their load. s.mu is
 // locked.
 func (s *replicas) order(r run.Run, of []*replica) []*replica {
 	if len(of) < 2 {
@@ -169,7 +176,7 @@ func (s *replicas) order(r run.Run, of []*replica) []*replica {
 	}
 	own := ownReplica(r, of)
 	slices.SortStableFunc(of, func(a, b *replica) int { return cmp.Compare(s.load(a), s.load(b)) })
-	if s.load(own) <= s.load(of[0])+spare {
+	if s.load(own) < s.load(of[0])+spare {
 		i := slices.Index(of, own)
 		copy(of[1:], of[:i])
 		of[0] = own
@@ -263,15 +270,21 @@ func ownReplica(r run.Run, of []*replica) *replica {
 	return own
 }
 
-// hold takes a slot; nil if another task has taken it.
-func (s *replicas) hold(r *replica, of run.EnginePlace) *lease {
+// hold takes a slot of a candidate. It returns nil if other tasks have taken slots meanwhile, so
+// that this one has none left, or was the first one and is not any more.
+func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.load(r) >= of.Slots {
+	if first {
+		if now := s.choose(r, pool); len(now) == 0 || now[0] != of {
+			return nil
+		}
+	}
+	if s.load(of) >= pool.Engine.Slots {
 		return nil
 	}
-	r.held++
-	return &lease{replica: r, of: s, id: r.key.id, deterministic: of.Deterministic}
+	of.held++
+	return &lease{replica: of, of: s, id: of.key.id, deterministic: pool.Engine.Deterministic}
 }
 
 // rest lets a replica that failed rest.
