@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // TestTaskGoesToTheLeastUsedPool fills two pools of a model, of which the second has twice as
@@ -254,7 +255,7 @@ func (e slowLoad) Load(ctx context.Context) (port.EngineLoad, error) {
 }
 
 // TestKeptRequestIsSeenBesideOthers cancels two tasks of a replica that keeps the request of
-// one. The other one, whose request has ended, still has its slot.
+// one. The other one, whose request has ended, still has its slot. The kept slot is counted.
 func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
 	t.Parallel()
 	loads := slowLoad{called: &atomic.Bool{}, asked: make(chan struct{}), answered: make(chan struct{})}
@@ -299,6 +300,9 @@ func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
 	h.ok(err)
 	if is := found.Replicas[0]; is.Ready || is.Reason == "" {
 		t.Errorf("got %+v, want a replica that rests", is)
+	}
+	if got := h.tally.Of(series.SlotsLeaked, "pool0"); got != 1 {
+		t.Errorf("got %s %v, want 1", series.SlotsLeaked, got)
 	}
 	h.clock.Advance(time.Minute)
 	close(loads.answered)

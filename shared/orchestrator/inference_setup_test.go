@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 )
 
 // inferring runs inference tasks on SQLite with mock engines. Its clock moves only when a
@@ -39,6 +40,7 @@ type inferring struct {
 	pools     *orchestrator.Pools
 	sweeper   *orchestrator.Dispatcher
 	explains  *orchestrator.Explanations
+	tally     seriestest.Tally
 	log       slog.Handler
 	path      string // of the database
 	close     func() error
@@ -101,6 +103,7 @@ func (h *inferring) restart() {
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = orchestrator.NewModels(records, api.ModelDocument, config)
 	life := orchestrator.NewLifecycle(records, nil, config)
+	life.Record(h.tally.Record)
 	h.pools = orchestrator.NewPools(life, api.PoolDocument, config)
 	requests := orchestrator.NewRequests(life, random, config)
 	h.tasks = orchestrator.NewInference(requests, h.models, h.feed)
