@@ -56,6 +56,8 @@ func TestRefusalsOfTasks(t *testing.T) {
 		{body: `{"model_ref":"mock","prompt":"a","max_tokens":0}`, status: 400, code: "INVALID_PARAMS", field: "max_tokens"},
 		{body: `{"model_ref":"mock","prompt":"a","expected_tokens":-1}`, status: 400, code: "INVALID_PARAMS", field: "expected_tokens"},
 		{body: `{"model_ref":"mock","prompt":"a","stop":["b",""]}`, status: 400, code: "INVALID_REQUEST", field: "stop.1"},
+		{body: `{"model_ref":"mock","prompt":"a","engine":"x"}`, status: 400, code: "INVALID_REQUEST", field: "engine"},
+		{body: `{"model_ref":"mock","messages":[{"role":"user","content":""},{"role":"user"}]}`, status: 400, code: "INVALID_REQUEST", field: "messages.1.content"},
 		{body: `{"model_ref":"mock","prompt":"a","deadline_ms":0}`, status: 400, code: "DEADLINE_UNMET", field: "deadline_ms"},
 		{body: `{"model_ref":"mock","prompt":"a"}`, status: 400, code: "UNTRUSTED_ARTIFACT", headers: []string{"X-Trust-Policy", "strict"}},
 		{body: `{"model_ref":"mock","prompt":"a"}`, status: 400, code: "INVALID_REQUEST", field: "X-Trust-Policy", headers: []string{"X-Trust-Policy", "loose"}},

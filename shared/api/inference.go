@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 )
 
 // NewTask returns the inference task of a request. Faults: DeadlineUnmet for a deadline that
-// is over. The other fields are checked when the task is created.
+// is over, InvalidParams for no tokens, InvalidRequest for a message without content. The
+// other fields are checked when the task is created.
 func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 	task := orchestrator.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
@@ -30,8 +32,11 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 	if task.Workload == "" {
 		task.Workload = port.WorkloadCompletion
 	}
-	for _, m := range in.Messages {
-		task.Request.Messages = append(task.Request.Messages, port.Message{Role: m.Role, Content: m.Content})
+	for i, m := range in.Messages {
+		if m.Content == nil {
+			return task, fault.Invalid(fmt.Sprintf("messages.%d.content", i), "missing content, want a text")
+		}
+		task.Request.Messages = append(task.Request.Messages, port.Message{Role: m.Role, Content: *m.Content})
 	}
 	switch {
 	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
@@ -43,7 +48,7 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 		f.Field = "expected_tokens"
 		return task, f
 	case in.DeadlineMS != nil && (*in.DeadlineMS <= 0 || *in.DeadlineMS > math.MaxInt64/int64(time.Millisecond)):
-		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 or more", *in.DeadlineMS)
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", *in.DeadlineMS, inference.MostWithin.Milliseconds())
 		f.Field = "deadline_ms"
 		return task, f
 	}

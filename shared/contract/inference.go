@@ -25,10 +25,10 @@ type TaskRequest struct {
 	SamplerProfileVersion string   `json:"sampler_profile_version,omitempty"`
 }
 
-// TaskMessage is a part of a conversation.
+// TaskMessage is a part of a conversation. Content is nil only in a malformed request.
 type TaskMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role    string  `json:"role"`
+	Content *string `json:"content"`
 }
 
 // TaskAccepted is what POST /v1/tasks returns.

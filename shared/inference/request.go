@@ -23,8 +23,10 @@ const (
 	// DefaultWithin is the deadline of a request without one, MostWithin the longest.
 	DefaultWithin = 5 * time.Minute
 	MostWithin    = time.Hour
-	// Model is the length of model_ref in bytes.
-	Model = 255
+	// Model is the length of model_ref in bytes, SamplerProfile that of
+	// sampler_profile_version in characters.
+	Model          = 255
+	SamplerProfile = 128
 )
 
 // Request is what the engine is asked, as it is stored with the run.
@@ -79,6 +81,9 @@ func (q Request) Check(w port.Workload) error {
 		if len(q.Input) == 0 || len(q.Input) > Inputs {
 			return fault.Invalid("input", "%d inputs, want 1 to %d texts to embed", len(q.Input), Inputs)
 		}
+		if q.Query != "" {
+			return fault.Invalid("query", "an embedding has no query, want input alone")
+		}
 	case port.WorkloadRerank:
 		switch {
 		case q.Query == "":
@@ -102,8 +107,12 @@ func (q Request) Check(w port.Workload) error {
 
 func (q Request) checkCompletion() error {
 	switch {
-	case (q.Prompt == "") == (len(q.Messages) == 0):
-		return fault.Invalid("prompt", "want either a prompt or messages")
+	case q.Prompt == "" && len(q.Messages) == 0:
+		return fault.Invalid("prompt", "missing prompt, want a prompt or messages")
+	case q.Prompt != "" && len(q.Messages) > 0:
+		return fault.Invalid("prompt", "a prompt and messages, want one of them")
+	case q.Query != "":
+		return fault.Invalid("query", "a completion has no query, want a prompt or messages")
 	case len(q.Input) > 0:
 		return fault.Invalid("input", "a completion has no input, want a prompt or messages")
 	case !utf8.ValidString(q.Prompt):

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -179,6 +180,10 @@ func (s *Inference) checkTask(in NewTask) error {
 		return f
 	case in.SessionID != "" && !limit.ValidModel(in.SessionID):
 		return fault.Invalid("session_id", "malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(in.SessionID, limit.FileName))
+	case in.Engine != "" && !slices.Contains(run.EngineKinds(), run.EngineKind(in.Engine)):
+		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", in.Engine, run.EngineKinds())
+	case utf8.RuneCountInString(in.SamplerProfile) > inference.SamplerProfile:
+		return fault.Invalid("sampler_profile_version", "%d characters, want at most %d", utf8.RuneCountInString(in.SamplerProfile), inference.SamplerProfile)
 	case in.Priority != "" && !slices.Contains(run.Priorities(), in.Priority):
 		return fault.Invalid("priority", "unknown priority %.40q, want interactive, normal or batch", in.Priority)
 	}
@@ -306,8 +311,8 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool) (run.
 	}
 	prompt := in.Request.PromptTokens()
 	most := in.MaxTokens
-	if most == 0 {
-		most = max(context-prompt, 1)
+	if left := max(context-prompt, 1); most == 0 || in.Request.Context > 0 {
+		most = min(cmp.Or(most, left), left)
 	}
 	if in.Workload == port.WorkloadCompletion && prompt > context {
 		return run.Run{}, invalidParams("prompt", "about %d tokens do not fit into a context of %d", prompt, context)

@@ -197,6 +197,9 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 		"mocked pool":    {func(in *orchestrator.NewTask) { in.Model = "pool-unavailable" }, fault.PoolUnavailable, ""},
 		"mocked queue":   {func(in *orchestrator.NewTask) { in.ExpectedTokens = 1_000_000 }, fault.QueueFull, ""},
 		"mocked failure": {func(in *orchestrator.NewTask) { in.Request.Prompt = "cause-internal" }, fault.Internal, ""},
+		"no engine":      {func(in *orchestrator.NewTask) { in.Engine = "x" }, fault.InvalidRequest, "engine"},
+		"query":          {func(in *orchestrator.NewTask) { in.Request.Query = "a" }, fault.InvalidRequest, "query"},
+		"long profile":   {func(in *orchestrator.NewTask) { in.SamplerProfile = strings.Repeat("é", 129) }, fault.InvalidRequest, "sampler_profile_version"},
 		"priority":       {func(in *orchestrator.NewTask) { in.Priority = "x" }, fault.InvalidRequest, "priority"},
 	} {
 		in := orchestrator.NewTask{Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "a"}}
@@ -210,3 +213,26 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 
 // TestRepeatedTaskIsTheSame: a key gives the task of its first use, also when its model has
 // been retired since.
+
+// TestContextBoundsTheAnswer: ctx is the length of the prompt with its answer, also of a task
+// with max_tokens.
+func TestContextBoundsTheAnswer(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 10)
+	for name, row := range map[string]struct{ context, asked, want int }{
+		"without both":   {0, 0, 32766},
+		"tokens alone":   {0, 40000, 40000},
+		"context alone":  {10, 0, 8},
+		"fewer tokens":   {10, 3, 3},
+		"more tokens":    {10, 30, 8},
+		"a full context": {2, 5, 1},
+	} {
+		in := orchestrator.NewTask{Identity: client, Model: "mock", Workload: port.WorkloadCompletion, MaxTokens: row.asked}
+		in.Request = inference.Request{Prompt: "12345678", Context: row.context}
+		accepted, err := h.tasks.Create(t.Context(), in)
+		h.ok(err)
+		if got := accepted.Run.Work.Inference.MaxTokens; got != row.want {
+			t.Errorf("%s: got at most %d tokens, want %d", name, got, row.want)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 	q := &f.request
 	q.ModelRef, q.Prompt = model, prompt
 	if f.system != "" {
-		q.Prompt, q.Messages = "", []contract.TaskMessage{{Role: "system", Content: f.system}, {Role: "user", Content: prompt}}
+		q.Prompt, q.Messages = "", []contract.TaskMessage{{Role: "system", Content: &f.system}, {Role: "user", Content: &prompt}}
 	}
 	if given("max-tokens") {
 		q.MaxTokens = &f.maxTokens

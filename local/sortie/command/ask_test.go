@@ -68,7 +68,7 @@ func TestAskShowsTheAnswer(t *testing.T) {
 		if got.code != 0 || got.stdout != "Hello there\\x1b\n" || !strings.Contains(got.stderr, "2 tokens in 1.5 s, task inf_1") {
 			t.Errorf("cut %d: got %d, %q and %q, want the answer", cut, got.code, got.stdout, got.stderr)
 		}
-		if asked.ModelRef != "llama" || asked.Prompt != "" || len(asked.Messages) != 2 || asked.Messages[1].Content != "a letter" ||
+		if asked.ModelRef != "llama" || asked.Prompt != "" || len(asked.Messages) != 2 || *asked.Messages[1].Content != "a letter" ||
 			*asked.MaxTokens != 7 || *asked.Seed != 0 || *asked.DeadlineMS != 3000 || asked.Temperature != nil {
 			t.Errorf("got the request %+v", asked)
 		}
