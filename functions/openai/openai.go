@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -135,7 +136,7 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request) (*call, error) 
 	}
 	asked, err := o.parse(body)
 	if err != nil {
-		return nil, err
+		return nil, inBody{err}
 	}
 	task, err := newTask(r, asked)
 	if err != nil {
@@ -323,5 +324,14 @@ func shapeOf(p *httpkit.Problem, names map[string]string) (status int, header ht
 		header.Set(headerRetryAfterMS, strconv.FormatInt(wait.Milliseconds(), 10))
 		header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 	}
+	if _, own := errors.AsType[inBody](p); own {
+		return status, header, openai.NewBodyError(status, fault.Code(p.Body.Code), p.Body.Detail, p.Body.Field)
+	}
 	return status, header, openai.NewError(status, fault.Code(p.Body.Code), p.Body.Detail, p.Body.Field).Named(names)
 }
+
+// inBody is a fault that was found in the body of a request: its field is a member of the
+// body, and not the field of a task.
+type inBody struct{ error }
+
+func (e inBody) Unwrap() error { return e.error }

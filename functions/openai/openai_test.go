@@ -275,6 +275,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"max_completion_tokens":0}`, "invalid_request_error", "max_completion_tokens", "invalid_params", 400},
 		{"chat/completions", `{"model":"other","messages":[{"role":"user","content":"a"}]}`, "not_found_error", "", "model_not_found", 404},
 		{"chat/completions", `{"model":"other","stream":true,"messages":[{"role":"user","content":"a"}]}`, "not_found_error", "", "model_not_found", 404},
+		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"prompt":"b"}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"completions", `{"model":"mock","prompt":["a","b"]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"completions", `{"model":"mock","prompt":[1,2]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"embeddings", `{"model":"mock","input":[]}`, "invalid_request_error", "input", "invalid_request", 400},

@@ -50,7 +50,7 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	asked, options, err := openai.ParseResponse(body)
 	if err != nil {
-		return err
+		return inBody{err}
 	}
 	task, err := newTask(r, asked)
 	if err != nil {

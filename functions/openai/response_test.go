@@ -176,6 +176,9 @@ func TestResponsesAreRefused(t *testing.T) {
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","max_output_tokens":0}`, "max_output_tokens", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","text":{"format":{"type":"json_object"}}}`, "text.format.type", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","n":2}`, "n", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","prompt":{"id":"x"}}`, "prompt", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":"a","max_tokens":2}`, "max_tokens", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":["a"]}`, "input.0", 400},
 		{"POST", "/v1/responses", `{"model":"other","input":"a"}`, "", 404},
 		{"POST", "/v1/responses/" + done.ID + "/cancel", "", "response_id", 400},
 		{"GET", "/v1/responses/" + done.ID + "?starting_after=1", "", "starting_after", 400},
@@ -190,6 +193,7 @@ func TestResponsesAreRefused(t *testing.T) {
 		var problem struct {
 			Error struct {
 				Param *string `json:"param"`
+				Code  string  `json:"code"`
 			} `json:"error"`
 		}
 		decode(t, answer.Body, &problem)
@@ -197,7 +201,7 @@ func TestResponsesAreRefused(t *testing.T) {
 		if p := problem.Error.Param; p != nil {
 			got = *p
 		}
-		if answer.Status != row.status || got != row.param {
+		if answer.Status != row.status || got != row.param || problem.Error.Code == "context_length_exceeded" {
 			t.Errorf("%s %s %s: got %d %s, want %d of %q", row.method, row.path, row.body, answer.Status, answer.Body, row.status, row.param)
 		}
 	}

@@ -40,12 +40,30 @@ func parse(body []byte, v any, ignored ...string) error {
 	err = json.Unmarshal(plain, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "sampling."), "choosing.")
-		return fault.Invalid(field, "%s is of type %.40s, want another type", field, wrong.Value)
+		return fault.Invalid(field, "%s is of type %.40s, want %s", field, wrong.Value, typeName(wrong.Type))
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.InvalidRequest, "malformed body, want a JSON object")
 	}
 	return nil
+}
+
+// typeName describes the values of a type of Go.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64:
+		return "an integer of 64 bits"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "an array"
+	default:
+		return "an object"
+	}
 }
 
 // plainNumber returns an integer with a fraction or an exponent, such as 36.0 or 1e3, which
@@ -127,6 +145,31 @@ type message struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
+// decodeEach decodes the elements of an array of objects in the member field into values
+// of T. Faults: InvalidRequest with the element.
+func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
+	var elements []json.RawMessage
+	if given(value) && json.Unmarshal(value, &elements) != nil {
+		return nil, fault.Invalid(field, "malformed %s, want an array of messages", field)
+	}
+	found := make([]T, len(elements))
+	for i, element := range elements {
+		at := fmt.Sprintf("%s.%d", field, i)
+		if !given(element) {
+			return nil, fault.Invalid(at, "%s is null, want a message", at)
+		}
+		err := json.Unmarshal(element, &found[i])
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			at += "." + strings.TrimPrefix(wrong.Field, "message.")
+			return nil, fault.Invalid(at, "%s is of type %.40s, want %s", at, wrong.Value, typeName(wrong.Type))
+		}
+		if err != nil {
+			return nil, fault.Invalid(at, "malformed message, want an object")
+		}
+	}
+	return found, nil
+}
+
 // messages returns the messages of a conversation in the member field.
 func messages(field string, in []message) ([]port.Message, error) {
 	found := make([]port.Message, len(in))
@@ -162,8 +205,8 @@ func contentOf(field string, value json.RawMessage) (string, error) {
 		return text, nil
 	}
 	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type string  `json:"type"`
+		Text *string `json:"text"`
 	}
 	if json.Unmarshal(value, &parts) != nil {
 		return "", fault.Invalid(field, "malformed content, want a text or an array of parts with a text")
@@ -172,7 +215,10 @@ func contentOf(field string, value json.RawMessage) (string, error) {
 	for i, p := range parts {
 		switch p.Type {
 		case "text", "input_text", "output_text":
-			all[i] = p.Text
+			if p.Text == nil {
+				return "", fault.Invalid(fmt.Sprintf("%s.%d.text", field, i), "missing text of a part of the content")
+			}
+			all[i] = *p.Text
 		default:
 			return "", unsupported(fmt.Sprintf("%s.%d.type", field, i), "parts with a text")
 		}

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -33,3 +34,50 @@ func TestNumbersOfRequests(t *testing.T) {
 		t.Errorf("got %v, want a fault of top_logprobs", err)
 	}
 }
+
+// TestWrongValuesAreNamed: a refusal names the member that is wrong, in a list with its place,
+// and what it must be.
+func TestWrongValuesAreNamed(t *testing.T) {
+	t.Parallel()
+	chat := func(body string) error { return second(openai.ParseChat([]byte(body))) }
+	embedding := func(body string) error { return second(openai.ParseEmbedding([]byte(body))) }
+	response := func(body string) error {
+		_, _, err := openai.ParseResponse([]byte(body))
+		return err
+	}
+	const user = `{"model":"m","messages":[{"role":"user","content":"a"}],`
+	long := strings.Repeat("é", 64)
+	for _, row := range []struct {
+		parse             func(string) error
+		body, field, says string
+	}{
+		{chat, user + `"n":"1"}`, "n", "want an integer"},
+		{chat, user + `"temperature":"1"}`, "temperature", "want a number"},
+		{chat, user + `"stream":1}`, "stream", "want a boolean"},
+		{chat, user + `"response_format":"text"}`, "response_format", "want an object"},
+		{chat, user + `"response_format":{}}`, "response_format.type", "missing type"},
+		{chat, user + `"response_format":null}`, "", ""},
+		{chat, `{"model":"m","messages":"a"}`, "messages", "want an array of messages"},
+		{chat, `{"model":"m","messages":[{"role":"user","content":"a"},"b"]}`, "messages.1", "want an object"},
+		{chat, `{"model":"m","messages":[null]}`, "messages.0", "want a message"},
+		{chat, `{"model":"m","messages":[{"role":5,"content":"a"}]}`, "messages.0.role", "want a string"},
+		{chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages.0.content.0.text", "missing text"},
+		{embedding, `{"model":"m","input":"a","encoding_format":""}`, "encoding_format", "want float or base64"},
+		{embedding, `{"model":"m","input":"a","encoding_format":null}`, "", ""},
+		{response, `{"model":"m","input":[{"role":"user","content":"a"},"b"]}`, "input.1", "want an object"},
+		{response, `{"model":"m","input":[{"type":"message","role":5}]}`, "input.0.role", "want a string"},
+		{response, `{"model":"m","input":"a","text":{"format":{}}}`, "text.format.type", "missing type"},
+		{response, `{"model":"m","input":"a","text":{}}`, "", ""},
+		{response, `{"model":"m","input":"a","metadata":{"` + long + `":"a"}}`, "", ""},
+		{response, `{"model":"m","input":"a","metadata":{"` + long + `x":"a"}}`, "metadata", "at most 64 characters"},
+	} {
+		switch f := fault.Of(row.parse(row.body)); {
+		case row.field == "" && f != nil:
+			t.Errorf("%.120s: got %v, want no fault", row.body, f)
+		case row.field != "" && (f == nil || f.Field != row.field || !strings.Contains(f.Message, row.says)):
+			t.Errorf("%.120s: got %v, want %q of %s", row.body, f, row.says, row.field)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -55,6 +55,14 @@ func NewError(status int, code fault.Code, message, param string) Error {
 	return Error{e}
 }
 
+// NewBodyError is NewError for a fault that Parse functions return: param is a member of the
+// body.
+func NewBodyError(status int, code fault.Code, message, param string) Error {
+	e := NewError(status, code, message, param)
+	e.Error.Code = strings.ToLower(string(code))
+	return e
+}
+
 // codeOf returns the code that programs for the OpenAI API know, or that of the fault in
 // lower case.
 func codeOf(code fault.Code, param string) string {

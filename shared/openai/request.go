@@ -102,7 +102,7 @@ func ParseChat(body []byte) (Request, error) {
 	var in struct {
 		sampling
 		choosing
-		Messages            []message       `json:"messages"`
+		Messages            json.RawMessage `json:"messages"`
 		MaxCompletionTokens *int            `json:"max_completion_tokens"`
 		TopLogprobs         json.RawMessage `json:"top_logprobs"`
 		Tools               json.RawMessage `json:"tools"`
@@ -110,7 +110,7 @@ func ParseChat(body []byte) (Request, error) {
 		Audio               json.RawMessage `json:"audio"`
 		WebSearchOptions    json.RawMessage `json:"web_search_options"`
 		Modalities          []string        `json:"modalities"`
-		ResponseFormat      format          `json:"response_format"`
+		ResponseFormat      *format         `json:"response_format"`
 	}
 	if err := parse(body, &in, ignoredInChats...); err != nil {
 		return Request{}, err
@@ -137,10 +137,14 @@ func ParseChat(body []byte) (Request, error) {
 			return q, err
 		}
 	}
-	if len(in.Messages) == 0 {
+	list, err := decodeEach[message]("messages", in.Messages)
+	if err != nil {
+		return q, err
+	}
+	if len(list) == 0 {
 		return q, fault.Invalid("messages", "missing messages, want at least one")
 	}
-	q.Ask.Messages, err = messages("messages", in.Messages)
+	q.Ask.Messages, err = messages("messages", list)
 	return q, err
 }
 
@@ -149,8 +153,13 @@ type format struct {
 	Type string `json:"type"`
 }
 
-func (f format) check(field string) error {
-	if f.Type != "" && f.Type != "text" {
+func (f *format) check(field string) error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Type == "":
+		return fault.Invalid(field+".type", "missing type, want text")
+	case f.Type != "text":
 		return unsupported(field+".type", "text")
 	}
 	return nil
@@ -203,15 +212,18 @@ func ParseEmbedding(body []byte) (Request, error) {
 	var in struct {
 		Model          string          `json:"model"`
 		Input          json.RawMessage `json:"input"`
-		EncodingFormat string          `json:"encoding_format"`
+		EncodingFormat *string         `json:"encoding_format"`
 		Dimensions     json.RawMessage `json:"dimensions"`
 	}
 	if err := parse(body, &in, "user"); err != nil {
 		return Request{}, err
 	}
-	q := Request{Model: in.Model, Workload: port.WorkloadEmbedding, Base64: in.EncodingFormat == "base64"}
-	if in.EncodingFormat != "" && in.EncodingFormat != "float" && !q.Base64 {
-		return q, unsupported("encoding_format", "float or base64")
+	q := Request{Model: in.Model, Workload: port.WorkloadEmbedding}
+	if format := in.EncodingFormat; format != nil {
+		q.Base64 = *format == "base64"
+		if *format != "float" && !q.Base64 {
+			return q, unsupported("encoding_format", "float or base64")
+		}
 	}
 	if err := refuse(member{"dimensions", in.Dimensions}); err != nil {
 		return q, err

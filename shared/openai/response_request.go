@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -98,7 +99,7 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 
 // responseText is the member text.
 type responseText struct {
-	Format    format          `json:"format"`
+	Format    *format         `json:"format"`
 	Verbosity json.RawMessage `json:"verbosity"`
 }
 
@@ -107,8 +108,8 @@ func checkMetadata(of map[string]string) error {
 		return fault.Invalid("metadata", "%d pairs, want at most %d", len(of), maxMetadata)
 	}
 	for key, value := range of {
-		if len(key) > maxMetadataKey || len(value) > maxMetadataValue {
-			return fault.Invalid("metadata", "the pair %.80q is too long, want keys of at most %d bytes and values of at most %d", key, maxMetadataKey, maxMetadataValue)
+		if utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue {
+			return fault.Invalid("metadata", "the pair %.80q is too long, want keys of at most %d characters and values of at most %d", key, maxMetadataKey, maxMetadataValue)
 		}
 	}
 	return nil
@@ -123,12 +124,17 @@ func inputOf(value json.RawMessage) ([]port.Message, error) {
 		}
 		return []port.Message{{Role: "user", Content: text}}, nil
 	}
-	var items []struct {
+	type item struct {
 		Type string `json:"type"`
 		message
 	}
-	if !given(value) || json.Unmarshal(value, &items) != nil || len(items) == 0 {
+	var elements []json.RawMessage
+	if !given(value) || json.Unmarshal(value, &elements) != nil || len(elements) == 0 {
 		return nil, fault.Invalid("input", "missing or malformed input, want a text or an array of messages")
+	}
+	items, err := decodeEach[item]("input", value)
+	if err != nil {
+		return nil, err
 	}
 	list := make([]message, len(items))
 	for i, item := range items {
