@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -153,13 +154,14 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		}
 		return err
 	})
-	if ctx.Err() != nil {
-		return a.cancelAnswer(context.WithoutCancel(ctx), c, task.TaskID)
-	}
+	interrupted := ctx.Err() != nil
 	if !a.json && got.text.Len() > 0 {
-		if err := a.say("\n"); err != nil {
+		if err := a.say("\n"); err != nil && !interrupted {
 			return err
 		}
+	}
+	if interrupted {
+		return a.cancelAnswer(context.WithoutCancel(ctx), c, task.TaskID)
 	}
 	if !errors.Is(err, errAnswered) {
 		return err
@@ -168,17 +170,38 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		return advised{error: fmt.Errorf("%s: %s", got.failure.Code, got.failure.Message), code: ExitFailed, taskID: task.TaskID}
 	}
 	if a.json {
-		ended, err := c.Task(ctx, task.TaskID)
+		record, err := a.endedTask(ctx, c, task.TaskID)
 		if err != nil {
 			return err
 		}
 		return a.print(struct {
 			contract.Task
 			Answer string `json:"answer"`
-		}{ended, got.text.String()})
+		}{record, got.text.String()})
 	}
 	a.note("%d tokens in %.1f s, task %s", got.tokens, got.took.Seconds(), task.TaskID)
 	return nil
+}
+
+// The first pause and the whole time of endedTask.
+const (
+	endedPause = 20 * time.Millisecond
+	endedWait  = 10 * time.Second
+)
+
+// endedTask returns the task of a stream that has its last event, which its record follows
+// in a moment. One that has not ended after ten seconds is returned as it is.
+func (a *app) endedTask(ctx context.Context, c *client.Client, id string) (contract.Task, error) {
+	until := a.Clock.Now().Add(endedWait)
+	for pause := endedPause; ; pause *= 2 {
+		task, err := c.Task(ctx, id)
+		if err != nil || ended(task) || !a.Clock.Now().Before(until) {
+			return task, err
+		}
+		if err := clock.Sleep(ctx, a.Clock, pause); err != nil {
+			return task, err
+		}
+	}
 }
 
 // cancelAnswer cancels the task of a command that was interrupted.

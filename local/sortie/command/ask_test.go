@@ -42,8 +42,13 @@ func answering(t *testing.T, cut int, events ...string) (env map[string]string, 
 			_, _ = fmt.Fprintf(w, "id: %d.1\n%s\n\n", first+i+1, e)
 		}
 	})
+	var shown atomic.Int64 // the record ends a moment after the stream
 	mux.HandleFunc("GET /v1/runs/inf_1", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"taskId":"inf_1","kind":"inference","state":"Completed"}`)
+		state := "Running"
+		if shown.Add(1) > 1 {
+			state = "Completed"
+		}
+		_, _ = fmt.Fprintf(w, `{"taskId":"inf_1","kind":"inference","state":%q}`, state)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -78,6 +83,15 @@ func TestAskShowsTheAnswer(t *testing.T) {
 	got := sortie(t, env, "", "ask", "llama", "Greet", "--json")
 	if err := json.Unmarshal([]byte(got.stdout), &task); err != nil || got.code != 0 || task.Answer != "Hello" || task.State != "Completed" || asked.Prompt != "Greet" {
 		t.Errorf("got %d and %q, want the task with its answer", got.code, got.stdout)
+	}
+}
+
+func TestAskNamesWhatAFlagWants(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--seed": "a whole number", "--temperature": "a number", "--deadline": "a duration such as 90s"} {
+		if got := sortie(t, nil, "", "ask", "llama", "Greet", flag, "x"); got.code != 2 || !strings.Contains(got.stderr, "want "+want) {
+			t.Errorf("%s: got %d and %q, want %s", flag, got.code, got.stderr, want)
+		}
 	}
 }
 
@@ -127,5 +141,26 @@ func TestInterruptedAskCancelsItsTask(t *testing.T) {
 		}
 	default:
 		t.Error("got no cancel request")
+	}
+}
+
+// interrupting is the standard output of a command that is interrupted once it has written.
+type interrupting struct {
+	strings.Builder
+	interrupt func()
+}
+
+func (w *interrupting) Write(p []byte) (int, error) {
+	w.interrupt()
+	return w.Builder.Write(p)
+}
+
+func TestInterruptedAnswerEndsItsLine(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	env, _ := answering(t, 0, started, token(0, "Hel"))
+	out := &interrupting{interrupt: interrupt}
+	if code := sortieTo(ctx, out, env, "ask", "llama", "Greet"); code != 130 || out.String() != "Hel\n" {
+		t.Errorf("got %d and %q, want an interrupted line that ends", code, out.String())
 	}
 }
