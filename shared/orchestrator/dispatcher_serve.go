@@ -268,7 +268,11 @@ func (t *serving) generated(asking context.Context, err error) error {
 	if err == nil {
 		err = flushed
 	}
-	if work := t.run.Work.Inference; err == nil {
+	work := t.run.Work.Inference
+	if fault.Is(err, fault.DecodeTimeout) && !t.answer.answers.clock.Now().Before(t.run.AnswerBy()) {
+		err = fault.Wrap(err, fault.DeadlineUnmet, "the answer was not complete at the deadline of %s", work.Within)
+	}
+	if err == nil {
 		t.used.TokensIn = cmp.Or(t.used.TokensIn, work.PromptTokens)
 		if port.Workload(work.Workload) != port.WorkloadCompletion {
 			t.used.Finish = string(port.FinishStop)

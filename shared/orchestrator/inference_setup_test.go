@@ -195,8 +195,8 @@ func (h *inferring) seen(task, name string) {
 	}
 }
 
-// passes lets time pass, five times as fast as that of the host, until stop is called.
-func (h *inferring) passes() (stop func()) {
+// passes lets time pass, step in each millisecond of the host, until stop is called.
+func (h *inferring) passes(step time.Duration) (stop func()) {
 	over := make(chan struct{})
 	var passing sync.WaitGroup
 	passing.Go(func() {
@@ -207,7 +207,7 @@ func (h *inferring) passes() (stop func()) {
 			case <-over:
 				return
 			case <-tick.C:
-				h.clock.Advance(5 * time.Millisecond)
+				h.clock.Advance(step)
 			}
 		}
 	})

@@ -86,13 +86,14 @@ func (l *lease) works() {
 	l.readyAt = l.of.clock.Now()
 }
 
-// noted notes the result of a request. One that was cancelled, or whose stream has ended, says
-// nothing about the replica; one that the engine has refused as wrong shows that it works.
+// noted notes the result of a request. One that was cancelled, whose stream has ended, or that
+// had no time left says nothing about the replica; one that the engine has refused as wrong
+// shows that it works.
 func (l *lease) noted(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
 	switch {
-	case err != nil && !isFault:
-	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown, f.Code == fault.DeadlineUnmet:
+	case err != nil && !isFault, isFault && f.Code == fault.DeadlineUnmet:
+	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown:
 		l.of.mu.Lock()
 		l.failures, l.served, l.readyAt = 0, true, l.of.clock.Now()
 		l.of.mu.Unlock()

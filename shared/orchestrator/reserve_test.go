@@ -77,7 +77,7 @@ func TestLedgerEqualsUsage(t *testing.T) {
 	end(play(2, 5, mockengine.FailReset, 2))
 	end(play(4, 4, mockengine.FailStart, 0)) // tried again
 	cancelled := play(3, 9, mockengine.FailStall, 3)
-	stop := h.passes()
+	stop := h.passes(5 * time.Millisecond)
 	h.seen(cancelled, inference.NameMetrics) // behind the batch with the other tokens
 	stop()
 	engine.WaitRunning(1)
