@@ -54,6 +54,8 @@ type tokens struct {
 	names   []string
 	started string // the data of that event
 	count   int
+	// results are the data of the results of an embedding or a rerank.
+	results []string
 	end     outside.Message
 	failed  error
 	// at, if it is not nil, gets the number of events after each of them.
@@ -104,6 +106,8 @@ func (r *tokens) read(ctx context.Context, c *outside.Client, task string, most 
 				return
 			}
 			r.count++
+		case "result":
+			r.results = append(r.results, m.Data)
 		case "end", "error":
 			r.end = m
 		}
