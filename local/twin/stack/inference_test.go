@@ -168,8 +168,8 @@ func TestTaskIsAnswered(t *testing.T) {
 	if trace.Kind != "trace" || !strings.Contains(strings.Join(trace.Tags, " "), "sse stream task:"+task) || !strings.Contains(string(trace.Content), "transcript") {
 		t.Errorf("got the trace %+v, want that of the task", trace)
 	}
-	if spent := outside.Get[contract.Budget](g.Client, "/v1/budgets/tenant").Spent; spent.CostNano != 12*catalog.DefaultOutputPrice {
-		t.Errorf("got %+v spent, want the default price for 12 tokens", spent)
+	if spent := outside.Get[contract.Budget](g.Client, "/v1/budgets/tenant").Spent; spent.Tokens < 12 || spent.CostNano != spent.Tokens*catalog.DefaultOutputPrice {
+		t.Errorf("got %+v spent, want the default price for the 12 tokens and those of the cancelled tasks", spent)
 	}
 	late := tokens{last: whole.last}
 	late.read(t.Context(), g.Client, task, 100)
