@@ -82,13 +82,15 @@ func TestReloadWaitsForTheTasks(t *testing.T) {
 		v, err := h.pools.Reload(t.Context(), client, "pool0", model, seconds, orchestrator.Precondition{})
 		return v.Pool, err
 	}
+	before, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	h.ok(err)
 	if _, err := reload("other", 0); fault.Of(err) == nil || fault.Of(err).Code != fault.PoolInUse {
 		t.Fatalf("got %v with a task, want POOL_IN_USE", err)
 	}
 	p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
-	if p.Draining || p.Engine.Model != "mock" {
-		t.Errorf("got %+v with the model %s, want the pool as before", p, p.Engine.Model)
+	if p.Draining || p.Engine.Model != "mock" || p.Version != before.Version {
+		t.Errorf("got %+v with the model %s, want the pool as before, %+v", p, p.Engine.Model, before)
 	}
 	var reloaded sync.WaitGroup
 	done := make(chan struct{})

@@ -51,6 +51,11 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 	if p.Engine.Machines != nil && cmp.Or(model, p.Engine.Model) == p.Engine.Model {
 		return s.reloaded(ctx, who, id, model) // the replicas take turns; the others serve
 	}
+	if wait == 0 {
+		if err := s.unused(ctx, p); err != nil {
+			return PoolView{}, err // without a drain, which would refuse tasks meanwhile
+		}
+	}
 	drained := p.Draining
 	if p, err = s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Draining {
