@@ -25,6 +25,7 @@ func Handler(kind port.EngineKind, of *mockengine.Engine) http.Handler {
 		mux.HandleFunc("GET /health", s.ready(`{"status":"ok"}`))
 		mux.HandleFunc("GET /props", s.llamaProps)
 		mux.HandleFunc("GET /v1/models", s.llamaModels)
+		mux.HandleFunc("GET /slots", s.llamaSlots)
 		mux.HandleFunc("GET /metrics", s.metrics("llamacpp:requests_processing %d\nllamacpp:requests_deferred 0\n"))
 	case port.EngineVLLM:
 		s.openai(mux)

@@ -190,6 +190,23 @@ func (s *server) llamaProps(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// llamaSlots reports the slots, the first ones of which have a request.
+func (s *server) llamaSlots(w http.ResponseWriter, r *http.Request) {
+	c, err := s.mock.Capabilities(r.Context())
+	if err != nil {
+		return
+	}
+	load, err := s.mock.Load(r.Context())
+	if err != nil {
+		return
+	}
+	slots := []map[string]any{}
+	for i := range c.Slots {
+		slots = append(slots, map[string]any{"id": i, "n_ctx": c.ContextTokens, "speculative": false, "is_processing": i < *load.Running})
+	}
+	answer(w, slots)
+}
+
 func (s *server) llamaModels(w http.ResponseWriter, r *http.Request) {
 	c, err := s.mock.Capabilities(r.Context())
 	if err != nil {

@@ -64,6 +64,28 @@ func (llamacpp) series() map[string]loadValue {
 	}
 }
 
+// slots counts the slots with a request. A server reports them unless it was started with
+// --no-slots.
+func (llamacpp) slots(ctx context.Context, e *Engine) (port.EngineLoad, error) {
+	resp, err := e.report(ctx, e.base.JoinPath("/slots"))
+	if err != nil || resp == nil {
+		return port.EngineLoad{}, err
+	}
+	var slots []struct {
+		Processing bool `json:"is_processing"`
+	}
+	if err := decode(ctx, resp, &slots); err != nil {
+		return port.EngineLoad{}, err
+	}
+	n := 0
+	for _, slot := range slots {
+		if slot.Processing {
+			n++
+		}
+	}
+	return port.EngineLoad{Running: &n}, nil
+}
+
 func (llamacpp) refusal(r refusal) *fault.Fault {
 	if r.status == http.StatusServiceUnavailable {
 		return fault.New(fault.PoolUnavailable, "the engine is not ready: %s", r.message)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -36,21 +37,26 @@ func highest(most *float64, v float64) *float64 {
 	return &v
 }
 
-// Load reads the server's metrics. A server that serves none has an empty load:
-// llama-server answers 501 without its option for them.
+// slotted is a dialect whose server reports its slots, too.
+type slotted interface {
+	// slots returns the load of a server that serves no metrics.
+	slots(ctx context.Context, e *Engine) (port.EngineLoad, error)
+}
+
+// Load reads the server's metrics. A server that serves none has the load of its slots, and
+// an empty one if it does not report them: llama-server answers 501 without its options for them.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
-	resp, err := e.open(ctx, e.client, http.MethodGet, e.metrics.JoinPath("/metrics"), nil)
+	resp, err := e.report(ctx, e.metrics.JoinPath("/metrics"))
 	if err != nil {
 		return port.EngineLoad{}, err
 	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound, http.StatusNotImplemented:
+	if resp == nil {
+		if d, has := e.dialect.(slotted); has {
+			return d.slots(ctx, e)
+		}
 		return port.EngineLoad{}, nil
-	default:
-		return port.EngineLoad{}, e.refused(ctx, resp)
 	}
+	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, largestAnswer))
 	if err != nil {
@@ -63,6 +69,19 @@ func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 		}
 	}
 	return load, nil
+}
+
+// report requests what the server reports at a path; nil if it does not serve that.
+func (e *Engine) report(ctx context.Context, at *url.URL) (*http.Response, error) {
+	resp, err := e.open(ctx, e.client, http.MethodGet, at, nil)
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusNotImplemented {
+		return nil, nil
+	}
+	return nil, e.refused(ctx, resp)
 }
 
 // number returns the value of a gauge or of a metric without a type.
