@@ -84,7 +84,7 @@ func (f interruptedFeed) Read(ctx context.Context, stream string, after int64, l
 // its dispatcher makes, from the grant of its slot on.
 func TestCancelBetweenAnyTwoCalls(t *testing.T) {
 	t.Parallel()
-	cancelAtEachCall(t, 1, 10, func(h *inferring, at *interruption, calls int64) run.Run {
+	cancelAtEachCall(t, 1, 8, func(h *inferring, at *interruption, calls int64) run.Run {
 		h.engines["r1"].FailNext(mockengine.FailStall, 1)
 		first := h.ask(3)
 		h.engines["r1"].WaitRunning(1)
@@ -100,7 +100,7 @@ func TestCancelBetweenAnyTwoCalls(t *testing.T) {
 // cancelAtEachCall cancels the task of at at its next call, in each round one call later, until
 // a task makes fewer calls. play lets a task end and returns its run; slots are those of the
 // replica. The task ends without a sweep, as its stream does, and the slot is free. At least
-// least of the tasks are cancelled.
+// least of the tasks are cancelled: pieces that come together share a call.
 func cancelAtEachCall(t *testing.T, slots, least int, play func(h *inferring, at *interruption, calls int64) run.Run) {
 	t.Helper()
 	const mostCalls = 100
