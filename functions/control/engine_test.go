@@ -157,7 +157,7 @@ func TestCapabilitiesAreThoseOfThePools(t *testing.T) {
 	apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)
 	apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/gemmas", `{"engine": {"kind": "vllm", "model": "gemma", "deterministic": true, "replicas": [{"url": "https://g.example"}]}}`, 201)
 	want := contract.EngineCapability{
-		Engine: "vllm", CtxMax: 32768, SupportedWorkloads: []string{"completion", "embedding"}, Features: contract.EngineFeatures{Deterministic: true},
+		Engine: "vllm", CtxMax: 100_000, SupportedWorkloads: []string{"completion", "embedding"}, Features: contract.EngineFeatures{Deterministic: true},
 		Concurrency: 9, Models: []string{"gemma", "llama"}, Pools: []string{"gemmas", "llamas"},
 	}
 	if diff := cmp.Diff([]contract.EngineCapability{want}, get().Engines); diff != "" {

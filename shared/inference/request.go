@@ -13,10 +13,9 @@ import (
 
 // Limits of a request that no engine raises, and its defaults.
 const (
-	// ContextTokens and MaxTokens are the highest values of ctx and max_tokens.
-	ContextTokens = 32768
-	MaxTokens     = 50000
-	// RequestSize is the size of a stored request in bytes.
+	// MaxTokens is the highest value of max_tokens.
+	MaxTokens = 50000
+	// RequestSize is the size of a stored request in bytes, and so that of the longest prompt.
 	RequestSize = 128 << 10
 	// Inputs is how many inputs or documents a request can have.
 	Inputs = 512

@@ -90,7 +90,8 @@ const (
 // EventFilter is the length of an id in a filter of events, in characters.
 const EventFilter = 255
 
-// ContextTokens is the longest prompt of an inference task with its answer, in tokens.
+// ContextTokens is the longest prompt of an inference task with its answer, in tokens, where
+// neither the catalog nor an engine says it.
 const ContextTokens = 32768
 
 // QueuePositions is how many runs at the head of a queue have a position of their

@@ -152,7 +152,7 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
-	pool, err := s.poolFor(ctx, in)
+	pool, err := s.poolFor(ctx, in, model)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -161,7 +161,7 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 			return run.Run{}, err
 		}
 	}
-	return s.newRun(in, model, pool)
+	return s.newRun(in, model, pool, s.contextOf(ctx, pool, model))
 }
 
 // checkTask returns the fault of a request that no pool can serve.
@@ -170,8 +170,8 @@ func (s *Inference) checkTask(in NewTask) error {
 	switch {
 	case in.Model == "" || len(in.Model) > inference.Model:
 		return fault.Invalid("model_ref", "want the id of a model, 1 to %d bytes", inference.Model)
-	case q.Context < 0 || q.Context > inference.ContextTokens:
-		return invalidParams("ctx", "%d is out of range, want 0 to %d tokens, where 0 is what the engine has", q.Context, inference.ContextTokens)
+	case q.Context < 0 || q.Context > catalog.MaxContextTokens:
+		return invalidParams("ctx", "%d is out of range, want 0 to the context of the model in tokens, where 0 is what the engine has", q.Context)
 	case in.MaxTokens < 0 || in.MaxTokens > inference.MaxTokens:
 		return invalidParams("max_tokens", "%d is out of range, want 0 to %d, where 0 is what the context leaves", in.MaxTokens, inference.MaxTokens)
 	case in.Within < 0 || in.Within > s.mostWithin:
@@ -230,9 +230,9 @@ func checkMocked(in NewTask) error {
 	return nil
 }
 
-// poolFor returns the pool that serves a model, of several the one with the fewest tasks for
-// each of its slots.
-func (s *Inference) poolFor(ctx context.Context, in NewTask) (run.Pool, error) {
+// poolFor returns the pool that serves a model, of several those with the context that the task
+// needs, and of these the one with the fewest tasks for each of its slots.
+func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
 	var serving []run.Pool
 	known, mocked, draining := false, false, false
 	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
@@ -253,7 +253,7 @@ func (s *Inference) poolFor(ctx context.Context, in NewTask) (run.Pool, error) {
 	case err != nil:
 		return run.Pool{}, err
 	case len(serving) > 0:
-		return s.leastUsed(ctx, serving)
+		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens())))
 	case mocked && in.Model == mockedUnavailable:
 		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
 	case draining:
@@ -299,19 +299,19 @@ const (
 	engineAttempts  = 3
 )
 
-// newRun returns the run of a request in a pool.
-func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool) (run.Run, error) {
+// newRun returns the run of a request in a pool where the model has a context of at most longest
+// tokens.
+func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longest int) (run.Run, error) {
 	if in.Within == 0 {
 		in.Within = inference.DefaultWithin
 	}
-	longest := cmp.Or(model.ContextTokens, inference.ContextTokens)
 	context := cmp.Or(in.Request.Context, longest)
 	if context > longest {
 		return run.Run{}, invalidParams("ctx", "%d is out of range, the model %s has a context of %d tokens", context, in.Model, longest)
 	}
 	prompt := in.Request.PromptTokens()
 	most := in.MaxTokens
-	if left := max(context-prompt, 1); most == 0 || in.Request.Context > 0 {
+	if left := min(max(context-prompt, 1), inference.MaxTokens); most == 0 || in.Request.Context > 0 {
 		most = min(cmp.Or(most, left), left)
 	}
 	if in.Workload == port.WorkloadCompletion && prompt > context {

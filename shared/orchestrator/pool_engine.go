@@ -84,9 +84,12 @@ type Capability struct {
 }
 
 // Capabilities returns what the pools of engines of the caller's tenant can do, ordered by
-// the engine. Draining pools and retired models count for nothing.
+// the engine. Draining pools and retired models count for nothing. Where a dispatcher runs,
+// engines that have not said it lately are asked for their context.
 func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capability, error) {
 	found := map[run.EngineKind]Capability{}
+	asking, cancel := context.WithTimeout(ctx, describeTime)
+	defer cancel()
 	for page := (port.Page{Limit: poolPage}); ; {
 		stored, next, err := s.store.PoolRecords(ctx, who.Tenant, page)
 		if err != nil {
@@ -96,6 +99,7 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 			if p.Engine == nil || p.Draining {
 				continue
 			}
+			s.dispatcher.Describe(asking, p)
 			if found[p.Engine.Kind], err = s.with(ctx, found[p.Engine.Kind], p); err != nil {
 				return nil, err
 			}
@@ -128,7 +132,7 @@ func (s *Pools) with(ctx context.Context, c Capability, p run.Pool) (Capability,
 		return c, err
 	}
 	c.Engine = p.Engine.Kind
-	c.ContextTokens = max(c.ContextTokens, min(cmp.Or(model.ContextTokens, limit.ContextTokens), limit.ContextTokens))
+	c.ContextTokens = max(c.ContextTokens, s.contextOf(ctx, p, model.Model))
 	c.Concurrency += p.Limit
 	c.Deterministic = c.Deterministic || p.Engine.Deterministic
 	for _, w := range model.Workloads {

@@ -33,12 +33,7 @@ func (l *lease) ask(ctx context.Context) {
 	if !known.IsZero() && now.Sub(known) < askAfter {
 		return
 	}
-	found, err := l.engine.Capabilities(ctx)
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	if l.askedAt = now; err == nil {
-		l.can = found
-	}
+	l.of.describe(ctx, l.replica)
 }
 
 // capabilities returns what the engine said last.

@@ -55,6 +55,7 @@ type replica struct {
 	// can is what the engine said last, at askedAt.
 	can     port.EngineCapabilities
 	askedAt time.Time
+	asked   bool // in the background, now
 }
 
 func newReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *replicas {
@@ -291,8 +292,8 @@ func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *leas
 func (s *replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.readyAt = time.Time{}
-	if r.key.run != "" && !r.served { // it loads its model
+	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may be another one when it answers again
+	if r.key.run != "" && !r.served {               // it loads its model
 		r.restUntil = s.clock.Now().Add(loadLook)
 		return
 	}

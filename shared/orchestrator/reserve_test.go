@@ -217,7 +217,7 @@ func TestMetricsSayWhatRemains(t *testing.T) {
 // packages above it.
 func TestDefaultOfBudgetHeaders(t *testing.T) {
 	t.Parallel()
-	const tasks, tokens = budget.SessionTurns, inference.ContextTokens + inference.MaxTokens
+	const tasks, tokens = budget.SessionTurns, inference.RequestSize/4 + inference.MaxTokens
 	want := budget.Amount{
 		Turns: tasks, Tokens: tasks * tokens, TimeMS: tasks * inference.MostWithin.Milliseconds(), CostNano: tasks * tokens * catalog.DefaultOutputPrice,
 	}

@@ -94,6 +94,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	if pool.Engine != nil {
 		place.Loads = pool.Engine.Loads
 	}
+	s.dispatcher.Describe(ctx, run.Pool{Tenant: pool.Tenant, ID: id, Engine: &place})
 	if pool.Engine != nil && pool.Limit == place.Limit() && reflect.DeepEqual(*pool.Engine, place) {
 		return nil
 	}
@@ -104,14 +105,15 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	return nil
 }
 
-// catalogModel adds the model of a server to the catalog, if it is not there yet.
+// catalogModel adds the model of a server to the catalog, if it is not there yet. It has the context
+// that the server has at the time, which can be started again with another one.
 func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found port.EngineCapabilities) error {
 	operator := port.Identity{Tenant: s.memory.Tenant, Subject: "localhost"}
 	_, err := s.system.Models.Model(ctx, operator, place.Model)
 	if !fault.Is(err, fault.ModelUnknown) {
 		return err
 	}
-	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, ContextTokens: found.ContextTokens, Workloads: found.Workloads, Price: catalog.Price{Output: catalog.DefaultOutputPrice}}
+	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, Workloads: found.Workloads, Price: catalog.Price{Output: catalog.DefaultOutputPrice}}
 	if len(found.Models) > 0 {
 		d.EngineModel = found.Models[0]
 	}
