@@ -130,26 +130,9 @@ func isBehind(id, than string) bool {
 func TestTaskIsAnswered(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
-	tell := func(most int) contract.TaskAccepted {
-		return g.acceptTask(contract.TaskRequest{Prompt: "tell a story", MaxTokens: &most})
-	}
-	// The mock has four slots.
-	first, others := tell(12), []contract.TaskAccepted{tell(500), tell(500), tell(500), tell(500), tell(500), tell(500)}
-	for _, each := range others[:4] {
-		g.Call(http.MethodPost, "/v1/tasks/"+each.TaskID+"/cancel", "")
-	}
-	task := first.TaskID
+	task := g.ask(12)
 	var whole tokens
 	whole.read(t.Context(), g.Client, task, 100)
-	last := others[len(others)-1]
-	var queued tokens
-	queued.read(t.Context(), g.Client, last.TaskID, 1)
-	if want := startedData(first); whole.started != want || first.QueuePosition != 0 {
-		t.Errorf("got started with %s, want %s of a task that is not queued", whole.started, want)
-	}
-	if want := startedData(last); queued.started != want || last.QueuePosition == 0 {
-		t.Errorf("got started with %s, want %s of a task with others ahead", queued.started, want)
-	}
 	if whole.failed != nil || whole.names[0] != "started" || whole.count != 12 || whole.end.Event != "end" || whole.names[1] != "token" || !slices.Contains(whole.names[2:], "metrics") {
 		t.Fatalf("got %v with %d tokens (%v), want started, twelve tokens with metrics behind the first ones, end", whole.names, whole.count, whole.failed)
 	}
@@ -180,6 +163,31 @@ func TestTaskIsAnswered(t *testing.T) {
 		s, err := g.Open(t.Context(), "/v1/tasks/"+task+"/stream", 0, "Last-Event-ID", header)
 		if err != nil || s.Status != want || s.Problem.Field != "Last-Event-ID" {
 			t.Errorf("%s: got %d %+v (%v), want %d", header, s.Status, s.Problem, err, want)
+		}
+	}
+}
+
+// TestStartedSaysWhatTheAcceptanceSaid reads the first event of a task that has a slot at once, and
+// of one that is queued behind others.
+func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Engines: mocked})
+	accepted := make([]contract.TaskAccepted, 6) // the mock has four slots
+	for i := range accepted {
+		accepted[i] = g.acceptTask(contract.TaskRequest{Prompt: "tell a story", MaxTokens: new(500)})
+	}
+	for _, each := range accepted[1:4] {
+		g.Call(http.MethodPost, "/v1/tasks/"+each.TaskID+"/cancel", "")
+	}
+	first, last := accepted[0], accepted[5]
+	if first.QueuePosition != 0 || last.QueuePosition == 0 {
+		t.Errorf("got the positions %d and %d, want 0 and a later one", first.QueuePosition, last.QueuePosition)
+	}
+	for _, each := range []contract.TaskAccepted{first, last} {
+		var read tokens
+		read.read(t.Context(), g.Client, each.TaskID, 1)
+		if want := startedData(each); read.started != want {
+			t.Errorf("got started with %s, want %s", read.started, want)
 		}
 	}
 }
