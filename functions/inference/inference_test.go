@@ -20,7 +20,15 @@ import (
 // No dispatcher runs.
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
+	stage, _ := setupTasks(t, change...)
+	return stage
+}
+
+// setupTasks is setup with the use case that a dispatcher needs.
+func setupTasks(t *testing.T, change ...func(*apitest.Settings)) (*apitest.Stage, *orchestrator.Inference) {
+	t.Helper()
 	parts := apitest.NewParts(t)
+	var tasks *orchestrator.Inference
 	var feed port.Feed
 	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
@@ -31,14 +39,15 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 		if feed, err = sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		return append(inference.Routes(orchestrator.NewInference(s.Requests, s.Models, feed), parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
+		tasks = orchestrator.NewInference(s.Requests, s.Models, feed)
+		return append(inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
 	}, change...)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	return stage
+	return stage, tasks
 }
 
 func TestRefusalsOfTasks(t *testing.T) {
