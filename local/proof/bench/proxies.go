@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // target is a proxy, and the times to the first token through it.
@@ -65,7 +66,9 @@ func measureProxies(ctx context.Context, t *table) error {
 		targets = append(targets, &target{name: string(kind), url: s.URL})
 	}
 	for i := range firstTokens + 20 {
-		time.Sleep(afterAnswer)
+		if err := clock.Sleep(ctx, clock.System{}, afterAnswer); err != nil {
+			return err
+		}
 		for _, each := range targets {
 			took, err := toFirstToken(ctx, each.url)
 			if err != nil {

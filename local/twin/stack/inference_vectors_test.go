@@ -58,6 +58,7 @@ func TestVectorsOfTasks(t *testing.T) {
 		},
 	} {
 		t.Run(row.request.Workload, func(t *testing.T) {
+			t.Parallel()
 			row.request.SessionID = row.request.Workload
 			task := g.create(row.request)
 			var whole tokens

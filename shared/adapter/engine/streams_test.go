@@ -145,7 +145,9 @@ func TestConnectionEndsWithItsStream(t *testing.T) {
 // TestStreamsUseTLS: the certificate of the server is checked before it gets the request.
 func TestStreamsUseTLS(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("got a request behind a certificate that is not trusted") }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("got a request behind a certificate that is not trusted")
+	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
