@@ -187,7 +187,7 @@ func (w *world) checkFault(r *run.Run) {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
 		}
 	case fault.CancelTimeout:
-		if !of.noticedAt.IsZero() && w.calm() {
+		if !of.noticedAt.IsZero() && w.calm() && of.strangers == 0 { // a stranger kills without a grace
 			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.time.now.Sub(of.noticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:

@@ -120,6 +120,9 @@ func (w *world) checkLimit(r *run.Run) {
 // checkRoom checks that no new run of the pool is accepted while its queue has been full
 // for so long that every process has counted it.
 func (w *world) checkRoom(r *run.Run) {
+	if r.Slot.Pool != w.config.Pool {
+		return // of a replica
+	}
 	most := 0
 	for _, one := range w.inForce() {
 		if one.queueLimit == 0 {
