@@ -311,7 +311,7 @@ func (f MachineGone) apply(d *draft) error {
 	}
 	switch {
 	case d.Cancel != nil && f.Exit.killedAfter(d.Cancel.At):
-		d.endKilled("the worker was killed after the cancel request, without ending within its grace of %s", d.Policy.CancelGrace)
+		d.endKilled("the worker was killed after the cancel request, before it had ended; its grace is %s", d.Policy.CancelGrace)
 		return nil
 	case d.Cancel != nil:
 		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
