@@ -135,6 +135,8 @@ func (r Replica) current(p Pool) bool {
 // observed returns the replica as its run shows it.
 func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	switch {
+	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= longestSweep:
+		return Replica{ID: r.ID, Number: r.Number}.to(ReplicaWaiting, now) // no sweep creates its run any more
 	case r.Phase == ReplicaWaiting, r.Run == "":
 		return r
 	case f.Run == nil || f.Run.State.Terminal():
@@ -217,7 +219,7 @@ func (r Replica) Located(attempt int, url string, now time.Time) Replica {
 // of it. A run that another sweep may be about to create is awaited.
 func (r Replica) unwanted(now time.Time) Replica {
 	switch {
-	case r.Phase == ReplicaWaiting, r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= longestSweep:
+	case r.Phase == ReplicaWaiting:
 		return Replica{}
 	case r.Run == "":
 		return r.to(ReplicaEnding, now)

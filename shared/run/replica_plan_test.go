@@ -34,6 +34,13 @@ func intended(id string, since time.Duration) run.Replica {
 	return r
 }
 
+// uncreated returns a replica that is not wanted, whose run may not be created yet.
+func uncreated(id string, since time.Duration) run.Replica {
+	r := intended(id, since)
+	r.Phase = run.ReplicaEnding
+	return r
+}
+
 // facts are about runs that run, unless change says otherwise.
 func facts(set []run.Replica, change func(id string, f *run.ReplicaFacts)) map[string]run.ReplicaFacts {
 	found := map[string]run.ReplicaFacts{}
@@ -96,6 +103,10 @@ func TestPlanReplicas(t *testing.T) {
 			}
 		}, "r1 serving 1"},
 		"too many, not created":   {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), intended("r2", time.Hour)}, nil, "r1 serving 1, r2 ending 1"},
+		"too many, never created": {enginePool(1, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), uncreated("r2", time.Hour)}, nil, "r1 serving 1"},
+		"wanted, to be created":   {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), uncreated("r2", time.Second)}, nil, "r1 serving 1, r2 ending 1"},
+		"wanted, never created":   {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), uncreated("r2", time.Hour)}, nil, "r1 serving 1, r2 starting 2; start r2"},
+		"reloaded, never created": {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), uncreated("r2", time.Hour)}, nil, "r1 serving 1, r2 starting 2; start r2"},
 		"wanted again":            {enginePool(2, 0, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaDraining, time.Hour)}, nil, "r1 serving 1, r2 serving 1"},
 		"reloaded":                {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaServing, 0), kept("r2", run.ReplicaServing, 0)}, nil, "r1 draining 1, r2 serving 1"},
 		"reloaded, one drains":    {enginePool(2, 1, "m"), []run.Replica{kept("r1", run.ReplicaDraining, time.Hour), kept("r2", run.ReplicaServing, 0)}, tasks("r1"), "r1 draining 1, r2 serving 1"},
