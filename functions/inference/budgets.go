@@ -20,11 +20,12 @@ func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
 	}
 	return []httpkit.Route{
 		route(http.MethodGet, "/v1/sessions/{session_id}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
-			a, err := svc.Session(httpkit.Request(r, "session_id"))
+			ctx, who, id := httpkit.Request(r, "session_id")
+			a, err := svc.Session(ctx, who, id)
 			if err != nil {
 				return fmt.Errorf("cannot read the session: %w", err)
 			}
-			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, svc.Defaults(), c.Now()))
+			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, svc.Defaults(), svc.Warm(who, a), c.Now()))
 		}),
 		route(http.MethodDelete, "/v1/sessions/{session_id}", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error {
 			if err := svc.DeleteSession(httpkit.Request(r, "session_id")); err != nil {

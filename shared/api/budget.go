@@ -8,12 +8,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Session returns the response for the account of a session.
-func Session(a budget.Account, defaults budget.Defaults, now time.Time) contract.Session {
+// Session returns the response for the account of a session. warm is Budgets.Warm.
+func Session(a budget.Account, defaults budget.Defaults, warm bool, now time.Time) contract.Session {
 	id, _ := budget.SessionOf(a.Scope)
 	left := left(a, defaults)
 	session := contract.Session{
-		SessionID: id, Turns: a.Held.Turns + a.Spent.Turns, TurnsRemaining: left.Turns, KVWarmth: a.Spent.Tokens > 0,
+		SessionID: id, Turns: a.Held.Turns + a.Spent.Turns, TurnsRemaining: left.Turns, KVWarmth: warm,
 		TokensRemaining: left.Tokens, TimeRemainingMS: left.TimeMS, CostRemaining: budget.Dollars(left.CostNano),
 	}
 	session.TTLMS = defaults.SessionTTL.Milliseconds() // of an account that no task has used

@@ -19,11 +19,12 @@ type Budgets struct {
 	*Records
 	document func(a budget.Account) ([]byte, error)
 	defaults budget.Defaults
+	life     *Lifecycle // that of the dispatcher; nil for a process without one
 }
 
 // NewBudgets returns the budgets in a store. document is Documents.Budget.
 func NewBudgets(records *Records, document func(a budget.Account) ([]byte, error), config Config) *Budgets {
-	return &Budgets{records, document, budget.OrStandard(config.Budgets)}
+	return &Budgets{Records: records, document: document, defaults: budget.OrStandard(config.Budgets)}
 }
 
 // Defaults returns the limits of accounts without their own.
@@ -50,6 +51,13 @@ func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (bu
 		return budget.Account{}, fmt.Errorf("cannot read the session: %w", err)
 	}
 	return a, nil
+}
+
+// Warm reports whether an engine has generated a token for the session of an account. An answer
+// that has not ended counts in the process of its dispatcher alone.
+func (s *Budgets) Warm(who port.Identity, a budget.Account) bool {
+	session, _ := budget.SessionOf(a.Scope)
+	return a.Spent.Tokens > 0 || s.life != nil && s.life.dispatcher != nil && s.life.dispatcher.generatesFor(who.Tenant, session)
 }
 
 // DeleteSession closes a session: it accepts no more tasks. Those that it has accepted

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -50,19 +51,20 @@ type Dispatcher struct {
 type serving struct {
 	ref     run.Ref
 	attempt int
+	session string // empty for a task outside of a session
 	stop    context.CancelCauseFunc
+	// generates: the engine has sent a piece.
+	generates atomic.Bool
 
 	// Only the goroutine that serves the attempt has these fields.
 	run     run.Run
 	replica *lease
 	answer  *answerWriter
 	used    run.Generation
-	// generates: the engine has sent a piece.
-	generates bool
 }
 
 func newServing(r run.Run) *serving {
-	return &serving{ref: r.Ref(), attempt: r.Attempt.Number, run: r}
+	return &serving{ref: r.Ref(), attempt: r.Attempt.Number, session: r.Work.Inference.SessionID, run: r}
 }
 
 var _ port.Observer = (*Dispatcher)(nil)
@@ -162,6 +164,19 @@ func (s *Dispatcher) serves(r run.Run) bool {
 	defer s.mu.Unlock()
 	known := s.active[r.TaskID]
 	return known != nil && known.attempt == r.Attempt.Number
+}
+
+// generatesFor reports whether an engine generates an answer of a session, and has sent its
+// first piece.
+func (s *Dispatcher) generatesFor(tenant, session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.active {
+		if t.ref.Tenant == tenant && t.session == session && t.generates.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // errCancelled is the cause of the end of a request whose run was cancelled.

@@ -349,8 +349,7 @@ func (t *serving) completed(end port.GenerationEnd, err error) error {
 
 // piece adds a piece of the answer. The first one shows that the replica works.
 func (t *serving) piece(p port.Piece) error {
-	if !t.generates {
-		t.generates = true
+	if !t.generates.Swap(true) {
 		t.replica.works()
 	}
 	return t.answer.piece(p)

@@ -59,6 +59,8 @@ func NewSystem(
 	firing := NewFiring(life, schedules)
 	artifacts := NewArtifacts(records, outputs, random.Hex, config)
 	KeepReplicas(requests, runner, config)
+	budgets := NewBudgets(records, documents.Budget, config)
+	budgets.life = life
 	return &System{
 		Requests:     requests,
 		Runs:         runs,
@@ -69,7 +71,7 @@ func NewSystem(
 		Reports:      NewMachineReports(machines),
 		Artifacts:    artifacts,
 		Models:       NewModels(records, documents.Model, config),
-		Budgets:      NewBudgets(records, documents.Budget, config),
+		Budgets:      budgets,
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

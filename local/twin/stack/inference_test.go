@@ -331,3 +331,22 @@ func TestCancelsAtRandomMoments(t *testing.T) {
 		t.Errorf("got %d held slots and %d queued tasks, want none", health.Held, health.Queued)
 	}
 }
+
+// TestSessionIsWarmFromItsFirstToken reads the session of a task while its answer is generated.
+func TestSessionIsWarmFromItsFirstToken(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Engines: mocked})
+	length := 200
+	task := g.create(contract.TaskRequest{Prompt: "tell a story", MaxTokens: &length, SessionID: "s"})
+	var during contract.Session
+	r := tokens{at: func(events int) {
+		if events == 2 { // started, and the first token
+			during = outside.Get[contract.Session](g.Client, "/v1/sessions/s")
+			g.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "")
+		}
+	}}
+	r.read(t.Context(), g.Client, task, length+1)
+	if !during.KVWarmth || during.Turns != 1 {
+		t.Errorf("got %+v behind the first token, want a warm session with a turn", during)
+	}
+}
