@@ -38,7 +38,7 @@ func checks() []check {
 		{name: "spectral", quick: true, run: spectral},
 		{name: "asl-validator", quick: true, run: stateMachine},
 		{name: "schemathesis-client", quick: true, run: clientRequests},
-		{name: "schemathesis-inference", quick: true, run: inferenceRequests},
+		{name: "schemathesis-inference", run: inferenceRequests},
 		{name: "schemathesis-worker", quick: true, run: workerRequests},
 		{name: "oapi-codegen", quick: true, run: goClient},
 		{name: "openapi-generator", quick: true, run: pythonClient},
