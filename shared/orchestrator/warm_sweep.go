@@ -231,7 +231,7 @@ func (s *Sweeper) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, l
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			return w, fmt.Errorf("cannot read run %s: %w", w.Run, err)
 		}
-		if err == nil && (w.Holds(r) || w.PrecededBy(r)) {
+		if err == nil && w.Holds(r) {
 			break
 		}
 		if again, ok, err := s.recyclable(ctx, p, w); ok || err != nil {

@@ -75,6 +75,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"warm machine is read back":                     warmIsReadBack,
 		"pools with warm machines are due":              warmPoolsAreDue,
 		"one of many attempts claims a warm machine":    claimRace,
+		"reader of a claim finds it in the run":         claimSeen,
 		"account follows its runs":                      accountFollowsRuns,
 		"limit of an account is kept":                   limitIsKept,
 		"further attempt holds again":                   attemptHoldsAgain,

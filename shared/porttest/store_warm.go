@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -144,4 +145,49 @@ func claimRace(s *storeTest) {
 			s.Errorf("got machine %+v, want it claimed by run %q", w, holders[w.ID])
 		}
 	}
+}
+
+// claimSeen reads the machines while they are claimed, one after the other: a reader that sees
+// a claimed machine finds the claim in the run, which is of the same commit.
+func claimSeen(s *storeTest) {
+	const claims, readers = 40, 2
+	pool := run.PoolRef{Tenant: "acme", ID: "p"}
+	done := make(chan struct{})
+	var reading sync.WaitGroup
+	for range readers {
+		reading.Go(func() {
+			for seen := map[string]bool{}; ; {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				stored, err := s.store.WarmMachines(s.ctx, pool)
+				if err != nil {
+					s.Errorf("cannot read the machines: %v", err)
+					return
+				}
+				for _, w := range stored {
+					if w.Phase != run.WarmClaimed || seen[w.ID] {
+						continue
+					}
+					seen[w.ID] = true
+					if r, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: w.Run}); err != nil || !w.Holds(r) {
+						s.Errorf("got machine %s claimed by run %s, and version %d of the run (%v), want one with the claim", w.ID, w.Run, r.Version, err)
+					}
+				}
+			}
+		})
+	}
+	for i := range claims {
+		w := s.saveWarm(s.warm("acme", "p", fmt.Sprint("m", i)))
+		r := s.apply(s.create(sample("acme", fmt.Sprint("run-", i))), admitted("p", 0))
+		d, err := run.Decide(r, run.MachineClaimed{Attempt: 1, Warm: w}, s.now)
+		s.ok(err)
+		is, claimed := port.WriteOf(d), w.ClaimedBy(r)
+		is.Warm = &claimed
+		s.ok(s.store.Commit(s.ctx, is))
+	}
+	close(done)
+	reading.Wait()
 }

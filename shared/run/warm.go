@@ -204,14 +204,6 @@ func (w WarmMachine) Holds(r Run) bool {
 	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
 }
 
-// PrecededBy reports whether a run may be as it was before its attempt claimed the machine: a
-// store may show the machine of a commit a moment before the run. A run that has given the
-// machine up has another machine, or ends.
-func (w WarmMachine) PrecededBy(r Run) bool {
-	return w.Phase == WarmClaimed && !r.State.Terminal() && r.ID == w.Run && (r.Attempt.Number < w.Attempt ||
-		r.Attempt.Number == w.Attempt && r.State == ContainerCreating && r.Attempt.Warm == nil && !r.Attempt.Machine.Known())
-}
-
 // warmCreation is how long a machine may stay in WarmCreating: longer than a create call
 // and the pull of an image take.
 const warmCreation = 5 * time.Minute

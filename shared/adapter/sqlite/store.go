@@ -59,7 +59,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		return nil, err
 	}
 	var known []byte
-	since := s.newest.now()
+	since, end := s.newest.now(), s.newest.commit(others)
 	err = s.write(ctx, nil, func(tx *Tx) error {
 		now := s.now()
 		if key != nil {
@@ -88,15 +88,12 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		}
 		return moveAccounts(tx, append(slices.Clone(with), first)...)
 	})
+	end(err == nil && known == nil)
 	if err != nil {
-		s.newest.drop(others)
 		return nil, wrap(err, "create run", first.Run.ID)
 	}
 	if known == nil {
 		s.newest.begin(rec.Run, since)
-		for _, other := range others {
-			s.newest.put(other.Run, since)
-		}
 		return nil, nil
 	}
 	existing, err := decodeRun(known)
@@ -210,7 +207,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if err != nil {
 		return err
 	}
-	since := s.newest.now()
+	end := s.newest.commit(records)
 	err = s.write(ctx, nil, func(tx *Tx) error {
 		if err := updateRuns(tx, records); err != nil {
 			return err
@@ -220,12 +217,9 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 		}
 		return moveAccounts(tx, writes...)
 	})
+	end(err == nil)
 	if err != nil {
-		s.newest.drop(records)
 		return wrap(err, "commit run", writes[0].Run.ID)
-	}
-	for _, rec := range records {
-		s.newest.put(rec.Run, since)
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ const newestLimit = 512
 
 // newest caches the records that were written or read last, so that active runs
 // are not read and decoded at each step. It is exact: this process alone writes
-// the file, and every commit updates the cache before it returns. A record in
-// neither half is in the file.
+// the file, and every commit takes its records out before it begins, and notes them
+// before it returns. Otherwise a reader could see another row of the commit in the
+// file, and the record as it was before. A record in neither half is in the file.
 //
 // A reader of the file takes a mark first. If the record was evicted after the
 // mark, the evicted version may have been newer than the one that the reader
@@ -22,6 +23,9 @@ type newest struct {
 	young, aging map[run.Ref]note
 	// tasks finds the records whose task id differs from the run id.
 	tasks map[run.Ref]run.Ref
+	// committing counts the commits of a record that have begun and not ended. Nothing is
+	// noted of it meanwhile.
+	committing map[run.Ref]int
 	// left counts evictions; allLeft is the count at the last complete one.
 	left, allLeft mark
 }
@@ -38,10 +42,10 @@ type note struct {
 }
 
 func newNewest() *newest {
-	return &newest{young: map[run.Ref]note{}, aging: map[run.Ref]note{}, tasks: map[run.Ref]run.Ref{}}
+	return &newest{young: map[run.Ref]note{}, aging: map[run.Ref]note{}, tasks: map[run.Ref]run.Ref{}, committing: map[run.Ref]int{}}
 }
 
-// now returns the mark to take before the file is read or written.
+// now returns the mark to take before the file is read, or a run is created in it.
 func (n *newest) now() mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +58,7 @@ func (n *newest) begin(r run.Run, since mark) {
 	defer n.mu.Unlock()
 	old, ok := n.look(r.Ref())
 	switch {
-	case since < n.allLeft || ok && since < old.left:
+	case n.committing[r.Ref()] > 0, since < n.allLeft || ok && since < old.left:
 	case ok && !old.gone && old.run.CreatedAt.Equal(r.CreatedAt):
 		// Another caller has found and committed it already.
 	default:
@@ -68,8 +72,14 @@ func (n *newest) begin(r run.Run, since mark) {
 func (n *newest) put(r run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.note(r, since)
+}
+
+// note is put, with n.mu locked.
+func (n *newest) note(r run.Run, since mark) {
 	old, ok := n.look(r.Ref())
 	switch {
+	case n.committing[r.Ref()] > 0: // its end notes the record
 	case ok && !old.gone:
 		if old.run.Version < r.Version && old.run.CreatedAt.Equal(r.CreatedAt) {
 			n.keep(r, old.left)
@@ -80,15 +90,40 @@ func (n *newest) put(r run.Run, since mark) {
 	}
 }
 
-// drop evicts the records of a failed commit, so that the next decision starts
-// from the file.
-func (n *newest) drop(records []record) {
+// commit evicts the records of a commit that begins, and returns the function that ends it:
+// with done it notes them, and without, the next decision starts from the file.
+func (n *newest) commit(records []record) (end func(done bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	for _, rec := range records {
+		n.committing[rec.Run.Ref()]++
+	}
+	since := n.evict(records)
+	return func(done bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, rec := range records {
+			ref := rec.Run.Ref()
+			if n.committing[ref]--; n.committing[ref] == 0 {
+				delete(n.committing, ref)
+			}
+			if done {
+				n.note(rec.Run, since)
+			}
+		}
+		if !done {
+			n.evict(records)
+		}
+	}
+}
+
+// evict evicts records, and returns the mark after that. n.mu is locked.
+func (n *newest) evict(records []record) mark {
 	n.left++
 	for _, rec := range records {
 		n.write(rec.Run.Ref(), note{gone: true, left: n.left})
 	}
+	return n.left
 }
 
 // forget evicts all records, after rows were deleted.

@@ -23,7 +23,9 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		r.CreatedAt = born.Add(time.Hour)
 		return r
 	}
-	lost := []record{{Write: port.Write{Run: version(2)}}}
+	commit := func(n *newest, v int64) (end func(done bool)) {
+		return n.commit([]record{{Write: port.Write{Run: version(v)}}})
+	}
 	others := func(n *newest, count int) {
 		for i := range count {
 			n.begin(run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
@@ -35,63 +37,92 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 	}{
 		"commit": {func(n *newest) {
 			n.begin(version(1), n.now())
-			n.put(version(2), n.now())
+			commit(n, 2)(true)
+		}, 2},
+		"during a commit": {func(n *newest) {
+			n.begin(version(1), n.now())
+			commit(n, 2)
+		}, 0},
+		"reader during a commit": {func(n *newest) {
+			n.begin(version(1), n.now())
+			commit(n, 2)
+			n.put(version(1), n.now())
+		}, 0},
+		"commit with a reader of the version before": {func(n *newest) {
+			end := commit(n, 2)
+			before := n.now()
+			end(true)
+			n.put(version(1), before)
 		}, 2},
 		"commit overtakes a reader": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
+			commit(n, 2)(true)
 			n.put(version(1), before)
 		}, 2},
 		"hundreds of commits overtake a commit": {func(n *newest) {
 			n.begin(version(1), n.now())
-			before := n.now()
+			end := commit(n, 2)
 			others(n, newestLimit)
-			n.put(version(2), before)
-		}, 2},
+			end(true)
+		}, 0},
+		"a commit begins before the end of another": {func(n *newest) {
+			end, second := commit(n, 2), commit(n, 3)
+			end(true)
+			second(true)
+		}, 3},
+		"during a commit that began before the end of another": {func(n *newest) {
+			end := commit(n, 2)
+			commit(n, 3)
+			end(true)
+		}, 0},
+		"commit overtakes a commit": {func(n *newest) {
+			end, second := commit(n, 2), commit(n, 3)
+			second(true)
+			end(true)
+		}, 0},
 		"failed commit overtakes a commit, with a reader of the version before": {func(n *newest) {
-			before := n.now()
-			n.drop(lost)
+			end := commit(n, 2)
+			commit(n, 2)(false)
 			n.put(version(1), n.now())
-			n.put(version(2), before)
-		}, 2},
+			end(true)
+		}, 0},
 		"commit and failed commit overtake a reader": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
-			n.drop(lost)
+			commit(n, 2)(true)
+			commit(n, 2)(false)
 			n.put(version(1), before)
-		}, 0},
-		"commit and failed commit overtake a commit": {func(n *newest) {
-			before := n.now()
-			n.put(version(3), n.now())
-			n.drop(lost)
-			n.put(version(2), before)
 		}, 0},
 		"reader after a failed commit": {func(n *newest) {
 			n.put(version(1), n.now())
-			n.drop(lost)
+			commit(n, 2)(false)
 			n.put(version(2), n.now())
 		}, 2},
 		"commit and purge overtake a reader": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
+			commit(n, 2)(true)
 			n.forget()
 			n.put(version(1), before)
 		}, 0},
 		"thousands of commits overtake a reader": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
+			commit(n, 2)(true)
 			others(n, 2*newestLimit+1)
 			n.put(version(1), before)
 		}, 0},
 		"commit overtakes a creation": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
+			commit(n, 2)(true)
 			n.begin(version(1), before)
 		}, 2},
+		"creation during a commit": {func(n *newest) {
+			before := n.now()
+			commit(n, 2)
+			n.begin(version(1), before)
+		}, 0},
 		"commit and failed commit overtake a creation": {func(n *newest) {
 			before := n.now()
-			n.put(version(2), n.now())
-			n.drop(lost)
+			commit(n, 2)(true)
+			commit(n, 2)(false)
 			n.begin(version(1), before)
 		}, 0},
 		"id of an expired run": {func(n *newest) {
