@@ -25,19 +25,20 @@ func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machin
 
 // shows returns what the runner shows about an attempt's machine; nil for nothing.
 func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineStatus) fact {
+	of := func(f run.Fact) run.Fact { return run.Shown{Machine: machine.Machine, Fact: f} }
 	switch {
 	case machine.Phase == port.MachineRunning:
-		return is(run.MachineRunning{Attempt: attempt})
+		return is(of(run.MachineRunning{Attempt: attempt}))
 	case machine.StartFault != nil:
 		return func(r run.Run) run.Fact {
-			return run.StartFailed{
+			return of(run.StartFailed{
 				Attempt: attempt, Fault: machine.StartFault, Fallbacks: s.fallbacks(ctx, r), Gone: machine.Phase == port.MachineGone,
-			}
+			})
 		}
 	case machine.Phase == port.MachineGone:
-		return is(run.MachineGone{Attempt: attempt, Exit: machine.Exit})
+		return is(of(run.MachineGone{Attempt: attempt, Exit: machine.Exit}))
 	case machine.Phase == port.MachineCreating:
-		return is(run.MachineWaits{Attempt: attempt, Words: machine.Waiting})
+		return is(of(run.MachineWaits{Attempt: attempt, Words: machine.Waiting}))
 	}
 	return nil
 }
@@ -48,6 +49,7 @@ func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineS
 // before the machine is gone.
 func (s *Machines) look(ctx context.Context, r run.Run, f *run.Evaluated) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
+	f.Machine = r.Attempt.Machine
 	switch {
 	case errors.Is(err, port.ErrNotFound) && !s.now().Before(r.Attempt.StartBy):
 		f.Phase = run.PhaseGone

@@ -90,6 +90,9 @@ type Evaluated struct {
 	// Failed: a call of this software failed, so the evaluation says nothing
 	// about the worker.
 	Failed bool
+	// Machine is the one that was inspected; zero if none was. If the attempt has another one,
+	// what follows of it counts for nothing.
+	Machine Machine
 	// Phase and Exit describe the machine if it was inspected: "running",
 	// "gone", or empty if the inspection proved nothing. A machine that is not
 	// gone yet has an Exit once its program has ended.
@@ -123,6 +126,9 @@ const (
 func (f Evaluated) apply(d *draft) error {
 	if repeats(d.Run, f.Generation) {
 		return nil
+	}
+	if f.Machine.Known() && !d.uses(f.Machine) {
+		f.Phase, f.Exit, f.StartFault = "", nil, nil
 	}
 	// The token that the record still has belongs to the state that was left.
 	if d.Wait.Token != "" {

@@ -245,6 +245,23 @@ func final(f *fault.Fault) *fault.Fault {
 	return &last
 }
 
+// Shown is a fact that the runner has shown about a machine. It changes nothing once the
+// attempt has another machine: a claimed one may have been given up since it was seen.
+type Shown struct {
+	Machine Machine
+	Fact    Fact
+}
+
+func (f Shown) apply(d *draft) error {
+	if !d.uses(f.Machine) {
+		return nil
+	}
+	return f.Fact.apply(d)
+}
+
+// uses reports whether a machine is that of the current attempt.
+func (r Run) uses(m Machine) bool { return r.Attempt.Machine.Key() == m.Key() || r.HasClaimed(m) }
+
 // MachineRunning: the runner has observed the attempt's machine running.
 type MachineRunning struct{ Attempt int }
 

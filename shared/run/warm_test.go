@@ -175,6 +175,17 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 		if r.Attempt.Machine.Known() || w.ClaimedBy(r).Holds(r) || r.Attempt.StuckWarm != i+1 {
 			t.Errorf("got attempt %+v, want one without a machine", r.Attempt)
 		}
+		for _, late := range []run.Fact{
+			run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Requested: true}},
+			run.MachineWaits{Attempt: 1, Words: "x"}, run.StartFailed{Attempt: 1, Fault: fault.New(fault.LaunchRefused, "x"), Gone: true},
+		} {
+			if apply(run.Swept{Fact: run.Shown{Machine: w.Machine, Fact: late}}) {
+				t.Errorf("got a change by %#v of the machine that was given up", late)
+			}
+		}
+		if apply(run.Evaluated{Machine: w.Machine, Phase: run.PhaseGone}); r.State != run.ContainerCreating {
+			t.Errorf("got %s after a look at the machine that was given up, want ContainerCreating", r.State)
+		}
 	}
 	if r.MayClaim() {
 		t.Error("got a third claim, want a machine that is created")
