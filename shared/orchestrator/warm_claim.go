@@ -61,6 +61,7 @@ func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 		if err != nil || !lost {
 			return after, err
 		}
+		r = after
 	}
 	return r, nil
 }
@@ -82,7 +83,7 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 
 // claimOne tries to claim some of the machines, in a random order: starts at the same time
 // try different ones. keep: the machine stays after the attempt. lost: others have claimed
-// them.
+// them, or the run has changed and can still claim one.
 func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, keep bool) (after run.Run, lost bool, err error) {
 	for left := min(len(ready), claimTries); left > 0; left-- {
 		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
@@ -101,10 +102,16 @@ func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMach
 			return r, false, fmt.Errorf("cannot claim a warm machine: %w", err)
 		}
 		if after, err := s.store.Load(ctx, r.Ref()); err != nil || after.Version != r.Version {
-			return after, false, err // another call acts for the run
+			return after, err == nil && sameClaim(r, after), err
 		}
 	}
 	return r, true, nil
+}
+
+// sameClaim reports whether a run that has changed can still claim a machine by this call: the
+// change was about its execution. Otherwise another call acts for it.
+func sameClaim(r, after run.Run) bool {
+	return after.MayClaim() && after.Attempt.Number == r.Attempt.Number && after.Attempt.CreateBy.Equal(r.Attempt.CreateBy)
 }
 
 // claim commits the claim of an attempt with the claimed machine.

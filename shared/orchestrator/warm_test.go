@@ -125,6 +125,26 @@ func TestWarmMachineIsNotStartedAfterItsDeadline(t *testing.T) {
 	}
 }
 
+// TestClaimIsTriedAgainAfterAChangeOfItsRun commits a check of the execution of a run while it
+// claims a machine: the run still gets the machine.
+func TestClaimIsTriedAgainAfterAChangeOfItsRun(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h.store.afterWarm = func() {
+		held, err := h.store.Holders(h.Context(), client.Tenant, "default", 1)
+		h.ok(err)
+		r, err := h.store.Load(h.Context(), held[0])
+		h.ok(err)
+		d, err := run.Decide(r, run.ExecutionChecked{}, h.clock.now)
+		h.ok(err)
+		h.ok(h.store.Commit(h.Context(), port.WriteOf(d)))
+	}
+	r := h.wantState(h.post(), run.Running)
+	if r.Attempt.Machine.ID != "m1" || h.runner.warmStarts != 1 {
+		t.Errorf("got machine %s after %d warm starts, want the warm one", r.Attempt.Machine.ID, h.runner.warmStarts)
+	}
+}
+
 // TestClaimSurvivesACrash ends the process between the claim of a machine and the answer of
 // its start: the repeated launch starts the same machine, once.
 func TestClaimSurvivesACrash(t *testing.T) {
