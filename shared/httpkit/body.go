@@ -213,7 +213,7 @@ func ParseJSON(body []byte, v any) error {
 	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		field := pathOf(reflect.TypeOf(v).Elem(), wrong.Field)
-		return fault.Invalid(field, "%s is %s, want %s", nameOf(field), limit.Cut(wrong.Value, nameLimit), kindOf(wrong.Type))
+		return fault.Invalid(field, "%s is %s, want %s", nameOf(field), limit.Cut(wrong.Value, nameLimit), fault.Kind(wrong.Type))
 	}
 	if err != nil {
 		return notJSON(err)
@@ -228,25 +228,6 @@ func notJSON(err error) error {
 		return fault.Wrap(err, fault.InvalidRequest, "malformed JSON at byte %d of the body", syntax.Offset)
 	}
 	return fault.Wrap(err, fault.InvalidRequest, "malformed or incomplete JSON in the body")
-}
-
-// kindOf returns the JSON name of a Go type.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	case reflect.Pointer:
-		return kindOf(t.Elem())
-	}
-	return "an object"
 }
 
 func nameOf(field string) string {

@@ -121,7 +121,7 @@ func (d *reportDecoder) member(text []byte, field reportField, at string) error 
 		return err
 	}
 	if field.required {
-		return fault.Invalid(at, "%s is %s, want %s", at, limit.Cut(string(text), nameLimit), kindOf(field.Type()))
+		return fault.Invalid(at, "%s is %s, want %s", at, limit.Cut(string(text), nameLimit), fault.Kind(field.Type()))
 	}
 	field.SetZero()
 	if !slices.Contains(d.ignored, at) {

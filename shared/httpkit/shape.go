@@ -176,7 +176,7 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 		return s.array(t, path, depth+1)
 	case nil:
 		if t != nil {
-			return fault.Invalid(path, "%s is null, want %s or no field", path, kindOf(t))
+			return fault.Invalid(path, "%s is null, want %s or no field", path, fault.Kind(t))
 		}
 	}
 	return nil

@@ -40,30 +40,12 @@ func parse(body []byte, v any, ignored ...string) error {
 	err = json.Unmarshal(plain, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "sampling."), "choosing.")
-		return fault.Invalid(field, "%s is of type %.40s, want %s", field, wrong.Value, typeName(wrong.Type))
+		return fault.Invalid(field, "%s is of type %.40s, want %s", field, wrong.Value, fault.Kind(wrong.Type))
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.InvalidRequest, "malformed body, want a JSON object")
 	}
 	return nil
-}
-
-// typeName describes the values of a type of Go.
-func typeName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64:
-		return "an integer of 64 bits"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "an array"
-	default:
-		return "an object"
-	}
 }
 
 // plainNumber returns an integer with a fraction or an exponent, such as 36.0 or 1e3, which
@@ -161,7 +143,7 @@ func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
 		err := json.Unmarshal(element, &found[i])
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			at += "." + strings.TrimPrefix(wrong.Field, "message.")
-			return nil, fault.Invalid(at, "%s is of type %.40s, want %s", at, wrong.Value, typeName(wrong.Type))
+			return nil, fault.Invalid(at, "%s is of type %.40s, want %s", at, wrong.Value, fault.Kind(wrong.Type))
 		}
 		if err != nil {
 			return nil, fault.Invalid(at, "malformed message, want an object")

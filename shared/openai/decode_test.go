@@ -53,7 +53,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 	}{
 		{chat, user + `"n":"1"}`, "n", "want an integer"},
 		{chat, user + `"temperature":"1"}`, "temperature", "want a number"},
-		{chat, user + `"stream":1}`, "stream", "want a boolean"},
+		{chat, user + `"stream":1}`, "stream", "want true or false"},
 		{chat, user + `"response_format":"text"}`, "response_format", "want an object"},
 		{chat, user + `"response_format":{}}`, "response_format.type", "missing type"},
 		{chat, user + `"response_format":null}`, "", ""},
