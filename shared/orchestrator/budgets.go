@@ -16,15 +16,14 @@ import (
 // Budgets serves the sessions of inference tasks, and the budgets of tenants, projects and
 // sessions. It is safe for concurrent use.
 type Budgets struct {
-	*Records
+	*Lifecycle
 	document func(a budget.Account) ([]byte, error)
 	defaults budget.Defaults
-	life     *Lifecycle // that of the dispatcher; nil for a process without one
 }
 
 // NewBudgets returns the budgets in a store. document is Documents.Budget.
-func NewBudgets(records *Records, document func(a budget.Account) ([]byte, error), config Config) *Budgets {
-	return &Budgets{Records: records, document: document, defaults: budget.OrStandard(config.Budgets)}
+func NewBudgets(life *Lifecycle, document func(a budget.Account) ([]byte, error), config Config) *Budgets {
+	return &Budgets{life, document, budget.OrStandard(config.Budgets)}
 }
 
 // Defaults returns the limits of accounts without their own.
@@ -57,7 +56,7 @@ func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (bu
 // that has not ended counts in the process of its dispatcher alone.
 func (s *Budgets) Warm(who port.Identity, a budget.Account) bool {
 	session, _ := budget.SessionOf(a.Scope)
-	return a.Spent.Tokens > 0 || s.life != nil && s.life.dispatcher != nil && s.life.dispatcher.generatesFor(who.Tenant, session)
+	return a.Spent.Tokens > 0 || s.dispatcher != nil && s.dispatcher.generatesFor(who.Tenant, session)
 }
 
 // DeleteSession closes a session: it accepts no more tasks. Those that it has accepted

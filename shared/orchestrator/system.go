@@ -59,8 +59,6 @@ func NewSystem(
 	firing := NewFiring(life, schedules)
 	artifacts := NewArtifacts(records, outputs, random.Hex, config)
 	KeepReplicas(requests, runner, config)
-	budgets := NewBudgets(records, documents.Budget, config)
-	budgets.life = life
 	return &System{
 		Requests:     requests,
 		Runs:         runs,
@@ -71,7 +69,7 @@ func NewSystem(
 		Reports:      NewMachineReports(machines),
 		Artifacts:    artifacts,
 		Models:       NewModels(records, documents.Model, config),
-		Budgets:      budgets,
+		Budgets:      NewBudgets(life, documents.Budget, config),
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

@@ -35,6 +35,6 @@ func main() {
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(slices.Concat(
 		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), every),
-		inference.BudgetRoutes(orchestrator.NewBudgets(records, api.BudgetDocument, config), p.Clock()),
+		inference.BudgetRoutes(orchestrator.NewBudgets(life, api.BudgetDocument, config), p.Clock()),
 	), deployed.ClientTokens(p), tokens.OpenTicket)
 }

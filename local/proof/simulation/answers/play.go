@@ -39,7 +39,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 	if err := w.raw.store.SavePool(ctx, run.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
-	budgets := orchestrator.NewBudgets(records, api.Documents().Budget, w.config())
+	budgets := orchestrator.NewBudgets(orchestrator.NewLifecycle(records, nil, w.config()), api.Documents().Budget, w.config())
 	for scope, l := range w.limits {
 		if _, err := budgets.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {
 			return fmt.Errorf("cannot limit %s: %w", scope, err)
