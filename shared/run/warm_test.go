@@ -176,8 +176,11 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 			t.Errorf("got attempt %+v, want one without a machine", r.Attempt)
 		}
 		for _, late := range []run.Fact{
-			run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Requested: true}},
-			run.MachineWaits{Attempt: 1, Words: "x"}, run.StartFailed{Attempt: 1, Fault: fault.New(fault.LaunchRefused, "x"), Gone: true},
+			run.MachineRunning{Attempt: 1},
+			run.MachineGone{Attempt: 1},
+			run.MachineGone{Attempt: 1, Exit: &run.Exit{Requested: true}},
+			run.MachineWaits{Attempt: 1, Words: "x"},
+			run.StartFailed{Attempt: 1, Fault: fault.New(fault.LaunchRefused, "x"), Gone: true},
 		} {
 			if apply(run.Swept{Fact: run.Shown{Machine: w.Machine, Fact: late}}) {
 				t.Errorf("got a change by %#v of the machine that was given up", late)
