@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/sortie-dev/sortie/local/twin/engines/servers"
 	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
@@ -43,13 +44,50 @@ func (k *kit) playOpenAI(ctx context.Context, name, engine, model string) error 
 	}
 	limited, cancel := context.WithTimeout(ctx, clientLimit)
 	defer cancel()
-	for _, each := range []struct{ language, program, file string }{
-		{"Python", k.python("python"), "openai_client.py"}, {"JavaScript", k.tools.Node, "openai_client.cjs"},
-	} {
-		args := []string{each.program, k.config("testdata/clients/" + each.file), s.URL, token, model}
-		if err := k.exec(limited, "play the OpenAI API in "+each.language, call{args: args, env: k.nodePath()}); err != nil {
+	for _, each := range k.openAIClients("openai_client") {
+		if err := k.exec(limited, "play the OpenAI API in "+each.language, call{args: append(each.args, s.URL, token, model), env: k.nodePath()}); err != nil {
+			return fmt.Errorf("the client for %s: %w", each.language, err)
+		}
+	}
+	for _, each := range k.openAIClients("openai_resume") {
+		if err := k.resumeResponse(limited, s, append(each.args, s.URL, token, model)); err != nil {
 			return fmt.Errorf("the client for %s: %w", each.language, err)
 		}
 	}
 	return nil
+}
+
+// openAIClient is a program that uses an official client.
+type openAIClient struct {
+	language string
+	args     []string
+}
+
+// openAIClients returns the programs of a name for each of the clients.
+func (k *kit) openAIClients(name string) []openAIClient {
+	path := k.config("testdata/clients/" + name)
+	return []openAIClient{{"Python", []string{k.python("python"), path + ".py"}}, {"JavaScript", []string{k.tools.Node, path + ".cjs"}}}
+}
+
+// resumeResponse kills the server while a client reads a response in the background. The client
+// must get each event once, up to the last one: the answer cannot be continued, so it has failed.
+func (k *kit) resumeResponse(ctx context.Context, s *server, args []string) error {
+	output, err := k.spawn(ctx, args)
+	if err != nil {
+		return err
+	}
+	expect := func(want string) error {
+		line, err := output.ReadString('\n')
+		if err != nil || line != want+"\n" {
+			return fmt.Errorf("got %q (%v) from the client, want %q", line, err, want)
+		}
+		return nil
+	}
+	if err := expect("begun"); err != nil {
+		return err
+	}
+	if err := k.restart(ctx, s, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return expect("resumed response.failed")
 }
