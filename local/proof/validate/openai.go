@@ -78,8 +78,11 @@ func (k *kit) resumeResponse(ctx context.Context, s *server, args []string) erro
 	}
 	expect := func(want string) error {
 		line, err := output.ReadString('\n')
-		if err != nil || line != want+"\n" {
-			return fmt.Errorf("got %q (%v) from the client, want %q", line, err, want)
+		if err != nil {
+			return fmt.Errorf("got %q from the client, want %q: %w", line, want, err)
+		}
+		if line != want+"\n" {
+			return fmt.Errorf("got %q from the client, want %q", line, want)
 		}
 		return nil
 	}
