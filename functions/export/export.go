@@ -52,6 +52,9 @@ func export(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks, w ht
 	submission.TraceParent = httpkit.TraceParent(r)
 	hook := taskWebhook{TaskWebhooks: webhooks, in: api.ExportWebhook(request.Webhook)}
 	if hook.in != nil {
+		if err := submission.Identity.Need(access.WebhooksWrite, "webhook"); err != nil {
+			return err
+		}
 		submission.Prepare = func(taskID string) error { return hook.create(r.Context(), taskID) }
 	}
 	run, existing, err := svc.Submit(r.Context(), submission)

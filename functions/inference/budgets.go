@@ -40,7 +40,7 @@ func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
 			}
 			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a, svc.Defaults()))
 		}),
-		route(http.MethodPut, "/v1/budgets/{scope}", access.Admin, func(w http.ResponseWriter, r *http.Request) error {
+		route(http.MethodPut, "/v1/budgets/{scope}", access.Quota, func(w http.ResponseWriter, r *http.Request) error {
 			var body contract.BudgetLimit
 			if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 				return err

@@ -17,7 +17,8 @@ const (
 	// EventsRead allows reading the tenant's event stream.
 	EventsRead Scope = "events:read"
 	// WebhooksWrite allows changing and testing webhooks, which send events of the tenant
-	// to addresses of the caller's choice.
+	// to addresses of the caller's choice, and giving such addresses to exports, runs and
+	// jobs.
 	WebhooksWrite Scope = "webhooks:write"
 	// MetricsRead allows reading the metrics of the deployment, which count the runs of
 	// all tenants and name their pools.
@@ -27,9 +28,9 @@ const (
 	MachinesReport Scope = "machines:report"
 	// Admin allows operating pools and other resources of the deployment.
 	Admin Scope = "admin"
-	// Quota allows changing quotas and budgets.
+	// Quota allows changing the limits of budgets.
 	Quota Scope = "orch:quota"
-	// Backfill allows runs for times in the past, and replays of events.
+	// Backfill allows replays of events.
 	Backfill Scope = "orch:backfill"
 )
 

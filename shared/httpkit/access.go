@@ -96,10 +96,7 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 		return err
 	}
 	x.identity, x.caller = caller.Subject, caller
-	if !caller.May(t.Scope) {
-		return fault.New(fault.MissingScope, "the token does not have the scope %s", t.Scope)
-	}
-	return nil
+	return caller.Need(t.Scope, "")
 }
 
 // callerOf returns the caller of a route for clients or readers.

@@ -84,6 +84,21 @@ func (d Definition) urls() iter.Seq2[string, string] {
 	}
 }
 
+// NewAddress returns the field of the first address of a hook or a webhook that before does
+// not have; empty without one.
+func (d Definition) NewAddress(before Definition) (field string) {
+	known := map[string]bool{}
+	for _, address := range before.urls() {
+		known[address] = true
+	}
+	for field, address := range d.urls() {
+		if !known[address] {
+			return field
+		}
+	}
+	return ""
+}
+
 // actions returns the actions with their fields.
 func (d Definition) actions() iter.Seq2[string, Action] {
 	return func(yield func(string, Action) bool) {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -169,11 +170,23 @@ func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, docume
 // defined returns the job with a definition: a new one if stored is nil.
 func (s *Jobs) defined(stored *job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	if stored == nil {
+		if err := mayCall(who, d, job.Definition{}); err != nil {
+			return job.Job{}, err
+		}
 		j := job.Create(who.Tenant, d, who.Subject, s.now())
 		j.Workspace = who.Workspace
 		return j, nil
 	}
 	return s.applied(*stored, d, who)
+}
+
+// mayCall returns a MissingScope fault if a definition calls an address that the stored one
+// does not, and the caller may not choose addresses.
+func mayCall(who port.Identity, d, stored job.Definition) error {
+	if field := d.NewAddress(stored); field != "" {
+		return who.Need(access.WebhooksWrite, field)
+	}
+	return nil
 }
 
 // Patch changes a job by a JSON merge patch of its definition (RFC 7396). Faults: those
@@ -198,6 +211,9 @@ func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []
 // applied returns the job with a definition, unchanged if it has it.
 func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	changes, err := job.Diff(stored.Definition, d)
+	if err == nil {
+		err = mayCall(who, d, stored.Definition)
+	}
 	if err != nil || len(changes) == 0 {
 		return stored, err
 	}

@@ -35,6 +35,9 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 		return r, false, err
 	}
 	r, d, err := s.once(ctx, in.Identity, in.Document)
+	if err == nil {
+		err = mayCall(in.Identity, d, job.Definition{})
+	}
 	if err != nil {
 		return run.Run{}, false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
 )
 
 // Identity is an authenticated caller.
@@ -17,6 +18,19 @@ type Identity struct {
 	Anonymous bool
 	// Scopes are the caller's permissions.
 	Scopes []access.Scope
+}
+
+// Need returns a MissingScope fault unless the caller has the scope. field is the member
+// of the request that needs it; empty is the whole operation.
+func (i Identity) Need(s access.Scope, field string) error {
+	if i.May(s) {
+		return nil
+	}
+	f := fault.New(fault.MissingScope, "the token does not have the scope %s", s)
+	if f.Field = field; field != "" {
+		f.Message += ", which " + field + " needs"
+	}
+	return f
 }
 
 // May reports whether the caller has the scope.
