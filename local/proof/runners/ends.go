@@ -72,6 +72,12 @@ func Cases() []Case {
 		{Job: "cancel-timeout", Cancel: true, End: End{
 			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
 		}},
+		// What the program has started ends with it.
+		{Job: "daemons", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "hello\n"}},
+		{Job: "daemons-failed", End: End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 3}, Stdout: "hello\n",
+		}},
+		{Job: "daemons-cancelled", Cancel: true, End: End{Exit: cancelled, State: "Cancelled", Code: "CANCELLED", Attempt: 1, Program: &contract.Exit{}, Stdout: "begun\nstopping\n"}},
 		{Job: "missing-image", End: End{Exit: failed, State: "Failed", Code: "IMAGE", Attempt: 1}},
 		{Job: "missing-program", End: End{Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 127}, Said: "no such file or directory"}},
 	}

@@ -3,7 +3,9 @@
 package runners_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,7 +54,8 @@ func TestProcessesAndFly(t *testing.T) {
 	}
 }
 
-// machinesLeft returns the machines of the task that are not destroyed.
+// machinesLeft returns the machines of the task that are not destroyed, and the processes
+// of this host that have the task in their environment.
 func machinesLeft(ctx context.Context, at stack.Addresses, task string) (left []string, err error) {
 	machines, _, err := outside.LocalStack(at)
 	if err != nil {
@@ -64,5 +67,11 @@ func machinesLeft(ctx context.Context, at stack.Addresses, task string) (left []
 			left = append(left, m.Name+" is "+m.State)
 		}
 	}
-	return left, err
+	environments, globbed := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range environments {
+		if env, err := os.ReadFile(name); err == nil && bytes.Contains(env, []byte("SORTIE_TASK_ID="+task+"\x00")) {
+			left = append(left, "process of "+name)
+		}
+	}
+	return left, errors.Join(err, globbed)
 }

@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 )
 
+// machineVariable is the variable with the machine's id. It also identifies the
+// machine's processes after a kill of their supervisor.
+const machineVariable = "FLY_MACHINE_ID"
+
 // Placement describes the machine that a program runs in.
 type Placement struct {
 	App, MachineID, Region, Image, Version, ProcessGroup string
@@ -27,7 +31,7 @@ func (p Placement) Environment(configured map[string]string) map[string]string {
 	env := map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
 	maps.Copy(env, configured)
 	maps.Copy(env, map[string]string{
-		"FLY_APP_NAME": p.App, "FLY_MACHINE_ID": p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
+		"FLY_APP_NAME": p.App, machineVariable: p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
 		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": p.PrivateIP,
 		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
 	})

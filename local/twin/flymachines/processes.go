@@ -11,10 +11,11 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
-// Processes is the Starter of real programs. Each program runs in its own
-// process group, under a supervisor that outlives the server.
+// Processes is the Starter of real programs. Each program runs under a supervisor that
+// outlives the server and kills everything that the program has started.
 type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
 	// with which it calls Supervise.
@@ -50,12 +51,17 @@ func (s Processes) Start(p Program) (Process, error) {
 	argv := slices.Clone(p.Argv)
 	argv[0] = locate(argv[0], p.Env["PATH"])
 	h, err := supervisor.Launch(s.Command, supervisor.Spec{
-		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Cwd: p.Root, OutputLimit: p.OutputLimit,
+		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Mark: machineMark(p), Cwd: p.Root, OutputLimit: p.OutputLimit,
 	}, s.Clock)
 	if err != nil {
 		return nil, err
 	}
 	return process{h}, nil
+}
+
+// machineMark returns the entry of the environment that identifies the machine.
+func machineMark(p Program) proctree.Mark {
+	return proctree.Mark(machineVariable + "=" + p.Env[machineVariable])
 }
 
 // Find returns the program's running supervisor, or the result that it left.

@@ -13,12 +13,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
-// program is a running process in its own process group, and its pipes.
+// program is a running process tree and its pipes.
 type program struct {
-	pid     int
-	ended   chan end
+	*proctree.Tree
 	copies  sync.WaitGroup
 	readers []*os.File
 }
@@ -43,14 +44,14 @@ type streams struct {
 	progress       func(io.Reader)
 }
 
-// start runs a program. Its process group is killed when it ends. On Linux the
-// kernel kills it when this process ends.
+// start runs a program. What it has started is killed when it ends. On Linux the
+// kernel kills the program when this process ends.
 func start(argv, env []string, to streams) (*program, error) {
 	name, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return nil, err
 	}
-	p := &program{ended: make(chan end, 1)}
+	p := &program{}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	var writers []*os.File
 	defer func() {
@@ -89,15 +90,10 @@ func start(argv, env []string, to streams) (*program, error) {
 	}
 	files = append(files, file)
 	env = append(env, fmt.Sprintf("SORTIE_PROGRESS_FD=%d", len(files)-1))
-	adopt()
-	process, err := os.StartProcess(name, argv, &os.ProcAttr{Env: env, Files: files, Sys: attributes()})
-	if err != nil {
+	if p.Tree, err = proctree.Start(name, argv, os.ProcAttr{Env: env, Files: files}, nil); err != nil {
 		p.disconnect()
 		return nil, err
 	}
-	p.pid = process.Pid
-	_ = process.Release() // reap waits for the process
-	go p.reap()
 	return p, nil
 }
 
@@ -109,24 +105,8 @@ func exitOf(err error) int {
 	return exitCannotRun
 }
 
-// reap waits for the program and for every orphan that this process inherits, so
-// that it leaves no zombies as the first process of a container.
-func (p *program) reap() {
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return
-		case pid == p.pid && (status.Exited() || status.Signaled()):
-			p.ended <- endOf(status)
-		}
-	}
-}
-
 // signal sends a signal to the process group.
-func (p *program) signal(s syscall.Signal) { _ = syscall.Kill(-p.pid, s) }
+func (p *program) signal(s syscall.Signal) { _ = p.Signal(s) }
 
 // wait returns how the program ended. It forwards signals. When ctx ends, it sends
 // SIGTERM, and SIGKILL after grace.
@@ -141,10 +121,12 @@ func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func
 	}()
 	for {
 		select {
-		case e := <-p.ended:
-			p.signal(syscall.SIGKILL) // the rest of its group
+		case status := <-p.Ended():
+			if err := p.Kill(); err != nil {
+				fmt.Fprintf(os.Stderr, "sortie-exec: cannot end what the program has started: %v\n", err)
+			}
 			p.drain()
-			return e
+			return endOf(status)
 		case s := <-signals:
 			if number, ok := s.(syscall.Signal); ok {
 				p.signal(number)

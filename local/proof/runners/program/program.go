@@ -5,10 +5,12 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +28,7 @@ import (
 //	first:N     exits with the code if the attempt is the first
 //	memory:MB   uses memory
 //	kill:N      sends the signal to itself
+//	leave       starts a process in a session of its own, which ignores SIGTERM and does not end
 //	obey        waits for SIGTERM
 //	ignore      ignores SIGTERM from now on
 //	rest        does not end
@@ -65,6 +68,10 @@ func Main(words []string, env map[string]string) int {
 				return failed(err)
 			}
 			rest()
+		case "leave":
+			if err := leave(os.Args[:len(os.Args)-len(words)]); err != nil {
+				return failed(err)
+			}
 		case "obey":
 			signal.Notify(terminated, syscall.SIGTERM)
 			fmt.Fprintln(os.Stdout, "begun")
@@ -87,6 +94,30 @@ func Main(words []string, env map[string]string) int {
 func failed(err error) int {
 	fmt.Fprintln(os.Stderr, "program:", err)
 	return 99
+}
+
+// leave starts this program, which self are the first words of, and returns when it runs.
+func leave(self []string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	attributes := os.ProcAttr{Files: []*os.File{nil, write, write}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	process, err := os.StartProcess(program, append(slices.Clone(self), "ignore", "rest"), &attributes)
+	if closed := write.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		_, err = io.ReadFull(read, make([]byte, len("begun\n")))
+	}
+	if err == nil {
+		err = process.Release()
+	}
+	return errors.Join(err, read.Close())
 }
 
 // rest does not return. A timer keeps the runtime from reporting a deadlock.

@@ -1,7 +1,7 @@
 // Package supervisor runs one program of a machine and outlives the process
 // that started it.
 //
-//	server ──Launch──► supervisor ──► program, in a process group of its own
+//	server ──Launch──► supervisor ──► program and its descendants
 //	   ▲                  │ lock        │
 //	   └──────Wait────────┤ start.json  └─ output.*
 //	                      └ exit.json
@@ -9,13 +9,18 @@
 // The supervisor is the same executable, run again in its own session. It holds
 // a lock on the machine's directory while it lives, records the start before
 // and after it happens and the end once it is known, stores the output, and
-// kills what the program leaves in its group. So a later process, including a
-// server that was killed and restarted, finds the program or its exit code in
-// the directory.
+// kills everything that the program has started (package proctree). So a later
+// process, including a server that was killed and restarted, finds the program or
+// its exit code in the directory.
 //
 // One start happens at most once. If a supervisor is killed, its program is
 // killed, too: on Linux by the kernel, elsewhere by the process that waits for
-// it. A process is signalled only if its number and its birth are the recorded
-// ones. The package does not restart programs; that is the server's decision.
-// It cannot reach a program that leaves its process group.
+// it. That process also kills the rest: the members of the start's cgroup, or
+// without one the processes that inherited the start's mark in their environment.
+// A process is signalled only if its number and its birth are those that were read.
+// The package does not restart programs; that is the server's decision.
+//
+// A process escapes in two cases. Without a cgroup: the supervisor is killed, and the
+// process has cleared its environment and lost its parents. On macOS: it leaves
+// the process group of its program.
 package supervisor

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // lookAgain is the interval at which Wait polls a supervisor that is not a
@@ -164,18 +165,22 @@ func (h *Handle) pause() {
 	<-again
 }
 
-// killRest kills what a killed supervisor left, and returns when no process of
-// the group is alive.
+// killRest kills what a killed supervisor left, and returns when nothing of it is alive.
 func (h *Handle) killRest() error {
 	record, err := readStart(h.dir)
 	if err != nil {
 		return err
 	}
-	if record.Start != h.start || record.Program == nil {
+	if record.Start != h.start {
 		return nil
 	}
 	for {
-		left, err := signalGroup(record, syscall.SIGKILL)
+		left, err := proctree.KillMarked(record.Mark, record.Group)
+		if record.Program != nil && err == nil {
+			var members int
+			members, err = signalGroup(record, syscall.SIGKILL)
+			left += members
+		}
 		if err != nil || left == 0 {
 			return err
 		}

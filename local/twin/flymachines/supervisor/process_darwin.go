@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,12 +11,6 @@ var errNoProcess = errors.New("no such process")
 
 // zombie is SZOMB of sys/proc.h.
 const zombie = 5
-
-// programAttributes gives the program its own group. This kernel has no signal
-// for the end of a parent, so the process that waits for the machine kills it.
-func programAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
 
 // identify returns the process's birth, in microseconds since the epoch. It
 // returns errNoProcess for a process that is gone or a zombie.

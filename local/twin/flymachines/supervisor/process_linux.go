@@ -13,12 +13,6 @@ import (
 
 var errNoProcess = errors.New("no such process")
 
-// programAttributes gives the program its own group, and ends it with its
-// supervisor.
-func programAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 // identify returns the process's birth: the boot, and the ticks since then. It
 // returns errNoProcess for a process that is gone or a zombie.
 func identify(pid int) (*process, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // Spec says what to run. It is sent to the supervisor through a pipe, because
@@ -21,6 +22,8 @@ type Spec struct {
 	Argv []string `json:"argv"`
 	// Env is the program's whole environment.
 	Env []string `json:"env"`
+	// Mark is an entry of Env that no other machine has; empty is without one.
+	Mark proctree.Mark `json:"mark,omitempty"`
 	// Cwd is the program's working directory.
 	Cwd string `json:"cwd"`
 	// Parent is the process that starts the supervisor, set by Launch. Without it
@@ -52,6 +55,10 @@ type start struct {
 	Program *process  `json:"program,omitempty"`
 	Session int       `json:"session"`
 	At      time.Time `json:"at"`
+	// Mark is that of the Spec, and Group the folder of the program's cgroup; empty is
+	// without one.
+	Mark  proctree.Mark `json:"mark,omitempty"`
+	Group string        `json:"group,omitempty"`
 }
 
 // process identifies a process: numbers are reused, a number with a birth is

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -17,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // The supervisor prints one of these lines on its standard output.
@@ -25,8 +25,8 @@ const (
 	saysTaken   = "taken"   // another supervisor handles this start
 )
 
-// drainTime is how long output is read after the program's group was killed. A
-// process that holds the pipe open after that has left the group.
+// drainTime is how long output is read after the program's processes were killed. A
+// process that holds the pipe open after that withstands SIGKILL.
 const drainTime = 2 * time.Second
 
 // Run is the main function of a supervisor: it reads a Spec from stdin, runs
@@ -79,27 +79,31 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	if os.Getppid() != spec.Parent {
 		return errors.Join(errors.New("the server has ended before the program was started"), os.Remove(filepath.Join(spec.Dir, lockFile)))
 	}
-	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now()}
+	group, err := proctree.NewGroup(spec.Mark)
+	if err != nil {
+		group = nil // the host permits none
+	}
+	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now(), Mark: spec.Mark, Group: group.Path()}
 	if err := durable.Place(filepath.Join(spec.Dir, startFile), record); err != nil {
 		return err
 	}
-	program, err := begin(spec)
+	program, err := begin(spec, group)
 	if err != nil {
 		exit := Exit{Start: spec.Start, Code: 126, Problem: err.Error(), At: clock.Now()}
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		if errors.Is(err, fs.ErrNotExist) {
 			exit.Code = 127
 		}
 		return errors.Join(finish(spec, exit), say(stdout, saysStarted))
 	}
-	if record.Program, err = identify(program.process.Pid); err == nil {
+	if record.Program, err = identify(program.PID); err == nil {
 		record.At = clock.Now()
 		err = durable.Place(filepath.Join(spec.Dir, startFile), record)
 	}
 	if err != nil && !errors.Is(err, errNoProcess) {
-		return errors.Join(err, program.kill())
+		return errors.Join(err, program.Kill())
 	}
 	if err := say(stdout, saysStarted); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return errors.Join(err, program.kill())
+		return errors.Join(err, program.Kill())
 	}
 	go program.passOn(signals)
 	exit, err := program.wait(clock)
@@ -119,30 +123,33 @@ func say(stdout io.WriteCloser, word string) error {
 	return errors.Join(err, stdout.Close())
 }
 
-// running is a program with the goroutine that copies its output.
+// running is a process tree with the goroutine that copies its output.
 type running struct {
-	process *os.Process
-	output  *os.File
-	copied  chan error
+	*proctree.Tree
+	output *os.File
+	copied chan error
 }
 
-func begin(spec Spec) (*running, error) {
+func begin(spec Spec, group *proctree.Group) (*running, error) {
+	empty, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the input: %w", err)
+	}
+	defer empty.Close() //nolint:errcheck // the program has its own descriptor
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe for the output: %w", err)
 	}
-	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
-	cmd.Env, cmd.Dir = spec.Env, spec.Cwd
-	cmd.Stdout, cmd.Stderr = write, write
-	cmd.SysProcAttr = programAttributes()
-	err = cmd.Start()
+	tree, err := proctree.Start(spec.Argv[0], spec.Argv, os.ProcAttr{
+		Dir: spec.Cwd, Env: spec.Env, Files: []*os.File{empty, write, write},
+	}, group)
 	if closed := write.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	r := &running{process: cmd.Process, output: read, copied: make(chan error, 1)}
+	r := &running{Tree: tree, output: read, copied: make(chan error, 1)}
 	go func() {
 		w := output.NewWriter(spec.Dir, spec.OutputLimit)
 		_, err := io.Copy(w, read)
@@ -163,31 +170,22 @@ func (r *running) passOn(signals <-chan os.Signal) {
 	for s := range signals {
 		if meant, ok := s.(syscall.Signal); ok && (meant == syscall.SIGTERM || meant == syscall.SIGINT) {
 			// The program may have ended already.
-			_ = syscall.Kill(-r.process.Pid, meant)
+			_ = r.Signal(meant)
 		}
 	}
 }
 
-func (r *running) kill() error {
-	if err := syscall.Kill(-r.process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("cannot kill the program: %w", err)
-	}
-	return nil
-}
-
-// wait waits for the program, kills what is left of its group, and waits for
-// the rest of the output.
+// wait waits for the program, kills everything that it has started, and waits for the
+// rest of the output.
 func (r *running) wait(clock clock.Clock) (Exit, error) {
-	state, err := r.process.Wait()
-	if err != nil {
-		return Exit{}, errors.Join(fmt.Errorf("cannot wait for the program: %w", err), r.kill())
-	}
-	exit := Exit{Code: state.ExitCode(), At: clock.Now()}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	status := <-r.Ended()
+	exit := Exit{Code: status.ExitStatus(), At: clock.Now()}
+	if status.Signaled() {
 		exit.Signal = int(status.Signal())
 		exit.Code = 128 + exit.Signal
 	}
-	if err := r.kill(); err != nil {
+	err := r.Kill()
+	if err != nil {
 		exit.Problem = err.Error()
 	}
 	late, stop := clock.NewTimer(drainTime)

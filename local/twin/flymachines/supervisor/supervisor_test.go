@@ -53,14 +53,21 @@ func command(t *testing.T) []string {
 
 func (m machine) launch(start int, script string) *supervisor.Handle {
 	m.t.Helper()
+	return m.launchSpec(supervisor.Spec{Dir: m.dir, Start: start, Argv: []string{"/bin/bash", "-c", script}, Cwd: m.dir})
+}
+
+// launchSpec starts a program with the environment of these tests.
+func (m machine) launchSpec(spec supervisor.Spec) *supervisor.Handle {
+	m.t.Helper()
 	_, port, err := net.SplitHostPort(m.port.Addr().String())
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	h, err := supervisor.Launch(command(m.t), supervisor.Spec{
-		Dir: m.dir, Start: start, Argv: []string{"/bin/bash", "-c", script}, Cwd: m.dir,
-		Env: []string{"PORT=" + port, "PATH=/usr/bin:/bin", "HOME=" + m.dir},
-	}, clock.System{})
+	spec.Env = []string{"PORT=" + port, "PATH=/usr/bin:/bin", "HOME=" + m.dir}
+	if spec.Mark != "" {
+		spec.Env = append(spec.Env, string(spec.Mark))
+	}
+	h, err := supervisor.Launch(command(m.t), spec, clock.System{})
 	if err != nil {
 		m.t.Fatal(err)
 	}

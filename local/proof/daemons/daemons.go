@@ -1,0 +1,97 @@
+//go:build unix
+
+// Package daemons has programs that try to outlive the program that starts them, for
+// tests of what ends the processes of a run.
+package daemons
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// commands are shell commands that start a daemon. $BEGIN is a file that the daemon
+// creates and $MARK the argument by which Alive finds it.
+var commands = map[string]string{
+	"background":     `sh -c "$DAEMON" &`,
+	"nohup":          `nohup sh -c "$DAEMON" >/dev/null 2>&1 &`,
+	"setsid":         `setsid sh -c "$DAEMON" &`,
+	"double fork":    `(setsid sh -c 'sh -c "$DAEMON" &' &) `,
+	"no environment": `(setsid env -i DAEMON="$DAEMON" BEGIN="$BEGIN" MARK="$MARK" sh -c 'sh -c "$DAEMON" &' &)`,
+	"ignores SIGTERM": `(trap "" TERM HUP INT; setsid sh -c "$DAEMON" &)
+		(trap "" TERM HUP INT; sh -c "$DAEMON" &)`,
+	"stopped": `setsid sh -c "$DAEMON" & stopped=$!; while [ ! -e "$BEGIN" ]; do sleep 0.01; done; kill -STOP $stopped`,
+	"loop":    `setsid sh -c 'i=0; while [ $i -lt 400 ]; do setsid sh -c "$DAEMON" & i=$((i+1)); done; wait' $MARK &`,
+	"hopping": `setsid sh -c 'hop() { : >"$BEGIN"; (hop "$1") & exit; }; hop "$1"' hop $MARK &`,
+	"pipes":   `setsid sh -c "$DAEMON" | setsid sh -c "$DAEMON" | cat &`,
+}
+
+// Names returns the ways in which a daemon starts.
+func Names() (names []string) {
+	for name := range commands {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Daemon is a daemon of a test.
+type Daemon struct {
+	name, mark, begin string
+}
+
+// New returns a daemon. Nothing of it is alive at the end of the test.
+func New(t *testing.T, name string) Daemon {
+	t.Helper()
+	d := Daemon{name, fmt.Sprintf("%d.%d", 100000+time.Now().UnixNano()%900000, os.Getpid()), filepath.Join(t.TempDir(), "begun")}
+	t.Cleanup(func() {
+		for _, pid := range d.Alive() {
+			if process, err := os.FindProcess(pid); err == nil {
+				_ = process.Kill()
+			}
+		}
+	})
+	return d
+}
+
+// Script returns a shell script that starts the daemon, waits until it runs, and does
+// what then says.
+func (d Daemon) Script(then string) string {
+	return fmt.Sprintf(`export MARK=%s BEGIN=%s DAEMON=': >"$BEGIN"; exec sleep $MARK'
+%s
+while [ ! -e "$BEGIN" ]; do sleep 0.01; done
+%s`, d.mark, d.begin, commands[d.name], then)
+}
+
+// Begin is the file that exists once the daemon runs.
+func (d Daemon) Begin() string { return d.begin }
+
+// WantNone fails the test if a process of the daemon is alive.
+func (d Daemon) WantNone(t *testing.T) {
+	t.Helper()
+	if alive := d.Alive(); len(alive) > 0 {
+		t.Errorf("%s: got %d processes alive (%v), want none", d.name, len(alive), alive[:min(len(alive), 5)])
+	}
+}
+
+// Alive returns the processes of the daemon that are no zombies.
+func (d Daemon) Alive() (alive []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		args, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(args, []byte(d.mark)) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
+		if err != nil || bytes.Contains(stat[bytes.LastIndexByte(stat, ')'):], []byte(") Z ")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			alive = append(alive, pid)
+		}
+	}
+	return alive
+}

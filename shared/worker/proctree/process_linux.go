@@ -1,0 +1,96 @@
+package proctree
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// process identifies a live process: a number is reused, a number with a birth is not.
+type process struct {
+	pid, parent int
+	born        string // in ticks since the boot
+}
+
+// batch is the number of names that one read of /proc takes. It is small, so that the
+// newest processes, which come last, are read when they are looked at.
+const batch = 64
+
+// processes calls each for every live process, in the order of their numbers. A process
+// that starts meanwhile is included if its number is higher than those before.
+func processes(each func(process)) error {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	for {
+		names, err := dir.Readdirnames(batch)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil {
+				if p, ok := read(pid); ok {
+					each(p)
+				}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// read reads fields 3, 4 and 22 of /proc/PID/stat (proc(5)). The second field, a name
+// in parentheses, may contain any character. It returns false for a process that has
+// ended.
+func read(pid int) (process, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return process{}, false
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	return process{pid, parent, string(fields[19])}, err == nil
+}
+
+// signal sends a signal to the process, and never to another one with its number: the
+// handle is opened first and compared then. A process that is gone, or that belongs to
+// another user, is no error.
+func (p process) signal(s syscall.Signal) error {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = handle.Release() }()
+	if now, ok := read(p.pid); !ok || now.born != p.born {
+		return nil
+	}
+	if err := handle.Signal(s); !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// marked reports whether the environment with which the process started has an entry. That of a
+// process of another user cannot be read.
+func (p process) marked(entry string) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for each := range bytes.SplitSeq(data, []byte{0}) {
+		if string(each) == entry {
+			return true
+		}
+	}
+	return false
+}
