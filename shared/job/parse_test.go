@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -24,11 +25,13 @@ func deployment() *job.Deployment {
 		},
 		HasPool: func(name string) bool { return name == "default" || name == "large" }, NoBucketKeys: true,
 		OnKubernetes: func(name string) bool { return name == "large" },
-		CheckPodSpec: func(document json.RawMessage) error {
-			if strings.Contains(string(document), "hostNetwork") {
-				return errors.New("podSpec.hostNetwork: not allowed")
+		CheckPodSpec: func(document json.RawMessage) (found []*fault.Fault) {
+			for field, words := range map[string]string{"podSpec.hostNetwork": "hostNetwork", "podSpec.volumes.0.nfs": "nfs"} {
+				if strings.Contains(string(document), words) {
+					found = append(found, fault.Invalid(field, "%s: not allowed", field))
+				}
 			}
-			return nil
+			return found
 		},
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "127.0.0.1") {
@@ -248,7 +251,8 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"exit codes of a callback":     {"completion: callback\nexitCodes: {retry: [1]}", "exitCodes"},
 		"pod in another pool":          {"pool: default\npodSpec: {containers: []}", "podSpec"},
 		"pod without Kubernetes":       {"podSpec: {containers: []}", "podSpec"},
-		"pod that the cluster refuses": {"pool: large\npodSpec: {hostNetwork: true}", "podSpec"},
+		"pod that the cluster refuses": {"pool: large\npodSpec: {hostNetwork: true}", "podSpec.hostNetwork"},
+		"volume of a pod":              {"pool: large\npodSpec:\n  volumes:\n    - {name: a, nfs: {server: b}}", "podSpec.volumes.0.nfs"},
 		"keys of no worker":            {"bucketCredentials: variables", "bucketCredentials"},
 		"unknown pool":                 {"pool: tiny", "pool"},
 		"private address":              {"constraints: {postRunHook: {url: \"https://127.0.0.1/\"}}", "constraints.postRunHook.url"},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -24,9 +25,9 @@ type Deployment struct {
 	HasPool func(name string) bool
 	// OnKubernetes reports whether the machines of a pool are pods; nil means none.
 	OnKubernetes func(pool string) bool
-	// CheckPodSpec returns what is wrong with a pod specification, with the field's path;
+	// CheckPodSpec returns the faults of a pod specification, each with the field's path;
 	// nil allows every one.
-	CheckPodSpec func(document json.RawMessage) error
+	CheckPodSpec func(document json.RawMessage) []*fault.Fault
 	// CheckURL returns why a hook must not call the address; nil allows every one.
 	CheckURL func(url string) error
 	// ID is the id that the definition must have, and gets if it has none; empty allows
@@ -89,8 +90,8 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
 	} else if d.PodSpec != nil && deployment.CheckPodSpec != nil {
-		if err := deployment.CheckPodSpec(d.PodSpec); err != nil {
-			p.clash("podSpec", "%v", err)
+		for _, f := range deployment.CheckPodSpec(d.PodSpec) {
+			p.clash(f.Field, "%s", strings.TrimPrefix(f.Message, f.Field+": "))
 		}
 	}
 	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {

@@ -25,11 +25,10 @@ type Config struct {
 	QueueLimit int
 	// Runners is what pools can name.
 	Runners run.RunnerOffer
-	// CheckPodSpec returns what is wrong with the pod specification of a job for the
-	// cluster; nil allows every one.
-	CheckPodSpec func(document json.RawMessage) error
-	// CheckPodDefaults does the same for the pod specification of a pool, with the field of
-	// each fault; nil allows every one.
+	// CheckPodSpec returns the faults of the pod specification of a job for the cluster,
+	// each with its field; nil allows every one.
+	CheckPodSpec func(document json.RawMessage) []*fault.Fault
+	// CheckPodDefaults does the same for the pod specification of a pool.
 	CheckPodDefaults func(document json.RawMessage) []*fault.Fault
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.

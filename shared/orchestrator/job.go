@@ -21,7 +21,7 @@ import (
 type Definitions struct {
 	*Runs
 	hooks        guard.Policy
-	checkPodSpec func(document json.RawMessage) error
+	checkPodSpec func(document json.RawMessage) []*fault.Fault
 	noBucketKeys bool
 }
 

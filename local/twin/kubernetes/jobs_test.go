@@ -121,7 +121,7 @@ func (s *system) authorize(t *testing.T, c *kubernetes.Cluster) string {
 // define stores a job with an image, a script and further fields, in JSON.
 func (s *system) define(id, image, script, fields string) {
 	s.T.Helper()
-	document := fmt.Sprintf(`{"image": %q, "command": [%q], "pool": "pods", "podSpec": {"priority": 0}%s}`, image, script, fields)
+	document := fmt.Sprintf(`{"image": %q, "command": [%q], "pool": "pods", "podSpec": {"enableServiceLinks": false}%s}`, image, script, fields)
 	if strings.Contains(fields, "podSpec") {
 		document = fmt.Sprintf(`{"image": %q, "command": [%q], "pool": "pods"%s}`, image, script, fields)
 	}

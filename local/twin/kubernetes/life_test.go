@@ -160,7 +160,7 @@ func TestPodThatTheClusterRefuses(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for document, want := range map[string]string{
-		`{"securityContext": {"runAsNonRoot": false}}`: "violates PodSecurity",
+		`{"securityContext": {"runAsNonRoot": false}}`: "podSpec.securityContext.runAsNonRoot: not allowed",
 		`{"priorityClassName": "unknown"}`:             "no PriorityClass with name unknown was found",
 		`{"volumes": [{"name": "a"}, {"name": "a"}]}`:  "volumes[1].name: Duplicate value",
 	} {

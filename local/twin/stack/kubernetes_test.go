@@ -29,6 +29,8 @@ func TestClusterThatDoesNotAnswer(t *testing.T) {
 		{"/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"cluster": "east", "namespace": "sortie"}}`, http.StatusCreated, "kubernetes"},
 		{"/v1/pools/pods", `{"limit": 0, "runner": "kubernetes", "settings": {"podDefaults": {"hostNetwork": true}}}`, http.StatusUnprocessableEntity, `"field":"settings.podDefaults.hostNetwork"`},
 		{"/v1/jobs/a", job + `{"hostNetwork": true}}`, http.StatusUnprocessableEntity, "podSpec.hostNetwork: not allowed"},
+		{"/v1/jobs/a", job + `{"volumes": [{"name": "v", "secret": {"secretName": "others"}}]}}`, http.StatusUnprocessableEntity, `"field":"podSpec.volumes.0.secret"`},
+		{"/v1/jobs/a", job + `{"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]}}`, http.StatusUnprocessableEntity, "podSpec.containers.0.securityContext.capabilities.add: not allowed"},
 		{"/v1/jobs/a", job + `{"nodeSelectors": {}}}`, http.StatusUnprocessableEntity, `unknown field \"nodeSelectors\"`},
 		{"/v1/jobs/a", job + `{"nodeSelector": {"disk": "fast"}}}`, http.StatusCreated, "nodeSelector"},
 	} {

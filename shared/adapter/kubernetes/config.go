@@ -70,7 +70,7 @@ func (c Config) complete() (Config, error) {
 		missing(seen[name], fmt.Sprintf("repeated namespace %q, want each once", name))
 		seen[name] = true
 	}
-	if _, err := parsePod("podDefaults", c.PodDefaults); err != nil {
+	if err := join(checkPod("podDefaults", c.PodDefaults, authorPool)); err != nil {
 		problems = append(problems, err)
 	}
 	if len(problems) > 0 {

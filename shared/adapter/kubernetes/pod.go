@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -37,82 +36,6 @@ func parsePod(field string, document json.RawMessage) (corev1.PodSpec, error) {
 		spec.Containers[i].Name = container
 	}
 	return spec, nil
-}
-
-// CheckPodSpec returns what is wrong with the pod specification of a job, with the
-// field's path; nil if it can be used.
-func CheckPodSpec(document json.RawMessage) error {
-	spec, err := parsePod("podSpec", document)
-	if err != nil {
-		return err
-	}
-	var problems []error
-	for _, p := range slices.Concat(reaching(spec), chosen(spec)) {
-		problems = append(problems, fmt.Errorf("podSpec.%s: %s", p.field, p.why))
-	}
-	return errors.Join(problems...)
-}
-
-// CheckPodDefaults returns the faults of the pod specification of a pool, each with the
-// field's path. It can have what the operator of a pool chooses, and nothing that reaches
-// the node.
-func CheckPodDefaults(document json.RawMessage) (found []*fault.Fault) {
-	const at = "settings.podDefaults"
-	unprocessable := func(field, why string) {
-		f := fault.New(fault.Unprocessable, "%s: %s", field, why)
-		f.Field = field
-		found = append(found, f)
-	}
-	spec, err := parsePod(at, document)
-	if err != nil {
-		unprocessable(at, strings.TrimPrefix(err.Error(), at+": "))
-		return found
-	}
-	for _, p := range reaching(spec) {
-		unprocessable(at+"."+p.field, p.why)
-	}
-	return found
-}
-
-// problem is a field of a pod specification that is not allowed.
-type problem struct{ field, why string }
-
-// reaching returns the fields with which a pod reaches its node.
-func reaching(spec corev1.PodSpec) (found []problem) {
-	refuse := func(is bool, field string) {
-		if is {
-			found = append(found, problem{field, "not allowed, it reaches the node"})
-		}
-	}
-	refuse(spec.HostNetwork, "hostNetwork")
-	refuse(spec.HostPID, "hostPID")
-	refuse(spec.HostIPC, "hostIPC")
-	for _, v := range spec.Volumes {
-		refuse(v.HostPath != nil, "volumes."+v.Name+".hostPath")
-	}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		refuse(c.SecurityContext != nil && is(c.SecurityContext.Privileged), "containers."+c.Name+".securityContext.privileged")
-	}
-	return found
-}
-
-// chosen returns the fields that jobs cannot set.
-func chosen(spec corev1.PodSpec) (found []problem) {
-	refuse := func(is bool, field, why string) {
-		if is {
-			found = append(found, problem{field, why})
-		}
-	}
-	const operator = "not allowed, the operator of the pool chooses it"
-	refuse(spec.NodeName != "", "nodeName", "not allowed, want a nodeSelector or an affinity")
-	refuse(spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "", "serviceAccountName", operator)
-	refuse(len(spec.EphemeralContainers) > 0, "ephemeralContainers", "not allowed in a job")
-	for _, v := range spec.Volumes {
-		refuse(v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
-			return s.ServiceAccountToken != nil
-		}), "volumes."+v.Name+".projected.serviceAccountToken", operator)
-	}
-	return found
 }
 
 // overlay lays the pod specification of a later layer on that of an earlier one, as
@@ -147,7 +70,8 @@ func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (cor
 	if spec.Kubernetes != nil {
 		layers["settings.podDefaults"] = spec.Kubernetes.PodDefaults
 	}
-	if err := CheckPodSpec(spec.PodSpec); err != nil {
+	// A record of an earlier version may have what is refused now.
+	if err := errors.Join(join(CheckPodDefaults(layers["settings.podDefaults"])), join(CheckPodSpec(layers["podSpec"]))); err != nil {
 		return pod, err
 	}
 	for _, field := range []string{"settings.podDefaults", "podSpec"} {
@@ -164,11 +88,7 @@ func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (cor
 	}
 	setWorker(&pod.Containers[0], spec, secret)
 	setPod(&pod, spec)
-	for i := range pod.InitContainers {
-		restrict(&pod.InitContainers[i])
-	}
-	restrict(&pod.Containers[0])
-	return pod, nil
+	return pod, unrestricted(&pod)
 }
 
 // setWorker sets what Sortie decides about the container.
@@ -216,6 +136,15 @@ func setPod(pod *corev1.PodSpec, spec port.LaunchSpec) {
 	if pod.SecurityContext.SeccompProfile == nil {
 		pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
+	for i, v := range pod.Volumes {
+		if v.VolumeSource == (corev1.VolumeSource{}) {
+			pod.Volumes[i].EmptyDir = &corev1.EmptyDirVolumeSource{} // as the cluster does
+		}
+	}
+	for i := range pod.InitContainers {
+		restrict(&pod.InitContainers[i])
+	}
+	restrict(&pod.Containers[0])
 	if spec.Region != "" {
 		prefer(pod, spec.Region)
 	}
@@ -241,11 +170,14 @@ func restrict(c *corev1.Container) {
 		c.SecurityContext = &corev1.SecurityContext{}
 	}
 	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil && !is(s.Privileged) {
+	if s.AllowPrivilegeEscalation == nil {
 		s.AllowPrivilegeEscalation = new(false)
 	}
 	if s.Capabilities == nil {
-		s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+		s.Capabilities = &corev1.Capabilities{}
+	}
+	if len(s.Capabilities.Drop) == 0 {
+		s.Capabilities.Drop = []corev1.Capability{"ALL"}
 	}
 }
 
