@@ -1,4 +1,4 @@
-// Package fly implements port.Runner on Fly Machines with fly-go.
+// Package fly implements port.Runner on Fly Machines.
 //
 // Each attempt is one machine with a unique name. Fly keeps names unique among
 // live machines, so a repeated launch, or one whose answer was lost, finds its

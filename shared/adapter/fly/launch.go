@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superfly/fly-go"
-	"github.com/superfly/fly-go/flaps"
-
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -56,7 +53,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 }
 
 // create tries once, and leaves time for the lookups after it.
-func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error) {
+func (r *Runner) create(ctx context.Context, app string, in machineInput) (*machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()
 	made, err := r.client.Launch(ctx, app, in)
@@ -72,7 +69,7 @@ var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 // adoptNamed returns the machine with the name if it belongs to this attempt.
 func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.MachineStatus, error) {
 	const what = "find out who has the machine's name"
-	answer, ok := errors.AsType[*flaps.FlapsError](taken)
+	answer, ok := errors.AsType[*apiError](taken)
 	var match []string
 	if ok {
 		match = namedID.FindStringSubmatch(answer.Error())
@@ -87,7 +84,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 	if err != nil {
 		return port.MachineStatus{}, failure(ctx, err, what)
 	}
-	if found.GetConfig() == nil {
+	if found.known() == nil {
 		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
 	}
 	if !r.owns(found, spec) {
@@ -131,8 +128,8 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 
 // pick returns the machine of the attempt: a live one before one that is gone,
 // and the newest of those.
-func (r *Runner) pick(found []*fly.Machine, spec port.LaunchSpec) *fly.Machine {
-	var best *fly.Machine
+func (r *Runner) pick(found []*machine, spec port.LaunchSpec) *machine {
+	var best *machine
 	for _, m := range found {
 		if !r.owns(m, spec) {
 			continue
@@ -147,53 +144,55 @@ func (r *Runner) pick(found []*fly.Machine, spec port.LaunchSpec) *fly.Machine {
 }
 
 // owns reports whether a machine belongs to this attempt.
-func (r *Runner) owns(m *fly.Machine, spec port.LaunchSpec) bool {
-	return m.Name == spec.Name && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
-		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
-		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
+func (r *Runner) owns(m *machine, spec port.LaunchSpec) bool {
+	return m.Name == spec.Name && m.metadata(keyCluster) == r.cfg.Cluster &&
+		m.metadata(keyTenant) == spec.Owner.Tenant && m.metadata(keyRun) == spec.Owner.RunID &&
+		m.metadata(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
 // maxStopTimeout is the longest that Fly waits between SIGTERM and SIGKILL on
 // machines with shared CPUs (Fly: kill_timeout). Longer graces are cut to it.
 const maxStopTimeout = limit.CancelGrace
 
+// memoryPerCPU is the least memory of a machine with shared CPUs, in MiB for each.
+const memoryPerCPU = 256
+
 // input converts the spec for Fly. It sets everything whose default would rerun
 // a failed worker or stop it with another signal.
-func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
+func (r *Runner) input(spec port.LaunchSpec) (machineInput, error) {
 	metadata := map[string]string{
 		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,
 		keyAttempt: strconv.Itoa(spec.Owner.Attempt),
 	}
 	for key, value := range metadata {
 		if err := checkMetadata(key, value); err != nil {
-			return fly.LaunchMachineInput{}, err
+			return machineInput{}, err
 		}
 	}
 	if !dnsName.MatchString(spec.Name) {
-		return fly.LaunchMachineInput{}, errors.New("its name is not 1 to 63 of a-z, 0-9 and -")
+		return machineInput{}, errors.New("its name is not 1 to 63 of a-z, 0-9 and -")
 	}
 	if spec.Image == "" {
-		return fly.LaunchMachineInput{}, errors.New("it has no image")
+		return machineInput{}, errors.New("it has no image")
 	}
-	signal := "SIGTERM"
-	stop := &fly.StopConfig{Signal: &signal}
+	stop := &stopConfig{Signal: "SIGTERM"}
 	if spec.StopGrace > 0 {
-		stop.Timeout = &fly.Duration{Duration: min(spec.StopGrace, maxStopTimeout)}
+		stop.Timeout = duration(min(spec.StopGrace, maxStopTimeout))
 	}
 	cpus := max(spec.CPUs, 1)
 	memory := spec.MemoryMB
 	if memory <= 0 {
-		memory = cpus * fly.MIN_MEMORY_MB_PER_SHARED_CPU
+		memory = cpus * memoryPerCPU
 	}
-	return fly.LaunchMachineInput{
+	return machineInput{
 		Name: spec.Name, SkipServiceRegistration: true, SkipSecrets: true,
-		Config: &fly.MachineConfig{
+		Config: &machineConfig{
 			Image: spec.Image, Env: maps.Clone(spec.Env), Metadata: metadata, AutoDestroy: true,
-			Restart:    &fly.MachineRestart{Policy: fly.MachineRestartPolicyNo},
-			Guest:      &fly.MachineGuest{CPUKind: "shared", CPUs: cpus, MemoryMB: memory},
-			Init:       fly.MachineInit{Cmd: slices.Clone(spec.Command)},
+			Restart:    &restartPolicy{Policy: "no"},
+			Guest:      &guest{CPUKind: "shared", CPUs: cpus, MemoryMB: memory},
+			Init:       machineInit{Cmd: slices.Clone(spec.Command)},
 			StopConfig: stop,
-			DNS:        &fly.DNSConfig{SkipRegistration: true},
+			DNS:        &dnsConfig{SkipRegistration: true},
 		},
 	}, nil
 }

@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
 
-	"github.com/superfly/fly-go"
-	"github.com/superfly/fly-go/flaps"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -20,12 +17,9 @@ import (
 // listed is the number of apps that List reads at a time.
 const listed = 8
 
-// refusalLimit is the most that is read of an answer that is not a list, in bytes.
-const refusalLimit = 4 << 10
-
 // List implements port.Runner for the machines of this cluster in all apps. It
-// decodes one machine at a time: the client of fly-go would hold the machines of
-// whole apps in memory, with their configurations.
+// decodes one machine at a time: the machines of whole apps, with their
+// configurations, would need much memory.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -62,32 +56,21 @@ func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) e
 // returns false.
 func (r *Runner) listApp(ctx context.Context, app string, each func(port.MachineStatus) bool) error {
 	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
-	target := "https://fly/v1/apps/" + url.PathEscape(app) + "/machines?" + query // the transport sets the host
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", r.logs.token.FlapsHeader())
-	answer, err := r.logs.client.Do(request)
+	answer, err := r.client.repeat(ctx, http.MethodGet, machinesOf(app)+"?"+query, nil)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		text, err := io.ReadAll(io.LimitReader(answer.Body, refusalLimit))
-		cause := errors.Join(fmt.Errorf("status %d: %s", answer.StatusCode, text), err)
-		return &flaps.FlapsError{OriginalError: cause, ResponseStatusCode: answer.StatusCode, ResponseBody: text}
-	}
 	list := json.NewDecoder(answer.Body)
 	if first, err := list.Token(); err != nil || first != json.Delim('[') {
 		return errors.Join(fmt.Errorf("malformed list of machines: got %v, want an array", first), err)
 	}
 	for list.More() {
-		var m fly.Machine
+		var m machine
 		if err := list.Decode(&m); err != nil {
 			return fmt.Errorf("malformed list of machines: %w", err)
 		}
-		if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone && !each(r.converted(app, &m)) {
+		if m.metadata(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone && !each(r.converted(app, &m)) {
 			return nil
 		}
 	}

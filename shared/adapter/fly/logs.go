@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/superfly/fly-go/tokens"
-
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -22,11 +20,10 @@ const (
 
 var _ port.MachineLogs = (*Runner)(nil)
 
-// logReader requests the output of a machine, which fly-go cannot.
+// logReader requests the output of a machine.
 type logReader struct {
 	client *http.Client
 	base   *url.URL
-	token  *tokens.Tokens
 }
 
 // Logs returns the output of the machine's program: of its version, if it has one. It
@@ -52,7 +49,6 @@ func (l logReader) read(ctx context.Context, m port.Machine) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", l.token.FlapsHeader())
 	answer, err := l.client.Do(request)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "the platform did not answer")

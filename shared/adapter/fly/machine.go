@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/superfly/fly-go"
-
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -49,8 +47,8 @@ var named = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func located(m port.Machine) bool { return named.MatchString(m.App) && named.MatchString(m.ID) }
 
 // converted is a machine of Fly.
-func (r *Runner) converted(app string, m *fly.Machine) port.MachineStatus {
-	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
+func (r *Runner) converted(app string, m *machine) port.MachineStatus {
+	attempt, err := strconv.Atoi(m.metadata(keyAttempt))
 	if err != nil {
 		attempt = 0 // not a machine of an attempt
 	}
@@ -58,7 +56,7 @@ func (r *Runner) converted(app string, m *fly.Machine) port.MachineStatus {
 	if err != nil {
 		created = time.Time{} // no valid time in Fly's response
 	}
-	warm := run.WarmRef{Tenant: m.GetMetadataByKey(keyTenant), Pool: m.GetMetadataByKey(keyPool), ID: m.GetMetadataByKey(keyWarm)}
+	warm := run.WarmRef{Tenant: m.metadata(keyTenant), Pool: m.metadata(keyPool), ID: m.metadata(keyWarm)}
 	if warm.ID != "" {
 		return port.MachineStatus{
 			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID, Version: m.InstanceID},
@@ -69,11 +67,11 @@ func (r *Runner) converted(app string, m *fly.Machine) port.MachineStatus {
 		Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
 		Name:    m.Name, Phase: phase(m.State),
 		Owner: port.MachineOwner{
-			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
+			Tenant: m.metadata(keyTenant), RunID: m.metadata(keyRun), Attempt: attempt,
 		},
 		CreatedAt: created.UTC(), Digest: m.ImageRef.Digest, Exit: exit(m), Started: started(m), Address: m.PrivateIP,
 	}
-	if warm.ID = m.GetMetadataByKey(keyKept); warm.ID != "" {
+	if warm.ID = m.metadata(keyKept); warm.ID != "" {
 		status.Version = m.InstanceID
 		if status.Phase != port.MachineGone {
 			status.Kept = warm
@@ -90,7 +88,7 @@ func (r *Runner) converted(app string, m *fly.Machine) port.MachineStatus {
 const exitLag = 30 * time.Second
 
 // rests reports whether the program of a kept machine has ended.
-func (r *Runner) rests(m *fly.Machine) bool {
+func (r *Runner) rests(m *machine) bool {
 	if m.State != "stopped" || exit(m) != nil {
 		return m.State == "stopped"
 	}
@@ -117,7 +115,7 @@ func phase(state string) port.MachinePhase {
 // started reports whether the program of the machine's configuration was started at least
 // once: Fly reports the request of a start and the start itself with the same type. Events
 // before an update are those of an earlier attempt.
-func started(m *fly.Machine) bool {
+func started(m *machine) bool {
 	for _, e := range m.Events {
 		switch {
 		case e == nil:
@@ -132,7 +130,7 @@ func started(m *fly.Machine) bool {
 
 // exit returns the last exit of the machine's program, nil if Fly reports no
 // exit, or the program was started again or replaced. Fly lists the newest event first.
-func exit(m *fly.Machine) *port.Exit {
+func exit(m *machine) *port.Exit {
 	for _, e := range m.Events {
 		if e == nil {
 			continue
@@ -154,7 +152,7 @@ const sourceHost = "host"
 // killedCode is the exit code of a program that SIGKILL ended.
 const killedCode = 128 + int(syscall.SIGKILL)
 
-func exitOf(e *fly.MachineEvent) *port.Exit {
+func exitOf(e *machineEvent) *port.Exit {
 	if e.Request == nil {
 		return nil
 	}
@@ -177,7 +175,7 @@ func exitOf(e *fly.MachineEvent) *port.Exit {
 	}
 	x.Host = x.Requested && e.Source == sourceHost
 	if told.ExitedAt.IsZero() {
-		x.At = e.Time().UTC()
+		x.At = time.UnixMilli(e.Timestamp).UTC()
 	}
 	return x
 }

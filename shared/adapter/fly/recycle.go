@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/superfly/fly-go"
-
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -41,7 +39,7 @@ func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec
 	switch {
 	case seen != nil:
 		return port.MachineStatus{}, launchFailure(ctx, seen)
-	case found.GetConfig() == nil:
+	case found.known() == nil:
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "cannot %s: its host does not answer", recycles)
 	case r.waits(found, spec):
 		return r.converted(m.App, found), nil
@@ -52,7 +50,7 @@ func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec
 }
 
 // waits reports whether the machine is stopped and has the record of the spec.
-func (r *Runner) waits(m *fly.Machine, spec port.WarmSpec) bool {
+func (r *Runner) waits(m *machine, spec port.WarmSpec) bool {
 	now := r.converted("", m)
-	return m.State == "stopped" && now.Warm == spec.Warm && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster
+	return m.State == "stopped" && now.Warm == spec.Warm && m.metadata(keyCluster) == r.cfg.Cluster
 }

@@ -10,9 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/superfly/fly-go"
-	"github.com/superfly/fly-go/flaps"
-	"github.com/superfly/fly-go/tokens"
 	"golang.org/x/time/rate"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -20,20 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// machinesAPI are the operations of the client that the Runner uses.
-type machinesAPI interface {
-	Launch(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error)
-	Get(ctx context.Context, app, id string) (*fly.Machine, error)
-	List(ctx context.Context, app, query string) ([]*fly.Machine, error)
-	Wait(ctx context.Context, app, id string, opts ...flaps.WaitOption) error
-	Stop(ctx context.Context, app string, in fly.StopMachineInput, nonce string) error
-	Destroy(ctx context.Context, app string, in fly.RemoveMachineInput, nonce string) error
-}
-
 // Runner implements port.Runner on Fly Machines. It is safe for concurrent use.
 type Runner struct {
 	cfg    Config
-	client machinesAPI
+	client client
 	// paces limit the calls of this process by app; empty where nothing is paced. The start
 	// gate of a pool counts launches, in all processes. A launch in several regions makes a
 	// call in each, which only these limit.
@@ -61,14 +48,13 @@ func New(cfg Config) (*Runner, error) {
 		own := newTransport()
 		next, r.idle = own, own.CloseIdleConnections
 	}
-	sends := transport{base, next, cfg.CurrentToken}
-	r.logs = logReader{client: &http.Client{Transport: sends, Timeout: logsTimeout}, base: base, token: tokens.Parse(cfg.Token)}
-	r.client, err = flaps.NewWithOptions(context.Background(), flaps.NewClientOpts{
-		UserAgent: "sortie", Tokens: r.logs.token, Transport: http.RoundTripper(sends),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the client of Fly Machines: %w", err)
+	token := cfg.CurrentToken
+	if token == nil {
+		token = func(context.Context) (string, error) { return cfg.Token, nil }
 	}
+	sends := transport{base, next, token}
+	r.logs = logReader{client: &http.Client{Transport: sends, Timeout: logsTimeout}, base: base}
+	r.client = client{&http.Client{Transport: sends}, r.sleep}
 	if cfg.CreatesPerSecond > 0 {
 		for _, app := range cfg.Apps {
 			r.paces[app] = rate.NewLimiter(rate.Limit(cfg.CreatesPerSecond), cfg.Burst)
@@ -202,11 +188,11 @@ func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) 
 			return failure(ctx, err, what)
 		}
 	}
-	in := fly.StopMachineInput{ID: m.ID, Signal: "SIGTERM", Timeout: fly.Duration{Duration: min(grace, maxStopTimeout)}}
+	in := stopConfig{Signal: "SIGTERM", Timeout: duration(min(grace, maxStopTimeout))}
 	if grace <= 0 {
 		in.Signal = "SIGKILL" // Fly takes no grace for its default
 	}
-	err := r.client.Stop(ctx, m.App, in, "")
+	err := r.client.Stop(ctx, m.App, m.ID, in)
 	switch classify(err) {
 	case fine, noMachine:
 		return nil
@@ -224,7 +210,7 @@ func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	if !located(m) {
 		return nil
 	}
-	err := r.client.Destroy(ctx, m.App, fly.RemoveMachineInput{ID: m.ID, Kill: true}, "")
+	err := r.client.Destroy(ctx, m.App, m.ID)
 	switch classify(err) {
 	case fine, noMachine:
 		return nil

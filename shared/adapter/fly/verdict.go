@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/superfly/fly-go/flaps"
-
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -44,7 +42,7 @@ func classify(err error) verdict {
 	if err == nil {
 		return fine
 	}
-	answer, ok := errors.AsType[*flaps.FlapsError](err)
+	answer, ok := errors.AsType[*apiError](err)
 	if !ok {
 		return unknown
 	}
@@ -57,12 +55,8 @@ func classify(err error) verdict {
 		}
 		return false
 	}
-	code := ""
-	if c := answer.StatusCode(); c != nil {
-		code = string(*c)
-	}
-	status := answer.ResponseStatusCode
-	capacity := code == "insufficient_capacity" || has("insufficient memory", "insufficient cpu", "insufficient resources",
+	status := answer.status
+	capacity := answer.code == "insufficient_capacity" || has("insufficient memory", "insufficient cpu", "insufficient resources",
 		"no capacity", "could not reserve resource", "over the allowed quota", "consider other regions")
 	switch {
 	case status == http.StatusConflict && has("already_exists"):

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/superfly/fly-go"
-	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -19,10 +18,10 @@ import (
 
 // answered returns the client's error for a response.
 func answered(status int, body string) error {
-	text := body
-	return fmt.Errorf("failed to launch VM: %w", &flaps.FlapsError{
-		OriginalError: errors.New(text), ResponseStatusCode: status, ResponseBody: []byte(body),
-	})
+	recorder := httptest.NewRecorder()
+	recorder.WriteHeader(status)
+	recorder.Body.WriteString(body)
+	return fmt.Errorf("cannot launch: %w", refusedBy(recorder.Result()))
 }
 
 func TestClassify(t *testing.T) {
@@ -103,48 +102,48 @@ func TestPhases(t *testing.T) {
 func TestExits(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2025, 5, 1, 10, 0, 0, 0, time.UTC)
-	exited := func(e fly.MachineExitEvent) *fly.MachineEvent {
+	exited := func(e exitEvent) *machineEvent {
 		e.ExitedAt = at
-		return &fly.MachineEvent{Type: "exit", Status: "stopped", Request: &fly.MachineRequest{ExitEvent: &e}, Timestamp: at.UnixMilli()}
+		return &machineEvent{Type: "exit", Status: "stopped", Request: &eventRequest{ExitEvent: &e}, Timestamp: at.UnixMilli()}
 	}
-	simple := func(kind string) *fly.MachineEvent { return &fly.MachineEvent{Type: kind} }
+	simple := func(kind string) *machineEvent { return &machineEvent{Type: kind} }
 	for name, test := range map[string]struct {
-		events []*fly.MachineEvent
+		events []*machineEvent
 		want   *port.Exit
 	}{
 		"none":            {nil, nil},
-		"running":         {[]*fly.MachineEvent{simple("start"), simple("launch")}, nil},
-		"started again":   {[]*fly.MachineEvent{simple("start"), exited(fly.MachineExitEvent{ExitCode: 1})}, nil},
-		"about to be":     {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 1, Restarting: true})}, nil},
-		"lost":            {[]*fly.MachineEvent{simple("destroy"), simple("start")}, nil},
-		"without details": {[]*fly.MachineEvent{simple("destroy"), {Type: "exit"}}, nil},
-		"success":         {[]*fly.MachineEvent{simple("destroy"), nil, exited(fly.MachineExitEvent{Signal: -1, GuestSignal: -1})}, &port.Exit{At: at}},
-		"code":            {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 3, Signal: -1})}, &port.Exit{Code: 3, At: at}},
+		"running":         {[]*machineEvent{simple("start"), simple("launch")}, nil},
+		"started again":   {[]*machineEvent{simple("start"), exited(exitEvent{ExitCode: 1})}, nil},
+		"about to be":     {[]*machineEvent{exited(exitEvent{ExitCode: 1, Restarting: true})}, nil},
+		"lost":            {[]*machineEvent{simple("destroy"), simple("start")}, nil},
+		"without details": {[]*machineEvent{simple("destroy"), {Type: "exit"}}, nil},
+		"success":         {[]*machineEvent{simple("destroy"), nil, exited(exitEvent{Signal: -1, GuestSignal: -1})}, &port.Exit{At: at}},
+		"code":            {[]*machineEvent{exited(exitEvent{ExitCode: 3, Signal: -1})}, &port.Exit{Code: 3, At: at}},
 		"requested": {
-			[]*fly.MachineEvent{simple("stop"), exited(fly.MachineExitEvent{ExitCode: 143, Signal: 15, RequestedStop: true})},
+			[]*machineEvent{simple("stop"), exited(exitEvent{ExitCode: 143, Signal: 15, RequestedStop: true})},
 			&port.Exit{Code: 143, Signal: 15, Requested: true, At: at},
 		},
-		"signal alone": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{Signal: -1, GuestSignal: 9})}, &port.Exit{Code: 137, Signal: 9, At: at}},
+		"signal alone": {[]*machineEvent{exited(exitEvent{Signal: -1, GuestSignal: 9})}, &port.Exit{Code: 137, Signal: 9, At: at}},
 		"killed from outside": {
-			[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, GuestSignal: -1, RequestedStop: true})},
+			[]*machineEvent{exited(exitEvent{ExitCode: 137, Signal: -1, GuestSignal: -1, RequestedStop: true})},
 			&port.Exit{Code: 137, Signal: 9, Requested: true, At: at},
 		},
 		"its own 137": {
-			[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, GuestExitCode: 137, Signal: -1, GuestSignal: -1})},
+			[]*machineEvent{exited(exitEvent{ExitCode: 137, GuestExitCode: 137, Signal: -1, GuestSignal: -1})},
 			&port.Exit{Code: 137, At: at},
 		},
-		"memory": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &port.Exit{Code: 137, OOM: true, At: at}},
+		"memory": {[]*machineEvent{exited(exitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &port.Exit{Code: 137, OOM: true, At: at}},
 		"monitored": {
-			[]*fly.MachineEvent{{Type: "exit", Timestamp: at.UnixMilli(), Request: &fly.MachineRequest{
-				ExitEvent:    &fly.MachineExitEvent{ExitCode: 1},
-				MonitorEvent: &fly.MachineMonitorEvent{ExitEvent: &fly.MachineExitEvent{ExitCode: 2}},
+			[]*machineEvent{{Type: "exit", Timestamp: at.UnixMilli(), Request: &eventRequest{
+				ExitEvent:    &exitEvent{ExitCode: 1},
+				MonitorEvent: &monitorEvent{ExitEvent: &exitEvent{ExitCode: 2}},
 			}}},
 			&port.Exit{Code: 2, At: at},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, exit(&fly.Machine{Events: test.events})); diff != "" {
+			if diff := cmp.Diff(test.want, exit(&machine{Events: test.events})); diff != "" {
 				t.Error(diff)
 			}
 		})

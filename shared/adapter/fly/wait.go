@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/superfly/fly-go/flaps"
-
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -31,12 +29,12 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, until port.MachinePha
 	if !located(m) {
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	states := flaps.WithWaitStates("destroyed")
+	states := []string{"destroyed"}
 	if until == port.MachineGone && m.Version != "" { // the machine may stay
-		states = flaps.WithWaitStates("stopped", "destroyed")
+		states = []string{"stopped", "destroyed"}
 	}
 	if until == port.MachineRunning {
-		states = flaps.WithWaitStates("started", "stopped", "destroyed")
+		states = []string{"started", "stopped", "destroyed"}
 	}
 	over := r.cfg.Clock.Now().Add(min(max(limit, waitLeast), waitMost))
 	for {
@@ -63,10 +61,10 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, until port.MachinePha
 	}
 }
 
-func (r *Runner) waitOnce(ctx context.Context, m port.Machine, states flaps.WaitOption, left time.Duration) error {
+func (r *Runner) waitOnce(ctx context.Context, m port.Machine, states []string, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left+waitSlack)
 	defer cancel()
-	return r.client.Wait(ctx, m.App, m.ID, states, flaps.WithWaitTimeout(left))
+	return r.client.Wait(ctx, m.App, m.ID, states, left)
 }
 
 // reached reports whether a phase is the wanted one or a later one. An unknown

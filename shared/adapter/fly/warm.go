@@ -1,18 +1,11 @@
 package fly
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
-
-	"github.com/superfly/fly-go"
-	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -44,7 +37,7 @@ func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineS
 }
 
 // prepared is the configuration of a machine that no attempt was started on.
-func (r *Runner) prepared(spec port.WarmSpec) (fly.LaunchMachineInput, error) {
+func (r *Runner) prepared(spec port.WarmSpec) (machineInput, error) {
 	in, err := r.input(port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB})
 	if err != nil {
 		return in, err
@@ -59,7 +52,7 @@ func (r *Runner) prepared(spec port.WarmSpec) (fly.LaunchMachineInput, error) {
 // adoptWarm returns the machine with the name if it is that of the record.
 func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, taken error) (port.MachineStatus, error) {
 	const what = "find out who has the warm machine's name"
-	answer, ok := errors.AsType[*flaps.FlapsError](taken)
+	answer, ok := errors.AsType[*apiError](taken)
 	var match []string
 	if ok {
 		match = namedID.FindStringSubmatch(answer.Error())
@@ -71,7 +64,7 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 	if err != nil {
 		return port.MachineStatus{}, failure(ctx, err, what)
 	}
-	if m := r.converted(app, found); m.Warm == spec.Warm && found.GetMetadataByKey(keyCluster) == r.cfg.Cluster {
+	if m := r.converted(app, found); m.Warm == spec.Warm && found.metadata(keyCluster) == r.cfg.Cluster {
 		return m, nil
 	}
 	return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the warm machine's name belongs to another machine")
@@ -93,7 +86,7 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 		in.Config.AutoDestroy = false
 		in.Config.Metadata[keyPool], in.Config.Metadata[keyKept] = keep.Pool, keep.ID
 	}
-	var found *fly.Machine
+	var found *machine
 	if m.Version != "" {
 		var started port.MachineStatus
 		if started, found, err = r.startVersion(ctx, m, m.Version, in, spec); found == nil {
@@ -121,8 +114,8 @@ const startsWarm = "start the warm machine"
 // or another one of the same attempt, has done. other is the machine if it has another
 // version, otherwise nil.
 func (r *Runner) startVersion(
-	ctx context.Context, m port.Machine, version string, in fly.LaunchMachineInput, spec port.LaunchSpec,
-) (status port.MachineStatus, other *fly.Machine, err error) {
+	ctx context.Context, m port.Machine, version string, in machineInput, spec port.LaunchSpec,
+) (status port.MachineStatus, other *machine, err error) {
 	started, err := r.update(ctx, m, in, version)
 	verdict := classify(err)
 	switch verdict {
@@ -150,14 +143,14 @@ func (r *Runner) startVersion(
 
 // lookWarm reads a machine that is to start for the spec. Fault: LaunchRefused for one that
 // another attempt has.
-func (r *Runner) lookWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (*fly.Machine, error) {
+func (r *Runner) lookWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (*machine, error) {
 	found, err := r.client.Get(ctx, m.App, m.ID)
 	switch {
 	case err != nil:
 		return nil, launchFailure(ctx, err)
-	case found.GetConfig() == nil:
+	case found.known() == nil:
 		return nil, fault.New(fault.Unavailable, "cannot %s: its host does not answer", startsWarm)
-	case !r.starts(found, spec) && found.GetMetadataByKey(keyWarm) == "":
+	case !r.starts(found, spec) && found.metadata(keyWarm) == "":
 		return nil, fault.New(fault.LaunchRefused, "cannot %s: it belongs to another attempt", startsWarm)
 	}
 	return found, nil
@@ -171,46 +164,16 @@ func errUnlocated(m port.Machine) error {
 }
 
 // starts reports whether the machine was started for the attempt of the spec.
-func (r *Runner) starts(m *fly.Machine, spec port.LaunchSpec) bool {
-	return m.GetMetadataByKey(keyWarm) == "" && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
-		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
-		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
+func (r *Runner) starts(m *machine, spec port.LaunchSpec) bool {
+	return m.metadata(keyWarm) == "" && m.metadata(keyCluster) == r.cfg.Cluster &&
+		m.metadata(keyTenant) == spec.Owner.Tenant && m.metadata(keyRun) == spec.Owner.RunID &&
+		m.metadata(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
-// update changes and starts a machine of a version, and returns it. The client of fly-go
-// cannot name the version, and would repeat the call.
-func (r *Runner) update(ctx context.Context, m port.Machine, in fly.LaunchMachineInput, version string) (*fly.Machine, error) {
+// update changes and starts a machine of a version, and returns it.
+func (r *Runner) update(ctx context.Context, m port.Machine, in machineInput, version string) (*machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()
-	body, err := json.Marshal(struct {
-		fly.LaunchMachineInput
-		CurrentVersion string `json:"current_version"`
-	}{in, version})
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the configuration: %w", err)
-	}
-	target := "https://fly/v1/apps/" + m.App + "/machines/" + m.ID // the transport sets the host
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", r.logs.token.FlapsHeader())
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := r.logs.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusOK {
-		var updated fly.Machine
-		if err := json.NewDecoder(io.LimitReader(answer.Body, machineLimit)).Decode(&updated); err != nil {
-			return nil, fmt.Errorf("malformed answer: %w", err)
-		}
-		return &updated, nil
-	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, refusalLimit))
-	return nil, &flaps.FlapsError{OriginalError: errors.Join(errors.New(string(text)), err), ResponseStatusCode: answer.StatusCode, ResponseBody: text}
+	in.CurrentVersion = version
+	return r.client.Update(ctx, m.App, m.ID, in)
 }
-
-// machineLimit limits the answer about a machine, which repeats its configuration.
-const machineLimit = 4 << 20

@@ -56,7 +56,7 @@ func functions(t *testing.T) map[string]string {
 }
 
 const (
-	flyGo         = "github.com/superfly/fly-go"
+	machines      = "github.com/sortie-dev/sortie/shared/adapter/fly"
 	eventBridge   = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	managementAPI = "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 	clientGo      = "k8s.io/client-go/kubernetes"
@@ -67,7 +67,7 @@ const (
 
 // links are the programs that link an SDK which most functions do not use.
 var links = map[string][]string{
-	flyGo: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
+	machines: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
 	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"control", "dispatch"},
 }
 
