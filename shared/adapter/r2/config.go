@@ -87,15 +87,17 @@ func (c Config) check(accepted bool) error {
 	return nil
 }
 
-func (c Config) client(more ...func(*s3.Options)) *s3.Client {
-	current := c.current()
+// pathStyle: every store supports path style; host style needs DNS.
+const pathStyle = true
+
+// client returns the SDK's client of the endpoints.
+func (c Config) client(endpoints *resolver, more ...func(*s3.Options)) *s3.Client {
 	options := s3.Options{
 		Region:             regionAuto,
-		EndpointResolverV2: &resolver{current, s3.NewDefaultEndpointResolverV2()},
-		// Every store supports path style; host style needs DNS.
-		UsePathStyle: true,
+		EndpointResolverV2: endpoints,
+		UsePathStyle:       pathStyle,
 		Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-			keys, err := current(ctx)
+			keys, err := endpoints.current(ctx)
 			return aws.Credentials{AccessKeyID: keys.AccessKeyID, SecretAccessKey: keys.SecretAccessKey}, err
 		}),
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 )
@@ -68,6 +70,21 @@ func (c Config) current() func(context.Context) (Keys, error) {
 type resolver struct {
 	current func(context.Context) (Keys, error)
 	next    s3.EndpointResolverV2
+
+	mu    sync.Mutex
+	known map[place]smithyendpoints.Endpoint
+}
+
+// place is what an endpoint depends on: the other parameters of the rules are the same for
+// all operations of this package.
+type place struct{ endpoint, region, bucket string }
+
+// maxPlaces is above the number of buckets; the keys, and with them the endpoint, rarely
+// change.
+const maxPlaces = 16
+
+func newResolver(current func(context.Context) (Keys, error)) *resolver {
+	return &resolver{current: current, next: s3.NewDefaultEndpointResolverV2(), known: map[place]smithyendpoints.Endpoint{}}
 }
 
 // ResolveEndpoint implements the SDK's interface. The SDK compares resolvers,
@@ -77,6 +94,29 @@ func (r *resolver) ResolveEndpoint(ctx context.Context, params s3.EndpointParame
 	if err != nil {
 		return smithyendpoints.Endpoint{}, err
 	}
+	return r.resolve(ctx, keys, params)
+}
+
+// resolve returns the endpoint for some keys. The SDK's rules, which use regular
+// expressions, are evaluated once for each place.
+func (r *resolver) resolve(ctx context.Context, keys Keys, params s3.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	at := place{keys.Endpoint, keys.Region, aws.ToString(params.Bucket)}
+	r.mu.Lock()
+	found, ok := r.known[at]
+	r.mu.Unlock()
+	if ok {
+		return found, nil
+	}
 	params.Endpoint, params.Region = &keys.Endpoint, &keys.Region
-	return r.next.ResolveEndpoint(ctx, params) //nolint:wrapcheck // the SDK wraps it
+	found, err := r.next.ResolveEndpoint(ctx, params)
+	if err != nil {
+		return found, err //nolint:wrapcheck // the SDK wraps it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= maxPlaces {
+		clear(r.known)
+	}
+	r.known[at] = found
+	return found, nil
 }

@@ -35,7 +35,7 @@ type calls interface {
 // Outputs implements port.Outputs. It is safe for concurrent use.
 type Outputs struct {
 	s3                calls
-	sign              presigner
+	presign           *presigner
 	uploads, accepted string
 	copyLimit         int64
 }
@@ -51,9 +51,9 @@ func New(cfg Config) (*Outputs, error) {
 	if cfg.CopyLimit == 0 {
 		cfg.CopyLimit = copyAtOnce
 	}
-	client := cfg.client()
+	endpoints := newResolver(cfg.current())
 	return &Outputs{
-		s3: client, sign: s3.NewPresignClient(client, datedBy(cfg.Clock)),
+		s3: cfg.client(endpoints), presign: newPresigner(endpoints, cfg.Clock),
 		uploads: cfg.Uploads, accepted: cfg.Accepted, copyLimit: cfg.CopyLimit,
 	}, nil
 }

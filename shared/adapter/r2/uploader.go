@@ -33,7 +33,7 @@ func NewUploader(cfg Config) (*Uploader, error) {
 	if err := cfg.check(false); err != nil {
 		return nil, err
 	}
-	return &Uploader{s3: cfg.client(func(o *s3.Options) { o.Retryer = patient() }), bucket: cfg.Uploads}, nil
+	return &Uploader{s3: cfg.client(newResolver(cfg.current()), func(o *s3.Options) { o.Retryer = patient() }), bucket: cfg.Uploads}, nil
 }
 
 // wholeAgain is how often an upload that the store aborted is started again.
