@@ -42,35 +42,36 @@ const (
 // formStarts are the strings of which each of the forms begins with one.
 var formStarts = []string{"eyJ", "X-Amz-", "R2_", "AWS_"}
 
+// forms matches the secrets that are recognized by their form.
+var forms = regexp.MustCompile(jwtForm + "|" + presignedForm + "|" + bucketForm)
+
 // Redactor finds secrets. The zero value finds none; New makes one. It is safe
 // for concurrent use.
 type Redactor struct {
-	forms  *regexp.Regexp
+	finds  bool
 	issuer string
-	// values are the encodings of the given values.
+	// values are the encodings of the given values, the longest first.
 	values []string
-	// starts are the strings of which every secret begins with one.
-	starts []string
 }
 
 // New returns a Redactor for the tokens of an issuer and for the given values,
 // also as they appear in a URL, in JSON and in Base64. It ignores values of fewer than 12
 // bytes and those with white space.
 func New(issuer string, secrets ...string) *Redactor {
-	r := &Redactor{issuer: issuer}
+	r := &Redactor{finds: true, issuer: issuer}
 	for _, s := range secrets {
 		if len(s) >= minSecret && !strings.ContainsAny(s, " \t\r\n") {
 			r.add(s)
 		}
 	}
-	return r.compile()
+	return r.sorted()
 }
 
 // Naming returns a Redactor that also masks values that their owner has named as
 // secrets, whatever their length, and each line of a value with several lines. It
 // ignores empty lines.
 func (r *Redactor) Naming(values ...string) *Redactor {
-	named := &Redactor{issuer: r.issuer, values: slices.Clone(r.values)}
+	named := &Redactor{finds: true, issuer: r.issuer, values: slices.Clone(r.values)}
 	for _, value := range values {
 		for line := range strings.Lines(value) {
 			if line = strings.TrimRight(line, "\r\n"); line != "" {
@@ -78,7 +79,7 @@ func (r *Redactor) Naming(values ...string) *Redactor {
 			}
 		}
 	}
-	return named.compile()
+	return named.sorted()
 }
 
 // add adds the forms of a value: as it is, in a URL, in JSON, and in Base64.
@@ -112,17 +113,9 @@ func inBase64(value string) (forms []string) {
 	return forms
 }
 
-// compile makes the expression of all forms.
-func (r *Redactor) compile() *Redactor {
-	// The longest alternative comes first, because one secret may contain another.
-	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) })
-	forms := make([]string, 0, len(r.values)+3)
-	for _, value := range r.values {
-		forms = append(forms, regexp.QuoteMeta(value))
-	}
-	forms = append(forms, jwtForm, presignedForm, bucketForm)
-	r.forms = regexp.MustCompile(strings.Join(forms, "|"))
-	r.starts = append(slices.Clone(r.values), formStarts...)
+// sorted puts the longest value first, because one secret may contain another.
+func (r *Redactor) sorted() *Redactor {
+	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
 	return r
 }
 
@@ -145,20 +138,63 @@ type span struct {
 	mask       []byte
 }
 
-// find returns the secrets in order.
+// find returns the secrets in order: from the left, and at each place the longest of the
+// values before a form. It looks for the values as they are. An expression of all of them
+// would be compiled for each run, and would be slower.
 func (r *Redactor) find(text []byte) []span {
-	if r.forms == nil {
+	if !r.finds {
 		return nil
 	}
 	var list []span
-	begin := firstOf(r.starts, text)
-	for _, at := range r.forms.FindAllIndex(text[begin:], -1) {
-		at[0], at[1] = at[0]+begin, at[1]+begin
-		if s := text[at[0]:at[1]]; !bytes.HasPrefix(s, []byte("eyJ")) || r.issued(s) {
-			list = append(list, span{at[0], at[1], maskOf(s)})
+	next := make([]int, len(r.values)) // where each value comes next
+	for i, value := range r.values {
+		next[i] = indexFrom(text, 0, value)
+	}
+	form := formFrom(text, 0)
+	for at := 0; ; {
+		best := form
+		for i, value := range r.values {
+			if next[i] < at {
+				next[i] = indexFrom(text, at, value)
+			}
+			if next[i] < best.start || next[i] == best.start && best.isForm {
+				best = found{next[i], next[i] + len(value), false}
+			}
+		}
+		if best.start == len(text) {
+			return list
+		}
+		if s := text[best.start:best.end]; !bytes.HasPrefix(s, []byte("eyJ")) || r.issued(s) {
+			list = append(list, span{best.start, best.end, maskOf(s)})
+		}
+		if at = best.end; form.start < at {
+			form = formFrom(text, at)
 		}
 	}
-	return list
+}
+
+// found is where something is in a text. Without a match it starts at the end of the text.
+type found struct {
+	start, end int
+	isForm     bool
+}
+
+// indexFrom returns where a value is in a text, from a place on; the length of the text if it
+// is not there.
+func indexFrom(text []byte, from int, value string) int {
+	if at := bytes.Index(text[from:], []byte(value)); at >= 0 {
+		return from + at
+	}
+	return len(text)
+}
+
+// formFrom returns the first secret with a known form, from a place on.
+func formFrom(text []byte, from int) found {
+	from += firstOf(formStarts, text[from:])
+	if at := forms.FindIndex(text[from:]); at != nil {
+		return found{from + at[0], from + at[1], true}
+	}
+	return found{len(text), len(text), true}
 }
 
 // firstOf returns where the first of the strings is in a text; the length of the text without
@@ -209,7 +245,7 @@ var unfinished = regexp.MustCompile(`(?:eyJ[A-Za-z0-9_.-]*|ey?|X-Amz-[^&\s"'\\<>
 // begun returns the start of a possible secret that continues beyond the text; the length
 // of the text if no secret is possible there.
 func (r *Redactor) begun(text []byte) int {
-	if r.forms == nil {
+	if !r.finds {
 		return len(text)
 	}
 	first, from := len(text), max(0, len(text)-window-lookback)

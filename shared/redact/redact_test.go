@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,5 +231,41 @@ func TestBase64IsMasked(t *testing.T) {
 		if text := base64.StdEncoding.EncodeToString([]byte("short is fine here")); string(r.Bytes([]byte(text))) != text {
 			t.Errorf("%s: got %q masked, want other text unchanged", name, text)
 		}
+	}
+}
+
+// TestSecretsAreThoseOfOneExpression compares what is found with what one expression of all
+// values and forms finds in it.
+func TestSecretsAreThoseOfOneExpression(t *testing.T) {
+	t.Parallel()
+	r := redact.New("sortie", bucketKey, "abcabcabcabcabc").Naming("ab", "abc", "b", "R2_ACCESS", "eyJ")
+	parts := []string{
+		bucketKey, "abcabcabcabcabc", "abcabcabcabcab", "a", "b", "c", "ab", "eyJ", "eyJeyJhbGciOiJF", ".", token("sortie"), token("other"), " ", "\n", "=", "&",
+		"X-Amz-Signature=", "X-Amz-Security-Token%3D", "R2_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY\":", "R2_", "\xff", "ä",
+		base64.StdEncoding.EncodeToString([]byte("user:" + bucketKey)),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(strings.Join(rapid.SliceOf(rapid.SampledFrom(parts)).Draw(t, "parts"), ""))
+		if got, want := r.Find(text), r.FindByExpression(text); !slices.Equal(got, want) {
+			t.Fatalf("%q: got %v, want %v", text, got, want)
+		}
+	})
+}
+
+// TestValueThatIsNoText: a value with bytes that are not UTF-8 is masked like another.
+func TestValueThatIsNoText(t *testing.T) {
+	t.Parallel()
+	const value = "secret\xff\xfevalue"
+	if got := redact.New("sortie").Naming(value).Bytes([]byte("a " + value + " b")); string(got) != "a [redacted] b" {
+		t.Errorf("got %q, want the value masked", got)
+	}
+}
+
+// BenchmarkNew makes the redactor of a run with two secrets, and masks a short log.
+func BenchmarkNew(b *testing.B) {
+	log := []byte("exported 72 entities in 3 s\nkey " + bucketKey + "\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		redact.New("sortie", "0123456789abcdef0123456789abcdef", bucketKey).Naming("postgres://user:password@db.example/app", "a-token-of-a-service").Bytes(log)
 	}
 }
