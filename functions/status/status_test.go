@@ -1,10 +1,12 @@
 package status_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
@@ -189,6 +193,78 @@ func TestWaitTimesOut(t *testing.T) {
 			}
 			runtime.Gosched()
 		}
+	}
+}
+
+// reads is a store that counts the reads of each run.
+type reads struct {
+	port.Store
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func (r *reads) count(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs[id]++
+}
+
+func (r *reads) of(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs[id]
+}
+
+// Find implements port.Store.
+func (r *reads) Find(ctx context.Context, tenant, id string) (run.Run, error) {
+	r.count(id)
+	return r.Store.Find(ctx, tenant, id)
+}
+
+// Load implements port.Store.
+func (r *reads) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	r.count(ref.ID)
+	return r.Store.Load(ctx, ref)
+}
+
+// TestWaitReadsTheRunOnce: a request that waits reads its run once. Commits of other runs, and
+// those of its own that do not move it, cause no further read.
+func TestWaitReadsTheRunOnce(t *testing.T) {
+	t.Parallel()
+	counted := &reads{runs: map[string]int{}}
+	parts := apitest.NewParts(t)
+	counted.Store, parts.Store = parts.Store, counted
+	stage := apitest.New(t, parts, func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, status.MaxWait) })
+	task, other := stage.Accept(t), stage.Accept(t)
+	stage.Start(t, task)
+	before := counted.of(task)
+	states := make(chan string)
+	go func() {
+		s, _ := get(t, stage, task+"?wait=20")
+		states <- s.State
+	}()
+	awaitTimer(stage)
+	wait := func() int { return counted.of(task) - before }
+	if got := wait(); got != 1 {
+		t.Errorf("got %d reads before the wait, want 1", got)
+	}
+	stage.Start(t, other)
+	// What the commits of a run read of it themselves is the same for both.
+	from := counted.of(other)
+	commit := func(task string) {
+		stage.Supervise(t, task)
+		stage.Report(t, task, contract.Callback{TaskID: task, Status: contract.StatusError, Error: "no manifest"})
+	}
+	commit(other)
+	if got := wait(); got != 1 {
+		t.Errorf("got %d reads after commits of another run, want 1", got)
+	}
+	commit(task)
+	if state := <-states; state != "Terminating" {
+		t.Errorf("got status %s, want Terminating", state)
+	}
+	if got, want := wait()-(counted.of(other)-from), 2; got != want {
+		t.Errorf("got %d reads, want %d: one before the wait and one when the run has ended", got, want)
 	}
 }
 

@@ -51,25 +51,26 @@ func (s *Queries) Task(ctx context.Context, who port.Identity, taskID string) (V
 }
 
 // AwaitChange is Task, but it waits at most limit until the task ends or its
-// state, attempt or queue position changes.
+// state, attempt or queue position changes. While it waits, it reads the run when a commit of
+// this process has moved it, and once in each pollInterval.
 func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID string, limit time.Duration) (View, error) {
+	if limit <= 0 {
+		return s.Task(ctx, who, taskID)
+	}
+	watch := s.changes.watchMoves(who.Tenant, taskID)
+	defer watch.end()
 	first, err := s.Task(ctx, who, taskID)
-	if err != nil || limit <= 0 || first.Run.State.Terminal() {
+	if err != nil || first.Run.State.Terminal() {
 		return first, err
 	}
+	watch.saw(first.Run)
 	timeUp, stop := s.clock.NewTimer(limit)
 	defer stop()
-	for {
-		changed, endWatch := s.changes.watch(first.Run.Ref())
-		now, err := s.Task(ctx, who, taskID)
-		if err != nil || now.differs(first) {
-			endWatch()
-			return now, err
-		}
+	for now := first; ; {
 		poll, stopPoll := s.clock.NewTimer(pollInterval)
 		over := false
 		select {
-		case <-changed:
+		case <-watch.moved:
 		case <-poll:
 		case <-timeUp:
 			over = true
@@ -77,9 +78,11 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 			over = true
 		}
 		stopPoll()
-		endWatch()
 		if over {
 			return now, nil
+		}
+		if now, err = s.Task(ctx, who, taskID); err != nil || now.differs(first) {
+			return now, err
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Records) committed(ctx context.Context, d run.Decision) {
 	for _, o := range s.observers {
 		o.Committed(ctx, d.Run, d.Events)
 	}
-	s.changes.notify(d.Run.Ref())
+	s.changes.committed(d.Run)
 }
 
 func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
