@@ -34,6 +34,7 @@ type DB struct {
 	closed  error
 
 	commits, relaxations, changes, rows atomic.Int64
+	encoded, decoded                    atomic.Int64
 
 	news  news
 	tails tails
@@ -108,11 +109,16 @@ type Stats struct {
 	Commits, Relaxed, Changes int64
 	// Rows counts the rows inserted, updated or deleted.
 	Rows int64
+	// Encoded and Decoded count the records of runs that a Store has encoded and decoded.
+	Encoded, Decoded int64
 }
 
 // Stats returns the counters.
 func (d *DB) Stats() Stats {
-	return Stats{Commits: d.commits.Load(), Relaxed: d.relaxations.Load(), Changes: d.changes.Load(), Rows: d.rows.Load()}
+	return Stats{
+		Commits: d.commits.Load(), Relaxed: d.relaxations.Load(), Changes: d.changes.Load(), Rows: d.rows.Load(),
+		Encoded: d.encoded.Load(), Decoded: d.decoded.Load(),
+	}
 }
 
 func errClosed() error { return fault.New(fault.Unavailable, "the database is closed") }

@@ -50,11 +50,11 @@ func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
 // Create implements port.Store. A task id of another run is a conflict too.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
-	rec, err := recordOf(first, 1)
+	rec, err := s.recordOf(first, 1)
 	if err != nil {
 		return nil, err
 	}
-	others, err := recordsOf(with)
+	others, err := s.recordsOf(with)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		s.newest.begin(rec.Run, since)
 		return nil, nil
 	}
-	existing, err := decodeRun(known)
+	existing, err := s.decodeRun(known)
 	return &existing, err
 }
 
@@ -203,7 +203,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
-	records, err := recordsOf(writes)
+	records, err := s.recordsOf(writes)
 	if err != nil {
 		return err
 	}
@@ -225,11 +225,11 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 }
 
 // recordsOf encodes the writes of a commit.
-func recordsOf(writes []port.Write) ([]record, error) {
+func (s *Store) recordsOf(writes []port.Write) ([]record, error) {
 	records := make([]record, len(writes))
 	for i, w := range writes {
 		var err error
-		if records[i], err = recordOf(w, w.Run.Version+1); err != nil {
+		if records[i], err = s.recordOf(w, w.Run.Version+1); err != nil {
 			return nil, err
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) e
 	records := make([]record, len(firings))
 	for i, w := range firings {
 		var err error
-		if records[i], err = recordOf(w, 1); err != nil {
+		if records[i], err = s.recordOf(w, 1); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func (s *Store) FindByKey(ctx context.Context, tenant string, key port.Idempoten
 	case known == nil:
 		return run.Run{}, port.ErrNotFound
 	}
-	return decodeRun(known)
+	return s.decodeRun(known)
 }
 
 func (s *Store) expired(r run.Run) bool {
@@ -61,7 +61,7 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err := decodeRun(doc)
+	r, err := s.decodeRun(doc)
 	if err == nil {
 		s.newest.put(r, since)
 	}
@@ -154,6 +154,6 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 		docs = docs[:page.Limit]
 		next = in.cursor(places[page.Limit-1].bytes())
 	}
-	runs, err := decodeRuns(docs)
+	runs, err := s.decodeRuns(docs)
 	return runs, next, err
 }

@@ -38,9 +38,10 @@ const (
 	sideKey = "key"
 )
 
-// recordOf encodes the write with the version that it gets.
-func recordOf(w port.Write, version int64) (record, error) {
+// recordOf encodes the write with the version that it gets, and counts it.
+func (s *Store) recordOf(w port.Write, version int64) (record, error) {
 	w.Run.Version = version
+	s.db.encoded.Add(1)
 	doc, err := encode(w.Run)
 	if err != nil {
 		return record{}, fmt.Errorf("cannot encode run %s: %w", w.Run.ID, err)
@@ -130,6 +131,12 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(to.Bytes(), []byte("\n")), nil
 }
 
+// decodeRun decodes a record, and counts it.
+func (s *Store) decodeRun(doc []byte) (run.Run, error) {
+	s.db.decoded.Add(1)
+	return decodeRun(doc)
+}
+
 func decodeRun(doc []byte) (run.Run, error) {
 	var r run.Run
 	if err := json.Unmarshal(doc, &r); err != nil {
@@ -146,11 +153,11 @@ func fixOptions(r *run.Run) {
 	}
 }
 
-func decodeRuns(docs [][]byte) ([]run.Run, error) {
+func (s *Store) decodeRuns(docs [][]byte) ([]run.Run, error) {
 	runs := make([]run.Run, len(docs))
 	for i, doc := range docs {
 		var err error
-		if runs[i], err = decodeRun(doc); err != nil {
+		if runs[i], err = s.decodeRun(doc); err != nil {
 			return nil, err
 		}
 	}
