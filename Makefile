@@ -178,7 +178,7 @@ fmt: ## format all files
 
 .PHONY: generate
 generate: ## write the generated parts of the documents
-	$(GO) test ./shared/archtest ./local/proof/cost -run Fresh -count 1 -args -rewrite
+	$(GO) test ./shared/archtest ./local/proof/cost ./local/proof/bench/counts -run 'Fresh|WhatARunCosts' -count 1 -args -rewrite
 
 .PHONY: verify
 verify: format-check vet lint fresh ## format, vet, linters, generated files fresh
