@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -49,7 +48,7 @@ func TestCallsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := client.(*clients.Clientset).BatchV1().RESTClient().GetRateLimiter()
+	limiter := client.(*calls).batch.GetRateLimiter()
 	if limiter.QPS() != CallsPerSecond {
 		t.Errorf("got %g calls a second, want %d", limiter.QPS(), CallsPerSecond)
 	}

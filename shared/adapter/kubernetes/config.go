@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	clients "k8s.io/client-go/kubernetes"
-
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
@@ -16,7 +14,7 @@ import (
 // are required.
 type Config struct {
 	// Client is the client of the cluster; see Connect.
-	Client clients.Interface
+	Client Client
 	// Cluster is the deployment's name of the cluster, Machine.Cluster.
 	Cluster string
 	// Orchestrator distinguishes the Sorties that share a namespace. It is a label's

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,7 +21,7 @@ const (
 // Connect returns a client of the cluster of a kubeconfig file and a context in it. An
 // empty context is the file's current one. An empty file is the cluster that this process
 // runs in, with its service account. It makes no call.
-func Connect(kubeconfig, context string) (clients.Interface, error) {
+func Connect(kubeconfig, context string) (Client, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
@@ -35,13 +34,13 @@ func Connect(kubeconfig, context string) (clients.Interface, error) {
 }
 
 // ConnectWith is Connect with a configuration.
-func ConnectWith(config *rest.Config) (clients.Interface, error) {
+func ConnectWith(config *rest.Config) (Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.UserAgent = CallsPerSecond, CallBurst, "sortie"
 	config.WarningHandlerWithContext = rest.NoWarnings{} // they would go to the standard error
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next} })
-	client, err := clients.NewForConfig(config)
+	client, err := newCalls(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the client of Kubernetes: %w", err)
 	}

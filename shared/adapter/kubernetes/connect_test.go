@@ -24,11 +24,11 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 	var calls port.Calls
 	for range 2 {
-		if _, err := client.BatchV1().Jobs("sortie").Get(port.WithCalls(t.Context(), &calls), "a", meta.GetOptions{}); err == nil {
+		if _, err := client.Jobs("sortie").Get(port.WithCalls(t.Context(), &calls), "a", meta.GetOptions{}); err == nil {
 			t.Fatal("got a Job, want none")
 		}
 	}
-	if _, err := client.BatchV1().Jobs("sortie").Get(t.Context(), "a", meta.GetOptions{}); err == nil {
+	if _, err := client.Jobs("sortie").Get(t.Context(), "a", meta.GetOptions{}); err == nil {
 		t.Fatal("got a Job, want none")
 	}
 	if got, want := calls.Take(), map[string]int{"kubernetes": 2}; !reflect.DeepEqual(got, want) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	clients "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -71,7 +70,7 @@ const tokenLife = 10 * time.Minute
 
 // ConnectByToken is ConnectWith with bearer tokens that sign returns. A token is used for
 // ten minutes, and not again after the cluster has refused it.
-func ConnectByToken(config *rest.Config, sign func(*http.Request) (token string, err error), c clock.Clock) (clients.Interface, error) {
+func ConnectByToken(config *rest.Config, sign func(*http.Request) (token string, err error), c clock.Clock) (Client, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tokens{next: next, sign: sign, clock: c} })
 	return ConnectWith(config)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
@@ -81,7 +82,7 @@ func TestTokensAreSignedAgain(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprint(w, `{"major": "1", "minor": "36"}`)
+		_, _ = fmt.Fprint(w, `{"kind": "JobList", "apiVersion": "batch/v1", "items": []}`)
 	}))
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
@@ -98,7 +99,7 @@ func TestTokensAreSignedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func() error { _, err := client.Discovery().ServerVersion(); return err }
+	ask := func() error { _, err := client.Jobs("sortie").List(t.Context(), metav1.ListOptions{}); return err }
 	for _, after := range []time.Duration{0, 10*time.Minute - time.Second, time.Second} {
 		c.Advance(after)
 		if err := ask(); err != nil {
@@ -121,7 +122,7 @@ func TestTokensAreSignedAgain(t *testing.T) {
 	if want := []string{"token-1", "token-1", "token-2", "token-2", "token-3"}; !slices.Equal(got, want) {
 		t.Errorf("got tokens %v, want %v", got, want)
 	}
-	client.Discovery().RESTClient().(*rest.RESTClient).Client.CloseIdleConnections()
+	server.CloseClientConnections()
 }
 
 // TestEKSTokens checks a token as the authenticator of EKS does: it calls the URL with the

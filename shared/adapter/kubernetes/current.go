@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	clients "k8s.io/client-go/kubernetes"
-
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -15,10 +13,10 @@ import (
 // safe for concurrent use.
 type Current struct {
 	cfg     Config
-	connect func(ctx context.Context) (clients.Interface, error)
+	connect func(ctx context.Context) (Client, error)
 
 	mu     sync.Mutex
-	client clients.Interface
+	client Client
 	runner *Runner
 }
 
@@ -30,10 +28,10 @@ var (
 // NewCurrent returns a Runner that polls. Each of its calls first asks connect for the
 // client, which is the same one while the credentials are; connect makes no call of the
 // cluster. cfg needs no Client.
-func NewCurrent(cfg Config, connect func(ctx context.Context) (clients.Interface, error)) (*Current, error) {
+func NewCurrent(cfg Config, connect func(ctx context.Context) (Client, error)) (*Current, error) {
 	cfg.Poll = true
 	checked := cfg
-	checked.Client = &clients.Clientset{}
+	checked.Client = &calls{}
 	if _, err := checked.complete(); err != nil {
 		return nil, err
 	}

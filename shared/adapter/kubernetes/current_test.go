@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	clients "k8s.io/client-go/kubernetes"
-
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -19,11 +17,11 @@ import (
 func TestCurrentFollowsItsCredentials(t *testing.T) {
 	t.Parallel()
 	one, other := newCluster(t), newCluster(t)
-	var client clients.Interface = one
+	var client Client = one
 	var failure error
 	r, err := NewCurrent(Config{
 		Cluster: "test", Orchestrator: "sortie", Namespaces: namespaces, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
-	}, func(context.Context) (clients.Interface, error) { return client, failure })
+	}, func(context.Context) (Client, error) { return client, failure })
 	if err != nil {
 		t.Fatal(err)
 	}

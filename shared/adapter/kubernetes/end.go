@@ -92,7 +92,7 @@ func (r *Runner) markPod(ctx context.Context, p *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = r.cfg.Client.Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
@@ -108,7 +108,7 @@ func (r *Runner) mark(ctx context.Context, at place, mark string, suspend bool) 
 	if err != nil {
 		return err
 	}
-	_, err = r.cfg.Client.BatchV1().Jobs(at.namespace).Patch(ctx, at.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = r.cfg.Client.Jobs(at.namespace).Patch(ctx, at.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
@@ -123,7 +123,7 @@ func (r *Runner) release(ctx context.Context, p *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err = r.cfg.Client.Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 

@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +48,28 @@ type cluster struct {
 	watches  map[string][]watch.Interface
 	programs map[types.UID]*program // by UID of the pod
 	ended    sync.WaitGroup
+}
+
+// The calls of Client by those of the fake, which has all of the API.
+
+func (c *cluster) Jobs(namespace string) Calls[*batchv1.Job, *batchv1.JobList] {
+	return c.BatchV1().Jobs(namespace)
+}
+
+func (c *cluster) Pods(namespace string) Calls[*corev1.Pod, *corev1.PodList] {
+	return c.CoreV1().Pods(namespace)
+}
+
+func (c *cluster) Secrets(namespace string) Calls[*corev1.Secret, *corev1.SecretList] {
+	return c.CoreV1().Secrets(namespace)
+}
+
+func (c *cluster) Events(namespace string) Calls[*corev1.Event, *corev1.EventList] {
+	return c.CoreV1().Events(namespace)
+}
+
+func (c *cluster) Log(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+	return c.CoreV1().Pods(namespace).GetLogs(pod, o).Stream(ctx)
 }
 
 type program struct {

@@ -74,7 +74,7 @@ func secretName(machine string) string { return machine + "-" + strings.ToLower(
 // create creates the Job, or returns the one that the attempt has.
 func (r *Runner) create(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec) (made *batchv1.Job, adopted bool, err error) {
 	for range 2 {
-		made, err = r.cfg.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{})
+		made, err = r.cfg.Client.Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{})
 		if err == nil {
 			return made, false, nil
 		}
@@ -95,7 +95,7 @@ func (r *Runner) create(ctx context.Context, job *batchv1.Job, spec port.LaunchS
 // created; taken, that its name exists.
 func (r *Runner) adopt(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec, cause error, taken bool) (found *batchv1.Job, free bool, err error) {
 	const what = "launch the machine"
-	found, err = r.cfg.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	found, err = r.cfg.Client.Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && taken:
 		return nil, true, nil
@@ -127,7 +127,7 @@ func (r *Runner) adopt(ctx context.Context, job *batchv1.Job, spec port.LaunchSp
 
 // ensureSecret creates the Secret of a Job. For an adopted Job it may exist.
 func (r *Runner) ensureSecret(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec, adopted bool) error {
-	secrets := r.cfg.Client.CoreV1().Secrets(job.Namespace)
+	secrets := r.cfg.Client.Secrets(job.Namespace)
 	if adopted && (finished(job) || job.Status.Ready != nil && *job.Status.Ready > 0) {
 		return nil // its pod has the environment
 	}
@@ -184,7 +184,7 @@ func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.Ma
 // refusal returns why the job controller cannot create the pod of a Job, which only its
 // events show; nil if they show nothing.
 func (r *Runner) refusal(ctx context.Context, at place) *fault.Fault {
-	events, err := r.cfg.Client.CoreV1().Events(at.namespace).List(ctx, metav1.ListOptions{
+	events, err := r.cfg.Client.Events(at.namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(at.uid) + ",reason=FailedCreate", Limit: 10,
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	if pod == nil {
 		return nil, none
 	}
-	stream, err := r.cfg.Client.CoreV1().Pods(at.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
+	stream, err := r.cfg.Client.Log(ctx, at.namespace, pod.Name, &corev1.PodLogOptions{Container: container})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsBadRequest(err): // gone, or not started
 		return nil, none

@@ -19,13 +19,13 @@ const pollPage = 500
 // ended without a pod in the cache would be a machine whose exit is lost.
 func (p *part) read(ctx context.Context, cfg Config) error {
 	jobs, err := readAll(ctx, cfg, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return cfg.Client.BatchV1().Jobs(p.namespace).List(ctx, o)
+		return cfg.Client.Jobs(p.namespace).List(ctx, o)
 	})
 	if err != nil {
 		return fmt.Errorf("cannot list the Jobs: %w", err)
 	}
 	pods, err := readAll(ctx, cfg, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return cfg.Client.CoreV1().Pods(p.namespace).List(ctx, o)
+		return cfg.Client.Pods(p.namespace).List(ctx, o)
 	})
 	if err != nil {
 		return fmt.Errorf("cannot list the pods: %w", err)

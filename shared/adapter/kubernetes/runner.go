@@ -70,14 +70,14 @@ func (r *Runner) find(m port.Machine) (*part, place) {
 // fetch asks the API server for the objects of a Job.
 func (r *Runner) fetch(ctx context.Context, at place) (objects, error) {
 	var o objects
-	job, err := r.cfg.Client.BatchV1().Jobs(at.namespace).Get(ctx, at.name, metav1.GetOptions{})
+	job, err := r.cfg.Client.Jobs(at.namespace).Get(ctx, at.name, metav1.GetOptions{})
 	switch {
 	case err == nil && job.UID == at.uid:
 		o.job = job
 	case err != nil && !apierrors.IsNotFound(err):
 		return o, err
 	}
-	pods, err := r.cfg.Client.CoreV1().Pods(at.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelJobUID + "=" + string(at.uid)})
+	pods, err := r.cfg.Client.Pods(at.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelJobUID + "=" + string(at.uid)})
 	if err != nil {
 		return o, err
 	}
@@ -258,14 +258,14 @@ func (r *Runner) remove(ctx context.Context, at place, o objects) error {
 }
 
 func (r *Runner) deleteJob(ctx context.Context, at place) error {
-	return r.cfg.Client.BatchV1().Jobs(at.namespace).Delete(ctx, at.name, metav1.DeleteOptions{
+	return r.cfg.Client.Jobs(at.namespace).Delete(ctx, at.name, metav1.DeleteOptions{
 		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: metav1.NewUIDPreconditions(string(at.uid)),
 	})
 }
 
 // deletePod deletes a pod: SIGTERM, and SIGKILL after the grace.
 func (r *Runner) deletePod(ctx context.Context, p *corev1.Pod, grace time.Duration) error {
-	return r.cfg.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
+	return r.cfg.Client.Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(seconds(grace)), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
 	})
 }

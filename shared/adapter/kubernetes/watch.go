@@ -57,8 +57,8 @@ func newPart(cfg Config, namespace string) (*part, error) {
 		p.jobs, p.pods = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes(uidOfJob)), cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes(uidOfPod))
 		return p, nil
 	}
-	jobs, noJobs := informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.BatchV1().Jobs(namespace), uidOfJob)
-	pods, noPods := informer(p, cfg, "pods", &corev1.Pod{}, cfg.Client.CoreV1().Pods(namespace), uidOfPod)
+	jobs, noJobs := informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.Jobs(namespace), uidOfJob)
+	pods, noPods := informer(p, cfg, "pods", &corev1.Pod{}, cfg.Client.Pods(namespace), uidOfPod)
 	p.jobs, p.pods, p.informers = jobs.GetIndexer(), pods.GetIndexer(), []cache.SharedIndexInformer{jobs, pods}
 	return p, errors.Join(noJobs, noPods)
 }

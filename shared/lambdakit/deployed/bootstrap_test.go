@@ -59,7 +59,7 @@ const (
 	machines      = "github.com/sortie-dev/sortie/shared/adapter/fly"
 	eventBridge   = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	managementAPI = "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
-	clientGo      = "k8s.io/client-go/kubernetes"
+	clientGo      = "k8s.io/client-go/rest"
 	lambdaAPI     = "github.com/aws/aws-sdk-go-v2/service/lambda"
 	engines       = "github.com/sortie-dev/sortie/shared/adapter/engine"
 	exporter      = "github.com/sortie-dev/sortie/shared/adapter/otlp"
@@ -71,8 +71,9 @@ var links = map[string][]string{
 	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"control", "dispatch"},
 }
 
-// unlinked are packages that no program links.
-var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
+// unlinked are packages that no program links. The clientset of client-go has the types of
+// every group of the API.
+var unlinked = []string{"k8s.io/client-go/kubernetes", "modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
 
 // values has a valid value of each variable but SORTIE_STEP and those of secrets. The
 // tests of infra compare the variables of each function with those that it gets.

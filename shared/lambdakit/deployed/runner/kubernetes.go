@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	clients "k8s.io/client-go/kubernetes"
 
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -31,7 +30,7 @@ func kubernetesJobs(p *process.Process) port.Runner {
 	a := &access{aws: p.AWS(), clock: p.Clock()}
 	jobs, err := kubernetes.NewCurrent(kubernetes.Config{
 		Cluster: name, Orchestrator: orchestrator(p), Namespaces: namespaces, Clock: p.Clock(), Log: p.Log,
-	}, func(ctx context.Context) (clients.Interface, error) {
+	}, func(ctx context.Context) (kubernetes.Client, error) {
 		document, err := source.Get(ctx)
 		if err != nil {
 			return nil, err
@@ -57,11 +56,11 @@ type access struct {
 
 	mu     sync.Mutex
 	of     secrets.Kubernetes
-	latest clients.Interface
+	latest kubernetes.Client
 }
 
 // client returns the client of a document: the same one for the same document.
-func (a *access) client(document secrets.Kubernetes) (clients.Interface, error) {
+func (a *access) client(document secrets.Kubernetes) (kubernetes.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.latest != nil && a.of == document {
@@ -72,7 +71,7 @@ func (a *access) client(document secrets.Kubernetes) (clients.Interface, error) 
 		return nil, err
 	}
 	config.Timeout = callTime
-	var client clients.Interface
+	var client kubernetes.Client
 	if document.EKS == "" {
 		client, err = kubernetes.ConnectWith(config)
 	} else {
