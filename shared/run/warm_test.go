@@ -200,6 +200,32 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 	}
 }
 
+// TestWarmMachineIsHeldByOneAttempt ends the hold of a claim with its attempt, its run and
+// the claim itself.
+func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
+	t.Parallel()
+	r := run.Run{ID: "r", State: run.ContainerCreating}
+	r.Attempt.Number, r.Attempt.Warm = 2, &run.WarmClaim{ID: "a"}
+	w := warm("a", run.WarmReady, small, 0).ClaimedBy(r)
+	if !w.Holds(r) {
+		t.Fatalf("got no hold of %+v, want that of the attempt", w)
+	}
+	for name, change := range map[string]func(r *run.Run, w *run.WarmMachine){
+		"claim of an earlier attempt": func(_ *run.Run, w *run.WarmMachine) { w.Attempt = 1 },
+		"next attempt":                func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Number = 3 },
+		"attempt without a claim":     func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Warm = nil },
+		"claim of another machine":    func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Warm = &run.WarmClaim{ID: "b"} },
+		"run that has ended":          func(r *run.Run, _ *run.WarmMachine) { r.State = run.Completed },
+		"machine that is recycled":    func(_ *run.Run, w *run.WarmMachine) { *w = w.Clearing("v2") },
+	} {
+		r, w := r, w
+		change(&r, &w)
+		if w.Holds(r) {
+			t.Errorf("%s: got a hold of the machine, want none", name)
+		}
+	}
+}
+
 // TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late
 // and was destroyed by the launch, as the launch or a sweep sees it: unlike a stop from
 // outside, it is not repeated without a limit.

@@ -142,6 +142,25 @@ func TestLostReceiverIsDisabled(t *testing.T) {
 	}
 }
 
+// TestSuccessEndsTheWarning warns about failures, and again about those that follow a
+// success.
+func TestSuccessEndsTheWarning(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	p := answers(answers(begin(), noon, 500), noon.Add(day), 500)
+	p.Health.Warned = true
+	if p = answers(p, noon.Add(day), 500); !p.Health.Warned || p.Health.Verdict(noon.Add(day)) != "" {
+		t.Errorf("got %+v after a further failure, want no second warning", p.Health)
+	}
+	if p = answers(p, noon.Add(day), 200); p.Health.Warned {
+		t.Errorf("got %+v after a success, want no warning", p.Health)
+	}
+	p = answers(answers(p, noon.Add(2*day), 500), noon.Add(3*day), 500)
+	if got := p.Health.Verdict(noon.Add(3 * day)); got != webhook.ReasonFailing {
+		t.Errorf("got the verdict %q after failures since the success, want %q", got, webhook.ReasonFailing)
+	}
+}
+
 func TestPausedWebhookMissesEvents(t *testing.T) {
 	t.Parallel()
 	p := answers(begin(), noon, 500, 500, 500, 500, 500, 500)
