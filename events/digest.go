@@ -4,15 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-
-	"github.com/gowebpki/jcs"
 )
 
 // Digest returns the digest of a JSON document: "sha256:" and the hexadecimal SHA-256
 // of its canonical form (RFC 8785). A document without one is an error, such as one with
 // a number beyond the range of a double.
 func Digest(document []byte) (string, error) {
-	canonical, err := jcs.Transform(document)
+	canonical, err := transform(document)
 	if err != nil {
 		return "", fmt.Errorf("the document has no canonical form: %w", err)
 	}

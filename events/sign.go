@@ -87,6 +87,9 @@ func keyIDs(signatures []dsse.Signature) string {
 // Canonical returns what two deliveries of an event have in common: its payload in
 // canonical JSON (RFC 8785), without notifier.
 func Canonical(payload []byte) ([]byte, error) {
+	if canonical, ok := plainCanonical(payload, "notifier"); ok && payload[0] == '{' {
+		return canonical, nil
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil {
 		return nil, fmt.Errorf("malformed event: %w", err)
