@@ -1,6 +1,8 @@
 // Package eventtype lists the types of the events that Sortie publishes.
 package eventtype
 
+import "sync"
+
 // Type is the type of an event.
 type Type string
 
@@ -88,13 +90,18 @@ type Info struct {
 
 // Of returns the description of a type; ok is false for an unknown one.
 func Of(t Type) (info Info, ok bool) {
-	for _, info := range All() {
-		if info.Type == t {
-			return info, true
-		}
-	}
-	return Info{}, false
+	info, ok = known()[t]
+	return info, ok
 }
+
+// known are the types by their names.
+var known = sync.OnceValue(func() map[Type]Info {
+	types := map[Type]Info{}
+	for _, info := range All() {
+		types[info.Type] = info
+	}
+	return types
+})
 
 // All describes all types, in the order of the catalogue.
 func All() []Info {
