@@ -198,7 +198,7 @@ func (s *Relay) Drain(ctx context.Context, outbox port.Outbox, read func(port.St
 		if err != nil {
 			return d, err
 		}
-		var changes []Change
+		changes := make([]Change, 0, len(stored))
 		for _, c := range stored {
 			if change := read(c); failed[tenantOf(change)] {
 				d.Left++

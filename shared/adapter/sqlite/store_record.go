@@ -139,7 +139,8 @@ func (s *Store) decodeRun(doc []byte) (run.Run, error) {
 
 func decodeRun(doc []byte) (run.Run, error) {
 	var r run.Run
-	if err := json.Unmarshal(doc, &r); err != nil {
+	// json.Unmarshal would read the document twice more before it calls this method.
+	if err := r.UnmarshalJSON(doc); err != nil {
 		return run.Run{}, fmt.Errorf("cannot decode a run: %w", err)
 	}
 	fixOptions(&r)
