@@ -72,7 +72,7 @@ type Variable run.Variable
 
 // Output is a file that the program writes. It is kept and can be downloaded.
 type Output struct {
-	// Path is relative to the working directory, or absolute.
+	// Path is below the working directory: relative to it, or absolute.
 	Path string `json:"path"`
 	// FileName is the name of the download; empty is the last element of Path.
 	FileName string `json:"fileName,omitempty"`

@@ -147,9 +147,7 @@ func validateProgram(d Definition, p *problems) {
 	}
 	validateEnv("env", d.Env, p)
 	if o := d.Output; o != nil {
-		if o.Path == "" || len(o.Path) > limit.ObjectKey || !limit.Printable(o.Path) || strings.HasSuffix(o.Path, "/") {
-			p.bad("output.path", "malformed path %q, want the path of a file, at most %d bytes", limit.Cut(o.Path, nameLimit), limit.ObjectKey)
-		}
+		validateOutputPath(o.Path, p)
 		if o.FileName != "" && (len(o.FileName) > limit.FileName || !limit.Printable(o.FileName) || strings.ContainsAny(o.FileName, `/\`)) {
 			p.bad("output.fileName", "malformed file name %q, want at most %d bytes without / and \\", limit.Cut(o.FileName, nameLimit), limit.FileName)
 		}
@@ -159,6 +157,18 @@ func validateProgram(d Definition, p *problems) {
 	}
 	oneOf(p, "completion", d.Completion, run.CompletionExit, run.CompletionCallback)
 	validateExitCodes(d, p)
+}
+
+// validateOutputPath checks the path of an output. Whether an absolute path is below the working
+// folder of the program is known in its machine alone.
+func validateOutputPath(name string, p *problems) {
+	clean := path.Clean(name)
+	switch {
+	case name == "" || len(name) > limit.ObjectKey || !limit.Printable(name) || strings.HasSuffix(name, "/") || clean == "." || clean == "/":
+		p.bad("output.path", "malformed path %q, want the path of a file, at most %d bytes", limit.Cut(name, nameLimit), limit.ObjectKey)
+	case clean == ".." || strings.HasPrefix(clean, "../") || strings.HasSuffix(clean, "/.."):
+		p.clash("output.path", "%q leaves the working folder of the program, want a path below it, such as out/report.csv", limit.Cut(name, nameLimit))
+	}
 }
 
 // CheckEnv returns what is wrong with environment variables. field is the path of the
@@ -180,6 +190,8 @@ func validateEnv(field string, env map[string]Variable, p *problems) {
 			p.bad(at, "malformed name of a variable, want letters, digits and _, the first no digit")
 		case limit.ReservedVariable(name):
 			p.bad(at, "reserved name of a variable, want another than those of Sortie and of the platform")
+		case limit.LoaderVariable(name):
+			p.clash(at, "name of a variable of the loader or of Go's runtime (LD_*, DYLD_*, GODEBUG, GOTRACEBACK), want another; a program can set it for itself")
 		case strings.Contains(v.Value, "\x00"):
 			p.bad(at, "value with a NUL, want text")
 		}

@@ -155,6 +155,12 @@ func ReservedVariable(name string) bool {
 	return false
 }
 
+// LoaderVariable reports whether the environment variable changes how a program is loaded or
+// what its runtime does, so that the one who sets it runs code in the program. A job sets none.
+func LoaderVariable(name string) bool {
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || name == "GODEBUG" || name == "GOTRACEBACK"
+}
+
 // ReportMargin returns how long before its time limit a worker stops the work of an
 // attempt, so that it can report the timeout.
 func ReportMargin(timeLimit time.Duration) time.Duration { return min(MaxReportMargin, timeLimit/10) }

@@ -29,7 +29,8 @@ type Config struct {
 	ExecImages bool
 	// Wrapper is a command that runs the programs of images whose environment has
 	// SORTIE_COMPLETION=exit, as sortie-exec does in a container; empty runs them
-	// without one.
+	// without one. It gets the environment of the program on its standard input
+	// (NAME=value with a NUL after each), and has PATH, HOME, TMPDIR and the id of the machine alone in its own.
 	Wrapper []string
 	// Loopback: the addresses of machines are of the host's loopback network, so that their
 	// programs can be called. Linux has all of them; other systems need an alias for each.

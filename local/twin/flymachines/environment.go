@@ -28,7 +28,7 @@ type Placement struct {
 // the variables of the machine's configuration, and those that Fly sets. Later ones
 // replace earlier ones.
 func (p Placement) Environment(configured map[string]string) map[string]string {
-	env := map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
+	env := p.own()
 	maps.Copy(env, configured)
 	maps.Copy(env, map[string]string{
 		"FLY_APP_NAME": p.App, machineVariable: p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
@@ -36,6 +36,11 @@ func (p Placement) Environment(configured map[string]string) map[string]string {
 		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
 	})
 	return env
+}
+
+// own returns the variables of every program of the machine.
+func (p Placement) own() map[string]string {
+	return map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp, machineVariable: p.MachineID}
 }
 
 // ResolveCommand returns a command for a machine, which has another current folder

@@ -79,3 +79,31 @@ func TestDigestIsThatOfTheProgram(t *testing.T) {
 		t.Errorf("got digest %q, want that of the reference", got)
 	}
 }
+
+// TestWrapperHasAnEnvironmentOfItsOwn runs a wrapper that prints its environment and its standard input.
+func TestWrapperHasAnEnvironmentOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := setup(t, func(c *flymachines.Config) {
+		c.ExecImages, c.Wrapper = true, []string{"/bin/sh", "-c", "env | sed s/=.*//; echo --; tr '\\0' '\\n'"}
+	})
+	in := m.input("", "")
+	in.Config.Image = "exec:/bin/true"
+	for name, value := range map[string]string{"SORTIE_COMPLETION": "exit", "LD_PRELOAD": "/no/such.so", "GODEBUG": "x", "PATH": "/of/the/job", "TASK_ENVELOPE": "{}"} {
+		in.Config.Env[name] = value
+	}
+	id := m.launch(in).ID
+	m.exit(id)
+	text, err := m.server.Logs(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, job, _ := strings.Cut(string(text), "--\n")
+	for _, name := range []string{"LD_PRELOAD", "GODEBUG", "SORTIE_COMPLETION", "TASK_ENVELOPE"} {
+		if strings.Contains(own, name) || !strings.Contains(job, name+"=") {
+			t.Errorf("%s: got the wrapper's variables %q and the program's %q, want it in the latter alone", name, own, job)
+		}
+	}
+	if !strings.Contains(job, "PATH=/of/the/job\n") || !strings.Contains(own, "PATH\n") {
+		t.Errorf("got variables %q and %q, want a PATH in both", own, job)
+	}
+}

@@ -134,9 +134,13 @@ func (s *Server) program(m *machine) Program {
 		Root: filepath.Join(m.dir, "root"), Tmp: filepath.Join(m.dir, "tmp"),
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
-	p.Env = Placement{
+	where := Placement{
 		App: rec.App, MachineID: rec.ID, PrivateIP: s.cfg.privateIP(rec.ID), Region: rec.Region, Image: manifest.Image, Version: rec.Version,
 		ProcessGroup: manifest.processGroup(), MemoryMB: manifest.memoryMB(), Path: s.cfg.Path, Root: p.Root, Tmp: p.Tmp,
-	}.Environment(manifest.Env)
+	}
+	p.Env = where.Environment(manifest.Env)
+	if manifest.wrapped(s.cfg) {
+		p.WrapperEnv = where.own()
+	}
 	return p
 }

@@ -146,8 +146,6 @@ func (m *manifest) readFiles() error {
 	return nil
 }
 
-// argv returns the command line that the config runs: its own command, or that of its
-// image, which the configured wrapper may run.
 // program returns the command of the image; nil for an unknown image.
 func (m *manifest) program(c Config) []string {
 	if path, exec := strings.CutPrefix(m.Image, "exec:"); exec && c.ExecImages && filepath.IsAbs(path) {
@@ -156,6 +154,13 @@ func (m *manifest) program(c Config) []string {
 	return c.Images[m.Image]
 }
 
+// wrapped reports whether the wrapper runs the program.
+func (m *manifest) wrapped(c Config) bool {
+	return len(c.Wrapper) > 0 && m.Env[contract.CompletionVariable] == "exit" && len(m.Init.Exec) == 0 && len(m.Init.Entrypoint) == 0
+}
+
+// argv returns the command line that the config runs: its own command, or that of its
+// image, which the configured wrapper may run.
 func (m *manifest) argv(c Config) ([]string, error) {
 	program := m.program(c)
 	switch {
@@ -165,7 +170,7 @@ func (m *manifest) argv(c Config) ([]string, error) {
 		return append(slices.Clip(m.Init.Entrypoint), m.Init.Cmd...), nil
 	case len(program) == 0:
 		return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
-	case len(c.Wrapper) > 0 && m.Env[contract.CompletionVariable] == "exit":
+	case m.wrapped(c):
 		program = slices.Concat(c.Wrapper, []string{"--"}, program)
 	}
 	return append(slices.Clip(program), m.Init.Cmd...), nil

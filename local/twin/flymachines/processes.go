@@ -44,14 +44,14 @@ func (s Processes) Start(p Program) (Process, error) {
 	if err := writeFiles(p); err != nil {
 		return nil, fmt.Errorf("cannot write the machine's files: %w", err)
 	}
-	env := make([]string, 0, len(p.Env))
-	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
-		env = append(env, key+"="+p.Env[key])
+	env, path, input := environ(p.Env), p.Env["PATH"], []byte(nil)
+	if p.WrapperEnv != nil {
+		env, path, input = environ(p.WrapperEnv), p.WrapperEnv["PATH"], []byte(strings.Join(env, "\x00")+"\x00")
 	}
 	argv := slices.Clone(p.Argv)
-	argv[0] = locate(argv[0], p.Env["PATH"])
+	argv[0] = locate(argv[0], path)
 	h, err := supervisor.Launch(s.Command, supervisor.Spec{
-		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Mark: machineMark(p), Cwd: p.Root, OutputLimit: p.OutputLimit,
+		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Input: input, Mark: machineMark(p), Cwd: p.Root, OutputLimit: p.OutputLimit,
 	}, s.Clock)
 	if err != nil {
 		return nil, err
@@ -62,6 +62,15 @@ func (s Processes) Start(p Program) (Process, error) {
 // machineMark returns the entry of the environment that identifies the machine.
 func machineMark(p Program) proctree.Mark {
 	return proctree.Mark(machineVariable + "=" + p.Env[machineVariable])
+}
+
+// environ returns the variables as "NAME=value", ordered by name.
+func environ(variables map[string]string) []string {
+	env := make([]string, 0, len(variables))
+	for _, key := range slices.Sorted(maps.Keys(variables)) {
+		env = append(env, key+"="+variables[key])
+	}
+	return env
 }
 
 // Find returns the program's running supervisor, or the result that it left.

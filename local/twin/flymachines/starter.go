@@ -26,6 +26,9 @@ type Program struct {
 	Argv  []string
 	// Env is the whole environment.
 	Env map[string]string
+	// WrapperEnv is the whole environment of a wrapper that Argv starts with, which gets Env
+	// on its standard input; nil without a wrapper.
+	WrapperEnv map[string]string
 	// Dir is the machine's folder. Root and Tmp in it are HOME and TMPDIR; the
 	// starter creates them if the program needs them.
 	Dir, Root, Tmp string

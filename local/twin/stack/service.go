@@ -72,7 +72,7 @@ func (s *Stack) startMachines(context.Context) error {
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
 		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
-		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command), Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag), Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{t, plane, []string{variable, contract.CompletionVariable + "=exit"}}
+	return &fixture{t, plane, t.TempDir(), []string{variable, contract.CompletionVariable + "=exit"}}
 }
 
 // exit returns the exit that completed reports.
@@ -76,9 +77,8 @@ func TestExitOfAProgramIsReported(t *testing.T) {
 // The flags and the file come from the task.
 func TestOutputOfAProgramIsUploaded(t *testing.T) {
 	t.Parallel()
-	path := file(t, "made.csv")
 	s := setupJob(t, contract.EnvelopeProgram{
-		SuccessCodes: []int{0}, Output: &contract.ProgramOutput{Path: path, FileName: "report.csv", ContentType: "text/csv"},
+		SuccessCodes: []int{0}, Output: &contract.ProgramOutput{Path: "made.csv", FileName: "report.csv", ContentType: "text/csv"},
 	})
 	if got := s.run("sh", "-c", `printf 'a,b' > "$SORTIE_OUTPUT"; echo "${SORTIE_COMPLETION-none} ${TASK_ENVELOPE-none}"`); got.code != 0 || got.stdout != "none none\n" {
 		t.Errorf("got code %d and output %q, want 0 and none of the task's variables", got.code, got.stdout)
@@ -123,5 +123,44 @@ func TestInputOfATaskIsTheStandardInput(t *testing.T) {
 		if got := s.run("sh", "-c", row.script); got.code != 0 || strings.TrimSpace(got.stdout) != row.output {
 			t.Errorf("%s: got code %d and output %q, want 0 and %s", row.script, got.code, got.stdout, row.output)
 		}
+	}
+}
+
+// TestOutputOfAJobIsBelowItsFolder has programs that succeed, with paths that lead to a file of another folder.
+func TestOutputOfAJobIsBelowItsFolder(t *testing.T) {
+	t.Parallel()
+	secret := file(t, "secret")
+	if err := os.WriteFile(secret, []byte("of the owner"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct{ path, script, want string }{
+		"a file":                    {"out/a.csv", `mkdir out; printf mine > out/a.csv`, "mine"},
+		"an absolute path below":    {"$PWD/a.csv", `printf mine > a.csv`, "mine"},
+		"an absolute path":          {secret, "true", ""},
+		"a path out of the folder":  {"../secret", `cp ` + secret + ` ../secret`, ""},
+		"a symbolic link":           {"link", `ln -s ` + secret + ` link`, ""},
+		"a link below the folder":   {"link", `printf mine > a; ln -s a link`, ""},
+		"a folder that is a link":   {"there/secret", `ln -s "$(dirname ` + secret + `)" there`, ""},
+		"a hard link":               {"hard", `ln ` + secret + ` hard`, ""},
+		"a named pipe":              {"pipe", `mkfifo pipe`, ""},
+		"a folder":                  {"folder", `mkdir folder`, ""},
+		"a link in place of a file": {"a", `printf mine > a; rm a; ln -s ` + secret + ` a`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			output := &contract.ProgramOutput{Path: strings.Replace(row.path, "$PWD", dir, 1), FileName: "a"}
+			s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}, Output: output})
+			s.dir = dir
+			s.run("sh", "-c", row.script)
+			content, _ := s.plane.Object("exports/job-1/output")
+			outcome := "SUCCEEDED"
+			if row.want == "" {
+				outcome = "FAILED"
+			}
+			if got := s.completed()["outcome"]; got != outcome || string(content) != row.want {
+				t.Errorf("got %v and %q, want %s and %q", got, content, outcome, row.want)
+			}
+		})
 	}
 }

@@ -22,6 +22,7 @@ type settings struct {
 	output      string
 	contentType string
 	standalone  bool
+	environment bool
 	verbose     bool
 	noLog       bool
 	logLimit    int
@@ -50,6 +51,8 @@ Flags:
   --log-limit BYTES       size of the stored log, without its middle (1048576);
                           with less the output is not sent while CMD runs
   --no-log                leave CMD its own output: store no log, mask nothing
+  --environment           read the environment of CMD from the standard input:
+                          NAME=value with a NUL after each
   --standalone            run CMD even if the environment has no task
   --verbose               log every step, not only failures; nothing is logged
                           without it for the program of a job
@@ -111,6 +114,7 @@ func parse(args []string) (settings, error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&s.output, "output", "", "")
 	f.StringVar(&s.contentType, "content-type", "application/octet-stream", "")
+	f.BoolVar(&s.environment, strings.TrimPrefix(EnvironmentFlag, "--"), false, "")
 	f.BoolVar(&s.standalone, "standalone", false, "")
 	f.BoolVar(&s.verbose, "verbose", false, "")
 	f.BoolVar(&s.noLog, "no-log", false, "")

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 type fixture struct {
 	t     *testing.T
 	plane *conformance.Plane
+	dir   string
 	env   []string
 }
 
@@ -56,7 +57,7 @@ func setupInterval(t *testing.T, interval time.Duration, answer func(c *conforma
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{t, plane, []string{variable, "TRACEPARENT=inherited", "TOKEN=" + plane.Envelope().TaskToken}}
+	return &fixture{t, plane, t.TempDir(), []string{variable, "TRACEPARENT=inherited", "TOKEN=" + plane.Envelope().TaskToken}}
 }
 
 // result is the exit code and the output of sortie-exec.
@@ -69,6 +70,7 @@ type result struct {
 func (s *fixture) run(args ...string) result {
 	s.t.Helper()
 	cmd, out := self(s.t, s.env, args...)
+	cmd.Dir = s.dir
 	return ended(s.t, cmd.Run(), out)
 }
 

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/private"
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
@@ -32,17 +34,28 @@ func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 	}
 }
 
+// openOutput opens the file that the program wrote. The path of a task is below the working folder;
+// that of a flag comes from the caller of this program, and may be in another folder.
+func (w *wrapper) openOutput() (*os.File, error) {
+	if w.outputOfTask {
+		return private.OpenBelow(".", w.settings.output)
+	}
+	return private.OpenBelow(filepath.Dir(w.settings.output), filepath.Base(w.settings.output))
+}
+
 // uploadOutput stores the file that the program wrote.
 func (w *wrapper) uploadOutput(ctx context.Context, t *worker.Task) error {
-	// A named pipe without a writer would block the open.
-	file, err := os.OpenFile(w.settings.output, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	file, err := w.openOutput()
+	if errors.Is(err, fs.ErrNotExist) {
 		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the program succeeded without writing its output: %w", err))
+	}
+	if err != nil {
+		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the output cannot be read: %w", err))
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return worker.Fail(contract.CategoryUserCode, false, errors.Join(errors.New("the output is not a regular file"), err))
+	if err != nil {
+		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the output cannot be read: %w", err))
 	}
 	return t.UploadOutput(ctx, file, info.Size(), w.settings.contentType)
 }

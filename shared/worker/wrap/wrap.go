@@ -68,6 +68,11 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	case err != nil:
 		return fail("%v\nRun sortie-exec --help for the usage.", err)
 	}
+	if s.environment {
+		if environ, err = readEnvironment(os.Stdin); err != nil {
+			return fail("%v", err)
+		}
+	}
 	level := &slog.LevelVar{}
 	if level.Set(slog.LevelWarn); s.verbose {
 		level.Set(slog.LevelInfo)
@@ -157,7 +162,7 @@ func (w *wrapper) takeProgram(a worker.Assignment) {
 	p := a.Envelope.Program
 	w.successCodes = append([]int{}, p.SuccessCodes...)
 	if p.Output != nil && w.settings.output == "" {
-		w.settings.output, w.fileName = p.Output.Path, p.Output.FileName
+		w.settings.output, w.fileName, w.outputOfTask = p.Output.Path, p.Output.FileName, true
 		w.settings.contentType = cmp.Or(p.Output.ContentType, w.settings.contentType)
 	}
 }
@@ -194,6 +199,8 @@ type wrapper struct {
 	// name of its output; empty is that of the file.
 	successCodes []int
 	fileName     string
+	// outputOfTask: the task has the path of the output, and no flag.
+	outputOfTask bool
 
 	mu      sync.Mutex // guards the fields that the progress lines set
 	percent int

@@ -7,14 +7,18 @@
 package output
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // DefaultLimit is the default limit: 1 MiB.
@@ -83,7 +87,7 @@ func (w *Writer) next() error {
 		w.index++
 	}
 	for ; ; w.index++ {
-		f, err := os.OpenFile(w.name(w.index), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		f, err := os.OpenFile(w.name(w.index), os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return err
 		}
@@ -137,7 +141,7 @@ func Read(dir string) ([]byte, error) {
 	var text []byte
 	size := 0
 	for i, index := range indexes {
-		chunk, err := os.ReadFile(filepath.Join(dir, prefix+strconv.Itoa(index)))
+		chunk, err := readChunk(dir, index)
 		if os.IsNotExist(err) {
 			continue // cut out since it was listed
 		}
@@ -152,6 +156,17 @@ func Read(dir string) ([]byte, error) {
 		text = append(text, chunk...)
 	}
 	return text, nil
+}
+
+// readChunk reads a file of the folder. The program of the machine has the rights to put another one there,
+// such as a link to a file of its user.
+func readChunk(dir string, index int) ([]byte, error) {
+	file, err := private.OpenBelow(dir, prefix+strconv.Itoa(index))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(file)
+	return text, errors.Join(err, file.Close())
 }
 
 // Move moves the stored output of dir to the folder to, in place of what is in it. Without

@@ -48,7 +48,7 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdin = bytes.NewReader(words)
 	problemsFile := filepath.Join(spec.Dir, "supervisor.err")
-	stderr, err := os.Create(problemsFile)
+	stderr, err := os.OpenFile(problemsFile, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the supervisor's log: %w", err)
 	}

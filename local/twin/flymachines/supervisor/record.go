@@ -24,6 +24,8 @@ type Spec struct {
 	Env []string `json:"env"`
 	// Mark is an entry of Env that no other machine has; empty is without one.
 	Mark proctree.Mark `json:"mark,omitempty"`
+	// Input is the program's standard input.
+	Input []byte `json:"input,omitempty"`
 	// Cwd is the program's working directory.
 	Cwd string `json:"cwd"`
 	// Parent is the process that starts the supervisor, set by Launch. Without it

@@ -131,17 +131,17 @@ type running struct {
 }
 
 func begin(spec Spec, group *proctree.Group) (*running, error) {
-	empty, err := os.Open(os.DevNull)
+	input, err := openInput(spec.Input)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the input: %w", err)
 	}
-	defer empty.Close() //nolint:errcheck // the program has its own descriptor
+	defer input.Close() //nolint:errcheck // the program has its own descriptor
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe for the output: %w", err)
 	}
 	tree, err := proctree.Start(spec.Argv[0], spec.Argv, os.ProcAttr{
-		Dir: spec.Cwd, Env: spec.Env, Files: []*os.File{empty, write, write},
+		Dir: spec.Cwd, Env: spec.Env, Files: []*os.File{input, write, write},
 	}, group)
 	if closed := write.Close(); err == nil {
 		err = closed
@@ -162,6 +162,19 @@ func begin(spec Spec, group *proctree.Group) (*running, error) {
 		r.copied <- errors.Join(err, w.Close())
 	}()
 	return r, nil
+}
+
+// openInput returns a file whose content is the text.
+func openInput(text []byte) (*os.File, error) {
+	if len(text) == 0 {
+		return os.Open(os.DevNull)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() { _, _ = write.Write(text); _ = write.Close() }() // EPIPE ends it if the program does not read
+	return read, nil
 }
 
 // passOn forwards a signal to the program: a user who stops the supervisor by
