@@ -5,6 +5,9 @@ GO ?= go
 # Without paths of this machine in them, what one clone has compiled serves others too.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
+# All programs are static: no loader reads LD_PRELOAD and its like before they run.
+export CGO_ENABLED := 0
+
 GOFUMPT       := $(GO) run mvdan.cc/gofumpt@v0.12.0
 GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -38,7 +41,7 @@ test-aws: ## run the suite against URL=..., with a client token in SORTIE_TOKEN
 
 .PHONY: race
 race: ## all tests that need Go alone, with the race detector
-	$(GO) test -race -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
 
 SEEDS ?= 10000
 KILLS ?= 1000
@@ -115,7 +118,7 @@ test-adapters: ## run the tests of the adapters of AWS with LocalStack and Dynam
 # missing, and starts one of its own.
 .PHONY: test-containers
 test-containers: ## run the tests with a real container engine (DOCKER_HOST, or a Podman of their own)
-	@CGO_ENABLED=0 $(GO) run ./local/twin/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners
+	@$(GO) run ./local/twin/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners
 
 .PHONY: chaos-localstack
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions
@@ -130,7 +133,7 @@ TESTS ?= .
 
 .PHONY: test-kubernetes
 test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane, NODE=process or kubelet, TESTS=REGEXP
-	$(if $(filter kubelet,$(NODE)),CGO_ENABLED=0 )NODE=$(NODE) $(GO) test -tags kubernetes ./local/twin/kubernetes -run '$(TESTS)' -count 1 -timeout 40m
+	NODE=$(NODE) $(GO) test -tags kubernetes ./local/twin/kubernetes -run '$(TESTS)' -count 1 -timeout 40m
 
 # The inference servers are installed once for each state of their lock files, in minutes, and
 # kept under ${XDG_CACHE_HOME:-~/.cache}/sortie. llama-server is built from its source, which
@@ -155,7 +158,7 @@ build: ## build the command line, bin/sortie
 
 .PHONY: sortie-exec
 sortie-exec: ## build bin/sortie-exec, one static file that runs any program as a worker
-	CGO_ENABLED=0 $(BUILD) -ldflags '-s -w' -o bin/sortie-exec ./shared/worker/sortie-exec
+	$(BUILD) -ldflags '-s -w' -o bin/sortie-exec ./shared/worker/sortie-exec
 
 # PREFIX=/usr/local installs into /usr/local/bin, otherwise GOBIN or GOPATH/bin.
 PREFIX ?=
@@ -223,7 +226,7 @@ CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)
 functions: ## build the functions for ARCH=arm64
 	@rm -rf infra/.build/$(ARCH) # every file of the folder is deployed
 	@for name in $(FUNCTIONS); do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -tags lambda.norpc -ldflags '-s -w -buildid=' \
+		GOOS=linux GOARCH=$(ARCH) $(GO) build -tags lambda.norpc -ldflags '-s -w -buildid=' \
 			-o infra/.build/$(ARCH)/$$name/bootstrap ./functions/$$name/bootstrap || exit 1; \
 	done
 

@@ -16,6 +16,7 @@ func TestScriptInSortieExecIsAWorker(t *testing.T) {
 	dir := t.TempDir()
 	wrapper, script, output := filepath.Join(dir, "sortie-exec"), filepath.Join(dir, "work.sh"), filepath.Join(dir, "left.xml")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", wrapper, "../../shared/worker/sortie-exec")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -110,7 +110,7 @@ func bootstrap(name string) string { return "./functions/" + name + "/bootstrap"
 // buildApp compiles the CDK app once for all commands of the CDK.
 func (d Deployment) buildApp(ctx context.Context) error {
 	return d.timed("built the CDK app", func() error {
-		return d.build(ctx, "the CDK app", filepath.Join(d.Repository, "infra"), d.Environ,
+		return d.build(ctx, "the CDK app", filepath.Join(d.Repository, "infra"), step.Environ(d.Environ, "CGO_ENABLED=0"),
 			[]string{"build", "-trimpath", "-buildvcs=false", "-o", d.app(), "."})
 	})
 }

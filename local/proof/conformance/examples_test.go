@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,9 @@ const sdk = "github.com/sortie-dev/sortie/shared/worker"
 // goTool runs the go command and returns what it prints.
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()
-	text, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	text, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, text)
 	}

@@ -47,7 +47,7 @@ func TestToursRun(t *testing.T) {
 	root, files := repository(t)
 	built := filepath.Join(t.TempDir(), "sortie")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", built, "./local/sortie")
-	build.Dir = root
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}

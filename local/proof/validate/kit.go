@@ -65,7 +65,7 @@ func (k *kit) prepare(ctx context.Context) error {
 	if k.work, err = os.MkdirTemp("", "sortie-validate-"); err != nil {
 		return fmt.Errorf("cannot create a folder: %w", err)
 	}
-	return k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}})
+	return k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}, env: []string{"CGO_ENABLED=0"}})
 }
 
 // close ends the servers and removes the work folder. The programs were killed.
