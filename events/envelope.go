@@ -74,6 +74,9 @@ type Job struct {
 	State  string `json:"state,omitempty"`
 	From   string `json:"from,omitempty"`
 	Reason Reason `json:"reason,omitempty"`
+	// Skipped: the run has ended without an attempt. Its Status is StatusCompleted, and
+	// this field says that it has not succeeded.
+	Skipped bool `json:"skipped,omitempty"`
 	// Seq numbers the events of a run from 1.
 	Seq int `json:"seq,omitempty"`
 	// PayloadDigest is the SHA-256 of the accepted request in canonical JSON.

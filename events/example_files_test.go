@@ -61,6 +61,10 @@ func sample(t eventtype.Type, n int) events.Envelope {
 	case eventtype.Completed, eventtype.PackRunArtifact, eventtype.ExportCompleted:
 		e.Job.Status, e.Job.State, e.Job.Artifacts = events.StatusCompleted, "Completed", []events.Artifact{artifact}
 		e.Metrics = map[string]any{"durationSeconds": 12.345}
+	case eventtype.Skipped:
+		e.Job.Status, e.Job.State, e.Job.From, e.Job.Skipped = events.StatusCompleted, "Completed", "ActionRunning", true
+		e.Job.Attempt, e.Job.LeaseID, e.Job.TaskRunnerID, e.Job.Message = 0, "", "", "skipped: maxConcurrentRuns: 1 of 1 slots are held"
+		e.IdempotencyKey = events.RunKey(t, taskID, 0, n)
 	case eventtype.Failed, eventtype.Orphaned:
 		e.Job.Status, e.Job.State = events.StatusFailed, string("Failed")
 		e.Job.Fault = &events.Fault{Code: "WORKER_ERROR", Category: "USER", Message: "exit code 3", Retryable: false}
@@ -195,7 +199,8 @@ func TestPartsOfATypeAreRequired(t *testing.T) {
 			e.Job = sample(eventtype.Started, 1).Job
 			return e
 		},
-		"status": func() events.Envelope { e := sample(eventtype.Started, 1); e.Job.Status = "paused"; return e },
+		"skipped": func() events.Envelope { e := sample(eventtype.Skipped, 1); e.Job.Skipped = false; return e },
+		"status":  func() events.Envelope { e := sample(eventtype.Started, 1); e.Job.Status = "paused"; return e },
 		"digest": func() events.Envelope {
 			e := sample(eventtype.ExportCompleted, 1)
 			e.Job.Artifacts[0].Digest = "md5:1"

@@ -20,6 +20,7 @@ const (
 	RetryScheduled   Type = "job.retry_scheduled"
 	RetryDue         Type = "job.retry_due"
 	Completed        Type = "job.completed"
+	Skipped          Type = "job.skipped"
 	Failed           Type = "job.failed"
 	Cancelled        Type = "job.cancelled"
 	Orphaned         Type = "job.orphaned"
@@ -129,7 +130,8 @@ func All() []Info {
 		{RetryScheduled, OfRun, "A failed attempt is to be retried after a delay.", true},
 		{RetryDue, OfRun, "The delay before the next attempt is over.", true},
 		{Restarted, OfRun, "The execution of a run ended without the run and was started again.", false},
-		{Completed, OfRun, "A run succeeded, or was skipped.", true},
+		{Completed, OfRun, "A run succeeded.", true},
+		{Skipped, OfRun, "A run was skipped: it ended without an attempt, neither with success nor as a failure.", true},
 		{Failed, OfRun, "A run failed.", true},
 		{Cancelled, OfRun, "A run ended on request.", true},
 		{Orphaned, OfRun, "A run was given up because its execution ended twice without it.", true},

@@ -28,6 +28,9 @@ func cancelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
+	if skipped := in.Filter.Skipped; skipped != nil && *skipped {
+		return fault.Invalid("filter.skipped", "a run that was skipped has ended, want false or no value")
+	}
 	in.Reason = asked.Reason
 	return bulk(w, r, in, svc.CancelAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
 		shown.Result, shown.Message = cancelled(result.Run)
@@ -108,7 +111,7 @@ func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
 		return orchestrator.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
 	}
 	filter := orchestrator.Filter{
-		JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Fault: fault.Code(asked.FaultCode),
+		JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Fault: fault.Code(asked.FaultCode), Skipped: asked.Skipped,
 		CreatedAfter: asked.CreatedAfter, CreatedBefore: asked.CreatedBefore,
 	}
 	for i, name := range asked.States {

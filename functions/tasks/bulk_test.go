@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -95,6 +96,39 @@ func TestBulkFiltersRuns(t *testing.T) {
 	listed := get[contract.TaskList](t, stage, "/v1/runs?faultCode=WORKER_ERROR&createdBefore="+middle)
 	if len(listed.Tasks) != 1 || listed.Tasks[0].TaskID != old {
 		t.Errorf("got list %+v, want %s", listed, old)
+	}
+}
+
+// TestSkippedRunsAreSelected lists and retries the runs that were skipped.
+func TestSkippedRunsAreSelected(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	stage.Failure(t, "no manifest")
+	task := stage.Success(t, "a.xml", "application/xml", "<a/>")
+	d := run.NewSkipped(run.Run{
+		Tenant: apitest.Tenant, Workspace: "main", ID: "nightly:20270101T000000Z", TaskID: "job_skipped", CorrelationID: "c", Trigger: run.TriggerSchedule,
+		JobID: "nightly", JobVersion: 1, Policy: stage.Run(t, task).Policy, Missed: &run.Missed{Reason: run.SkipNoPool, Count: 1, Until: stage.Clock.Now()},
+		Work: run.Work{Kind: run.KindJob, Image: "a", Program: &run.Program{Completion: run.CompletionExit}}, Priority: run.PriorityNormal,
+	}, stage.Clock.Now())
+	if _, err := stage.Store.Create(t.Context(), port.WriteOf(d), nil); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]int{"skipped=true": 1, "skipped=false": 2, "skipped=false&state=Completed": 1, "skipped=true&state=Failed": 0} {
+		for _, path := range []string{"/v1/runs?", "/v1/tasks?"} {
+			listed := get[contract.TaskList](t, stage, path+query).Tasks
+			if len(listed) != want {
+				t.Errorf("%s%s: got %d runs, want %d", path, query, len(listed), want)
+			}
+			for _, one := range listed {
+				if one.Skipped != strings.HasPrefix(query, "skipped=true") {
+					t.Errorf("%s%s: got %s with skipped %t", path, query, one.TaskID, one.Skipped)
+				}
+			}
+		}
+	}
+	answer := post[contract.BulkAnswer](t, stage, retryRuns, `{"dryRun":true,"filter":{"skipped":true}}`, 200)
+	if got := results(answer); got != "job_skipped selected" {
+		t.Errorf("got %q for the retry of skipped runs, want the one", got)
 	}
 }
 
@@ -199,6 +233,8 @@ func TestRejectedBulkRequests(t *testing.T) {
 		{cancelRuns, `{}`, "filter"},
 		{cancelRuns, `{"filter":{}}`, "filter"},
 		{cancelRuns, `{"filter":{"states":[]}}`, "filter"},
+		{cancelRuns, `{"filter":{"skipped":true}}`, "filter.skipped"},
+		{retryRuns, `{"filter":{"skipped":"yes"}}`, "filter.skipped"},
 		{cancelRuns, `{"filter":{"states":["running"]}}`, "filter.states.0"},
 		{cancelRuns, `{"filter":{"states":["Running","Failed"]}}`, "filter.states.1"},
 		{retryRuns, `{"filter":{"states":["Running"]}}`, "filter.states.0"},
@@ -219,7 +255,7 @@ func TestRejectedBulkRequests(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{
-		"jobId=A": "jobId", "pool=": "pool", "createdAfter=1": "createdAfter", "faultCode=BAD": "faultCode", "kind=x": "kind",
+		"jobId=A": "jobId", "pool=": "pool", "createdAfter=1": "createdAfter", "faultCode=BAD": "faultCode", "kind=x": "kind", "skipped=1": "skipped",
 	} {
 		answer := stage.Call(t, http.MethodGet, "/v1/runs?"+query, "")
 		if answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, `"field":"`+field+`"`) {

@@ -87,7 +87,7 @@ func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one stri
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "kind", "jobId", "pool", "faultCode", "createdAfter", "createdBefore", "cursor", "limit"},
+			Query:  []string{"state", "kind", "jobId", "pool", "skipped", "faultCode", "createdAfter", "createdBefore", "cursor", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
@@ -149,6 +149,13 @@ func filterInQuery(query url.Values) (orchestrator.Filter, error) {
 			return filter, fault.Invalid(name, "malformed time, want RFC 3339 such as 2027-03-01T08:00:00Z")
 		}
 		*to = at
+	}
+	if query.Has("skipped") {
+		skipped, err := httpkit.BoolOf(query, "skipped")
+		if err != nil {
+			return filter, err
+		}
+		filter.Skipped = &skipped
 	}
 	if query.Has("state") {
 		states := run.States()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -17,7 +18,8 @@ func HookBody(c orchestrator.HookCall) ([]byte, error) {
 	if c.Run.JobID != "" {
 		body.Job = &contract.HookJob{ID: c.Run.JobID, Version: c.Run.JobVersion}
 	}
-	if c.Asks || c.Reason == contract.HookOnSuccess || c.Reason == contract.HookOnFailure {
+	ends := []string{contract.HookOnSuccess, contract.HookOnFailure, contract.HookOnSkip}
+	if c.Asks || slices.Contains(ends, c.Reason) {
 		return json.Marshal(body)
 	}
 	body.Hook = contract.HookOnViolation

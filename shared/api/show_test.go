@@ -127,20 +127,32 @@ func TestFailedStatusHasAnError(t *testing.T) {
 	}
 }
 
-// TestSkippedExportIsAnError: an export that was skipped has no file. Another skipped run
-// is a success (EC-6.4).
-func TestSkippedExportIsAnError(t *testing.T) {
+// TestSkippedRunIsAnError: no run that was skipped is a success, whatever its kind and the
+// reason (EC-6.4).
+func TestSkippedRunIsAnError(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string][3]string{
-		run.KindExport: {"error", "SKIPPED", "skipped: maxConcurrentRuns: all slots are held"}, run.KindJob: {"success", "", ""},
-	} {
-		got := api.Status(view(func(r *run.Run) {
-			r.State, r.Skipped, r.Work.Kind = run.Completed, true, kind
+	for want, reason := range map[string]func(r *run.Run){
+		"skipped: maxConcurrentRuns: all slots are held": func(r *run.Run) {
 			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
-		}))
-		if got.Status != want[0] || got.ErrorCode != want[1] || got.Error != want[2] || got.State != "Completed" {
-			t.Errorf("%s: got %s with code %q and error %q, want %v", kind, got.Status, got.ErrorCode, got.Error, want)
+		},
+		"skipped: 3 runs of key shop are queued, the first is b": func(r *run.Run) {
+			r.Overflowed = &run.Overflowed{Key: "shop", Rule: run.OverflowKeepOldest, By: "b", Queued: 3}
+		},
+		"a firing was skipped: the job's pool does not exist": func(r *run.Run) { r.Missed = &run.Missed{Reason: run.SkipNoPool, Count: 1} },
+		"skipped": func(*run.Run) {},
+	} {
+		for _, kind := range []string{run.KindExport, run.KindJob, run.KindInference} {
+			got := api.Status(view(func(r *run.Run) {
+				r.State, r.Skipped, r.Work.Kind = run.Completed, true, kind
+				reason(r)
+			}))
+			if got.Status != "error" || !got.Skipped || got.ErrorCode != "SKIPPED" || got.Error != want || got.State != "Completed" || got.OutputKey != "" {
+				t.Errorf("%s: got %+v, want an error with SKIPPED and %q", kind, got, want)
+			}
 		}
+	}
+	if got := api.Status(view(func(r *run.Run) { r.State = run.Completed })); got.Skipped || got.Status != "success" {
+		t.Errorf("got %+v of a run that was not skipped, want a success", got)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 func Status(v orchestrator.View) contract.Status {
 	r := v.Run
 	status := contract.Status{
-		TaskID: r.TaskID, BatchID: batchOf(r), Status: statusOf(r),
+		TaskID: r.TaskID, BatchID: batchOf(r), Status: statusOf(r), Skipped: r.Skipped,
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
 		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)),
@@ -54,15 +54,13 @@ func Status(v orchestrator.View) contract.Status {
 	return status
 }
 
-// statusOf returns the status of the export contract for the state of a run. An export
-// that was skipped has no file, so it is an error (EC-6.4).
+// statusOf returns the status of the export contract for the state of a run. A run that
+// was skipped is an error, because its work was not done (EC-6.4).
 func statusOf(r run.Run) string {
 	switch {
 	case !r.State.Terminal():
 		return contract.StatusProcessing
-	case r.Skipped && r.Work.Kind == run.KindExport:
-		return contract.StatusError
-	case r.State == run.Completed:
+	case r.State == run.Completed && !r.Skipped:
 		return contract.StatusSuccess
 	}
 	return contract.StatusError

@@ -8,6 +8,8 @@ type RunFilter struct {
 	Pool   string   `json:"pool,omitempty"`
 	Kind   string   `json:"kind,omitempty"`
 	States []string `json:"states,omitempty"`
+	// Skipped selects the runs that were skipped, or the others.
+	Skipped *bool `json:"skipped,omitempty"`
 	// FaultCode is the code of the run's failure.
 	FaultCode string `json:"faultCode,omitempty"`
 	// CreatedAfter and CreatedBefore are exclusive.

@@ -43,7 +43,7 @@ const (
 	StatusError      = "error"
 )
 
-// CodeSkipped is the error code of an export that was skipped (EC-6.4).
+// CodeSkipped is the error code of a run that was skipped (EC-6.4).
 const CodeSkipped = "SKIPPED"
 
 // ExportAccepted is the response to an accepted export.
@@ -91,6 +91,8 @@ type Status struct {
 	Error         string `json:"error,omitempty"`
 	ErrorCode     string `json:"error_code,omitempty"`
 	ErrorCategory string `json:"error_category,omitempty"`
+	// Skipped: the run has ended without an attempt; ErrorCode is then CodeSkipped.
+	Skipped bool `json:"skipped,omitempty"`
 
 	State   string `json:"state"`
 	Attempt int    `json:"attempt"`

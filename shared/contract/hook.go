@@ -9,6 +9,7 @@ const (
 	HookOnViolation = "onConstraintViolation"
 	HookOnSuccess   = "onSuccess"
 	HookOnFailure   = "onFailure"
+	HookOnSkip      = "onSkip"
 )
 
 // HookBody is the body of a request to a hook or a webhook of a job.

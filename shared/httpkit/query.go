@@ -2,6 +2,7 @@ package httpkit
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -25,8 +26,10 @@ func IntQuery(r *http.Request, name string, least, most, fallback int) (int, err
 
 // BoolQuery returns a flag of the query, false if it is absent. Its fault is
 // InvalidRequest with the parameter's name.
-func BoolQuery(r *http.Request, name string) (bool, error) {
-	query := r.URL.Query()
+func BoolQuery(r *http.Request, name string) (bool, error) { return BoolOf(r.URL.Query(), name) }
+
+// BoolOf is BoolQuery for the parameters of a query.
+func BoolOf(query url.Values, name string) (bool, error) {
 	value := query.Get(name)
 	if query.Has(name) && value != "true" && value != "false" {
 		return false, fault.Invalid(name, "invalid %s, want true or false", name)

@@ -121,6 +121,8 @@ type Actions struct {
 	OnViolationOf map[run.Constraint]Action `json:"onViolationOf,omitempty"`
 	OnFailure     *Action                   `json:"onFailure,omitempty"`
 	OnSuccess     *Action                   `json:"onSuccess,omitempty"`
+	// OnSkip follows a run, or firings, that were skipped.
+	OnSkip *Action `json:"onSkip,omitempty"`
 }
 
 // Action is an action with its parameters, which are strings or numbers.

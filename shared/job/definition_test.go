@@ -57,6 +57,7 @@ func TestRunOfADefinition(t *testing.T) {
 		},
 		OnFailure: &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
 		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
+		OnSkip:    &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
 	}
 	if !reflect.DeepEqual(r.Actions, actions) {
 		t.Errorf("got actions %+v, want %+v", r.Actions, actions)

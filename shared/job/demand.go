@@ -112,6 +112,7 @@ func (d Definition) actions() iter.Seq2[string, Action] {
 			{"actions.onConstraintViolation", d.Actions.OnConstraintViolation},
 			{"actions.onFailure", d.Actions.OnFailure},
 			{"actions.onSuccess", d.Actions.OnSuccess},
+			{"actions.onSkip", d.Actions.OnSkip},
 		} {
 			if at.action != nil && !yield(at.field, *at.action) {
 				return
@@ -248,7 +249,7 @@ func validateParameter(d Definition, field string, action Action, name string, w
 // afterRun reports whether the action of the field follows the end of a run.
 func afterRun(field string) bool {
 	switch strings.TrimPrefix(field, "actions.") {
-	case "onFailure", "onSuccess",
+	case "onFailure", "onSuccess", "onSkip",
 		"onViolationOf." + string(run.MaxExpectedRunTime), "onViolationOf." + string(run.MaxAllowedRunTime), "onViolationOf." + string(run.PostRunHook):
 		return true
 	}

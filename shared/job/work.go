@@ -134,6 +134,7 @@ func (d Definition) runActions() *run.Actions {
 	found := &run.Actions{
 		OnViolation: convert(d.Actions.OnConstraintViolation),
 		OnFailure:   convert(d.Actions.OnFailure), OnSuccess: convert(d.Actions.OnSuccess),
+		OnSkip: convert(d.Actions.OnSkip),
 	}
 	if len(d.Actions.OnViolationOf) > 0 {
 		found.Each = make(map[run.Constraint]run.Action, len(d.Actions.OnViolationOf))

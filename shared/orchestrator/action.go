@@ -34,7 +34,7 @@ func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
 }
 
 // external carries out the part of an action that is outside of the record. reason is
-// the constraint, onSuccess or onFailure.
+// the constraint, onSuccess, onFailure or onSkip.
 func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (answer, failure string, err error) {
 	switch a.Type {
 	case run.ActionWebhook:

@@ -67,7 +67,7 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 }
 
 // RetryAll retries the runs that a filter selects and that have ended, newest first; by
-// default those that failed. It returns the results of a page; next is empty on the last
+// default those that failed, or the skipped ones if Filter.Skipped selects them. It returns the results of a page; next is empty on the last
 // one.
 //
 // Requests with one IdempotencyKey retry each run once, and none that they created;
@@ -78,6 +78,9 @@ func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, nex
 	}
 	if len(in.Filter.States) == 0 {
 		in.Filter.States = []run.State{run.Failed, run.Orphaned}
+		if skipped := in.Filter.Skipped; skipped != nil && *skipped {
+			in.Filter.States = []run.State{run.Completed}
+		}
 	}
 	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
 		again, existing, err := s.retry(ctx, r, RetryRequest{

@@ -37,16 +37,19 @@ type Downloadable struct {
 }
 
 // Output finds the output of a task. Faults: NotFound for an unknown task and for
-// a success without an output, NotReady before the end and after a failure,
+// a success without an output, NotReady before the end, after a failure and after a skip,
 // OutputExpired after its retention, OutputDeleted after its deletion.
 func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string) (Downloadable, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return Downloadable{}, err
 	}
-	if r.State != run.Completed {
+	if r.State != run.Completed || r.Skipped {
 		refused := fault.New(fault.NotReady, "Export not ready or failed")
-		if r.Work.Kind != run.KindExport {
+		switch {
+		case r.Skipped:
+			refused.Message = "the run was skipped and has no output"
+		case r.Work.Kind != run.KindExport:
 			refused.Message = "the run has not ended, or failed"
 		}
 		refused.Retryable = !r.State.Terminal()

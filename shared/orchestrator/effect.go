@@ -74,8 +74,12 @@ func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect) {
 }
 
 // actForJob carries out the actions of a job that follow a commit. It is the last part
-// of the commit, because an address of a user may take as long as ctx allows.
+// of the commit, because an address of a user may take as long as ctx allows. A process
+// without actions leaves them to the sweep.
 func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effect) {
+	if s.actions == nil {
+		return
+	}
 	for _, e := range effects {
 		if e.Kind != run.EffectAct {
 			continue

@@ -16,6 +16,8 @@ import (
 type Filter struct {
 	JobID, Kind, Pool string
 	States            []run.State
+	// Skipped selects the runs that were skipped, or the others.
+	Skipped *bool
 	// Fault is the code of the run's failure.
 	Fault fault.Code
 	// CreatedAfter and CreatedBefore are exclusive.
@@ -26,6 +28,7 @@ type Filter struct {
 func (f Filter) matches(r run.Run) bool {
 	return (f.JobID == "" || f.JobID == r.JobID) && (f.Kind == "" || f.Kind == r.Work.Kind) && (f.Pool == "" || f.Pool == r.Slot.Pool) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State)) &&
+		(f.Skipped == nil || *f.Skipped == r.Skipped) &&
 		(f.Fault == "" || r.Fault != nil && r.Fault.Code == f.Fault) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore))
@@ -37,8 +40,12 @@ const mostPages = 10
 // selected reads a page of the runs that a filter selects, newest first. The page may
 // be short although more runs follow: next is then not empty.
 func (s *Records) selected(ctx context.Context, tenant string, page port.Page, f Filter) (runs []run.Run, next string, err error) {
-	if page.JobID = f.JobID; len(f.States) == 1 {
+	page.JobID = f.JobID
+	switch {
+	case len(f.States) == 1:
 		page.State = f.States[0]
+	case f.Skipped != nil && *f.Skipped: // all of them are Completed
+		page.State = run.Completed
 	}
 	wanted := page.Limit
 	for range mostPages {

@@ -28,6 +28,12 @@ func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firi
 func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time
+	var skipped []run.Decision
+	defer func() { // an address of a user may take long, and the next wake-up does not wait for it
+		for _, d := range skipped {
+			s.actForJob(ctx, d.Run, d.Effects)
+		}
+	}()
 	for range commitTries {
 		j, err := s.store.LoadJob(ctx, ref.Tenant, ref.ID)
 		if errors.Is(err, port.ErrNotFound) {
@@ -41,7 +47,8 @@ func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 		if len(due) == 0 && after.NextAt.Equal(j.NextAt) {
 			return s.Wake(ctx, j)
 		}
-		err = s.fire(ctx, after, due, now)
+		fired, err := s.fire(ctx, after, due, now)
+		skipped = append(skipped, fired...)
 		if conflict, taken := errors.AsType[*port.Conflict](err); taken {
 			done = append(done, timesOf(after, due, conflict.Ref.ID)...)
 		} else if err != nil && !errors.Is(err, port.ErrConflict) {
@@ -61,18 +68,19 @@ func timesOf(j job.Job, due []job.Firing, runID string) (times []time.Time) {
 	return times
 }
 
-// fire commits firings with the job after them, and acts on their effects.
-func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now time.Time) error {
+// fire commits firings with the job after them, and acts on their effects. It returns the
+// skipped ones, whose actions it leaves to the caller.
+func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now time.Time) (skipped []run.Decision, err error) {
 	decisions, writes := make([]run.Decision, len(due)), make([]port.Write, len(due))
 	for i, f := range due {
 		d, err := s.creation(ctx, after, f, now)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		decisions[i], writes[i] = d, port.WriteOf(d)
 	}
 	if err := s.store.FireJob(ctx, after, writes...); err != nil {
-		return err
+		return nil, err
 	}
 	for i, d := range decisions {
 		d.Run.Version = 1
@@ -83,8 +91,11 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 	for _, d := range decisions {
 		d.Run.Version = 1
 		s.act(ctx, d.Run, d.Effects)
+		if d.Run.Skipped {
+			skipped = append(skipped, d)
+		}
 	}
-	return nil
+	return skipped, nil
 }
 
 // creation returns the creation of a firing's run.

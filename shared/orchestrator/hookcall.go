@@ -15,7 +15,7 @@ import (
 // HookCall is what the body of a request of a hook is about.
 type HookCall struct {
 	Run run.Run
-	// Reason is the constraint, onSuccess or onFailure.
+	// Reason is the constraint, onSuccess, onFailure or onSkip.
 	Reason string
 	// Asks: the answer decides about the run. Otherwise it is informed.
 	Asks bool

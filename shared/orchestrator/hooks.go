@@ -12,8 +12,8 @@ import (
 type Hooks interface {
 	// Ask asks a hook whether the run is allowed. It may be repeated.
 	Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error)
-	// Notify sends a webhook about the run. reason is the constraint, onSuccess or
-	// onFailure. The same run and reason have the same message id. failure says why
+	// Notify sends a webhook about the run. reason is the constraint, onSuccess, onFailure
+	// or onSkip. The same run and reason have the same message id. failure says why
 	// the address did not take it; if it is empty, answer describes the response.
 	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error)
 }

@@ -68,6 +68,7 @@ func (s *Requests) createRun(
 		for _, each := range append(replaced, d) {
 			s.committed(ctx, each)
 			s.act(ctx, each.Run, each.Effects)
+			s.actForSkipped(ctx, each)
 		}
 		if begins != nil {
 			s.queue.committed(d)
@@ -80,6 +81,21 @@ func (s *Requests) createRun(
 		return d.Run, nil, nil
 	}
 	return run.Run{}, nil, fault.New(fault.Unavailable, "too many concurrent changes of the queue of the key; retry")
+}
+
+// actForSkipped carries out the actions that follow a run that a request has skipped. It has
+// the time of the request's effects; the sweep repeats what takes longer.
+func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
+	if !d.Run.Skipped {
+		return
+	}
+	err := s.inBudget(ctx, func(ctx context.Context) error {
+		s.actForJob(ctx, d.Run, d.Effects)
+		return nil
+	})
+	if err != nil {
+		s.warn(ctx, d.Run, "the actions of the job are left to a sweep", err)
+	}
 }
 
 // creation decides the creation of a run in a room, and the end of the run that it

@@ -127,7 +127,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		for _, pool := range slices.Concat(left, full, awaitedPools(d), joinedPools(decisions)) {
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
-		s.actForJob(ctx, d.Run, d.Effects)
+		for _, each := range given {
+			s.actForJob(ctx, each.Run, each.Effects)
+		}
 		s.keepFor(ctx, d.Run)
 		d.Run.Version++
 		return d.Run, nil

@@ -60,6 +60,9 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 			return err
 		}
 	}
+	if r.Execution.Start == 0 {
+		return nil // it has no execution; each of its actions has recorded its end
+	}
 	execution, err := s.executions.Describe(ctx, run.ExecutionName(ref, r.Execution.Start))
 	switch {
 	case errors.Is(err, port.ErrNotFound):

@@ -118,6 +118,8 @@ type Actions struct {
 	Each        map[Constraint]Action `json:"each,omitempty"`
 	OnFailure   *Action               `json:"onFailure,omitempty"`
 	OnSuccess   *Action               `json:"onSuccess,omitempty"`
+	// OnSkip follows a run that was skipped, in place of OnSuccess.
+	OnSkip *Action `json:"onSkip,omitempty"`
 }
 
 // Action is one action of a job.

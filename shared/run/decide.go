@@ -145,9 +145,10 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 		return
 	}
 	d.Tally = d.Tally.left(d.Run, next, d.now)
+	happened := d.transitionEvent(next)
 	d.State, d.EnteredAt = next, d.now
 	d.Spent.Evaluations = 0
-	d.emit(Event{Type: transitionEvent(from, next), From: from, Message: message, Fault: why})
+	d.emit(Event{Type: happened, From: from, Message: message, Fault: why})
 }
 
 // emit appends an event about the present record.

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// EndAction names an action that follows the end of a run: onSuccess, onFailure, or
+// EndAction names an action that follows the end of a run: onSuccess, onFailure, onSkip, or
 // the constraint that the run violated after its start.
 type EndAction string
 
@@ -16,6 +16,7 @@ type EndAction string
 const (
 	OnSuccess EndAction = "onSuccess"
 	OnFailure EndAction = "onFailure"
+	OnSkip    EndAction = "onSkip"
 )
 
 // MaxLineage is the number of jobs that can trigger one another in a row.
@@ -33,6 +34,8 @@ func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
 		found = r.Actions.OnSuccess
 	case OnFailure:
 		found = r.Actions.OnFailure
+	case OnSkip:
+		found = r.Actions.OnSkip
 	default:
 		found = r.Actions.OnViolation
 		if own, has := r.Actions.Each[Constraint(end)]; has {
@@ -81,7 +84,7 @@ func (d *draft) violate(v ConstraintViolation, event EventType, message string) 
 // endActions requests the actions that follow the end of the run. An action that does
 // not apply after a run is noted.
 func (d *draft) endActions() {
-	if d.Actions == nil || d.Skipped || d.State == Cancelled {
+	if d.Actions == nil || d.State == Cancelled {
 		return
 	}
 	for _, name := range afterRun {
@@ -97,7 +100,10 @@ func (d *draft) endActions() {
 		}
 	}
 	end := OnFailure
-	if d.State == Completed {
+	switch {
+	case d.Skipped:
+		end = OnSkip
+	case d.State == Completed:
 		end = OnSuccess
 	}
 	if _, ok := d.ActionOf(end); ok {

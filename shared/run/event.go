@@ -54,6 +54,7 @@ const (
 	EventRetryScheduled   = EventType(eventtype.RetryScheduled)
 	EventRetryDue         = EventType(eventtype.RetryDue)
 	EventCompleted        = EventType(eventtype.Completed)
+	EventSkipped          = EventType(eventtype.Skipped)
 	EventFailed           = EventType(eventtype.Failed)
 	EventCancelled        = EventType(eventtype.Cancelled)
 	EventOrphaned         = EventType(eventtype.Orphaned)
@@ -83,8 +84,12 @@ var transitionEvents = map[State]EventType{
 	Cancelled: EventCancelled, Orphaned: EventOrphaned,
 }
 
-func transitionEvent(from, to State) EventType {
-	switch {
+// transitionEvent returns the type of a transition of the run, which is still in the
+// state before.
+func (r Run) transitionEvent(to State) EventType {
+	switch from := r.State; {
+	case to == Completed && r.Skipped:
+		return EventSkipped
 	case to == Pending && from == PreRun:
 		return EventDue
 	case to == Pending:

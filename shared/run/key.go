@@ -205,5 +205,5 @@ func NewOverflowed(r Run, f KeyOverflowed, now time.Time) Decision {
 	d := &draft{Run: first.Run, events: first.Events, now: now.UTC(), actor: r.creator()}
 	d.Execution = Execution{} // it needs none
 	d.skipOverflowed(Overflowed{Key: r.Concurrency.Key, Rule: r.Concurrency.Overflow, By: f.By, Queued: f.Queued})
-	return Decision{Run: d.Run, Events: d.events, Changed: true}
+	return d.created()
 }

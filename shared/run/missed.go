@@ -49,14 +49,23 @@ func (m Missed) String() string {
 }
 
 // NewSkipped returns the record of skipped firings with its event: a run that is
-// Completed without an attempt and has no execution. The caller sets identity, work,
-// policy and Missed.
+// Completed without an attempt and has no execution. One action of the job follows all of
+// these firings. The caller sets identity, work, policy, actions and Missed.
 func NewSkipped(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt, r.EndedAt = now, now, now
 	r.ExpiresAt = now.Add(r.Policy.RecordRetention)
 	r.State, r.Version, r.EventCount, r.Skipped = Completed, 0, 0, true
 	d := &draft{Run: r, now: now, actor: r.creator()}
-	d.emit(Event{Type: EventCompleted, Message: r.Missed.String()})
-	return Decision{Run: d.Run, Events: d.events, Changed: true}
+	d.emit(Event{Type: EventSkipped, Message: r.Missed.String()})
+	d.endActions()
+	return d.created()
+}
+
+// created returns the creation of a run that has ended and has no execution. Its actions are
+// pending.
+func (d *draft) created() Decision {
+	d.Execution.Pending = d.effects
+	d.Execution.ActBy = actBy(d.Run, d.now)
+	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
 }

@@ -27,8 +27,12 @@ func TestSkippedFiringsAreOneCompletedRun(t *testing.T) {
 		t.Error("got a result of the job, want none")
 	}
 	const message = "3 firings until 2026-11-21T11:00:00Z were skipped: missed, and the job does not catch up"
-	if len(d.Events) != 1 || d.Events[0].Type != run.EventCompleted || d.Events[0].Message != message {
-		t.Errorf("got events %+v, want one job.completed: %s", d.Events, message)
+	if len(d.Events) != 1 || d.Events[0].Type != run.EventSkipped || d.Events[0].Message != message {
+		t.Errorf("got events %+v, want one job.skipped: %s", d.Events, message)
+	}
+	r.Actions = &run.Actions{OnSkip: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"}, OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish"}}
+	if acts := run.NewSkipped(r, epoch); len(acts.Effects) != 1 || acts.Effects[0].Action != run.OnSkip || len(acts.Run.Execution.Pending) != 1 || acts.Run.Execution.ActBy.IsZero() {
+		t.Errorf("got effects %+v, pending %+v, want onSkip once", acts.Effects, acts.Run.Execution)
 	}
 	for _, fact := range []run.Fact{run.CancelRequested{By: "x"}, run.Due{}, run.Restarted{}, run.Admitted{Pool: "p", Limit: 1}} {
 		if after, err := run.Decide(got, fact, epoch.Add(4*time.Hour)); err != nil || after.Changed {

@@ -251,7 +251,8 @@ type Wait struct {
 // Execution is the state of the run's Step Functions execution.
 type Execution struct {
 	// Start numbers the executions, from 1. It is committed before the
-	// execution is started.
+	// execution is started. It is 0 for a run that was skipped at its creation, which
+	// needs none.
 	Start int `json:"start"`
 	// HandOvers is how many of the starts continued a run whose execution had a
 	// nearly full history. The others replaced a lost execution.

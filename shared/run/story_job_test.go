@@ -28,6 +28,16 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
 		}
 	}
+	if d.HasArg("on-skip") {
+		defer func() {
+			r.JobID = "nightly"
+			if r.Actions == nil {
+				r.Actions = &run.Actions{}
+			}
+			informs := run.Action{Type: run.ActionType(word(t, d, "on-skip")), JobID: "repair", Hook: &run.Hook{URL: "https://example.org"}}
+			r.Actions.OnSuccess, r.Actions.OnFailure, r.Actions.OnSkip = &informs, &informs, &informs
+		}()
+	}
 	if !d.HasArg("action") {
 		return
 	}

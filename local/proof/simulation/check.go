@@ -182,6 +182,9 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		}
 		if e.State.Terminal() {
 			ends++
+			if skip := e.Type == run.EventSkipped; skip != r.Skipped {
+				w.fail("%s ended with %s, skipped=%t", r.ID, e.Type, r.Skipped)
+			}
 		}
 	}
 	if r.Missed != nil { // the record of skipped times has one event

@@ -293,6 +293,8 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 		found = actions.OnSuccess
 	case reason == "onFailure":
 		found = actions.OnFailure
+	case reason == "onSkip":
+		found = actions.OnSkip
 	case has:
 		found = &own
 	}
@@ -304,11 +306,14 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 
 // endActions returns the reasons of the actions that follow the end of a run.
 func endActions(r *run.Run) (reasons []string) {
-	if r.Skipped || r.State == run.Cancelled {
+	if r.State == run.Cancelled {
 		return nil
 	}
 	candidates := []string{"onFailure"}
-	if r.State == run.Completed {
+	switch {
+	case r.Skipped:
+		candidates = []string{"onSkip"}
+	case r.State == run.Completed:
 		candidates = []string{"onSuccess"}
 	}
 	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {

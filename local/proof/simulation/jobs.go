@@ -199,7 +199,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 	constraints := map[string]any{}
 	if w.chained() {
 		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
-		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next}
+		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next, "onSkip": next}
 		return d
 	}
 	if w.contended() {
@@ -354,7 +354,7 @@ func (w *world) drawActions(id string, constraints map[string]any) map[string]an
 	if len(single) > 0 {
 		actions["onViolationOf"] = single
 	}
-	for _, name := range []string{"onSuccess", "onFailure"} {
+	for _, name := range []string{"onSuccess", "onFailure", "onSkip"} {
 		if w.chance(0.4) {
 			actions[name] = w.drawAction(id, limited, true)
 		}

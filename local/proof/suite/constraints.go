@@ -39,8 +39,18 @@ func (c *Case) wantSkipped(r contract.Task, violation string) {
 	if r.State != "Completed" || !r.Skipped || r.Machine != nil || !strings.Contains(violated(r), violation) {
 		c.T.Errorf("got %s, skipped=%t, for %q, want a run that was skipped for %q", r.State, r.Skipped, violated(r), violation)
 	}
-	if p := outside.Get[contract.Status](c.Client, "/status/"+r.TaskID).Progress; p == nil || !strings.Contains(p.Message, violation) {
-		c.T.Errorf("got the progress %+v, want one with %q", p, violation)
+	status := outside.Get[contract.Status](c.Client, "/status/"+r.TaskID)
+	if status.Status != "error" || !status.Skipped || status.ErrorCode != "SKIPPED" || !strings.Contains(status.Error, violation) {
+		c.T.Errorf("got the status %+v, want an error with SKIPPED and %q", status, violation)
+	}
+	if ends := [2]int{len(c.messages(r.TaskID, "job.skipped")), len(c.messages(r.TaskID, "job.completed"))}; ends != [2]int{1, 0} {
+		c.T.Errorf("got %d events job.skipped and job.completed, want one job.skipped", ends)
+	}
+	for filter, want := range map[string]bool{"true": true, "false": false} {
+		list := outside.Get[contract.TaskList](c.Client, "/v1/runs?limit=1000&jobId="+r.JobID+"&skipped="+filter)
+		if listed := slices.ContainsFunc(list.Tasks, func(t contract.Task) bool { return t.RunID == r.RunID }); listed != want {
+			c.T.Errorf("got the run in the list with skipped=%s: %t, want %t", filter, listed, want)
+		}
 	}
 	if m := r.Measured; m.Success || !m.Skipped {
 		c.T.Errorf("got %+v of a skipped run, want it skipped without success", m)

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
@@ -13,24 +14,24 @@ import (
 func endActions() []Test {
 	needs, hooks := []Capability{Programs}, []Capability{Programs, Hooks}
 	return []Test{
-		{Name: "success and failure have their own actions", Requires: hooks, Run: ownEndActions},
+		{Name: "success, failure and skip have their own actions", Requires: hooks, Run: ownEndActions},
 		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
 	}
 }
 
 func ownEndActions(c *Case) {
 	path := c.job("ends", script(holdScript).with("actions", document{
-		"onSuccess": c.webhook("success", http.StatusOK), "onFailure": c.webhook("failure", http.StatusOK),
-	}))
+		"onSuccess": c.webhook("success", http.StatusOK), "onFailure": c.webhook("failure", http.StatusOK), "onSkip": c.webhook("skip", http.StatusOK),
+	}).with("constraints", document{"requirePreviousSuccess": true}))
 	good, bad := c.endOf(path, nil), c.endOf(path, map[string]string{"CODE": "2"})
-	for topic, want := range map[string]contract.Task{"success": good, "failure": bad} {
-		hook := map[string]string{"success": "onSuccess", "failure": "onFailure"}[topic]
+	for topic, want := range map[string]contract.Task{"success": good, "failure": bad, "skip": c.endOf(path, nil)} {
+		hook := map[string]string{"success": "onSuccess", "failure": "onFailure", "skip": "onSkip"}[topic]
 		calls := c.received(topic, 1)
 		if len(calls) != 1 || calls[0].Hook != hook || calls[0].Run.RunID != want.RunID || calls[0].Run.State != want.State {
 			c.T.Errorf("got %+v, want %s of %s", calls, hook, want.RunID)
 		}
 		c.eventually("event of "+hook, func() bool {
-			events := c.messages(want.TaskID, "job.action_executed")
+			events := slices.DeleteFunc(c.messages(want.TaskID, "job.action_executed"), func(message string) bool { return message == "skip" })
 			return len(events) == 1 && strings.HasPrefix(events[0], hook+": webhook")
 		})
 	}

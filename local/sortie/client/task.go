@@ -74,6 +74,9 @@ func (p Page) query() url.Values {
 	set("pool", f.Pool)
 	set("kind", f.Kind)
 	set("faultCode", f.FaultCode)
+	if f.Skipped != nil {
+		set("skipped", strconv.FormatBool(*f.Skipped))
+	}
 	for name, at := range map[string]time.Time{"createdAfter": f.CreatedAfter, "createdBefore": f.CreatedBefore} {
 		if !at.IsZero() {
 			set(name, at.Format(time.RFC3339Nano))

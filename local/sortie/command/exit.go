@@ -18,6 +18,8 @@ const (
 	ExitDenied = 6
 	// ExitCancelled reports a cancelled run.
 	ExitCancelled = 7
+	// ExitSkipped reports a run that was skipped: it has ended without an attempt.
+	ExitSkipped = 8
 	// ExitInterrupted reports a command that a signal ended.
 	ExitInterrupted = 130
 )
@@ -32,4 +34,5 @@ const exitHelp = `Exit codes:
   5    the run has not ended, or has not begun
   6    missing or wrong token (SORTIE_TOKEN)
   7    the run was cancelled
+  8    the run was skipped
   130  interrupted`

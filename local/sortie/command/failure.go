@@ -49,6 +49,13 @@ func (a *app) runEnded(status contract.Status) error {
 			hint: fmt.Sprintf("%q starts a new run of the same work", a.Name+" retry "+status.TaskID),
 		}
 	}
+	if status.Skipped {
+		reason := strings.TrimPrefix(status.Error, "skipped: ")
+		return advised{
+			error: fmt.Errorf("the run %s was skipped: %s", status.TaskID, reason), code: ExitSkipped, taskID: status.TaskID,
+			hint: fmt.Sprintf("%q shows why; %q lists all runs that were skipped", a.Name+" explain "+status.TaskID, a.Name+" runs --skipped"),
+		}
+	}
 	reason := status.Error
 	if reason == "" {
 		reason = "it ended as " + status.State

@@ -40,9 +40,9 @@ func (a *app) run() *cobra.Command {
 		Long: `Run the program of an image once, without a stored job, and follow it. What it
 writes to its standard output and error appears on those of the command while it
 runs, and at the end its exit code on standard error. The command
-exits with 0 if the program succeeded, with 1 if it failed. Ctrl-C requests the
-cancellation of the run and waits for its end; a second Ctrl-C leaves the run
-alone.
+exits with 0 if the program succeeded, with 1 if it failed, and with 8 if the run
+was skipped. Ctrl-C requests the cancellation of the run and waits for its end; a
+second Ctrl-C leaves the run alone.
 
 IMAGE is the name of an image. On a local system it can be exec:PROGRAM, a path or
 a name in PATH, and a name that "sortie dev --image" binds. Other images run in

@@ -110,6 +110,23 @@ func TestRunNamesNoLine(t *testing.T) {
 	}
 }
 
+// TestSkippedRunHasItsOwnExitCode runs a program that a constraint skips, as text and as JSON.
+func TestSkippedRunHasItsOwnExitCode(t *testing.T) {
+	t.Parallel()
+	env := responses(t, map[string]func(http.ResponseWriter){
+		"POST /v1/runs":              jsonOf(202, `{"taskId":"job_1","runId":"job_1"}`),
+		"GET /status/job_1":          jsonOf(200, `{"task_id":"job_1","status":"error","skipped":true,"error":"skipped: preRunHook: the hook refuses the run","error_code":"SKIPPED","state":"Completed"}`),
+		"GET /v1/runs/job_1":         jsonOf(200, `{"taskId":"job_1","runId":"job_1","state":"Completed","skipped":true}`),
+		"GET /v1/tasks/job_1/events": jsonOf(200, `{"events":[]}`),
+	})
+	for _, more := range [][]string{nil, {"--json"}} {
+		got := sortie(t, env, "", append([]string{"run", "exec:/bin/true"}, more...)...)
+		if got.code != 8 || !strings.Contains(got.stderr, "skipped: preRunHook: the hook refuses the run") {
+			t.Errorf("%v: got %+v, want exit code 8 and the reason", more, got)
+		}
+	}
+}
+
 // compact returns JSON with its members in order.
 func compact(t *testing.T, text string) string {
 	t.Helper()

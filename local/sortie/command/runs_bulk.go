@@ -34,8 +34,9 @@ func (a *app) retryRuns() *cobra.Command {
 	var key string
 	c := a.bulk("retry", "Retry the runs that flags select",
 		`Start a new run of each run that the flags select and that has ended: by default
-of those that are Failed or Orphaned. At least one flag is required. The output
-has a line for each run, with its new run.`,
+of those that are Failed or Orphaned, and with --skipped of those that were
+skipped. At least one flag is required. The output has a line for each run, with
+its new run.`,
 		func() page {
 			if key == "" {
 				key = uuid.NewString()
@@ -67,7 +68,7 @@ func (a *app) bulk(name, short, long string, change func() page) *cobra.Command 
 			return err
 		}
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --job, --state, --pool, --kind, --fault, --since or --before, want a flag that selects runs")
+			return wrong("missing --job, --state, --pool, --kind, --skipped, --fault, --since or --before, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates

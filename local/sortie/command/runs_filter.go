@@ -14,7 +14,10 @@ import (
 type runsFilter struct {
 	job, pool, kind, fault, before string
 	states                         []string
+	skipped                        bool
 	since                          time.Duration
+	// skippedGiven reports whether the command line has skipped.
+	skippedGiven func() bool
 }
 
 // define adds the flags.
@@ -24,6 +27,8 @@ func (f *runsFilter) define(c *cobra.Command) {
 	flags.StringSliceVar(&f.states, "state", nil, "only runs in these states, such as Pending,Running")
 	flags.StringVar(&f.pool, "pool", "", "only runs of this pool")
 	flags.StringVar(&f.kind, "kind", "", "only runs of this kind: "+strings.Join(kinds(), " or "))
+	flags.BoolVar(&f.skipped, "skipped", false, "only runs that were skipped; --skipped=false leaves them out")
+	f.skippedGiven = func() bool { return flags.Changed("skipped") }
 	flags.StringVar(&f.fault, "fault", "", "only runs with this failure, such as PROGRAM_EXIT")
 	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
 	flags.StringVar(&f.before, "before", "", "only runs that were created before this time (RFC 3339)")
@@ -36,6 +41,9 @@ func kinds() []string { return []string{run.KindExport, run.KindJob, run.KindInf
 // read returns the filter that the flags describe at the time now.
 func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {
 	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault)}
+	if f.skippedGiven() {
+		filter.Skipped = &f.skipped
+	}
 	for _, name := range f.states {
 		state, err := choice("--state", name, states())
 		if err != nil {

@@ -184,6 +184,13 @@ func cancelled() contract.Status {
 	return status
 }
 
+func skipped() contract.Status {
+	status := failed()
+	status.State, status.Skipped, status.ErrorCategory = "Completed", true, ""
+	status.Error, status.ErrorCode = "skipped: maxConcurrentRuns: 1 of 1 slots are held", "SKIPPED"
+	return status
+}
+
 func life() []contract.TaskEvent {
 	return []contract.TaskEvent{
 		{Seq: 1, Type: "job.accepted", OccurredAt: begin, State: "Pending"},

@@ -77,7 +77,7 @@ func (a *app) showStatus(s contract.Status) error {
 	if s.QueuePosition != nil {
 		row("queued before it", display.Count(int64(*s.QueuePosition)))
 	}
-	if s.Progress != nil {
+	if s.Progress != nil && !s.Skipped { // the error has the same text
 		name := "progress"
 		if !s.CompletedAt.IsZero() {
 			name = "result"

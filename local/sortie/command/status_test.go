@@ -35,12 +35,14 @@ func TestStatusShowsTheRun(t *testing.T) {
 		},
 		"skipped": {
 			contract.Status{
-				TaskID: taskID, Status: "success", State: "Completed", CompletedAt: begin,
+				TaskID: taskID, Status: "error", State: "Completed", CompletedAt: begin, Skipped: true, ErrorCode: "SKIPPED",
+				Error:    "skipped: maxConcurrentRuns: 1 of 1 slots are held",
 				Progress: &contract.Progress{Message: "skipped: maxConcurrentRuns: 1 of 1 slots are held"},
 			},
 			nil, 0,
-			[]string{"result  skipped: maxConcurrentRuns: 1 of 1 slots are held\n"},
+			[]string{"error       skipped: maxConcurrentRuns: 1 of 1 slots are held\n", "error code  SKIPPED\n"},
 		},
+		"skipped, and waited for": {skipped(), []string{"--wait"}, 8, []string{"Completed", "SKIPPED"}},
 		"failed":                    {failed(), nil, 0, []string{"404 Not Found", "WORKER_ERROR"}},
 		"failed, and waited for":    {failed(), []string{"--wait"}, 1, []string{"404 Not Found"}},
 		"cancelled, and waited for": {cancelled(), []string{"--wait"}, 7, []string{"Cancelled"}},

@@ -64,6 +64,9 @@ func TestExitCodes(t *testing.T) {
 		"logs of a queued run":     {queued, "logs " + taskID, 5, "has no log yet: it is Pending"},
 		"cancelled run":            {(&api{status: cancelled()}).start(t), "export mods --pi " + pi, 7, "was cancelled"},
 		"cancelled run, status":    {(&api{status: cancelled()}).start(t), "status --wait " + taskID, 7, "was cancelled"},
+		"skipped run":              {(&api{status: skipped()}).start(t), "export mods --pi " + pi, 8, "was skipped: maxConcurrentRuns: 1 of 1 slots"},
+		"skipped run, status":      {(&api{status: skipped()}).start(t), "status --wait " + taskID, 8, "sortie explain " + taskID},
+		"skipped run, download":    {(&api{status: skipped(), stays: true}).start(t), "download " + taskID, 8, "sortie runs --skipped"},
 		"cancelled run, download":  {(&api{status: cancelled(), stays: true}).start(t), "download " + taskID, 7, "sortie retry " + taskID},
 	} {
 		t.Run(name, func(t *testing.T) {

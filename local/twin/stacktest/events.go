@@ -15,7 +15,7 @@ func CheckEvents(events []contract.TaskEvent) error {
 			return fmt.Errorf("event %d has the number %d", i+1, e.Seq)
 		}
 		switch e.Type {
-		case "job.completed", "job.failed", "job.cancelled", "job.orphaned":
+		case "job.completed", "job.skipped", "job.failed", "job.cancelled", "job.orphaned":
 			ends++
 		}
 	}
