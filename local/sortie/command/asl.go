@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,8 @@ func (a *app) validateASL() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "List the mistakes in a definition",
 		Long: `List every mistake in state machine definitions (Amazon States Language with
-JSONPath), with its path. The file "-" is standard input.
+JSONPath), with its path. The file "-" is standard input. A warning names what is
+valid and probably not meant: a state from which no terminal state is reachable.
 
 Exit codes: 0 no mistakes, 1 mistakes, 2 the command line is wrong.`,
 		Example: "  sortie asl validate statemachines/run.asl.json",
@@ -39,38 +41,49 @@ Exit codes: 0 no mistakes, 1 mistakes, 2 the command line is wrong.`,
 }
 
 func (a *app) validate(files []string) error {
-	mistakes := []mistake{}
+	mistakes, warnings := []mistake{}, []mistake{}
 	for _, file := range files {
 		text, err := a.read(file)
 		if err != nil {
 			return err
 		}
-		for _, p := range asl.Validate(text) {
-			mistakes = append(mistakes, mistake{File: file, Place: p.Place, What: p.What, Unsupported: p.Unsupported})
-		}
+		mistakes = append(mistakes, mistakesOf(file, asl.Validate(text))...)
+		warnings = append(warnings, mistakesOf(file, asl.Warnings(text))...)
 	}
 	if a.json {
-		if err := a.print(map[string]any{"valid": len(mistakes) == 0, "mistakes": mistakes}); err != nil {
+		if err := a.print(map[string]any{"valid": len(mistakes) == 0, "mistakes": mistakes, "warnings": warnings}); err != nil {
 			return err
 		}
-	}
-	for _, m := range mistakes {
-		if a.json {
-			break
-		}
-		at := m.File + ": "
-		if m.Place != "" {
-			at += m.Place + ": "
-		}
-		if err := a.say("%s%s\n", at, m.What); err != nil {
-			return err
-		}
+	} else if err := errors.Join(a.list("", mistakes), a.list("warning: ", warnings)); err != nil {
+		return err
 	}
 	switch n := int64(len(mistakes)); {
 	case n > 0:
 		return fmt.Errorf("found %s", plural(n, "mistake", "mistakes"))
 	case !a.json:
 		a.note("No mistakes in %s.", plural(int64(len(files)), "definition", "definitions"))
+	}
+	return nil
+}
+
+func mistakesOf(file string, found []asl.Problem) []mistake {
+	list := make([]mistake, len(found))
+	for i, p := range found {
+		list[i] = mistake{File: file, Place: p.Place, What: p.What, Unsupported: p.Unsupported}
+	}
+	return list
+}
+
+// list prints each mistake with its file and place.
+func (a *app) list(kind string, mistakes []mistake) error {
+	for _, m := range mistakes {
+		at := m.File + ": "
+		if m.Place != "" {
+			at += m.Place + ": "
+		}
+		if err := a.say("%s%s%s\n", at, kind, m.What); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -42,6 +42,15 @@ func TestValidateListsEveryMistake(t *testing.T) {
 	if got.code != 1 {
 		t.Errorf("got exit code %d, want 1", got.code)
 	}
+	endless := sortie(t, nil, `{"StartAt":"A","States":{"A":{"Type":"Pass","Next":"A"}}}`, "asl", "validate", "-")
+	if endless.code != 1 || !strings.Contains(endless.stdout, "States: no terminal state") {
+		t.Errorf("no terminal state: got %+v", endless)
+	}
+	loop := sortie(t, nil, `{"StartAt":"A","States":{"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsPresent":true,"Next":"B"}],"Default":"C"},
+		"B":{"Type":"Pass","Next":"B"},"C":{"Type":"Succeed"}}}`, "asl", "validate", "-")
+	if loop.code != 0 || !strings.Contains(loop.stdout, "States.B: warning: no terminal state is reachable") {
+		t.Errorf("a loop: got %+v, want exit code 0 and a warning", loop)
+	}
 	stdin := sortie(t, nil, `{}`, "asl", "validate", "-", "--json")
 	var said struct {
 		Valid    bool

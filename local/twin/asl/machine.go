@@ -51,6 +51,7 @@ type state struct {
 	name string
 	kind kind
 	next string // "" ends the graph
+	end  bool   // it has End
 
 	inputPath, outputPath, resultPath field
 	parameters, resultSelector        *template
@@ -120,7 +121,8 @@ type catcher struct {
 // unsupported part of the language, otherwise an *InvalidError with every
 // mistake.
 func Parse(definition []byte) (*Machine, error) {
-	machine, found := parse(definition)
+	machine, all := parse(definition)
+	found := all.list
 	for _, p := range found {
 		if p.Unsupported != "" {
 			return nil, &UnsupportedError{Feature: p.Unsupported, Place: p.Place}
@@ -137,7 +139,14 @@ func Parse(definition []byte) (*Machine, error) {
 // accepts a definition without mistakes.
 func Validate(definition []byte) []Problem {
 	_, found := parse(definition)
-	return found
+	return found.list
+}
+
+// Warnings returns what is valid in a definition, and probably not meant: states from which
+// no terminal state is reachable.
+func Warnings(definition []byte) []Problem {
+	_, found := parse(definition)
+	return found.warnings
 }
 
 // Resources returns the distinct resources of all Tasks, sorted.
@@ -189,6 +198,21 @@ func (s *state) targets() []string {
 		names = append(names, c.next)
 	}
 	return names
+}
+
+// mayEnd reports whether the state can be the last one of its graph. A malformed state
+// counts, because its own mistake is reported.
+func (s *state) mayEnd() bool {
+	switch s.kind {
+	case kindSucceed, kindFail:
+		return true
+	case kindChoice:
+		return false
+	case kindPass, kindTask, kindWait, kindParallel, kindMap:
+		return s.end || s.next == ""
+	default:
+		return true
+	}
 }
 
 // integer parses a whole number.

@@ -8,20 +8,20 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-func parse(definition []byte) (*Machine, []Problem) {
+func parse(definition []byte) (*Machine, *problems) {
 	found := &problems{}
 	if len(definition) > maxDefinition {
 		found.add("", "definition larger than %d bytes", maxDefinition)
-		return nil, found.list
+		return nil, found
 	}
 	value, err := document.Parse(definition)
 	if err != nil {
 		found.add("", "%v", err)
-		return nil, found.list
+		return nil, found
 	}
 	r, ok := found.reader("", value)
 	if !ok {
-		return nil, found.list
+		return nil, found
 	}
 	machine := &Machine{}
 	r.text("Comment")
@@ -33,7 +33,7 @@ func parse(definition []byte) (*Machine, []Problem) {
 	names := map[string]string{}
 	machine.graph = *r.graph(names)
 	r.done()
-	return machine, found.list
+	return machine, found
 }
 
 // graph parses StartAt and States. names maps the names of the whole machine,
@@ -67,45 +67,6 @@ func (r *reader) graph(names map[string]string) *graph {
 	}
 	r.checkTargets(g, states.place)
 	return g
-}
-
-// checkTargets reports unknown targets and unreachable states.
-func (r *reader) checkTargets(g *graph, place string) {
-	if g.startAt != "" && g.states[g.startAt] == nil {
-		r.add(r.at("StartAt"), "no state %q", g.startAt)
-	}
-	reached := map[string]bool{g.startAt: true}
-	for todo := []string{g.startAt}; len(todo) > 0; todo = todo[1:] {
-		s := g.states[todo[0]]
-		if s == nil {
-			continue
-		}
-		for _, next := range s.targets() {
-			if !reached[next] {
-				reached[next] = true
-				todo = append(todo, next)
-			}
-		}
-	}
-	for _, name := range g.order {
-		s, at := g.states[name], join(place, name)
-		if !reached[name] && g.states[g.startAt] != nil {
-			r.add(at, "unreachable state")
-		}
-		missing := func(field, target string) {
-			if target != "" && g.states[target] == nil {
-				r.add(join(at, field), "no state %q", target)
-			}
-		}
-		missing("Next", s.next)
-		missing("Default", s.otherwise)
-		for i, c := range s.choices {
-			missing(fmt.Sprintf("Choices[%d].Next", i), c.next)
-		}
-		for i, c := range s.catch {
-			missing(fmt.Sprintf("Catch[%d].Next", i), c.next)
-		}
-	}
 }
 
 func (r *reader) state(name string, names map[string]string) *state {
@@ -169,6 +130,7 @@ func (r *reader) dataFlow(s *state) {
 func (r *reader) transition(s *state) {
 	end := r.flag("End")
 	hasNext := r.has("Next")
+	s.end = end
 	s.next, _ = r.text("Next")
 	switch {
 	case end && hasNext:

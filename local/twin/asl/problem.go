@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is one mistake in a definition.
+// Problem is one mistake in a definition, or a warning about it.
 type Problem struct {
 	// Place is the mistake's path, such as "States.Foo.Next" or
 	// "States.Foo.Choices[0].Variable"; empty for the whole definition.
@@ -46,8 +46,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s is not supported (%s)", e.Feature, e.Place)
 }
 
-// problems collects mistakes.
-type problems struct{ list []Problem }
+// problems collects mistakes and warnings.
+type problems struct{ list, warnings []Problem }
 
 func (p *problems) add(place, format string, args ...any) {
 	p.list = append(p.list, Problem{Place: place, What: fmt.Sprintf(format, args...)})
@@ -55,6 +55,10 @@ func (p *problems) add(place, format string, args ...any) {
 
 func (p *problems) unsupported(place, feature string) {
 	p.list = append(p.list, Problem{Place: place, What: feature + " is not supported", Unsupported: feature})
+}
+
+func (p *problems) warn(place, what string) {
+	p.warnings = append(p.warnings, Problem{Place: place, What: what})
 }
 
 // join returns the place of a nested field.

@@ -2,6 +2,7 @@ package asl_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -68,7 +69,21 @@ func TestValidateReportsEveryMistake(t *testing.T) {
 			"States.A.Choices[0]: got 0 operators, want one", "States.A.Choices[1].StringEquals: value of the wrong type",
 			"States.A.Choices[2].Variable: is missing", "States.A.Choices[3].And[0].Next: unknown field",
 			"States.A.Choices[4]: got 2 operators, want one", "States.A.Choices[5].Or: want at least one", "States.A.Next: unknown field",
+			"States: no terminal state, want one of type Succeed or Fail, or with End",
 		}},
+		{"no end", `{"StartAt":"A","States":{"A":{"Type":"Pass","Next":"B"},"B":{"Type":"Wait","Seconds":1,"Next":"A"}}}`, []string{
+			"States: no terminal state, want one of type Succeed or Fail, or with End",
+		}},
+		{"choice without an end", `{"StartAt":"A","States":{"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsNull":true,"Next":"B"}]},"B":{"Type":"Pass","Next":"A"}}}`, []string{
+			"States: no terminal state, want one of type Succeed or Fail, or with End",
+		}},
+		{"branch without an end", one(`"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Pass","End":true}}},{"StartAt":"C","States":{"C":{"Type":"Pass","Next":"C"}}}]`), []string{
+			"States.A.Branches[1].States: no terminal state, want one of type Succeed or Fail, or with End",
+		}},
+		{"iteration without an end", one(`"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","Next":"B"}}}`), []string{
+			"States.A.ItemProcessor.States: no terminal state, want one of type Succeed or Fail, or with End",
+		}},
+		{"end by a catcher", `{"StartAt":"A","States":{"A":{"Type":"Task","Resource":"r","Next":"A","Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]},"B":{"Type":"Fail"}}}`, nil},
 		{"wait", one(`"Type":"Wait","End":true,"Seconds":1,"SecondsPath":"$.s"`), []string{
 			"States.A: got 2 of Seconds, SecondsPath, Timestamp and TimestampPath, want one",
 		}},
@@ -102,6 +117,51 @@ func TestValidateReportsEveryMistake(t *testing.T) {
 				t.Errorf("Parse: got %v", err)
 			}
 		})
+	}
+}
+
+func TestStatesWithoutAnEndAreWarnings(t *testing.T) {
+	t.Parallel()
+	loop := `"B":{"Type":"Pass","Next":"C"},"C":{"Type":"Wait","Seconds":1,"Next":"B"}`
+	start := `{"StartAt":"A","States":{"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsNull":true,"Next":"B"}],"Default":"D"},"D":{"Type":"Succeed"},`
+	for _, row := range []struct {
+		name, definition string
+		want             []string
+	}{
+		{"a loop", start + loop + `}}`, []string{"States.B: no terminal state is reachable from it", "States.C: no terminal state is reachable from it"}},
+		{"a loop in a branch", `{"StartAt":"P","States":{"P":{"Type":"Parallel","End":true,"Branches":[` + start + loop + `}}]}}}`, []string{
+			"States.P.Branches[0].States.B: no terminal state is reachable from it", "States.P.Branches[0].States.C: no terminal state is reachable from it",
+		}},
+		{"a loop in an iteration", `{"StartAt":"M","States":{"M":{"Type":"Map","End":true,"ItemProcessor":` + start + loop + `}}}}}`, []string{
+			"States.M.ItemProcessor.States.B: no terminal state is reachable from it", "States.M.ItemProcessor.States.C: no terminal state is reachable from it",
+		}},
+		{"a loop with an exit", start + `"B":{"Type":"Task","Resource":"r","Next":"A","Catch":[{"ErrorEquals":["States.ALL"],"Next":"D"}]}}}`, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := asl.Parse([]byte(row.definition)); err != nil {
+				t.Error(err)
+			}
+			var got []string
+			for _, p := range asl.Warnings([]byte(row.definition)) {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStateMachineOfRunsIsValid checks the definition that Step Functions runs.
+func TestStateMachineOfRunsIsValid(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../statemachines/run.asl.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := append(asl.Validate(text), asl.Warnings(text)...); len(found) > 0 {
+		t.Errorf("got %v, want no mistake and no warning", found)
 	}
 }
 
