@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/disk"
 	"github.com/sortie-dev/sortie/shared/setting/kubernetes"
 	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
@@ -120,7 +121,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
 		{"statemachines/README.md", "transitions", transitionTable()},
-		{"local/README.md", "settings", settingsTable(service.Settings())},
+		{"local/README.md", "settings", settingsTable(append(service.Settings(), disk.Settings()...))},
 		{"shared/adapter/kubernetes/README.md", "settings", settingsTable(kubernetes.Settings())},
 		{"shared/README.md", "rules", ruleTable(t)},
 		{"shared/series/README.md", "series", seriesTable()},

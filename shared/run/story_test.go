@@ -205,6 +205,8 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.OutputDeleted{}
 	case "deletion-failed":
 		return run.DeletionFailed{}
+	case "shed":
+		return run.Shed{}
 	}
 	d.Fatalf(t, "unknown fact %q", d.Cmd)
 	return nil

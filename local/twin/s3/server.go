@@ -116,7 +116,11 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	blobs, err := openBlobs(filepath.Join(cfg.Dir, "blobs"))
+	// Without the space for a copy, the file does not shrink.
+	if _, err := db.Compact(ctx); err != nil {
+		cfg.Log.WarnContext(ctx, "cannot compact the catalog of objects; the next start tries again", "error", err.Error())
+	}
+	blobs, err := openBlobs(filepath.Join(cfg.Dir, blobsFolder))
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +196,12 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.once.Do(func() {
 		down := make(chan struct{})
 		go func() {
+// Shrink returns free pages of the catalog to the disk, at most limit of them.
+func (s *Server) Shrink(ctx context.Context, limit int) error {
+	_, err := s.db.Shrink(ctx, limit)
+	return err
+}
+
 			defer close(down)
 			// The errors are that requests did not end in time or that the
 			// listener is closed: neither is a failure to stop.

@@ -3,6 +3,7 @@ package stack
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
@@ -13,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/disk"
 	"github.com/sortie-dev/sortie/shared/setting/kubernetes"
 	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
@@ -76,10 +78,12 @@ type Settings struct {
 	// Kubernetes is the cluster of pools with the runner kubernetes; without a file there
 	// is no cluster.
 	Kubernetes kubernetes.Config
+	// Disk limits the records.
+	Disk disk.Config
 }
 
 // SettingsFrom reads AUTH_TOKEN (several tokens with commas between them), SORTIE_BUS with
-// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read and kubernetes.Read. environ is the whole environment
+// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read, kubernetes.Read and disk.Read. environ is the whole environment
 // ("NAME=value"), in which misspelt variables are problems. The error joins every
 // problem.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
@@ -93,14 +97,16 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	traces, tracesErr := otel.Read(lookup)
 	bus, busErr := readBus(lookup)
 	cluster, clusterErr := kubernetes.Read(lookup)
-	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster}, errors.Join(err, tracesErr, busErr, clusterErr)
+	records, recordsErr := disk.Read(lookup)
+	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster, Disk: records},
+		errors.Join(err, tracesErr, busErr, clusterErr, recordsErr)
 }
 
 // variables lists the SORTIE_ variables of the local system, of the command line and
 // of workers.
 func variables() []string {
 	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD", busURL, busCredentials}
-	for _, s := range append(service.Settings(), kubernetes.Settings()...) {
+	for _, s := range slices.Concat(service.Settings(), kubernetes.Settings(), disk.Settings()) {
 		names = append(names, s.Name)
 	}
 	return names

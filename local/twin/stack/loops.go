@@ -67,8 +67,8 @@ const restartHorizon = 20 * 365 * 24 * time.Hour
 // (Step Functions: 90 days).
 const executionsKept = 90 * 24 * time.Hour
 
-// sweep runs the sweep at once and after every interval, and once an hour deletes
-// old executions.
+// sweep runs the sweep at once and after every interval, keeps the limit of the records, and
+// once an hour deletes old executions.
 func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
 	var purged time.Time
@@ -79,6 +79,7 @@ func (s *Stack) sweep(ctx context.Context) {
 			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
 			err, purged = errors.Join(err, failed), now
 		}
+		err = errors.Join(err, s.keepLimit(ctx))
 		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "a part of the sweep failed; the next sweep repeats it", "error", err.Error())
 		}

@@ -90,6 +90,10 @@ type Stack struct {
 
 	stopLoops context.CancelFunc
 	loops     sync.WaitGroup
+	// fullSince is when the last warning was that the limit of the records cannot be kept.
+	// The sweep's goroutine alone uses it.
+	fullSince time.Time
+
 	fatal     chan error
 	stopOnce  sync.Once
 	stopped   error
@@ -112,7 +116,7 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops
 	for _, part := range []func(context.Context) error{
-		s.openData, s.startBucket, s.startMachines, s.startSource, s.openContainers, s.openKubernetes, s.startService,
+		s.openData, s.startBucket, s.compact, s.startMachines, s.startSource, s.openContainers, s.openKubernetes, s.startService,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, errors.Join(err, s.Stop(ctx))
@@ -136,6 +140,9 @@ func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
 
 // Machines is the Fly Machines API of this stack, for its faults and logs.
 func (s *Stack) Machines() *flymachines.Server { return s.machines }
+
+// Size returns the size of the records.
+func (s *Stack) Size(ctx context.Context) (sqlite.Size, error) { return s.db.Size(ctx) }
 
 // Stop stops the machines, then everything else. The next Start resumes all runs.
 // When ctx ends, machines are killed. A second call returns the result of the

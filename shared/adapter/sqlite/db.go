@@ -74,15 +74,19 @@ func create(path string) (*sqlite.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := file.Close(); err != nil {
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
-	return connect(path,
-		"PRAGMA cache_size = -2048", // KiB
+	pragmas := []string{"PRAGMA cache_size = -2048"} // KiB
+	if info.Size() == 0 {
+		pragmas = append(pragmas, setIncremental) // only before the first table
+	}
+	return connect(path, append(pragmas,
 		"PRAGMA journal_mode = WAL",
 		// Reading the schema detects a file that is not an SQLite database.
 		"SELECT count(*) FROM sqlite_schema",
-	)
+	)...)
 }
 
 // Close waits for the current commit and for the readers, and releases the

@@ -63,6 +63,11 @@ func child(path string) int {
 	if err == nil {
 		err = db.Migrate(ctx, "notes", notes)
 	}
+	if err == nil && os.Getenv(childCompacts) != "" {
+		_, err := db.Compact(ctx)
+		fmt.Println(err)
+		return 0
+	}
 	first := 0
 	if err == nil {
 		err = db.Read(ctx, func(tx *sqlite.Tx) error {

@@ -20,8 +20,12 @@ import (
 )
 
 // childPath names the environment variable that turns this binary into a
-// process which writes numbers into the database there until it is killed.
-const childPath = "SORTIE_TEST_SQLITE_CHILD"
+// process which writes numbers into the database there until it is killed, or compacts it
+// if childCompacts is set.
+const (
+	childPath     = "SORTIE_TEST_SQLITE_CHILD"
+	childCompacts = "SORTIE_TEST_SQLITE_COMPACTS"
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childPath); path != "" {

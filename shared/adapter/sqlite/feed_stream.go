@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -113,4 +114,29 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 		f.db.tails.forget(stream)
 	}
 	return deleted, nil
+}
+
+// Shed deletes records and marks of a stream that were appended before the time, although
+// they have not expired, the oldest first, at most limit of each. It returns how many
+// records it deleted. For readers they have expired.
+func (f *Feed) Shed(ctx context.Context, stream string, before time.Time, limit int) (deleted int, err error) {
+	err = f.db.Write(ctx, func(tx *Tx) error {
+		s, err := streamOf(tx, stream)
+		if err != nil || s.n == 0 {
+			return err
+		}
+		// Records are in the order of appended_at, so the first ones are read only.
+		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
+			SELECT rowid FROM (SELECT rowid, appended_at FROM feed_records WHERE stream = 0 + ?1 ORDER BY position LIMIT 0 + ?3)
+			WHERE appended_at < ?2)`, s.n, nanos(before), max(limit, 0))
+		if err != nil {
+			return err
+		}
+		deleted = int(records)
+		_, err = tx.Exec(`DELETE FROM feed_marks WHERE stream = ?1 AND position IN (
+			SELECT position FROM (SELECT position, appended_at FROM feed_marks WHERE stream = ?1 ORDER BY position LIMIT 0 + ?3)
+			WHERE appended_at < ?2)`, s.n, nanos(before), max(limit, 0))
+		return err
+	})
+	return deleted, wrap(err, "shed records of", stream)
 }

@@ -45,6 +45,15 @@ func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 	return nil
 }
 
+// Migrated reports whether the file has the tables of an owner.
+func (d *DB) Migrated(ctx context.Context) (bool, error) {
+	tables := 0
+	err := d.Read(ctx, func(tx *Tx) error {
+		return tx.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&tables)
+	})
+	return tables > 0, err
+}
+
 // version returns the version of the owner's tables, 0 before the first step.
 func (d *DB) version(ctx context.Context, owner string) (version int, err error) {
 	err = d.Read(ctx, func(tx *Tx) error {

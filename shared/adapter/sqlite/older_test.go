@@ -54,7 +54,7 @@ func TestOlderFileIsReadable(t *testing.T) {
 		// outputs is the number of runs with bytes to delete, purged that of ended
 		// runs without.
 		outputs, purged int
-	}{{"folder-1", "local", 1, 1}, {"folder-2", "local", 2, 0}, {"folder-3", "default", 2, 0}, {"folder-4", "default", 2, 0}} {
+	}{{"folder-1", "local", 1, 1}, {"folder-2", "local", 2, 0}, {"folder-3", "default", 2, 0}, {"folder-4", "default", 2, 0}, {"folder-5", "default", 2, 0}} {
 		t.Run(row.folder, func(t *testing.T) {
 			t.Parallel()
 			path, left := older(t, row.folder)
@@ -67,6 +67,10 @@ func TestOlderFileIsReadable(t *testing.T) {
 			store, err := sqlite.NewStore(t.Context(), db, now)
 			if err != nil {
 				t.Fatal(err)
+			}
+			wantOlderRuns(t, store, row.tenant)
+			if done, err := db.Compact(t.Context()); err != nil || !done {
+				t.Errorf("got %v, %v, want a compacted file", done, err)
 			}
 			wantOlderRuns(t, store, row.tenant)
 			due, _, err := store.Due(t.Context(), left.Add(365*24*time.Hour), "", 100)

@@ -104,6 +104,14 @@ func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run
 	return refs, err
 }
 
+// Ended returns the runs that have ended and have nothing left to do, the one that is to be
+// forgotten first being the first. Those that have expired are left out.
+func (s *Store) Ended(ctx context.Context, limit int) ([]run.Ref, error) {
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE expires_at > ? AND act_by IS NULL
+		ORDER BY expires_at LIMIT 0 + ?`, s.now(), max(limit, 0))
+	return refs, wrap(err, "read", "the runs that have ended")
+}
+
 // Purge implements port.Store. It works in batches. With an error it returns
 // how many records it has deleted.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {

@@ -262,6 +262,11 @@ CREATE TABLE warm_machines (
 	doc     BLOB NOT NULL,
 	PRIMARY KEY (tenant, pool, id)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- The runs that have ended, in the order in which they are to be forgotten.
+CREATE INDEX runs_expiry ON runs (expires_at) WHERE expires_at IS NOT NULL;
+-- See Store.Probe.
+CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), filler BLOB NOT NULL) STRICT;
 `}
 
 // runsTriggers returns the triggers that maintain pools for the rows of runs. place is the

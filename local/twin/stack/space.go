@@ -1,0 +1,114 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+const (
+	// shedRuns and shedEvents are how many runs, and events of each tenant, are removed
+	// between two looks at the size; shedRounds bounds a sweep.
+	shedRuns, shedEvents, shedRounds = 4, 200, 500
+	// shedAge is the age below which nothing is removed: clients still wait for it.
+	shedAge = 10 * time.Second
+	// shrinkPages is how many pages of 4 KiB a sweep returns to the disk at most.
+	shrinkPages = 4096
+	// fullPause is the time between two warnings that the limit cannot be kept.
+	fullPause = 10 * time.Minute
+)
+
+// compact prepares a file of an earlier version for shrinking, once no part refuses the
+// folder. Without the space for a copy the stack works as before, and the next start tries
+// again.
+func (s *Stack) compact(ctx context.Context) error {
+	done, err := s.db.Compact(ctx)
+	switch {
+	case done:
+		s.config.Log.InfoContext(ctx, "compacted the database once, so that its file shrinks after deletions", "file", s.db.Path())
+	case fault.Is(err, fault.StoreFull), fault.Is(err, fault.Unavailable) && ctx.Err() == nil:
+		s.config.Log.WarnContext(ctx, "cannot compact the database, so its file does not shrink; the next start tries again; it needs up to twice the size of the file", "error", err.Error())
+		return nil
+	}
+	return err
+}
+
+// keepLimit removes the oldest ended runs and events while the records are larger than the
+// limit, and returns free pages to the disk. A sweep purges what has expired before it.
+func (s *Stack) keepLimit(ctx context.Context) error {
+	err := s.shed(ctx)
+	_, shrunk := s.db.Shrink(ctx, shrinkPages)
+	return errors.Join(err, shrunk, s.bucket.Shrink(ctx, shrinkPages))
+}
+
+func (s *Stack) shed(ctx context.Context) error {
+	limit := s.config.Settings.Disk.Limit
+	if limit == 0 {
+		return nil
+	}
+	before := s.clock.Now().Add(-shedAge)
+	for range shedRounds {
+		size, err := s.db.Size(ctx)
+		if err != nil || size.Used <= limit {
+			return err
+		}
+		shed, err := s.shedOldest(ctx, before)
+		if err != nil {
+			return fmt.Errorf("cannot remove old records: %w", err)
+		}
+		if shed == 0 {
+			if now := s.clock.Now(); now.Sub(s.fullSince) >= fullPause {
+				s.fullSince = now
+				s.config.Log.WarnContext(ctx, "the records are larger than SORTIE_STORE_LIMIT, and nothing is left that ended more than 10 s ago", "bytes", size.Used, "limit", limit)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// shedOldest removes some of the oldest runs that ended before the time, but first the
+// events that are older than they.
+func (s *Stack) shedOldest(ctx context.Context, before time.Time) (shed int, err error) {
+	refs, err := s.store.Ended(ctx, shedRuns)
+	if err != nil {
+		return 0, err
+	}
+	until := before
+	if len(refs) > 0 {
+		last, err := s.store.Load(ctx, refs[len(refs)-1])
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return 0, err
+		}
+		if err == nil && last.EndedAt.Before(until) {
+			until = last.EndedAt
+		}
+	}
+	after := ""
+	for {
+		streams, next, err := s.feed.Streams(ctx, port.EventStreams, after, 100)
+		if err != nil {
+			return shed, err
+		}
+		for _, each := range streams {
+			events, err := s.feed.Shed(ctx, each, until, shedEvents)
+			if shed += events; err != nil {
+				return shed, err
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	if shed > 0 || len(refs) == 0 {
+		return shed, nil
+	}
+	if _, err := s.engine.Purge(ctx, until); err != nil {
+		return 0, err
+	}
+	return s.system.Shed(ctx, refs, before)
+}

@@ -1,0 +1,46 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Shed forgets ended runs before their retention is over: it deletes what they have in the
+// object store, and purges their records. Runs that ended after the time are kept, and so
+// are those with effects left to do. It returns how many were to be forgotten; what fails
+// is repeated by the sweep.
+func (s *Sweeper) Shed(ctx context.Context, refs []run.Ref, before time.Time) (shed int, err error) {
+	var failed failures
+	for _, ref := range refs {
+		forgotten, err := s.shed(ctx, ref, before)
+		if err != nil {
+			failed.add(fmt.Errorf("run %s: %w", ref.ID, err))
+		} else if forgotten {
+			shed++
+		}
+	}
+	_, err = s.store.Purge(ctx, s.now(), purgeBatch)
+	return shed, errors.Join(failed.join(ctx), err)
+}
+
+func (s *Sweeper) shed(ctx context.Context, ref run.Ref, before time.Time) (bool, error) {
+	r, err := s.store.Load(ctx, ref)
+	if errors.Is(err, port.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || r.EndedAt.IsZero() || !r.EndedAt.Before(before) {
+		return false, err
+	}
+	if r, err = s.applyTo(ctx, r, is(run.Shed{})); err != nil || !r.Expired(s.now()) {
+		return false, err
+	}
+	if !r.BytesLeft() {
+		return true, nil
+	}
+	return true, s.orDelay(ctx, ref, s.outputs.deleteExpired(ctx, ref), run.DeletionFailed{})
+}
