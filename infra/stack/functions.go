@@ -135,7 +135,7 @@ var functions = map[string]function{
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
-	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: append(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil)...)},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: append(registry.Routes(nil), registry.CatalogRoutes(nil)...)},

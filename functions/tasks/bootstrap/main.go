@@ -2,6 +2,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
@@ -17,9 +19,11 @@ func main() {
 	machines, store := runner.New(p), deployed.Store(p)
 	requests := orchestrator.NewRequests(life, p.Hex, config)
 	dispatching.Inference(p, requests, store, config)
-	p.ServeStream(append(tasks.Routes(
+	p.ServeStream(slices.Concat(tasks.Routes(
 		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(requests, objects),
 		orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
-	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines)))...), deployed.ClientTokens(p))
+	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines))),
+		tasks.ReadyRoutes(orchestrator.NewReadiness(orchestrator.RewriteReception(store), p.Clock()), p.Version()),
+	), deployed.ClientTokens(p))
 }

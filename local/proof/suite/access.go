@@ -43,7 +43,7 @@ func clientsToken(c *Case) {
 }
 
 func openRoutes(c *Case) {
-	for _, path := range []string{"/healthz", "/openapi.json"} {
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
 		answer := c.Call(http.MethodGet, path, "", "Authorization", "")
 		if answer.Status != http.StatusOK {
 			c.T.Errorf("GET %s without a token: got %d %s, want 200", path, answer.Status, answer.Body)

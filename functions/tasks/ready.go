@@ -1,0 +1,23 @@
+package tasks
+
+import (
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// ReadyRoutes returns the route of the probe that is answered with 200 only while the store
+// accepts writes. version is the program's version.
+func ReadyRoutes(ready *orchestrator.Readiness, version string) []httpkit.Route {
+	return []httpkit.Route{{
+		Method: http.MethodGet, Pattern: "/readyz", Access: httpkit.ForAll,
+		Handle: func(w http.ResponseWriter, r *http.Request) error {
+			if err := ready.Check(r.Context()); err != nil {
+				return err
+			}
+			return httpkit.WriteJSON(w, http.StatusOK, contract.Health{Status: "ok", Version: version})
+		},
+	}}
+}
