@@ -14,6 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
+	"github.com/sortie-dev/sortie/local/twin/s3"
+	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -115,6 +117,10 @@ func (a *app) explain(err error) report {
 		r.Code, r.Hint = outcome(problem)
 	case errors.Is(err, sqlite.ErrInUse):
 		r.Hint = "stop the other one, or choose another folder with --data"
+	case errors.Is(err, stack.ErrRecordsLost):
+		r.Hint = "restore a copy of sortie.db, such as one of \"" + a.Name + " backup\"; for an empty start, move the folder away or choose another one with --data"
+	case errors.Is(err, s3.ErrCatalogLost):
+		r.Hint = "restore a copy of s3/catalog.db; to continue without the outputs, move the folder s3 away"
 	case errors.Is(err, syscall.EADDRINUSE):
 		r.Hint = "choose another address with --addr, such as --addr 127.0.0.1:0 for any free port"
 	case errors.Is(err, fetch.ErrExists):

@@ -74,7 +74,10 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(cfg.Dir, "catalog.db"))
+	if err := checkCatalog(cfg.Dir); err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(cfg.Dir, catalogFile))
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +115,9 @@ func (c *Config) complete() error {
 }
 
 func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
+	if err := checkTables(ctx, cfg.Dir, db); err != nil {
+		return nil, err
+	}
 	catalog, err := openCatalog(ctx, db)
 	if err != nil {
 		return nil, err
@@ -190,18 +196,18 @@ func freeAddr(ctx context.Context, addr string) (string, error) {
 // URL returns the endpoint, "http://127.0.0.1:PORT".
 func (s *Server) URL() string { return s.url }
 
-// Stop ends the server and closes its files. Active requests may continue until
-// ctx ends, for ten seconds at most. A second Stop returns the same result.
-func (s *Server) Stop(ctx context.Context) error {
-	s.once.Do(func() {
-		down := make(chan struct{})
-		go func() {
 // Shrink returns free pages of the catalog to the disk, at most limit of them.
 func (s *Server) Shrink(ctx context.Context, limit int) error {
 	_, err := s.db.Shrink(ctx, limit)
 	return err
 }
 
+// Stop ends the server and closes its files. Active requests may continue until
+// ctx ends, for ten seconds at most. A second Stop returns the same result.
+func (s *Server) Stop(ctx context.Context) error {
+	s.once.Do(func() {
+		down := make(chan struct{})
+		go func() {
 			defer close(down)
 			// The errors are that requests did not end in time or that the
 			// listener is closed: neither is a failure to stop.

@@ -226,12 +226,18 @@ func (s *Stack) openData(ctx context.Context) error {
 	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // before others were closed out, it had another mode
 		return fmt.Errorf("cannot open the records: %w", err)
 	}
+	if err := checkRecords(dir); err != nil {
+		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
+	}
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
 	}
 	// A folder of a newer version is refused before anything resumes.
 	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
 		err = engine.Migrate(ctx, s.db)
+	if err := checkTables(ctx, dir, s.db); err != nil {
+		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
+	}
 	}
 	if err == nil {
 		err = s.chooseTenant(ctx)
