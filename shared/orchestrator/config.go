@@ -58,6 +58,8 @@ type Config struct {
 	// FreePort returns a port of this host that no program listens on, for the replica of an
 	// engine in a machine of Runners.Hosted; nil without such machines.
 	FreePort func() (int, error)
+	// Loopback is the address of such a replica; empty is 127.0.0.1.
+	Loopback string
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,14 @@ type Keeper struct {
 	runner port.Runner
 	offer  run.RunnerOffer
 	ports  func() (int, error)
+	// loopback is the address of replicas on the host of this process.
+	loopback string
 }
 
 // KeepReplicas makes the process of a Lifecycle replace replicas whose runs end by its
 // commits, and its sweeps keep all. runner finds their addresses.
 func KeepReplicas(requests *Requests, runner port.Runner, config Config) *Keeper {
-	k := &Keeper{requests, runner, config.Runners, config.FreePort}
+	k := &Keeper{requests, runner, config.Runners, config.FreePort, cmp.Or(config.Loopback, loopback)}
 	requests.keeper = k
 	return k
 }
@@ -254,14 +257,15 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	return created, err
 }
 
-// loopback is the address of servers on the host of this process.
+// loopback is the address of servers on the host of this process, unless Config.Loopback is
+// another one.
 const loopback = "127.0.0.1"
 
 // hostOf returns the address at which a server listens.
 func (k *Keeper) hostOf(where run.Placement) string {
 	switch {
 	case k.offer.Shares(where):
-		return loopback
+		return k.loopback
 	case where.Runner == run.RunnerFly || where.Runner == "":
 		return "::" // machines of Fly have private addresses of IPv6
 	}
@@ -270,7 +274,7 @@ func (k *Keeper) hostOf(where run.Placement) string {
 
 // locate stores the address of the server of a run that runs.
 func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
-	host := loopback
+	host := k.loopback
 	if !k.offer.Shares(of.Attempt.Place()) {
 		m, err := k.runner.Inspect(ctx, of.Attempt.Machine)
 		if err != nil {

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -10,8 +11,12 @@ import (
 )
 
 func (s *Stack) startBucket(ctx context.Context) error {
+	previous := s.memory.address(partS3)
+	if host, _, err := net.SplitHostPort(previous); err != nil || !sameHost(host, s.loopback) {
+		previous = ""
+	}
 	bucket, err := s3.Start(ctx, s3.Config{
-		Dir: filepath.Join(s.addresses.Data, "s3"), Previous: s.memory.address(partS3), Uploads: bucketUploads, Accepted: bucketAccepted,
+		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: net.JoinHostPort(s.loopback, "0"), Previous: previous, Uploads: bucketUploads, Accepted: bucketAccepted,
 		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *Stack) joinContainers(ctx context.Context, at container.Place) (contain
 	listen, name := at.Gateway.String(), at.Gateway.String()
 	switch {
 	case at.Machine:
-		listen, name = "127.0.0.1", at.HostName
+		listen, name = s.loopback, at.HostName
 	case at.Rootless && at.Podman:
 		return container.Route{Network: "host"}, nil
 	case !at.Gateway.IsValid():

@@ -144,16 +144,6 @@ func (m *memory) listenWith(ctx context.Context, config net.ListenConfig, part, 
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
-// checkListen listens on addr and stops again, so that a wrong address is
-// reported before a data folder is created.
-func checkListen(ctx context.Context, addr string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", addr, err)
-	}
-	return listener.Close()
-}
-
 // address returns the previous address of a part; empty means none.
 func (m *memory) address(part string) string {
 	m.mu.Lock()
@@ -165,9 +155,4 @@ func (m *memory) remember(part, addr string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Addresses[part] = addr
-}
-
-func sameHost(a, b string) bool {
-	ipA, ipB := net.ParseIP(a), net.ParseIP(b)
-	return a == b || ipA != nil && ipA.Equal(ipB) || b == "localhost" && ipA != nil && ipA.IsLoopback()
 }

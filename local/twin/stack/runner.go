@@ -1,9 +1,7 @@
 package stack
 
 import (
-	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
@@ -63,15 +61,4 @@ func (s *Stack) openRunner() (port.Runner, error) {
 	}
 	bound := slices.Collect(maps.Keys(s.config.Images))
 	return byImage{all, append(bound, s.config.Settings.Service.Image)}, nil
-}
-
-// freePort returns a port of the loopback address that no program listens on. Another program
-// can take it before its replica does; then the replica ends, and the next one gets another.
-func freePort() (int, error) {
-	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, fmt.Errorf("cannot find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // of a TCP listener
 }

@@ -89,7 +89,7 @@ func (s *Stack) startService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.addresses.URL = "http://" + reachable(listener.Addr())
+	s.addresses.URL = "http://" + s.reachable(listener.Addr())
 	handler, err := s.wire(ctx, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -167,7 +167,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
 	config.ExecImages = true
-	config.FreePort = freePort
+	config.FreePort, config.Loopback = s.freePort, s.loopback
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config

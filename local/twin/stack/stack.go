@@ -60,6 +60,8 @@ type Stack struct {
 	memory    *memory
 	token     string
 	addresses Addresses
+	// loopback is the address of this host at which the parts listen.
+	loopback string
 
 	db         *sqlite.DB
 	store      *sqlite.Store
@@ -88,12 +90,12 @@ type Stack struct {
 	serversMu  sync.Mutex // a gate for containers is added later
 	servers    []*http.Server
 
-	stopLoops context.CancelFunc
-	loops     sync.WaitGroup
 	// fullSince is when the last warning was that the limit of the records cannot be kept.
 	// The sweep's goroutine alone uses it.
 	fullSince time.Time
 
+	stopLoops context.CancelFunc
+	loops     sync.WaitGroup
 	fatal     chan error
 	stopOnce  sync.Once
 	stopped   error
@@ -109,10 +111,11 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	if err := checkListen(ctx, c.Addr); err != nil {
+	loopback, err := checkListen(ctx, c.Addr)
+	if err != nil {
 		return nil, err
 	}
-	s := &Stack{config: c, clock: c.Clock, fatal: make(chan error, 8)}
+	s := &Stack{config: c, clock: c.Clock, loopback: loopback, fatal: make(chan error, 8)}
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops
 	for _, part := range []func(context.Context) error{
@@ -138,11 +141,11 @@ func (s *Stack) Failed() <-chan error { return s.fatal }
 // Stats returns what was written to the records since the start.
 func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
 
-// Machines is the Fly Machines API of this stack, for its faults and logs.
-func (s *Stack) Machines() *flymachines.Server { return s.machines }
-
 // Size returns the size of the records.
 func (s *Stack) Size(ctx context.Context) (sqlite.Size, error) { return s.db.Size(ctx) }
+
+// Machines is the Fly Machines API of this stack, for its faults and logs.
+func (s *Stack) Machines() *flymachines.Server { return s.machines }
 
 // Stop stops the machines, then everything else. The next Start resumes all runs.
 // When ctx ends, machines are killed. A second call returns the result of the
@@ -223,21 +226,21 @@ func (s *Stack) openData(ctx context.Context) error {
 	if s.memory, err = loadMemory(dir); err != nil {
 		return err
 	}
-	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // before others were closed out, it had another mode
-		return fmt.Errorf("cannot open the records: %w", err)
-	}
 	if err := checkRecords(dir); err != nil {
 		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
+	}
+	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // before others were closed out, it had another mode
+		return fmt.Errorf("cannot open the records: %w", err)
 	}
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
 	}
-	// A folder of a newer version is refused before anything resumes.
-	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
-		err = engine.Migrate(ctx, s.db)
 	if err := checkTables(ctx, dir, s.db); err != nil {
 		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
 	}
+	// A folder of a newer version is refused before anything resumes.
+	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
+		err = engine.Migrate(ctx, s.db)
 	}
 	if err == nil {
 		err = s.chooseTenant(ctx)
@@ -280,7 +283,7 @@ func (s *Stack) startSource(context.Context) error {
 // serve listens on loopback for a part and serves its handler until the stack
 // stops.
 func (s *Stack) serve(part string, handler http.Handler) (url string, err error) {
-	listener, err := s.memory.listen(part, "127.0.0.1:0")
+	listener, err := s.memory.listen(part, net.JoinHostPort(s.loopback, "0"))
 	if err != nil {
 		return "", err
 	}
@@ -307,20 +310,11 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 			s.fatal <- fmt.Errorf("a server failed: %w", err)
 		}
 	}()
-	return "http://" + reachable(listener.Addr())
+	return "http://" + s.reachable(listener.Addr())
 }
 
 // Token returns the data folder's own client token.
 func (s *Stack) Token() string { return s.token }
-
-// reachable returns an address that programs on this host can call.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return addr.String()
-	}
-	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
-}
 
 // chance is the host's source of random numbers and ids.
 type chance struct{}

@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Data is the data folder.
 	Data string
+	// Addr is the address of the API; empty is a port of 127.0.0.1.
+	Addr string
 	// Settings are environment variables.
 	Settings map[string]string
 	// Play is the script of the worker: see Play. Program names another program of
@@ -51,7 +53,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 		return stack.Config{}, fmt.Errorf("cannot find this program: %w", err)
 	}
 	config := stack.Config{
-		Addr: "127.0.0.1:0", DataDir: c.Data, Executable: []string{executable}, Settings: settings,
+		Addr: cmp.Or(c.Addr, "127.0.0.1:0"), DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: cmp.Or(c.Sweep, sweepInterval),
 		Engines: c.Engines,
 	}
