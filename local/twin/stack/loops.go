@@ -39,11 +39,13 @@ func (s *Stack) startLoops(ctx context.Context) {
 // maxFirings is how many jobs fire at once; their commits share the writes of the store.
 const maxFirings = 128
 
-// fire commits the due firings of a job. The sweep repeats a call that fails.
-func (s *Stack) fire(ctx context.Context, ref job.Ref) {
-	if err := s.system.Fire(ctx, ref); err != nil && ctx.Err() == nil {
-		s.config.Log.WarnContext(ctx, "cannot fire a job; a sweep repeats it", "job_id", ref.ID, "error", err.Error())
+// fire commits the due firings of a job. The schedules repeat a call that fails.
+func (s *Stack) fire(ctx context.Context, ref job.Ref) error {
+	err := s.system.Fire(ctx, ref)
+	if err != nil && ctx.Err() == nil {
+		s.config.Log.WarnContext(ctx, "cannot fire a job; it is repeated", "job_id", ref.ID, "error", err.Error())
 	}
+	return err
 }
 
 // receive records that this process can receive calls. It is independent of the

@@ -1,5 +1,6 @@
 // Package timer wakes jobs by timers of this process. The wake-ups are in memory:
-// after a restart the sweep sets them again from the stored jobs.
+// after a restart the sweep sets them again from the stored jobs. A wake-up is consumed
+// when its call succeeds; until then it is delivered again after a short delay.
 package timer
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // longest bounds a wait for the next wake-up. The timers of the host run on while its
@@ -25,6 +27,8 @@ type Schedules struct {
 	// wakeUps has the wake-up of each job, queue also those that were replaced.
 	wakeUps map[job.Ref]time.Time
 	queue   queue
+	// failed counts the failed calls of each job since the last one that succeeded.
+	failed  map[job.Ref]int
 	changed chan struct{}
 }
 
@@ -32,15 +36,21 @@ var _ port.Schedules = (*Schedules)(nil)
 
 // New returns Schedules without a wake-up. Run delivers them.
 func New(c clock.Clock) *Schedules {
-	return &Schedules{clock: c, wakeUps: map[job.Ref]time.Time{}, changed: make(chan struct{}, 1)}
+	return &Schedules{clock: c, wakeUps: map[job.Ref]time.Time{}, failed: map[job.Ref]int{}, changed: make(chan struct{}, 1)}
 }
 
 // Set implements port.Schedules. It does not fail.
 func (s *Schedules) Set(_ context.Context, ref job.Ref, at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.set(ref, at)
+	return nil
+}
+
+// set is Set with the lock held.
+func (s *Schedules) set(ref job.Ref, at time.Time) {
 	if s.wakeUps[ref].Equal(at) {
-		return nil
+		return
 	}
 	s.wakeUps[ref] = at
 	heap.Push(&s.queue, wakeUp{ref, at})
@@ -48,7 +58,6 @@ func (s *Schedules) Set(_ context.Context, ref job.Ref, at time.Time) error {
 	case s.changed <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // Remove implements port.Schedules. It does not fail.
@@ -59,9 +68,9 @@ func (s *Schedules) Remove(_ context.Context, ref job.Ref) error {
 	return nil
 }
 
-// Run delivers wake-ups to wake, most at once, until ctx ends. It returns when wake
-// has returned.
-func (s *Schedules) Run(ctx context.Context, most int, wake func(context.Context, job.Ref)) {
+// Run delivers wake-ups to wake, most at once, until ctx ends. One whose call fails is
+// delivered again. Run returns when wake has returned.
+func (s *Schedules) Run(ctx context.Context, most int, wake func(context.Context, job.Ref) error) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	busy := make(chan struct{}, most)
@@ -78,9 +87,30 @@ func (s *Schedules) Run(ctx context.Context, most int, wake func(context.Context
 			}
 			calls.Go(func() {
 				defer func() { <-busy }()
-				wake(ctx, ref)
+				s.called(ref, wake(ctx, ref))
 			})
 		}
+	}
+}
+
+// again returns the delays of a wake-up whose calls fail.
+func again(failed int) time.Duration {
+	return retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second, Multiplier: 2}.Delay(failed)
+}
+
+// called notes the end of a call. After a failure the job has another wake-up, even if it
+// was replaced or removed meanwhile: a call that has nothing to do sets the right one.
+func (s *Schedules) called(ref job.Ref, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.failed, ref)
+		return
+	}
+	at := s.clock.Now().Add(again(s.failed[ref]))
+	s.failed[ref]++
+	if set, ok := s.wakeUps[ref]; !ok || at.Before(set) {
+		s.set(ref, at)
 	}
 }
 

@@ -2,8 +2,11 @@ package timer_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -30,7 +33,7 @@ func setup(t *testing.T) (s *timer.Schedules, c *clock.Virtual, delivered <-chan
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	refs := make(chan job.Ref, 100)
-	running.Go(func() { s.Run(ctx, 1, func(_ context.Context, ref job.Ref) { refs <- ref }) })
+	running.Go(func() { s.Run(ctx, 1, func(_ context.Context, ref job.Ref) error { refs <- ref; return nil }) })
 	return s, c, refs
 }
 
@@ -79,12 +82,63 @@ func TestStopAwaitsCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	returned := false
-	s.Run(ctx, 1, func(ctx context.Context, _ job.Ref) {
+	s.Run(ctx, 1, func(ctx context.Context, _ job.Ref) error {
 		cancel()
 		<-ctx.Done()
 		returned = true
+		return nil
 	})
 	if !returned {
 		t.Error("got a return during a call, want one after it")
+	}
+}
+
+// TestFailedCallIsRepeated checks that a wake-up is consumed by a call that succeeds.
+func TestFailedCallIsRepeated(t *testing.T) {
+	t.Parallel()
+	nightly, later := job.Ref{Tenant: "default", ID: "nightly"}, errors.New("the store is locked")
+	for name, test := range map[string]struct {
+		// meanwhile happens during the first call.
+		meanwhile func(context.Context, *timer.Schedules) error
+		failures  int
+		want      []time.Duration
+	}{
+		"backoff": {nil, 9, []time.Duration{
+			0, 100 * time.Millisecond, 300 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond,
+			3100 * time.Millisecond, 6300 * time.Millisecond, 11300 * time.Millisecond, 16300 * time.Millisecond, 21300 * time.Millisecond,
+		}},
+		"a later wake-up is set": {func(ctx context.Context, s *timer.Schedules) error {
+			return s.Set(ctx, nightly, epoch.Add(time.Hour))
+		}, 2, []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}},
+		"the wake-up is removed": {func(ctx context.Context, s *timer.Schedules) error {
+			return s.Remove(ctx, nightly)
+		}, 1, []time.Duration{0, 100 * time.Millisecond}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, began, calls := timer.New(clock.System{}), time.Now(), []time.Duration(nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := s.Set(ctx, nightly, began); err != nil {
+					t.Fatal(err)
+				}
+				s.Run(ctx, 1, func(ctx context.Context, _ job.Ref) error {
+					calls = append(calls, time.Since(began))
+					if len(calls) == 1 && test.meanwhile != nil {
+						if err := test.meanwhile(ctx, s); err != nil {
+							t.Error(err)
+						}
+					}
+					if len(calls) <= test.failures {
+						return later
+					}
+					return s.Remove(ctx, nightly)
+				})
+				if !slices.Equal(calls, test.want) {
+					t.Errorf("got calls at %v, want %v", calls, test.want)
+				}
+			})
+		})
 	}
 }
