@@ -68,6 +68,7 @@ func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect) {
 		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, r, e) })
 		if err != nil {
+			s.effectFailed.Store(true)
 			s.warn(ctx, r, "an effect failed and will be retried: "+string(e.Kind), err)
 		}
 	}

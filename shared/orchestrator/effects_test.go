@@ -214,3 +214,22 @@ func TestImmediateRunTakesEightTransitions(t *testing.T) {
 		t.Errorf("got %+v entering %v, want a success in at most 8 transitions", x, h.entered)
 	}
 }
+
+// TestFailedEffectIsRepeatedEarly loses a start. The process knows that, and need not wait
+// until the record is overdue.
+func TestFailedEffectIsRepeatedEarly(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	if h.service.EffectFailed() {
+		t.Error("got a failed effect before one failed")
+	}
+	h.calls.lostRequests["Start"] = 1
+	task := h.post()
+	h.wantState(task, run.Pending)
+	if !h.service.EffectFailed() || h.service.EffectFailed() {
+		t.Error("got no failed effect, or it twice, want it once")
+	}
+	h.ok(h.service.Sweep(h.Context(), run.EffectSlack))
+	h.step()
+	h.wantState(task, run.Running)
+}

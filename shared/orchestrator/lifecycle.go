@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -30,6 +31,8 @@ type Lifecycle struct {
 	// without either.
 	dispatcher *Dispatcher
 	resume     func(ctx context.Context, r run.Run)
+	// effectFailed is set when an effect fails.
+	effectFailed atomic.Bool
 	// answers are the streams of inference tasks; nil for a process without them.
 	answers *answers
 	// record records what no commit shows.

@@ -108,6 +108,10 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	return errors.Join(failed...)
 }
 
+// EffectFailed reports whether an effect of this process has failed since the last call. A
+// sweep that is run.EffectSlack early repeats it.
+func (s *Sweeper) EffectFailed() bool { return s.effectFailed.Swap(false) }
+
 // RecordReception tests with a canary whether workers can reach the API; the receiver
 // records it. A sweep starts with it. If sweeps take long, it is also called beside
 // them, once per SweepInterval.

@@ -28,7 +28,7 @@ func New(r Run, now time.Time) Decision {
 		d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
 		d.Execution.Pending = d.effects
 	}
-	d.Execution.ActBy = now.Add(effectSlack)
+	d.Execution.ActBy = now.Add(EffectSlack)
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(Slot{}, d.KeySlot),
 		Ledger: ledgerChange(nil, d.Reservation, now), Changed: true,

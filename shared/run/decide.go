@@ -82,10 +82,10 @@ const (
 	EffectAct      EffectKind = "act"
 )
 
-// effectSlack is how long an effect may take before the sweep repeats it.
+// EffectSlack is how long an effect may take before the sweep repeats it.
 // stateSlack is how long after a state's own limit the sweep checks it.
 const (
-	effectSlack = 30 * time.Second
+	EffectSlack = 30 * time.Second
 	stateSlack  = time.Minute
 )
 
@@ -228,7 +228,7 @@ func (d *draft) closeHeartbeat() {
 func actBy(r Run, now time.Time) time.Time {
 	switch {
 	case len(r.Execution.Pending) > 0:
-		return now.Add(effectSlack)
+		return now.Add(EffectSlack)
 	case r.State.Terminal():
 		return time.Time{}
 	}

@@ -61,6 +61,7 @@ func measurements() []measurement {
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},
 		{"firings", measureFirings},
+		{"lateness", measureLateness},
 		{"admissions", measureAdmissions},
 		{"feed", measureFeed},
 		{"streams", measureStreams},

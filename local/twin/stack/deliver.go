@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/retry"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -37,6 +38,8 @@ type deliverer struct {
 // queuedTurn is a webhook that is delivered to, or that is queued for a time.
 type queuedTurn struct {
 	running, again, slow bool
+	// failed counts the failed calls since the last one that succeeded.
+	failed int
 	// at is when it is queued again; zero without a delay. stop ends the wait.
 	at   time.Time
 	stop func()
@@ -120,7 +123,11 @@ func (d *deliverer) later(ref webhook.Ref, t *queuedTurn, delay time.Duration) {
 	})
 }
 
-// turn delivers to a webhook until it is not queued again.
+// again is the delay before a call that failed is repeated.
+var again = retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second, Multiplier: 2}
+
+// turn delivers to a webhook until it is not queued again. A call that fails is repeated: the
+// webhook is queued for a later time.
 func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 	defer d.work.Done()
 	for more := true; more; {
@@ -134,12 +141,19 @@ func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 			return
 		}
 		began := d.clock.Now()
-		if err := d.deliver(ctx, ref); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "cannot deliver to a webhook; a sweep repeats it", "tenant", ref.Tenant, "webhook", ref.ID, "error", err.Error())
+		err := d.deliver(ctx, ref)
+		if err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "cannot deliver to a webhook; it is repeated", "tenant", ref.Tenant, "webhook", ref.ID, "error", err.Error())
 		}
 		t.slow = d.clock.Now().Sub(began) >= slowTurn
 		<-slots
 		d.mu.Lock()
+		if err == nil {
+			t.failed = 0
+		} else if d.ctx != nil {
+			d.later(ref, t, again.Delay(t.failed))
+			t.failed++
+		}
 		more, t.again = t.again && ctx.Err() == nil, false
 		if !more {
 			t.running = false

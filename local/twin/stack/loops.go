@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // startLoops runs the executions and the sweep until the stack stops.
@@ -75,6 +76,9 @@ func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
 	var purged time.Time
 	for {
+		if s.system.EffectFailed() {
+			early = max(early, run.EffectSlack)
+		}
 		err := s.system.Sweep(ctx, early)
 		early = 0
 		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
