@@ -14,6 +14,18 @@ func Create(tenant string, d Definition, by string, now time.Time) Job {
 	return j.scheduled(now)
 }
 
+// After returns a new job whose versions follow that of a deleted one.
+func (j Job) After(deleted int64) Job {
+	if deleted > 0 {
+		j.Version, j.FirstVersion = deleted+1, deleted+1
+	}
+	return j
+}
+
+// Made reports whether a run with a version is of the job, and not of a deleted one with
+// its id.
+func (j Job) Made(version int64) bool { return version >= j.FirstVersion }
+
 // Apply returns the job with a changed definition. A changed schedule counts from now
 // and never fires for the past. A change that leaves the schedule alone keeps the next
 // firing.

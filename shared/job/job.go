@@ -15,9 +15,11 @@ type Job struct {
 	ID     string `json:"jobId"`
 	// Version counts the changes of the definition, from 1. Revision counts the
 	// commits of the record, from 1; a commit is conditional on it.
-	Version    int64      `json:"version"`
-	Revision   int64      `json:"revision"`
-	Definition Definition `json:"definition"`
+	Version int64 `json:"version"`
+	// FirstVersion is above every version of a deleted job with the id; 0 is 1.
+	FirstVersion int64      `json:"firstVersion,omitempty"`
+	Revision     int64      `json:"revision"`
+	Definition   Definition `json:"definition"`
 	// Workspace is that of the runs; empty is the tenant.
 	Workspace string `json:"workspace,omitempty"`
 

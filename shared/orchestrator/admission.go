@@ -50,7 +50,7 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 }
 
 // newest returns a run of the newest definition of the job of a run in PreRun; nil for
-// another run, and for a job that was deleted.
+// another run, and for a job that was deleted, even if another job has its id.
 func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if r.State != run.PreRun || r.JobID == "" {
 		return nil, nil
@@ -61,6 +61,9 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
+	}
+	if !stored.Made(r.JobVersion) {
+		return nil, nil
 	}
 	return new(stored.Run(s.policy)), nil
 }

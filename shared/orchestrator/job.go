@@ -148,7 +148,7 @@ func (s *Jobs) Put(
 	if err != nil {
 		return job.Job{}, false, err
 	}
-	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) { return s.defined(stored, d, who) })
+	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) { return s.defined(ctx, stored, d, who) })
 }
 
 // Preview returns the job as Put would store it, and stores nothing. Faults: those of Put.
@@ -164,16 +164,21 @@ func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, docume
 	if err != nil {
 		return job.Job{}, err
 	}
-	return s.defined(stored, d, who)
+	return s.defined(ctx, stored, d, who)
 }
 
-// defined returns the job with a definition: a new one if stored is nil.
-func (s *Jobs) defined(stored *job.Job, d job.Definition, who port.Identity) (job.Job, error) {
+// defined returns the job with a definition: a new one if stored is nil, whose versions
+// follow those of a deleted job with its id.
+func (s *Jobs) defined(ctx context.Context, stored *job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	if stored == nil {
 		if err := mayCall(who, d, job.Definition{}); err != nil {
 			return job.Job{}, err
 		}
-		j := job.Create(who.Tenant, d, who.Subject, s.now())
+		deleted, err := s.store.DeletedVersion(ctx, who.Tenant, d.ID)
+		if err != nil {
+			return job.Job{}, fmt.Errorf("cannot read the versions of the job: %w", err)
+		}
+		j := job.Create(who.Tenant, d, who.Subject, s.now()).After(deleted)
 		j.Workspace = who.Workspace
 		return j, nil
 	}

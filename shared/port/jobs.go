@@ -15,8 +15,8 @@ import (
 // deleted. The errors of a commit are those of Store.
 type JobStore interface {
 	// SaveJob writes a job and raises its revision by one. Revision 0 creates the
-	// job; another one must be the stored revision, and CreatedAt the stored time.
-	// Otherwise the error is ErrConflict. A version of the definition stays readable
+	// job, whose version must be above DeletedVersion; another one must be the stored
+	// revision, and CreatedAt the stored time. Otherwise the error is ErrConflict. A version of the definition stays readable
 	// when a later one replaces it. The notes are stored with the job.
 	SaveJob(ctx context.Context, j job.Job, notes ...Note) error
 	// FireJob saves the job and creates the runs of at most MaxFirings firings, or
@@ -28,6 +28,9 @@ type JobStore interface {
 	// JobVersion returns the job as of the last commit with this version of the
 	// definition, or ErrNotFound.
 	JobVersion(ctx context.Context, tenant, jobID string, version int64) (job.Job, error)
+	// DeletedVersion returns the version of the job with the id that was deleted last; 0
+	// for none. It is kept for good, so that no later job has the version of an earlier one.
+	DeletedVersion(ctx context.Context, tenant, jobID string) (int64, error)
 	// DeleteJob removes a job with its versions and its last result; its runs stay.
 	// The job must have the revision and CreatedAt of j, otherwise the error is
 	// ErrConflict, also for an unknown job. The notes are stored with the deletion.
@@ -41,7 +44,7 @@ type JobStore interface {
 	JobsDue(ctx context.Context, now time.Time, after string, limit int) (due []job.Ref, next string, err error)
 	// LastResult returns the result of the job's run that ended last, or ErrNotFound.
 	// The commit that ends a run of a stored job stores it, unless the run was
-	// skipped. It outlives the runs.
+	// skipped or belongs to an earlier job with the id. It outlives the runs.
 	LastResult(ctx context.Context, tenant, jobID string) (run.Result, error)
 }
 

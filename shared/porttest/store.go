@@ -117,6 +117,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"job is read back":                              jobIsReadBack,
 		"versions of a job are kept":                    jobVersionsAreKept,
 		"deleted job is gone":                           deletedJobIsGone,
+		"versions of a deleted job are not used again":  versionsGoOn,
 		"jobs in pages":                                 jobsInPages,
 		"due jobs are found":                            jobsAreDue,
 		"firing is atomic":                              firingIsAtomic,

@@ -137,7 +137,9 @@ func deletedJobIsGone(s *storeTest) {
 	s.wantNoJob("acme", "nightly")
 	// Another job with the same id has no commits and versions of the first, even on
 	// the same revision.
-	again := s.save(s.sampleJob("acme", "nightly"))
+	next := s.sampleJob("acme", "nightly")
+	next.Version = changed.Version + 1
+	again := s.save(next)
 	s.wantJobConflict(s.store.SaveJob(s.ctx, first))
 	s.wantJobConflict(s.store.DeleteJob(s.ctx, first))
 	s.wantJobConflict(s.store.FireJob(s.ctx, first, s.firing(first, s.now)))
@@ -146,6 +148,45 @@ func deletedJobIsGone(s *storeTest) {
 	s.save(again)
 	s.wantNoVersion("acme", "nightly", 2)
 	s.wantNoResult("nightly")
+}
+
+// versionsGoOn deletes jobs with an id: no later job with it has a version of theirs.
+func versionsGoOn(s *storeTest) {
+	want := func(version int64) {
+		s.Helper()
+		if got, err := s.store.DeletedVersion(s.ctx, "acme", "nightly"); err != nil || got != version {
+			s.Fatalf("got the deleted version %d, %v, want %d", got, err, version)
+		}
+	}
+	last := int64(0)
+	for range 3 {
+		want(last)
+		j := s.sampleJob("acme", "nightly")
+		for version := range last + 1 {
+			if j.Version = version; version > 0 {
+				s.wantJobConflict(s.store.SaveJob(s.ctx, j))
+			}
+		}
+		s.wantNoJob("acme", "nightly")
+		j.Version = last + 1
+		stale := s.save(j)
+		want(last)
+		j = stale
+		j.Version++
+		j = s.save(j)
+		s.wantJobConflict(s.store.DeleteJob(s.ctx, stale))
+		want(last)
+		s.ok(s.store.DeleteJob(s.ctx, j))
+		last = j.Version
+	}
+	want(last)
+	s.save(s.sampleJob("acme", "night"))
+	s.save(s.sampleJob("zenith", "nightly"))
+	for _, ref := range []job.Ref{{Tenant: "zenith", ID: "nightly"}, {Tenant: "acme", ID: "night"}} {
+		if got, err := s.store.DeletedVersion(s.ctx, ref.Tenant, ref.ID); err != nil || got != 0 {
+			s.Errorf("%v: got the deleted version %d, %v, want 0", ref, got, err)
+		}
+	}
 }
 
 func jobsInPages(s *storeTest) {

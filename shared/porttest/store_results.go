@@ -76,15 +76,23 @@ func lastResultOutlivesRuns(s *storeTest) {
 	// A run that ends after its job was deleted leaves no result behind, nor does a
 	// later commit of one that has ended.
 	success := s.succeed(s.ofJob("acme", "nightly", "success"))
-	orphan := s.ofJob("acme", "nightly", "orphan")
+	orphan, later := s.ofJob("acme", "nightly", "orphan"), s.ofJob("acme", "nightly", "later")
 	j.Revision++
 	s.ok(s.store.DeleteJob(s.ctx, j))
 	s.wantNoResult("nightly")
 	s.wantRun(s.apply(orphan, cancel()))
-	s.save(s.sampleJob("acme", "nightly"))
+	// Nor does one that ends after another job has got its id.
+	again := s.sampleJob("acme", "nightly")
+	again.Version = j.Version + 1
+	s.save(again)
 	s.wantNoResult("nightly")
 	s.apply(success, run.OutputExpiring{Message: "downloaded"})
 	s.wantNoResult("nightly")
+	s.wantRun(s.apply(later, cancel()))
+	s.wantNoResult("nightly")
+	own := sample("acme", "own")
+	own.JobID, own.JobVersion, own.Trigger = "nightly", again.Version, run.TriggerManual
+	s.wantResult(s.apply(s.create(own), cancel()))
 }
 
 // resultRace ends runs of one job concurrently, each at its own time.

@@ -19,6 +19,7 @@ func jobRuns() []Test {
 		{Name: "true, false, sleep and a report are jobs", Requires: needs, Run: plainJobs},
 		{Name: "manual run has its parameters and its key", Requires: needs, Run: manualRun},
 		{Name: "run waits for its time and gets the newest definition", Requires: needs, Run: waitingRun},
+		{Name: "run of a deleted job keeps its version", Requires: needs, Run: runOfDeletedJob},
 		{Name: "waiting run is cancelled", Run: waitingRunCancelled},
 	}
 }
@@ -208,6 +209,28 @@ func waitingRun(c *Case) {
 				c.T.Errorf("%s%s: got %s, %s, want %s, %s", prefix, id, same.RunID, same.TaskID, run.RunID, run.TaskID)
 			}
 		}
+	}
+}
+
+// runOfDeletedJob deletes the job of a run that waits, and stores another one with its id.
+func runOfDeletedJob(c *Case) {
+	path := c.job("deleted", script("echo first"))
+	body := string(outside.Encode(c.T, contract.JobRunRequest{ScheduledAt: c.soon(path, 6*time.Second)}))
+	accepted, _ := send[contract.RunAccepted](c, http.MethodPost, path+"/runs", body, http.StatusAccepted)
+	first := outside.Get[api.JobAnswer](c.Client, path)
+	if answer := c.Call(http.MethodDelete, path, ""); answer.Status != http.StatusNoContent {
+		c.T.Fatalf("DELETE %s: got %d %s, want 204", path, answer.Status, answer.Body)
+	}
+	again, _ := send[api.JobAnswer](c, http.MethodPut, path, string(outside.Encode(c.T, script("echo second"))), http.StatusCreated)
+	if again.Version != first.Version+1 {
+		c.T.Errorf("got version %d of the later job, want %d", again.Version, first.Version+1)
+	}
+	if got := c.Call(http.MethodGet, fmt.Sprintf("%s/versions/%d", path, first.Version), ""); got.Status != http.StatusNotFound {
+		c.T.Errorf("got %d %s for the version of the deleted job, want 404", got.Status, got.Body)
+	}
+	run := c.ended(accepted)
+	if run.State != "Completed" || run.JobVersion != first.Version || !strings.Contains(c.log(run.TaskID), "first\n") {
+		c.T.Errorf("got %+v with the log %q, want version %d of the deleted job", run, c.log(run.TaskID), first.Version)
 	}
 }
 

@@ -187,5 +187,5 @@ func TestJobCosts(t *testing.T) {
 	}
 	b.ok(b.DeleteJob(ctx, j))
 	b.row("job deleted")
-	b.total("a job", 40)
+	b.total("a job", 42)
 }

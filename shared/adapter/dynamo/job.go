@@ -57,7 +57,8 @@ func versionSort(created time.Time, version int64) string {
 	return fmt.Sprintf("%s%s#%010d", sortVersion, ordered(created), version)
 }
 
-// parts write the job, and for a new one the empty item of its result.
+// parts write the job, and for a new one the empty item of its result. The version of a new
+// job is above that of a deleted one.
 func (c *jobChange) parts() []*part {
 	put := c.key(sortJob)
 	put[attrVersion], put[attrDefinition], put[attrMade] = number(c.Revision), number(c.Version), moment(c.CreatedAt)
@@ -70,7 +71,13 @@ func (c *jobChange) parts() []*part {
 	parts := []*part{p}
 	if c.before == 0 {
 		p.absent(schema.Partition.Name)
-		parts = append(parts, &part{put: c.key(sortResult)})
+		result := c.key(sortResult)
+		if c.Version > 1 {
+			result[attrDefinition] = number(c.Version)
+		}
+		deleted := &part{key: c.key(sortDeleted), refused: func(context.Context, item) error { return port.ErrConflict }}
+		deleted.conditions = []string{fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s < %s)", deleted.name(attrDefinition), deleted.value(number(c.Version)))}
+		parts = append(parts, &part{put: result}, deleted)
 	} else {
 		p.where(attrVersion, "=", number(c.before))
 		p.where(attrMade, "=", moment(c.CreatedAt))
@@ -173,6 +180,15 @@ func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version in
 	return j, wrap(err, "read a version of job", jobID)
 }
 
+// DeletedVersion implements port.Store.
+func (s *Store) DeletedVersion(ctx context.Context, tenant, jobID string) (int64, error) {
+	is, err := s.get(ctx, keyOf(pkJob(tenant, jobID), sortDeleted), true)
+	if err != nil || is == nil {
+		return 0, wrap(err, "read the last version of job", jobID)
+	}
+	return numberOf(is[attrDefinition]), nil
+}
+
 // DeleteJob implements port.Store. The versions are removed after the job, which
 // hides them. A call that returned an error may be repeated to remove the rest.
 func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
@@ -189,7 +205,9 @@ func (s *Store) deleteJob(ctx context.Context, j job.Job, noted []*part) error {
 	p.where(attrVersion, "=", number(j.Revision))
 	p.where(attrMade, "=", moment(j.CreatedAt))
 	p.refused = func(context.Context, item) error { return port.ErrConflict }
-	deleted := s.write(ctx, append([]*part{p, {key: keyOf(in, sortResult), remove: true}}, noted...))
+	last := keyOf(in, sortDeleted)
+	last[attrDefinition] = number(j.Version)
+	deleted := s.write(ctx, append([]*part{p, {key: keyOf(in, sortResult), remove: true}, {put: last}}, noted...))
 	if deleted != nil {
 		if _, err := s.jobAt(ctx, p.key); err == nil || !errors.Is(err, port.ErrNotFound) {
 			return deleted

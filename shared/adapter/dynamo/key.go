@@ -34,6 +34,7 @@ const (
 	sortNote      = "note"
 	sortJob       = "job"
 	sortResult    = "result"
+	sortDeleted   = "deleted"
 	sortVersion   = "version#"
 	sortRecord    = "record"
 	sortWarm      = "warm#"

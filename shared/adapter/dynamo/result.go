@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -11,7 +12,8 @@ import (
 )
 
 // attrEndedAt is when the run of a job's last result ended. The item of the result
-// exists as long as its job, without a result at first.
+// exists as long as its job, without a result at first. It has the first version of a job
+// that follows a deleted one.
 const attrEndedAt = "endedAt"
 
 // results returns the parts that store the last results of the jobs whose runs the
@@ -40,7 +42,7 @@ func results(changes []*change) (parts []*part) {
 }
 
 // result is the part that stores the run's result, unless a later one is stored or
-// the job was deleted.
+// the job was deleted, also if there is a later job with its id.
 func (c *change) result(in string, changes []*change) *part {
 	result, _ := c.Result()
 	p := &part{key: keyOf(in, sortResult)}
@@ -48,6 +50,7 @@ func (c *change) result(in string, changes []*change) *part {
 	p.set(attrDoc, document(c.resultDoc))
 	p.present(schema.Partition.Name)
 	p.conditions = append(p.conditions, "(attribute_not_exists("+p.name(attrEndedAt)+") OR "+p.name(attrEndedAt)+" <= "+p.value(moment(result.EndedAt))+")")
+	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s <= %s)", p.name(attrDefinition), p.value(number(c.Run.JobVersion))))
 	p.refused = func(context.Context, item) error {
 		for _, other := range changes {
 			if other.Run.Tenant == c.Run.Tenant && other.Run.JobID == c.Run.JobID {

@@ -70,7 +70,8 @@ func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record, notes 
 func writeJob(tx *Tx, j job.Job, before int64, doc []byte) error {
 	if before == 0 {
 		return orConflict(tx.Exec(`INSERT INTO jobs (tenant, id, revision, version, created_at, wake_at, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+			WHERE NOT EXISTS (SELECT 1 FROM deleted_jobs WHERE tenant = ?1 AND id = ?2 AND version >= ?4) ON CONFLICT DO NOTHING`,
 			j.Tenant, j.ID, j.Revision, j.Version, nanos(j.CreatedAt), moment(j.WakeAt), doc))
 	}
 	var n, version int64
@@ -131,7 +132,7 @@ func (s *Store) document(ctx context.Context, into any, query string, args ...an
 }
 
 // writeResult stores the result of a run that the write ends. A deleted job keeps
-// none.
+// none, and a later job with its id does not get it.
 func writeResult(tx *Tx, w port.Write) error {
 	result, ok := w.Result()
 	if !ok {
@@ -141,18 +142,34 @@ func writeResult(tx *Tx, w port.Write) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the result of run %s: %w", result.RunID, err)
 	}
-	_, err = tx.Exec(`INSERT INTO job_results (job, ended_at, doc) SELECT n, ?, ? FROM jobs WHERE tenant = ? AND id = ?
+	_, err = tx.Exec(`INSERT INTO job_results (job, ended_at, doc) SELECT n, ?3, ?4 FROM jobs WHERE tenant = ?1 AND id = ?2
+		AND NOT EXISTS (SELECT 1 FROM deleted_jobs WHERE tenant = ?1 AND id = ?2 AND version >= ?5)
 		ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at, doc = excluded.doc WHERE excluded.ended_at >= ended_at`,
-		nanos(result.EndedAt), doc, w.Run.Tenant, w.Run.JobID)
+		w.Run.Tenant, w.Run.JobID, nanos(result.EndedAt), doc, w.Run.JobVersion)
 	return err
 }
 
 // DeleteJob implements port.Store.
 func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
 	return wrap(s.write(ctx, notes, func(tx *Tx) error {
+		if _, err := tx.Exec(`INSERT INTO deleted_jobs (tenant, id, version) SELECT tenant, id, version FROM jobs WHERE tenant = ? AND id = ?
+			ON CONFLICT DO UPDATE SET version = excluded.version`, j.Tenant, j.ID); err != nil {
+			return err
+		}
 		return orConflict(tx.Exec("DELETE FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
 			j.Tenant, j.ID, j.Revision, nanos(j.CreatedAt)))
 	}), "delete job", j.ID)
+}
+
+// DeletedVersion implements port.Store.
+func (s *Store) DeletedVersion(ctx context.Context, tenant, jobID string) (version int64, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		return tx.QueryRow("SELECT version FROM deleted_jobs WHERE tenant = ? AND id = ?", tenant, jobID).Scan(&version)
+	})
+	if errors.Is(err, ErrNoRow) {
+		return 0, nil
+	}
+	return version, wrap(err, "read the last version of job", jobID)
 }
 
 // Jobs implements port.Store. Its faults are those of List.

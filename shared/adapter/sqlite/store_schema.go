@@ -267,6 +267,14 @@ CREATE TABLE warm_machines (
 CREATE INDEX runs_expiry ON runs (expires_at) WHERE expires_at IS NOT NULL;
 -- See Store.Probe.
 CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), filler BLOB NOT NULL) STRICT;
+`, `
+-- The last versions of deleted jobs.
+CREATE TABLE deleted_jobs (
+	tenant  TEXT NOT NULL,
+	id      TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
 `}
 
 // runsTriggers returns the triggers that maintain pools for the rows of runs. place is the

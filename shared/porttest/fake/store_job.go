@@ -40,6 +40,11 @@ func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version in
 	return ask(s, "JobVersion", false, func() (job.Job, error) { return s.inner.JobVersion(ctx, tenant, jobID, version) })
 }
 
+// DeletedVersion implements port.Store.
+func (s *Store) DeletedVersion(ctx context.Context, tenant, jobID string) (int64, error) {
+	return ask(s, "DeletedVersion", false, func() (int64, error) { return s.inner.DeletedVersion(ctx, tenant, jobID) })
+}
+
 // DeleteJob implements port.Store.
 func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
 	return s.call(context.Background(), "DeleteJob", "", true, func() error { return s.inner.DeleteJob(ctx, j, notes...) })
