@@ -68,6 +68,8 @@ func TestClientAuthentication(t *testing.T) {
 		{"without tokens, a name rebound to loopback", noTokens, []string{"Host", "evil.example:8080"}, 403, "none"},
 		{"without tokens, a page of another site", noTokens, []string{"Origin", "https://evil.example"}, 403, "none"},
 		{"without tokens, a page of another site, an unknown one", noTokens, []string{"Origin", "https://evil.example", "Authorization", "Bearer x"}, 403, "none"},
+		{"without tokens, this server and a page of another site", noTokens, []string{"Origin", "http://127.0.0.1:8080", "Origin", "https://evil.example"}, 403, "none"},
+		{"without tokens, a page of another site and this server", noTokens, []string{"Origin", "https://evil.example", "Origin", "http://127.0.0.1:8080"}, 403, "none"},
 		{"without tokens, a page with a null origin", noTokens, []string{"Origin", "null"}, 403, "none"},
 		{"without tokens, a page of another port", noTokens, []string{"Origin", "http://127.0.0.1:3000"}, 403, "none"},
 		{"without tokens, a page of this server", noTokens, []string{"Origin", "http://127.0.0.1:8080"}, 200, "localhost"},

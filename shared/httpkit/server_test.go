@@ -50,6 +50,7 @@ func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)
 		httpkit.Route{Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsWrite, Handle: handle},
 		httpkit.Route{Method: http.MethodPost, Pattern: "/worker", Access: httpkit.ForWorkers, Handle: handle},
 		httpkit.Route{Method: http.MethodGet, Pattern: "/readers", Access: httpkit.ForReaders, Scope: access.EventsRead, Query: []string{"q", "types", "more"}, Handle: handle},
+		httpkit.Route{Method: http.MethodGet, Pattern: "/readers/{task_id}", Access: httpkit.ForReaders, Scope: access.EventsRead, Query: []string{"q"}, Handle: handle},
 		httpkit.Route{Method: http.MethodGet, Pattern: "/open", Access: httpkit.ForAll, Handle: handle},
 	)
 	if err != nil {

@@ -21,6 +21,8 @@ func TestTickets(t *testing.T) {
 			switch text {
 			case "good-ticket":
 				return port.Identity{Tenant: "b", Subject: "token:holder", Scopes: []access.Scope{access.EventsRead}}, "types=job.*&q=1", nil
+			case "task-ticket":
+				return port.Identity{Tenant: "b", Scopes: []access.Scope{access.EventsRead}}, "taskId=one", nil
 			case "other-scope":
 				return port.Identity{Tenant: "b", Scopes: []access.Scope{access.RunsRead}}, "", nil
 			}
@@ -45,6 +47,12 @@ func TestTickets(t *testing.T) {
 		"an empty ticket":      {"/readers?ticket=", "", 401, nil},
 		"two tickets":          {"/readers?ticket=good-ticket&ticket=good-ticket", "", 401, nil},
 		"another scope":        {"/readers?ticket=other-scope", "", 403, nil},
+		"the task":             {"/readers/one?ticket=task-ticket", "b?", 200, nil},
+		"another task":         {"/readers/two?ticket=task-ticket", "", 403, nil},
+		"a part of the task":   {"/readers/on?ticket=task-ticket", "", 403, nil},
+		"the task by both":     {"/readers/one?ticket=task-ticket&taskId=one", "", 400, nil},
+		"a filter with a task": {"/readers/one?ticket=good-ticket", "", 403, nil},
+		"a task for a filter":  {"/readers?ticket=task-ticket", "", 403, nil},
 		"neither":              {"/readers", "", 401, nil},
 		"a token":              {"/readers?q=2", "a?q=2", 200, []string{"Authorization", "Bearer first-token"}},
 		"a route for clients":  {"/thing/1?ticket=good-ticket", "", 401, nil},

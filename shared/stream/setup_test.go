@@ -46,12 +46,19 @@ type counted struct {
 
 	mu    sync.Mutex
 	reads int
+	held  sync.RWMutex
 }
+
+// hold makes reads wait until release is called.
+func (c *counted) hold()    { c.held.Lock() }
+func (c *counted) release() { c.held.Unlock() }
 
 func (c *counted) Read(ctx context.Context, name string, after int64, limit int) ([]port.FeedRecord, error) {
 	c.mu.Lock()
 	c.reads++
 	c.mu.Unlock()
+	c.held.RLock()
+	defer c.held.RUnlock()
 	return c.Feed.Read(ctx, name, after, limit)
 }
 
