@@ -13,7 +13,6 @@ import (
 
 	"github.com/sortie-dev/sortie/events/eventtype"
 	functionstream "github.com/sortie-dev/sortie/functions/stream"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
@@ -50,9 +49,10 @@ func newKeeper(t *testing.T) *keeper {
 	k.pusher = stream.NewPusher(stream.PusherConfig{
 		Feed: b.feed, Connections: connections, Sockets: k.sockets, Pushes: pushes, Seats: seats, Render: functionstream.Messages, Record: series.Discard,
 		Clock: b.Clock, Log: log, Random: half,
+		Holds: httpkit.HolderCheck(b.tokens, b.Clock.Now),
 	})
 	server, err := httpkit.New(httpkit.Config{
-		Tokens: httpkit.FixedTokens(access.Full("reader", token, apitest.Tenant, "main")), Tickets: b.tickets,
+		Tokens: b.tokens, Tickets: b.tickets,
 		Clock: b.Clock, Log: log, NewID: func() string { return "request-1" },
 	}, functionstream.ConnectRoutes(reception)...)
 	if err != nil {

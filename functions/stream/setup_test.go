@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,23 @@ type bench struct {
 	feed    *fake.Feed
 	streams *stream.Streams
 	tickets httpkit.TicketSource
+	tokens  *clientTokens
 	tally   *seriestest.Tally
+}
+
+// clientTokens has the records of tokens, which tests replace.
+type clientTokens struct {
+	current atomic.Pointer[[]access.Token]
+}
+
+func (c *clientTokens) set(tokens ...access.Token) { c.current.Store(&tokens) }
+
+// Refused implements httpkit.TokenSource.
+func (c *clientTokens) Refused() {}
+
+// Current implements httpkit.TokenSource.
+func (c *clientTokens) Current(context.Context) (tokens []access.Token, required bool, err error) {
+	return *c.current.Load(), true, nil
 }
 
 // settings is what most tests use.
@@ -48,7 +65,8 @@ var settings = stream.Config{Life: 14 * time.Minute, Readers: 200}
 func setup(t *testing.T, config stream.Config) *bench {
 	t.Helper()
 	parts := apitest.NewParts(t)
-	b := &bench{feed: fake.NewFeed(parts.Clock, retention, nil, func(err error) { t.Error(err) })}
+	b := &bench{feed: fake.NewFeed(parts.Clock, retention, nil, func(err error) { t.Error(err) }), tokens: &clientTokens{}}
+	b.tokens.set(access.Full("reader", token, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"))
 	var err error
 	if b.Writer, err = streamtest.New(b.feed, apitest.Tenant, parts.Clock); err != nil {
 		t.Fatal(err)
@@ -63,7 +81,7 @@ func setup(t *testing.T, config stream.Config) *bench {
 			functionstream.SocketRoutes(b.streams, parts.Clock)...)
 	}, func(s *apitest.Settings) {
 		s.Server.Tickets = tokens.OpenTicket
-		s.Server.Tokens = httpkit.FixedTokens(access.Full("reader", token, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"))
+		s.Server.Tokens = b.tokens
 	})
 	t.Cleanup(func() {
 		if err := b.streams.Close(context.Background()); err != nil {

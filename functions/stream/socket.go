@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -62,6 +63,11 @@ func (s *socket) accept() error {
 		return err
 	}
 	s.conn = conn
+	context.AfterFunc(s.r.Context(), func() {
+		if errors.Is(context.Cause(s.r.Context()), httpkit.ErrRevoked) {
+			_ = conn.CloseNow() // it may be closed, or blocked in a write
+		}
+	})
 	go s.receive(conn)
 	return nil
 }

@@ -144,7 +144,7 @@ var functions = map[string]function{
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},
 	"stream":    {kind: front, uses: []use{configured, shares, streams, reads, seated, verifies, clients}, routes: stream.Routes(nil, nil)},
 	"socket":    {kind: gate, uses: []use{configured, shares, reads, occupies, greets, verifies, clients}, wanted: hasSockets},
-	"push":      {kind: crowd, uses: []use{configured, reads, pushes}, wanted: hasSockets},
+	"push":      {kind: crowd, uses: []use{configured, reads, pushes, clients}, wanted: hasSockets},
 	"webhooks":  {kind: front, uses: []use{configured, shares, writes, lists, queues, clients}, routes: append(webhooks.Routes(nil), webhooks.ReplayRoutes(nil)...)},
 	"deliver":   {kind: queue, uses: []use{configured, writes, queues, receives}},
 	"admit":     {kind: step, uses: []use{configured, writes, lists, completes, stops}},

@@ -91,27 +91,30 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 		return nil
 	case ForClients, ForReaders:
 	}
-	caller, err := s.callerOf(t, r)
+	caller, err := s.callerOf(x, t, r)
 	if err != nil {
 		return err
 	}
-	x.identity, x.caller = caller.Subject, caller
+	x.identity, x.caller, x.scope = caller.Subject, caller, t.Scope
 	return caller.Need(t.Scope, "")
 }
 
 // callerOf returns the caller of a route for clients or readers.
-func (s *server) callerOf(t Route, r *http.Request) (port.Identity, error) {
+func (s *server) callerOf(x *exchange, t Route, r *http.Request) (port.Identity, error) {
 	if t.Access == ForReaders {
 		if who, found, err := s.openTicket(t, r); found {
+			if err == nil {
+				who, err = s.ofHolder(r.Context(), who)
+			}
 			return who, err
 		}
 	}
-	return s.authenticate(r)
+	return s.authenticate(x, r)
 }
 
 // authenticate returns the caller of a route for clients. Where no token is
 // required, an unknown one is ignored: some clients always send one.
-func (s *server) authenticate(r *http.Request) (port.Identity, error) {
+func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, error) {
 	text, present := BearerToken(r)
 	found, ok, required, err := s.find(r.Context(), text)
 	if err != nil {
@@ -120,8 +123,9 @@ func (s *server) authenticate(r *http.Request) (port.Identity, error) {
 	expired := ok && found.Expired(s.config.Clock.Now())
 	switch {
 	case ok && !expired:
+		x.digest = found.SHA256
 		return port.Identity{
-			Tenant: found.Tenant, Workspace: found.Project, Subject: "token:" + found.Fingerprint(), Scopes: found.Scopes,
+			Tenant: found.Tenant, Workspace: found.Project, Subject: found.Subject(), Scopes: found.Scopes,
 		}, nil
 	case required && expired:
 		return port.Identity{}, fault.New(fault.Unauthenticated, "the token has expired")
@@ -134,8 +138,11 @@ func (s *server) authenticate(r *http.Request) (port.Identity, error) {
 		return port.Identity{}, err
 	}
 	caller := s.config.Local
-	caller.Subject, caller.Anonymous = "localhost", true
+	caller.Subject, caller.Anonymous = anonymous, true
 	return caller, nil
 }
+
+// anonymous is the subject of a program of this host that sent no token.
+const anonymous = "localhost"
 
 var errMissingToken = fault.New(fault.Unauthenticated, "missing token, want Authorization: Bearer")

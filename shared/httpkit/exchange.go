@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/trace"
 )
@@ -29,6 +31,14 @@ type exchange struct {
 	endWrite func()
 	// body is what was read of the request; nil before that.
 	body []byte
+	// digest is that of the caller's token; empty without one, and with a ticket. scope is
+	// that of the route.
+	digest string
+	scope  access.Scope
+	// cancel ends the context of a request that a watch checks. revoked: its credential is
+	// not valid any more, and nothing more is sent. begun: the response has begun.
+	cancel         context.CancelCauseFunc
+	revoked, begun atomic.Bool
 
 	status int
 	bytes  int64
@@ -111,14 +121,22 @@ func Log(ctx context.Context) *slog.Logger {
 
 // WriteHeader records the status.
 func (x *exchange) WriteHeader(status int) {
+	if x.revoked.Load() {
+		return
+	}
+	x.begun.Store(true)
 	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes. It discards the body of a response to HEAD.
+// Write counts the bytes. It discards the body of a response to HEAD, and fails once the
+// caller's credential was revoked.
 func (x *exchange) Write(p []byte) (int, error) {
+	if x.revoked.Load() {
+		return 0, ErrRevoked
+	}
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	}

@@ -53,6 +53,7 @@ type server struct {
 	config  Config
 	mux     *http.ServeMux
 	methods []string
+	watch   watch
 	// writes has an element for each request that MaxWrites counts.
 	writes chan struct{}
 }
@@ -103,6 +104,11 @@ func (s *server) mount(t Route) (err error) {
 		}
 		if x.endWrite != nil {
 			defer x.endWrite()
+		}
+		if forClients(t) {
+			ctx, end := s.watch.add(s, x, r.Context())
+			defer end()
+			r = r.WithContext(ctx)
 		}
 		x.err = t.Handle(w, r)
 	})
@@ -183,6 +189,9 @@ func (s *server) identify(x *exchange, id string) {
 // closed so that the client notices.
 func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool) {
 	ctx := r.Context()
+	if x.revoked.Swap(false) && x.status == 0 {
+		x.err, thrown = errRevoked, nil
+	}
 	switch {
 	case thrown == http.ErrAbortHandler: //nolint:errorlint // a panic's value, not an error that was returned
 		return true

@@ -12,19 +12,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
+// holder has the tickets of the tests.
+var holder = access.Full("holder", "token-of-the-holder", "b", "p")
+
 // A ticket replaces the token on the routes for readers, and fixes parameters.
 func TestTickets(t *testing.T) {
 	t.Parallel()
 	withTickets := func(c *httpkit.Config) {
 		elsewhere(c)
+		c.Tokens = httpkit.FixedTokens(access.Full("first", "first-token", "a", "p"), holder)
 		c.Tickets = func(_ context.Context, text string) (port.Identity, string, error) {
 			switch text {
 			case "good-ticket":
-				return port.Identity{Tenant: "b", Subject: "token:holder", Scopes: []access.Scope{access.EventsRead}}, "types=job.*&q=1", nil
+				return port.Identity{Tenant: "b", Subject: holder.Subject(), Scopes: []access.Scope{access.EventsRead}}, "types=job.*&q=1", nil
 			case "task-ticket":
-				return port.Identity{Tenant: "b", Scopes: []access.Scope{access.EventsRead}}, "taskId=one", nil
+				return port.Identity{Tenant: "b", Subject: holder.Subject(), Scopes: []access.Scope{access.EventsRead}}, "taskId=one", nil
 			case "other-scope":
-				return port.Identity{Tenant: "b", Scopes: []access.Scope{access.RunsRead}}, "", nil
+				return port.Identity{Tenant: "b", Subject: holder.Subject(), Scopes: []access.Scope{access.RunsRead}}, "", nil
 			}
 			return port.Identity{}, "", fault.New(fault.Unauthenticated, "invalid ticket")
 		}
@@ -63,7 +67,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", name, w.Code, w.Body, row.status, row.want)
 		}
 	}
-	if strings.Contains(b.logs.String(), "-ticket") || !strings.Contains(b.logs.String(), "token:holder") {
+	if strings.Contains(b.logs.String(), "-ticket") || !strings.Contains(b.logs.String(), holder.Subject()) {
 		t.Errorf("got the log %s, want the holder of the ticket without its text", b.logs)
 	}
 	if w, _ := setup(t, show, elsewhere).call(t, http.MethodGet, "/readers?ticket=good-ticket"); w.Code != http.StatusUnauthorized {

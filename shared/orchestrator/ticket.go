@@ -17,7 +17,7 @@ const TicketLife = time.Hour
 
 // Ticket signs a ticket with which streams can be read: the events of the caller's tenant that
 // a query selects, and the tokens of the task that it selects, or of every task without a
-// query, if the caller may read runs. A ticket cannot be revoked. The fault for a query
+// query, if the caller may read runs. It is valid as long as the caller's token is. The fault for a query
 // that does not fit into a ticket is InvalidRequest.
 func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (text string, expiresAt time.Time, err error) {
 	key, err := s.key(ctx)
@@ -36,8 +36,8 @@ func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (t
 	return text, expiresAt, err
 }
 
-// OpenTicket returns the identity of a ticket and its query. Its fault is
-// Unauthenticated.
+// OpenTicket returns the identity of a ticket and its query. It does not check the token of
+// its holder, which httpkit does. Its fault is Unauthenticated.
 func (s *Tokens) OpenTicket(ctx context.Context, text string) (port.Identity, string, error) {
 	keys, err := s.published(ctx)
 	if err != nil {

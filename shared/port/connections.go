@@ -38,6 +38,9 @@ type Connections interface {
 type Connection struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
+	// Holder is the subject of the reader, by which its token is found again; empty for a
+	// connection of a version without it.
+	Holder string `json:"holder,omitempty"`
 	// Filter selects the events that the reader gets.
 	Filter events.Filter `json:"filter"`
 	// Epoch and Position are those of the reader's cursor. Asked is the text of the cursor

@@ -42,6 +42,7 @@ const (
 	EndSlow     End = "slow"     // the reader did not read
 	EndGone     End = "gone"     // the reader has disconnected
 	EndLost     End = "lost"     // the server cannot continue the stream
+	EndRevoked  End = "revoked"  // the reader's token was revoked or has expired
 )
 
 // Target is what gets events from a relay.
@@ -103,7 +104,7 @@ func LabelValues(family, label string) []string {
 	case label == "transport":
 		return texts(SSE, WebSocket)
 	case family == ReadersEnded && label == "reason":
-		return texts(EndLifetime, EndSize, EndShutdown, EndSlow, EndGone, EndLost)
+		return texts(EndLifetime, EndSize, EndShutdown, EndSlow, EndGone, EndLost, EndRevoked)
 	case family == RelayLag && label == "target":
 		return texts(ToFeed, ToBus, ToWebhooks)
 	case family == Attempts && label == "outcome":

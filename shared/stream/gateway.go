@@ -81,7 +81,7 @@ func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id str
 	now := r.clock.Now().UTC()
 	const share = 7
 	c := port.Connection{
-		ID: id, Tenant: who.Tenant, Filter: q.Filter, Epoch: at.Epoch, Position: at.Position, OpenedAt: now,
+		ID: id, Tenant: who.Tenant, Holder: who.Subject, Filter: q.Filter, Epoch: at.Epoch, Position: at.Position, OpenedAt: now,
 		EndsAt: now.Add(gatewayLife - time.Duration(r.random()*float64(gatewayLife)/share)),
 	}
 	if !ok {

@@ -48,8 +48,10 @@ type Pusher struct {
 }
 
 // PusherConfig configures a Pusher. All fields are required. Random returns a number,
-// 0 <= n < 1.
+// 0 <= n < 1. Holds reports whether the holder of a connection still has a token for the
+// events of its tenant.
 type PusherConfig struct {
+	Holds       func(ctx context.Context, tenant, holder string) (bool, error)
 	Feed        port.Feed
 	Connections port.Connections
 	Sockets     port.Sockets
@@ -164,6 +166,9 @@ func (p *pushRun) all(ctx context.Context, found []port.Connection, head port.He
 
 // serve sends one connection what it has not got.
 func (p *pushRun) serve(ctx context.Context, c port.Connection, head port.Head) (state, error) {
+	if p.revoked(ctx, c) {
+		return served, p.end(ctx, c, series.EndRevoked)
+	}
 	b, more, err := p.batch(ctx, &c, head)
 	if err != nil {
 		return served, err
@@ -220,6 +225,18 @@ func (p *pushRun) serve(ctx context.Context, c port.Connection, head port.Head) 
 		return behind, nil
 	}
 	return served, nil
+}
+
+// revoked reports whether the token of a connection's holder is known to be invalid.
+func (p *Pusher) revoked(ctx context.Context, c port.Connection) bool {
+	if c.Holder == "" {
+		return false
+	}
+	ok, err := p.Holds(ctx, c.Tenant, c.Holder)
+	if err != nil {
+		p.Log.WarnContext(ctx, "cannot check the token of a connection", "tenant", c.Tenant, "connection", c.ID, "error", err.Error())
+	}
+	return err == nil && !ok
 }
 
 // batch returns what a connection gets next. more reports that there are further events

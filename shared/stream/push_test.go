@@ -1,6 +1,8 @@
 package stream_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,6 +28,9 @@ type gateway struct {
 	reception   *stream.Reception
 	pusher      *stream.Pusher
 	waker       *stream.Waker
+	// revoked has the holders whose token is not valid. unknown fails each check.
+	revoked map[string]bool
+	unknown error
 }
 
 // render writes a batch as short texts.
@@ -51,7 +56,7 @@ func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 	b := setup(t, settings)
 	g := &gateway{
 		bench: b, connections: fake.NewConnections(onConnections), sockets: fake.NewSockets(onSockets), pushes: fake.NewPushes(nil),
-		seats: fake.NewSeats(b.clock, nil),
+		seats: fake.NewSeats(b.clock, nil), revoked: map[string]bool{},
 	}
 	half := func() float64 { return 0.5 }
 	g.reception = stream.NewReception(b.feed, g.connections, g.pushes, g.seats, 2, g.tally.Record, b.clock, half)
@@ -59,6 +64,9 @@ func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 	g.pusher = stream.NewPusher(stream.PusherConfig{
 		Feed: b.feed, Connections: g.connections, Sockets: g.sockets, Pushes: g.pushes, Seats: g.seats, Render: render, Record: g.tally.Record,
 		Clock: b.clock, Log: slog.New(slog.DiscardHandler), Random: half,
+		Holds: func(_ context.Context, in, holder string) (bool, error) {
+			return in == tenant && !g.revoked[holder], g.unknown
+		},
 	})
 	return g
 }
@@ -66,8 +74,9 @@ func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 // open opens a connection from a cursor.
 func (g *gateway) open(t *testing.T, id, after string, types ...string) {
 	t.Helper()
-	q := stream.Query{After: after, Parameter: "after", Filter: events.Filter{Types: types}}
-	if err := g.reception.Open(t.Context(), who, q, id); err != nil {
+	q, reader := stream.Query{After: after, Parameter: "after", Filter: events.Filter{Types: types}}, who
+	reader.Subject = "holder of " + id
+	if err := g.reception.Open(t.Context(), reader, q, id); err != nil {
 		t.Fatal(err)
 	}
 	g.sockets.Connect(id)
@@ -238,6 +247,37 @@ func TestConnectionBeginsWithAGap(t *testing.T) {
 	}
 	if err := g.reception.Open(t.Context(), who, stream.Query{After: "x", Parameter: "after"}, "b"); !fault.Is(err, fault.InvalidRequest) {
 		t.Errorf("got %v for a malformed cursor, want InvalidRequest", err)
+	}
+}
+
+// TestRevokedTokenEndsItsConnections revokes the token of one of two readers: it gets no
+// further event, and is cut off by the next push or sweep.
+func TestRevokedTokenEndsItsConnections(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.open(t, "a", stream.Latest)
+	g.open(t, "b", stream.Latest)
+	g.push(t)
+	g.got(t, "a", "cursor 0")
+	g.got(t, "b", "cursor 0")
+	g.revoked["holder of a"], g.unknown = true, errors.New("the tokens cannot be read")
+	g.grow(t, 1, eventtype.Queued)
+	g.got(t, "a", "1")
+	g.unknown = nil
+	g.grow(t, 1, eventtype.Queued)
+	g.got(t, "a")
+	g.got(t, "b", "1", "2")
+	if g.sockets.Open("a") || !g.sockets.Open("b") {
+		t.Error("got another connection closed, want that of the revoked token")
+	}
+	g.revoked["holder of b"] = true
+	g.clock.Advance(stream.SweepInterval)
+	if err := g.waker.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.push(t)
+	if g.got(t, "b"); g.sockets.Open("b") {
+		t.Error("got an idle connection open after a sweep, want it closed")
 	}
 }
 

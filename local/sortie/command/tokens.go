@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
@@ -222,9 +223,11 @@ func (a *app) tokensRevoke() *cobra.Command {
 		Use:   "revoke NAME",
 		Short: "Revoke a client token",
 		Long: fmt.Sprintf(`Remove the record of a client token. Running servers refuse the token within %v,
-functions of a stage within %v, or later while Secrets Manager fails. After the
-last token was revoked, a server still needs one; to serve programs of this host
-without a token, remove the file %s from the data folder.`, tokenfile.CacheTime, secrets.DefaultTTL, stack.TokensFile),
+functions of a stage within %v, or later while Secrets Manager fails. Its open
+streams end %v later, WebSockets of a stage within another minute.
+
+After the last token was revoked, a server still needs one; to serve programs of
+this host without a token, remove the file %s from the data folder.`, tokenfile.CacheTime, secrets.DefaultTTL, httpkit.RecheckInterval, stack.TokensFile),
 		Example: "  sortie tokens revoke ci\n  sortie tokens revoke acme --stage prod",
 		Args:    exactly("NAME"),
 	}

@@ -6,6 +6,7 @@ package sockets
 import (
 	"github.com/sortie-dev/sortie/shared/adapter/apigateway"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -25,6 +26,7 @@ func Open(p *process.Process) port.Sockets {
 func Pusher(p *process.Process, store *dynamo.Store, render stream.Render) *stream.Pusher {
 	return stream.NewPusher(stream.PusherConfig{
 		Feed: deployed.Feed(p, store), Connections: store, Sockets: Open(p), Pushes: deployed.Pushes(p, p.Need("SORTIE_PUSHES")), Seats: store,
+		Holds:  httpkit.HolderCheck(deployed.ClientTokens(p), p.Clock().Now),
 		Render: render, Record: lambdakit.Observe, Clock: p.Clock(), Log: p.Log, Random: p.Rand,
 	})
 }
