@@ -70,6 +70,7 @@ func idOf(r *http.Request) string { return r.PathValue("job_id") }
 // answer writes a job with its tag.
 func answer(w http.ResponseWriter, status int, j job.Job) error {
 	w.Header().Set("ETag", orchestrator.JobTag(j))
+	httpkit.Warn(w, j.Definition.Warnings()...)
 	return httpkit.WriteJSON(w, status, api.Job(j))
 }
 
@@ -92,6 +93,7 @@ func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return fmt.Errorf("cannot check the job: %w", err)
 		}
+		httpkit.Warn(w, j.Definition.Warnings()...)
 		return httpkit.WriteJSON(w, http.StatusOK, api.Job(j))
 	}
 	j, created, err := svc.Put(r.Context(), who, idOf(r), document, required)

@@ -104,6 +104,29 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
+func TestScheduleWithALargeStepIsAWarning(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const large, fine = `{"image": "a", "schedule": "*/90 * * * *"}`, `{"image": "a", "schedule": "*/30 * * * *"}`
+	for _, call := range []struct {
+		query, body string
+		status      int
+		want        string
+	}{
+		{"?dryRun=true", large, 200, "larger than the range 0 to 59 of the minute"}, {"", large, 201, `the step of \"*/90\"`}, {"", large, 200, "0 alone"}, {"", fine, 200, ""},
+	} {
+		_, header := apitest.Decoded[api.JobAnswer](t, stage, "PUT", path+call.query, call.body, call.status)
+		got := header.Get("Warning")
+		if got != "" != (call.want != "") || !strings.Contains(got, call.want) || got != "" && !strings.HasPrefix(got, `299 - "schedule: position 1: `) {
+			t.Errorf("%s %s: got the warning %s, want %q", call.query, call.body, got, call.want)
+		}
+	}
+	p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"image": "a", "schedule": "CRON_TZ=Europe/Berlin 30 4 * * *"}`, 400)
+	if len(p.Problems) != 1 || p.Problems[0].Field != "schedule" || !strings.Contains(p.Problems[0].Problem, "timeZone: Europe/Berlin") {
+		t.Errorf("got %+v, want a problem of schedule that names timeZone", p)
+	}
+}
+
 func TestDryRunStoresNothing(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

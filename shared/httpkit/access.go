@@ -137,6 +137,9 @@ func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, erro
 	if err := mayOmitToken(r); err != nil {
 		return port.Identity{}, err
 	}
+	if present {
+		s.warnOfToken(x, r, expired)
+	}
 	caller := s.config.Local
 	caller.Subject, caller.Anonymous = anonymous, true
 	return caller, nil
@@ -144,5 +147,18 @@ func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, erro
 
 // anonymous is the subject of a program of this host that sent no token.
 const anonymous = "localhost"
+
+// warnOfToken says that the token of a request was ignored: in each response, and in the log
+// once.
+func (s *server) warnOfToken(x *exchange, r *http.Request, expired bool) {
+	what := "the token is unknown"
+	if expired {
+		what = "the token has expired"
+	}
+	Warn(x, what+"; it was ignored, because no client token is configured")
+	s.tokenWarning.Do(func() {
+		x.log.WarnContext(r.Context(), "ignored a client's token, because no client token is configured; further ones are not logged", "reason", what)
+	})
+}
 
 var errMissingToken = fault.New(fault.Unauthenticated, "missing token, want Authorization: Bearer")

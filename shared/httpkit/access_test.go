@@ -98,6 +98,24 @@ func TestClientAuthentication(t *testing.T) {
 	}
 }
 
+// TestIgnoredTokenIsAWarning sends tokens to a server that has none.
+func TestIgnoredTokenIsAWarning(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok, noTokens)
+	for range 3 {
+		w, _ := b.call(t, http.MethodGet, "/thing/1", "Authorization", "Bearer first-token")
+		if got := w.Header().Values("Warning"); w.Code != 200 || len(got) != 1 || !strings.Contains(got[0], "the token is unknown; it was ignored") {
+			t.Errorf("got %d with the warnings %q, want 200 with one", w.Code, got)
+		}
+	}
+	if n := strings.Count(b.logs.String(), "ignored a client's token"); n != 1 || strings.Contains(b.logs.String(), "first-token") {
+		t.Errorf("got %d warnings in the log %s, want one without the token", n, b.logs)
+	}
+	if w, _ := b.call(t, http.MethodGet, "/thing/1"); w.Header().Get("Warning") != "" {
+		t.Errorf("without a token: got the warning %q", w.Header().Get("Warning"))
+	}
+}
+
 // TestTokenIsRequiredWhereverOneIsSet plays what a proxy on the same host can send:
 // any Host that the server accepts, with and without the headers of proxies.
 func TestTokenIsRequiredWhereverOneIsSet(t *testing.T) {

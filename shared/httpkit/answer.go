@@ -30,6 +30,14 @@ func WriteAccepted(w http.ResponseWriter, existing bool, path string, v any) err
 	return WriteJSON(w, status, v)
 }
 
+// Warn adds the texts to the response as headers Warning with the code 299. It precedes the
+// status.
+func Warn(w http.ResponseWriter, texts ...string) {
+	for _, text := range texts {
+		w.Header().Add("Warning", `299 - "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)+`"`)
+	}
+}
+
 // WriteRemoved answers that what the request names is removed: 204, without a body.
 func WriteRemoved(w http.ResponseWriter) error {
 	w.Header().Set("Cache-Control", "no-store")

@@ -56,6 +56,8 @@ type server struct {
 	watch   watch
 	// writes has an element for each request that MaxWrites counts.
 	writes chan struct{}
+	// tokenWarning limits the log of ignored tokens.
+	tokenWarning sync.Once
 }
 
 // New returns a handler for all routes. The error names every problem of the

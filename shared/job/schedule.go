@@ -66,6 +66,9 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 	if len(parts) == 0 {
 		return Schedule{}, syntax(1, "empty schedule, want five cron fields, @daily, @every 1h or @at with a time")
 	}
+	if zone, ok := zoneOf(parts[0].text); ok {
+		return Schedule{}, syntax(parts[0].at, "a time zone in the schedule, want the field timeZone%s", strings.TrimSuffix(": "+zone, ": "))
+	}
 	if !strings.HasPrefix(parts[0].text, "@") {
 		c, err := parseCron(text)
 		return Schedule{cron: &c, zone: location}, err

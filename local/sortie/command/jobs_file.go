@@ -88,6 +88,13 @@ func (f jobFile) explained(err error) error {
 	return wrong("%s", strings.Join(lines, "\n"))
 }
 
+// warn notes what is probably not meant in the file.
+func (f jobFile) warn(a *app) {
+	for _, warning := range f.definition.Warnings() {
+		a.note("%s: warning: %s", f.name, warning)
+	}
+}
+
 func (f jobFile) contentType() string {
 	if json.Valid(f.document) {
 		return httpkit.TypeJSON
@@ -105,6 +112,8 @@ type applied struct {
 	// NextAt is the next firing.
 	NextAt  time.Time       `json:"nextAt,omitzero"`
 	Changes []appliedChange `json:"changes"`
+	// Warnings are what is probably not meant in the file.
+	Warnings []string `json:"warnings"`
 }
 
 // appliedChange is a field that changes.
@@ -143,6 +152,7 @@ the fields that change: + new, - removed, ~ changed. The command is idempotent.`
 		if err != nil {
 			return f.explained(err)
 		}
+		f.warn(a)
 		return a.showApplied(result)
 	})
 	return c
@@ -150,7 +160,7 @@ the fields that change: + new, - removed, ~ changed. The command is idempotent.`
 
 func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (applied, error) {
 	id := f.definition.ID
-	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}}
+	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.definition.Warnings()...)}
 	before, err := c.Job(ctx, id)
 	if client.Gone(err) {
 		result.Result, err = "created", nil
@@ -249,6 +259,7 @@ and "depends" if one can: the reasons say which, and what follows then.`,
 		if f.definition.Schedule == "" {
 			return wrong("%s: the job has no schedule, want one to simulate", f.name)
 		}
+		f.warn(a)
 		return a.showFirings(job.Simulate(f.definition, after, last, most))
 	})
 	return c

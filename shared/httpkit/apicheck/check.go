@@ -14,8 +14,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ofHTTP are headers of the connection, which the document does not describe.
-var ofHTTP = []string{"Date", "Content-Type", "Content-Length", "Connection", "Transfer-Encoding", "Vary"}
+// ofHTTP are headers that the document does not describe for each response: those of the
+// connection, and Warning, which every response can have.
+var ofHTTP = []string{"Warning", "Date", "Content-Type", "Content-Length", "Connection", "Transfer-Encoding", "Vary"}
 
 const problemType = "application/problem+json"
 

@@ -1,0 +1,55 @@
+package job
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Warnings returns what is valid in a definition and probably not meant, in sentences that
+// begin with the field.
+func (d Definition) Warnings() []string {
+	if _, ok := d.schedule(); !ok || strings.HasPrefix(strings.TrimLeft(d.Schedule, " \t"), "@") {
+		return nil
+	}
+	var found []string
+	for i, w := range words(d.Schedule) {
+		at := w.at
+		for item := range strings.SplitSeq(w.text, ",") {
+			if warning := cronFields[i].warning(item); warning != "" {
+				found = append(found, fmt.Sprintf("schedule: position %d: %s", at, warning))
+			}
+			at += len(item) + 1
+		}
+	}
+	return found
+}
+
+// warning reports a step of a valid item that is larger than its range, so that it selects
+// the first value alone; empty for another item.
+func (f cronField) warning(item string) string {
+	span, step, stepped := strings.Cut(item, "/")
+	by, err := strconv.Atoi(step)
+	if !stepped || err != nil {
+		return ""
+	}
+	first, last := f.first, f.first+f.count()-1
+	if low, high, ranged := strings.Cut(span, "-"); ranged {
+		first, _ = f.value(word{low, 0}, false)
+		last, _ = f.value(word{high, 0}, true)
+	}
+	if first == last || by <= last-first {
+		return ""
+	}
+	return fmt.Sprintf("the step of %q is larger than the range %d to %d of the %s, so that it selects %d alone", item, first, last, f.name, first)
+}
+
+// zoneOf returns the time zone that a word sets for a schedule in other programs.
+func zoneOf(word string) (zone string, ok bool) {
+	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+		if len(word) >= len(prefix) && strings.EqualFold(word[:len(prefix)], prefix) {
+			return word[len(prefix):], true
+		}
+	}
+	return "", false
+}
