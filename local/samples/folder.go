@@ -21,40 +21,55 @@ import (
 // names; otherwise the series, otherwise the collection. Units that only
 // finding aids name are created from them. Levels above are mentioned, and are
 // entities only if they have a finding aid in dir. Children are ordered by
-// identifier, with numbers by value.
+// identifier, with numbers by value. The components of a finding aid that have an id are
+// entities below it, in their order there; see ead.ParseAll.
 //
-// XML that is not EAD is skipped. FromEAD returns an error that names each file
-// that cannot be parsed or that repeats an identifier, and an error if there is
-// no finding aid.
+// Other files are skipped; see Collection.Skipped. FromEAD returns an error that names each
+// file that cannot be parsed or that repeats an identifier, and an error if there is no
+// finding aid.
 func FromEAD(dir fs.FS) (*Collection, error) {
-	found := map[string]archive.Unit{}
-	from := map[string]string{}
-	var failures []error
-	others := 0
-	err := eachFile(dir, ".xml", func(name string, content []byte) {
-		u, err := ead.Parse(bytes.NewReader(content), strings.TrimSuffix(path.Base(name), path.Ext(name)))
-		switch {
-		case errors.Is(err, ead.ErrOther):
-			others++
-		case err != nil:
-			failures = append(failures, fmt.Errorf("%s: %w", name, err))
-		case from[u.ID] != "":
-			failures = append(failures, fmt.Errorf("%s: identifier %q is already used by %s", name, u.ID, from[u.ID]))
-		default:
-			found[u.ID], from[u.ID] = u, name
-		}
-	})
-	if err := errors.Join(append(failures, err)...); err != nil {
+	r := eadReader{found: map[string]archive.Unit{}, from: map[string]string{}}
+	skipped, err := eachFile(dir, ".xml", r.read)
+	if err := errors.Join(append(r.failures, err)...); err != nil {
 		return nil, fmt.Errorf("cannot read the finding aids: %w", err)
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no EAD finding aid in the folder (%d other XML files)", others)
+	if len(r.found) == 0 {
+		return nil, fmt.Errorf("no EAD finding aid in the folder (%d other XML files)", len(r.skipped))
 	}
-	c, err := fromUnits(hang(found))
+	c, err := fromUnits(hang(r.found))
 	if err != nil {
 		return nil, fmt.Errorf("cannot order the finding aids: %w", err)
 	}
+	c.skipped = append(r.skipped, skipped...)
+	slices.SortFunc(c.skipped, func(a, b Skipped) int { return cmp.Compare(a.File, b.File) })
 	return c, nil
+}
+
+// eadReader collects the units of finding aids.
+type eadReader struct {
+	found    map[string]archive.Unit
+	from     map[string]string
+	skipped  []Skipped
+	failures []error
+}
+
+func (r *eadReader) read(name string, content []byte) {
+	units, err := ead.ParseAll(bytes.NewReader(content), strings.TrimSuffix(path.Base(name), path.Ext(name)))
+	switch {
+	case errors.Is(err, ead.ErrOther):
+		r.skipped = append(r.skipped, Skipped{name, err.Error()})
+		return
+	case err != nil:
+		r.failures = append(r.failures, fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	for _, u := range units {
+		if other := r.from[u.ID]; other != "" {
+			r.failures = append(r.failures, fmt.Errorf("%s: identifier %q is already used by %s", name, u.ID, other))
+			return
+		}
+		r.found[u.ID], r.from[u.ID] = u, name
+	}
 }
 
 // FromCatalog reads the conversation lists (.json) and the catalog records
@@ -72,7 +87,7 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 	tapes := map[string]archive.Unit{}
 	var failures []error
 	fail := func(name string, err error) { failures = append(failures, fmt.Errorf("%s: %w", name, err)) }
-	errJSON := eachFile(dir, ".json", func(name string, content []byte) {
+	_, errJSON := eachFile(dir, ".json", func(name string, content []byte) {
 		units, err := nara.ParseConversations(bytes.NewReader(content))
 		if err != nil {
 			if !errors.Is(err, nara.ErrOther) {
@@ -88,7 +103,7 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 			found[u.ID], from[u.ID] = u, name
 		}
 	})
-	errXML := eachFile(dir, ".xml", func(name string, content []byte) {
+	_, errXML := eachFile(dir, ".xml", func(name string, content []byte) {
 		records, err := nara.ParseTapes(bytes.NewReader(content))
 		if err != nil {
 			if !errors.Is(err, nara.ErrOther) {
@@ -117,10 +132,10 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 	return c, nil
 }
 
-// eachFile reads the files with this name suffix in the order of their paths;
-// hidden files and folders are skipped.
-func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) error {
-	return fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
+// eachFile reads the files with this name suffix in the order of their paths, and returns the
+// others. Hidden files and folders are neither.
+func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) (others []Skipped, err error) {
+	err = fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("cannot read the folder: %w", err)
 		}
@@ -130,7 +145,11 @@ func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) e
 			}
 			return nil
 		}
-		if entry.IsDir() || !strings.EqualFold(path.Ext(name), ending) {
+		if entry.IsDir() {
+			return nil
+		}
+		if !strings.EqualFold(path.Ext(name), ending) {
+			others = append(others, Skipped{name, "its name does not end in " + ending})
 			return nil
 		}
 		content, err := fs.ReadFile(dir, name)
@@ -140,10 +159,16 @@ func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) e
 		use(name, content)
 		return nil
 	})
+	return others, err
 }
 
-// byIdentifier compares units by their identifiers, with numbers by value.
-func byIdentifier(a, b archive.Unit) int { return compareNatural(a.ID, b.ID) }
+// byIdentifier compares units by their identifiers, with numbers by value. The components of
+// a finding aid follow it in their order there.
+func byIdentifier(a, b archive.Unit) int {
+	return cmp.Or(
+		compareNatural(cmp.Or(a.FindingAid, a.ID), cmp.Or(b.FindingAid, b.ID)), cmp.Compare(a.Component, b.Component), compareNatural(a.ID, b.ID),
+	)
+}
 
 func compareNatural(a, b string) int {
 	x, y := a, b

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
 func TestFindingAidsAreUnderTheirTape(t *testing.T) {
@@ -117,6 +118,50 @@ func TestRoots(t *testing.T) {
 				t.Errorf("got roots %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestSkippedFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	c, err := samples.FromEAD(fstest.MapFS{
+		"a.xml": {Data: []byte("<ead><archdesc/></ead>")}, "b/tapes.xml": {Data: []byte("<tapes/>")}, "b/readme.txt": {}, ".hidden": {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []samples.Skipped{
+		{File: "b/readme.txt", Reason: "its name does not end in .xml"}, {File: "b/tapes.xml", Reason: "not an EAD finding aid: its root element is <tapes>"},
+	}
+	if got := c.Skipped(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestComponentsFollowTheirFindingAid reads a finding aid whose components are not in the
+// order of their ids.
+func TestComponentsFollowTheirFindingAid(t *testing.T) {
+	t.Parallel()
+	component := func(id, level, below string) string {
+		return `<c id="` + id + `" level="` + level + `"><did><unittitle>` + id + `</unittitle></did>` + below + `</c>`
+	}
+	c, err := samples.FromEAD(fstest.MapFS{"a.xml": {Data: []byte(`<ead><eadheader><eadid>a</eadid></eadheader><archdesc level="collection"><dsc>` +
+		component("z", "item", "") + component("y", "series", component("x", "file", component("w", "file", ""))) + `</dsc></archdesc></ead>`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := c.Roots()
+	if len(roots) != 1 || roots[0].Entities != 5 || c.Len() != 5 {
+		t.Fatalf("got roots %+v, want one with 5 entities", roots)
+	}
+	client := serve(t, c)
+	for id, want := range map[string][]string{"a": {"a#z", "a#y"}, "a#y": {"a#x"}, "a#x": {"a#w"}, "a#z": nil} {
+		var pis []string
+		for _, each := range want {
+			pis = append(pis, archive.PI(each))
+		}
+		if got := client.entity(archive.PI(id)).Children; !slices.Equal(got, pis) {
+			t.Errorf("%s: got children %v, want %v", id, got, want)
+		}
 	}
 }
 

@@ -168,7 +168,13 @@ func (h *hierarchy) list() []archive.Unit {
 	for _, u := range order {
 		list = append(list, *h.units[u.ID])
 	}
-	slices.SortStableFunc(list, func(a, b archive.Unit) int { return rank[a.Level] - rank[b.Level] })
+	place := func(u archive.Unit) int {
+		if u.Component > 0 { // in the order of its finding aid, whatever its level
+			return len(rank)
+		}
+		return rank[u.Level]
+	}
+	slices.SortStableFunc(list, func(a, b archive.Unit) int { return place(a) - place(b) })
 	return list
 }
 

@@ -3,8 +3,8 @@
 //
 //   - Sample is tape 281 of the White House Tapes with its 71 conversations: 72
 //     entities from an embedded table of facts.
-//   - FromEAD reads a folder of finding aids, one entity each, under the tapes
-//     that they name.
+//   - FromEAD reads a folder of finding aids, one entity each and one for each
+//     component with an id, under the tapes that they name.
 //   - FromCatalog reads a folder of conversation lists and catalog records into
 //     one tree: collection, series, tapes, conversations.
 //   - Generate computes any number of invented entities, with defects on request.
@@ -44,8 +44,16 @@ import (
 
 // Collection is a set of archive entities under one or more roots.
 type Collection struct {
-	source entityapi.Source
-	roots  []Root
+	source  entityapi.Source
+	roots   []Root
+	skipped []Skipped
+}
+
+// Skipped is a file of a folder that is not a part of the collection.
+type Skipped struct {
+	File string `json:"file"`
+	// Reason is why not, such as "not an EAD finding aid: its root element is <mods>".
+	Reason string `json:"reason"`
 }
 
 // Root is an entity without a parent, at which an export can start.
@@ -72,6 +80,9 @@ func fromUnits(units []archive.Unit) (*Collection, error) {
 
 // Roots returns the roots in a fixed order.
 func (c *Collection) Roots() []Root { return append([]Root(nil), c.roots...) }
+
+// Skipped returns the files of the folder that FromEAD has skipped.
+func (c *Collection) Skipped() []Skipped { return append([]Skipped{}, c.skipped...) }
 
 // Len returns the number of entities.
 func (c *Collection) Len() int { return c.source.Len() }

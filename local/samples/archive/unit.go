@@ -56,6 +56,10 @@ type Unit struct {
 	// Above are the units that contain this one, the highest first, including
 	// those that are not in the Tree.
 	Above []Ref
+	// FindingAid is the ID of the unit whose finding aid has this one as a component, and
+	// Component its place there, from 1. Empty and 0 for another unit.
+	FindingAid string
+	Component  int
 	// Parent is the ID of the unit in the Tree that contains this one, or
 	// empty.
 	Parent string

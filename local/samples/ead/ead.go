@@ -17,7 +17,6 @@ package ead
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -34,18 +33,11 @@ var ErrOther = errors.New("not an EAD finding aid")
 // Parse parses one finding aid. fallback is used as its identifier if it has no
 // identifier; usually it is the file's name.
 func Parse(r io.Reader, fallback string) (archive.Unit, error) {
-	root, err := readTree(r)
+	units, err := ParseAll(r, fallback)
 	if err != nil {
-		return archive.Unit{}, fmt.Errorf("cannot read the finding aid: %w", err)
+		return archive.Unit{}, err
 	}
-	if root.name != "ead" {
-		return archive.Unit{}, fmt.Errorf("%w: its root element is <%s>", ErrOther, root.name)
-	}
-	return (&document{
-		header: root.child("eadheader"),
-		desc:   root.child("archdesc"),
-		did:    root.child("archdesc").child("did"),
-	}).unit(fallback), nil
+	return units[0], nil
 }
 
 // subjectLog begins a subtitle that describes the finding aid, not the

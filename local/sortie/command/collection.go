@@ -52,13 +52,15 @@ func (a *app) serveCollection() *cobra.Command {
 be exported. The URL is the value of "sortie dev --source".
 
 The collection is one of
-  --ead DIR         a folder of EAD finding aids
+  --ead DIR         a folder of EAD finding aids; each is an entity, and each of
+                    its components with an id. Other files are skipped
   --catalog DIR     a folder of conversation lists (JSON) and catalog records (XML)
   --generate N      N generated entities, the same for the same --seed
   --sample          the sample collection
 
-With --json the first line on standard output is one object: url, entities, and
-roots with pi, title and entities. Ctrl-C stops the server.
+With --json the first line on standard output is one object: url, entities, roots
+with pi, title and entities, and skipped with file and reason. Ctrl-C stops the
+server. It is an error if the folder has nothing to serve.
 
 Names for --fault: ` + strings.Join(names, ", "),
 		Example: `  sortie collection serve --ead findingaids/
@@ -188,7 +190,14 @@ func (a *app) served(c *samples.Collection, url string) error {
 		for _, r := range c.Roots() {
 			roots = append(roots, root(r))
 		}
-		return a.printLine(map[string]any{"url": url, "entities": c.Len(), "roots": roots})
+		return a.printLine(map[string]any{"url": url, "entities": c.Len(), "roots": roots, "skipped": c.Skipped()})
+	}
+	skipped := c.Skipped()
+	for _, each := range skipped {
+		a.note("skipped %s: %s", display.Clean(each.File), display.Clean(each.Reason))
+	}
+	if n := int64(len(skipped)); n > 0 {
+		a.note("%s skipped.", plural(n, "file was", "files were"))
 	}
 	if err := a.say("%s\n\n", url); err != nil {
 		return err

@@ -216,3 +216,15 @@ func TestSimulateIsOffline(t *testing.T) {
 		t.Errorf("got %+v without a schedule, want exit code 2", got)
 	}
 }
+
+func TestSimulateWarnsOfLargeSteps(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(file, []byte("id: a\nimage: a\nschedule: 0 */25 * * *\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := sortie(t, nil, "", "jobs", "simulate", file, "--limit", "1")
+	if got.code != 0 || !strings.Contains(got.stderr, file+`: warning: schedule: position 3: the step of "*/25" is larger than the range 0 to 23 of the hour`) {
+		t.Errorf("got %+v, want a warning", got)
+	}
+}

@@ -83,12 +83,22 @@ func TestRunWritesALinePerExecution(t *testing.T) {
 // TestServeServesACollection calls the server while the command runs.
 func TestServeServesACollection(t *testing.T) {
 	t.Parallel()
+	aids := t.TempDir()
+	for name, text := range map[string]string{
+		"aid.xml":   `<ead><eadheader><eadid>a</eadid></eadheader><archdesc level="collection"><did><unittitle>A</unittitle></did><dsc><c id="b"/><c/></dsc></archdesc></ead>`,
+		"notes.txt": "", "mods.xml": "<mods/>",
+	} {
+		if err := os.WriteFile(filepath.Join(aids, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, row := range map[string]struct {
-		args     string
-		entities int
+		args              string
+		entities, skipped int
 	}{
-		"sample":    {"--sample", 72},
-		"generated": {"--generate 12 --seed 7 --fanout 3 --fault missing=2", 12},
+		"sample":       {"--sample", 72, 0},
+		"generated":    {"--generate 12 --seed 7 --fanout 3 --fault missing=2", 12, 0},
+		"finding aids": {"--ead " + aids, 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,11 +120,12 @@ func TestServeServesACollection(t *testing.T) {
 					PI, Title string
 					Entities  int
 				}
+				Skipped []struct{ File, Reason string }
 			}
 			if err := json.NewDecoder(read).Decode(&said); err != nil {
 				t.Fatal(err)
 			}
-			if said.Entities != row.entities || len(said.Roots) != 1 || said.Roots[0].Title == "" {
+			if said.Entities != row.entities || len(said.Roots) != 1 || said.Roots[0].Title == "" || said.Skipped == nil || len(said.Skipped) != row.skipped {
 				t.Errorf("got %+v", said)
 			}
 			resp, err := http.Get(said.URL + "/entities/" + said.Roots[0].PI)

@@ -81,7 +81,7 @@ func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 	if freed == 0 {
 		return 0, nil
 	}
-	// The file is truncated by the checkpoint. A passive one waits for nobody.
+	// The file is truncated by the checkpoint. A passive one does not wait.
 	return freed, d.beside(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 }
 
