@@ -70,6 +70,7 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return resp.Header, problem(resp)
 	}
+	c.contacted()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
 		return resp.Header, c.failure(ctx, req.URL, err)

@@ -34,6 +34,8 @@ type Client struct {
 	clock   clock.Clock
 	outage  time.Duration
 	onRetry func(error)
+	// onContact is called when the server has answered with success.
+	onContact func()
 }
 
 // New checks the configuration and returns a Client. It sends nothing.
@@ -87,4 +89,17 @@ func (c *Client) WithRetry(outage time.Duration, onRetry func(error)) *Client {
 	retrying := *c
 	retrying.outage, retrying.onRetry = outage, onRetry
 	return &retrying
+}
+
+// WithContact returns a client that calls onContact when the server answers with success.
+func (c *Client) WithContact(onContact func()) *Client {
+	noted := *c
+	noted.onContact = onContact
+	return &noted
+}
+
+func (c *Client) contacted() {
+	if c.onContact != nil {
+		c.onContact()
+	}
 }

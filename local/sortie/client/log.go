@@ -142,6 +142,7 @@ func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition
 	if resp.StatusCode != http.StatusOK {
 		return problem(resp)
 	}
+	c.contacted()
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
 		text, err := lines.ReadBytes('\n')

@@ -117,7 +117,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 	if !f.follow {
 		return out.close()
 	}
-	c = c.WithRetry(outage, nil)
+	c = a.patient(c, task)
 	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.write(lineText(line)) })
 	return errors.Join(err, out.close())
 }

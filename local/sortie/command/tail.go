@@ -28,7 +28,7 @@ type tail struct {
 // follow waits for the end of the run. When ctx ends, it requests the cancellation of
 // the run and continues.
 func (t *tail) follow(ctx context.Context) (contract.Status, error) {
-	c := t.client.WithRetry(outage, nil)
+	c := t.app.patient(t.client, t.taskID)
 	t.at.Attempt = 1
 	err := t.show(ctx, c)
 	if ctx.Err() != nil && err != nil {
@@ -45,7 +45,7 @@ func (t *tail) follow(ctx context.Context) (contract.Status, error) {
 		status, err = c.Follow(ctx, t.taskID, tailWait, func(contract.Status, []contract.TaskEvent) {})
 	}
 	if _, ok := errors.AsType[*client.Unreachable](err); ok {
-		err = advised{error: err, code: ExitUnreachable, hint: t.app.howToContinue(t.taskID), taskID: t.taskID}
+		err = advised{error: err, code: ExitUnreachable, hint: "the run continues without this command; follow it with " + t.app.howToFollow(t.taskID), taskID: t.taskID}
 	}
 	return status, err
 }

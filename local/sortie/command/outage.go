@@ -1,0 +1,42 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+)
+
+// connection tells the user when the server of a run is lost and found again.
+type connection struct {
+	app    *app
+	taskID string
+	lost   bool
+}
+
+// patient returns a client that repeats the calls about a run while the server is
+// unreachable. It says so at once, and what becomes of the run.
+func (a *app) patient(c *client.Client, taskID string) *client.Client {
+	n := &connection{app: a, taskID: taskID}
+	return c.WithRetry(outage, n.failed).WithContact(n.restored)
+}
+
+func (n *connection) failed(err error) {
+	if n.lost {
+		return
+	}
+	n.lost = true
+	n.app.note("%v; the run continues. Trying again until %s; follow it later with %s", err,
+		n.app.Clock.Now().Add(outage).Format("15:04:05 MST"), n.app.howToFollow(n.taskID))
+}
+
+func (n *connection) restored() {
+	if n.lost {
+		n.lost = false
+		n.app.note("connected again")
+	}
+}
+
+// howToFollow returns the command that follows a run.
+func (a *app) howToFollow(taskID string) string {
+	return strconv.Quote(a.Name + " logs " + taskID + " --follow")
+}
