@@ -60,7 +60,8 @@ func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalStat
 	if lost > 0 {
 		body.Metrics = t.metrics(ctx, body.Metrics, map[string]int64{"outputBytesLost": lost})
 	}
-	err = t.retry(ctx, t.retryUntil(t.options.Clock.Now()), "completed", func(ctx context.Context) error {
+	now := t.options.Clock.Now()
+	err = t.retry(ctx, t.resultUntil(now, t.retryUntil(now)), "completed", func(ctx context.Context) error {
 		a, err := t.call(ctx, "completed", body)
 		if err != nil {
 			return err

@@ -43,6 +43,10 @@ type Options struct {
 	// ReportTimeout bounds the retries of started, completed and the callback if
 	// the envelope has no deadline; 0 selects an hour.
 	ReportTimeout time.Duration
+	// ResultTimeout bounds the retries of completed and of each upload, from its first try;
+	// 0 leaves them until the attempt's deadline. It is for workers whose exit tells the
+	// control plane enough.
+	ResultTimeout time.Duration
 }
 
 // withDefaults replaces zero values by defaults. The function that it returns

@@ -206,6 +206,14 @@ func (t *Task) retryUntil(now time.Time) time.Time {
 	return now.Add(t.options.ReportTimeout)
 }
 
+// resultUntil returns when the retries of a call that delivers the result end.
+func (t *Task) resultUntil(now time.Time, until time.Time) time.Time {
+	if limit := now.Add(t.options.ResultTimeout); t.options.ResultTimeout > 0 && limit.Before(until) {
+		return limit
+	}
+	return until
+}
+
 // watch ends the context of the work on SIGTERM and at the attempt's deadline. It waits
 // for the response to started before, so that the timeout is reported.
 func (t *Task) watch() {

@@ -60,7 +60,8 @@ func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenew
 		return "", "", Fail(contract.CategoryUserCode, false, fmt.Errorf("the %s has %d bytes, want at most 5 GiB", what, size))
 	}
 	forbidden := 0
-	err = t.retry(ctx, t.options.Clock.Now().Add(uploadTimeout), "upload of the "+what, func(ctx context.Context) error {
+	now := t.options.Clock.Now()
+	err = t.retry(ctx, t.resultUntil(now, now.Add(uploadTimeout)), "upload of the "+what, func(ctx context.Context) error {
 		t.mu.Lock()
 		to := of(t.grant)
 		t.mu.Unlock()

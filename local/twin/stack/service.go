@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -53,6 +54,11 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
+// reportWithin is how long a wrapper tries to deliver each part of a result to a server that
+// is gone. It covers a restart. Then the wrapper ends: the next server reads the exit code of
+// the program in the folder of its machine.
+const reportWithin = time.Minute
+
 // startMachines serves the Fly Machines API.
 func (s *Stack) startMachines(context.Context) error {
 	images := map[string][]string{s.config.Settings.Service.Image: append(slices.Clone(s.config.Executable), "worker")}
@@ -72,7 +78,7 @@ func (s *Stack) startMachines(context.Context) error {
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
 		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
-		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag), Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag, wrap.ReportFlag+"="+reportWithin.String()), Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {

@@ -32,6 +32,34 @@ func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
 	return &fixture{t, plane, t.TempDir(), []string{variable, contract.CompletionVariable + "=exit"}}
 }
 
+// TestResultIsGivenUpInTime plays a control plane that is gone when the program ends. The
+// attempt has no deadline.
+func TestResultIsGivenUpInTime(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		script string
+		code   int
+	}{"success": {"exit 0", 0}, "failure": {"exit 3", 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}})
+			gone := file(t, "gone")
+			cmd, out := self(t, s.env, ReportFlag+"=1s", "sh", "-c", "echo >"+gone+".ready; while [ ! -e "+gone+" ]; do sleep 0.01; done; "+row.script)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			appears(t, gone+".ready")
+			s.plane.Close()
+			if err := os.WriteFile(gone, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := ended(t, cmd.Wait(), out); got.code != row.code {
+				t.Errorf("got code %d, want that of the program, %d", got.code, row.code)
+			}
+		})
+	}
+}
+
 // exit returns the exit that completed reports.
 func (s *fixture) exit() contract.Exit {
 	s.t.Helper()

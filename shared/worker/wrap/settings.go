@@ -16,6 +16,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
+// ReportFlag limits the time in which sortie-exec delivers a result. It is for platforms
+// that keep the exit code, so that the wrapper need not outlive its program for long.
+const ReportFlag = "--report-within"
+
 // settings are the flags.
 type settings struct {
 	command     []string
@@ -27,6 +31,7 @@ type settings struct {
 	noLog       bool
 	logLimit    int
 	killAfter   time.Duration
+	within      time.Duration
 	rules       rules
 }
 
@@ -53,6 +58,9 @@ Flags:
   --no-log                leave CMD its own output: store no log, mask nothing
   --environment           read the environment of CMD from the standard input:
                           NAME=value with a NUL after each
+  --report-within DURATION
+                          time from the first try to deliver a result, after
+                          which sortie-exec gives up (the attempt's deadline)
   --standalone            run CMD even if the environment has no task
   --verbose               log every step, not only failures; nothing is logged
                           without it for the program of a job
@@ -120,6 +128,7 @@ func parse(args []string) (settings, error) {
 	f.BoolVar(&s.noLog, "no-log", false, "")
 	f.IntVar(&s.logLimit, "log-limit", defaultLogLimit, "")
 	f.DurationVar(&s.killAfter, "kill-after", 0, "")
+	f.DurationVar(&s.within, strings.TrimPrefix(ReportFlag, "--"), 0, "")
 	f.Func("exit", "", func(text string) error {
 		list, category, _ := strings.Cut(text, "=")
 		if !slices.Contains(categories(), category) {
@@ -147,6 +156,8 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("--log-limit: %d is out of range, want 0 to %d", s.logLimit, math.MaxInt32)
 	case s.killAfter < 0:
 		return s, fmt.Errorf("--kill-after: %s is negative", s.killAfter)
+	case s.within < 0:
+		return s, fmt.Errorf("%s: %s is negative", ReportFlag, s.within)
 	}
 	return s, nil
 }

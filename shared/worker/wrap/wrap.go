@@ -98,7 +98,7 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
 	err = worker.Run(context.Background(), a, worker.Options{
-		Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(),
+		Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(), ResultTimeout: s.within,
 	}, w.work)
 	switch {
 	case err != nil && w.program == nil && errors.Is(err, worker.ErrTerminated):
