@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // stopLimit is the time after which machines are killed when the system stops.
@@ -221,6 +222,13 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	log, err := a.logger(f, level)
 	if err != nil {
 		return err
+	}
+	if proctree.Reaps() {
+		go func() {
+			if err := proctree.ReapOrphans(ctx); err != nil {
+				log.WarnContext(ctx, "cannot wait for orphans; start a container with an init process", "error", err.Error())
+			}
+		}()
 	}
 	s, err := a.startStack(ctx, f, log)
 	if err != nil {

@@ -15,4 +15,7 @@
 //
 // KillMarked finds the processes of a tree whose subreaper was killed: those of its
 // cgroup, and those that inherited its mark in their environment.
+//
+// ReapOrphans is for a process with other children, such as a server that is the first
+// process of a container.
 package proctree

@@ -54,12 +54,24 @@ func read(pid int) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
+	s, ok := parse(data)
+	return process{pid, s.parent, s.born}, ok && s.state != 'Z' && s.state != 'X'
+}
+
+type stat struct {
+	state  byte
+	parent int
+	born   string
+}
+
+// parse parses a stat.
+func parse(data []byte) (stat, bool) {
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return process{}, false
+	if len(fields) < 20 {
+		return stat{}, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
-	return process{pid, parent, string(fields[19])}, err == nil
+	return stat{fields[0][0], parent, string(fields[19])}, err == nil
 }
 
 // signal sends a signal to the process, and never to another one with its number: the
