@@ -19,7 +19,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # A larger heap makes the compiler and the tests faster. It does not change what is built.
-BUILD = GOGC=400 $(GO) build
+# Symbols for a debugger are half of a binary.
+BUILD = GOGC=400 $(GO) build -ldflags '-s -w'
 
 .PHONY: run
 run: ## build, export the sample collection with a system of its own, save it to out/
@@ -158,7 +159,7 @@ build: ## build the command line, bin/sortie
 
 .PHONY: sortie-exec
 sortie-exec: ## build bin/sortie-exec, one static file that runs any program as a worker
-	$(BUILD) -ldflags '-s -w' -o bin/sortie-exec ./shared/worker/sortie-exec
+	$(BUILD) -o bin/sortie-exec ./shared/worker/sortie-exec
 
 # PREFIX=/usr/local installs into /usr/local/bin, otherwise GOBIN or GOPATH/bin.
 PREFIX ?=
