@@ -319,9 +319,13 @@ func receptionIsRecorded(s *storeTest) {
 		s.same(r, got)
 	}
 	want(last)
+	s.ok(s.store.RecordReception(s.ctx, last, last)) // a probe of the store
+	want(last)
 	for range 2 {
 		next := port.Reception{Since: s.later(), At: s.later(), Crowded: !last.Crowded}
 		s.ok(s.store.RecordReception(s.ctx, last, next))
+		want(next)
+		s.ok(s.store.RecordReception(s.ctx, next, next))
 		want(next)
 		// Changes of another record lose the race.
 		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}, {Since: next.Since, At: next.At, Crowded: !next.Crowded}} {
