@@ -74,6 +74,10 @@ type Job struct {
 	State  string `json:"state,omitempty"`
 	From   string `json:"from,omitempty"`
 	Reason Reason `json:"reason,omitempty"`
+	// TriggeredBy is the run whose action created this one; nil without one. Triggered is
+	// the run that the action of the event has created.
+	TriggeredBy *JobRun `json:"triggeredBy,omitempty"`
+	Triggered   *JobRun `json:"triggered,omitempty"`
 	// Skipped: the run has ended without an attempt. Its Status is StatusCompleted, and
 	// this field says that it has not succeeded.
 	Skipped bool `json:"skipped,omitempty"`
@@ -85,6 +89,14 @@ type Job struct {
 	// Message is a sentence with details.
 	Message string  `json:"message,omitempty"`
 	Fault   *Fault  `json:"fault,omitempty"`
+	Unknown Unknown `json:"-"`
+}
+
+// JobRun names a run of a stored job.
+type JobRun struct {
+	// JobID is the id of the stored job; empty for a run of none.
+	JobID   string  `json:"jobId,omitempty"`
+	RunID   string  `json:"runId"`
 	Unknown Unknown `json:"-"`
 }
 

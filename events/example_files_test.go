@@ -77,6 +77,10 @@ func sample(t eventtype.Type, n int) events.Envelope {
 		e.Actor = events.Actor{Subject: "token/3f9a1c", Scopes: []string{"tasks:write"}}
 		e.Job.Attempt, e.Job.State, e.Job.PayloadDigest, e.Job.LeaseID, e.Job.TaskRunnerID = 0, "Pending", digest, "", ""
 		e.IdempotencyKey = events.RunKey(t, taskID, 0, n)
+	case eventtype.ActionExecuted:
+		e.Job.TriggeredBy = &events.JobRun{JobID: "extract", RunID: "extract:20260301T115900Z"}
+		e.Job.Triggered = &events.JobRun{JobID: "publish", RunID: "job_01KJM74XY0H3ZZ5T605S8SXKKW"}
+		e.Job.Message = "onSuccess: trigger_job"
 	case eventtype.PackRunLog:
 		e.Log = &events.Log{Stream: "stdout", Sequence: int64(n), Data: []byte("12 orders\n")}
 	case eventtype.ScheduleSkipped:

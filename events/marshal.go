@@ -40,6 +40,19 @@ func (j *Job) UnmarshalJSON(document []byte) (err error) {
 }
 
 // MarshalJSON implements json.Marshaler.
+func (r JobRun) MarshalJSON() ([]byte, error) {
+	type fields JobRun
+	return encode(fields(r), r.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *JobRun) UnmarshalJSON(document []byte) (err error) {
+	type fields JobRun
+	r.Unknown, err = decode(document, (*fields)(r))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	type fields Artifact
 	return encode(fields(a), a.Unknown)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -65,7 +66,25 @@ func jobVariables(a orchestrator.Assignment) map[string]string {
 	if a.Run.Work.Program.Completion == run.CompletionCallback {
 		env["CALLBACK_URL"] = a.CallbackURL
 	}
+	addParent(env, a)
 	return env
+}
+
+// addParent adds the variables of the run that triggered the run, if there is one.
+func addParent(env map[string]string, a orchestrator.Assignment) {
+	p := a.Run.Parent
+	if p == nil {
+		return
+	}
+	env[contract.ParentRunVariable], env[contract.ParentJobVariable], env[contract.ParentStateVariable] = p.RunID, p.JobID, string(p.State)
+	if p.Output == nil {
+		return
+	}
+	env[contract.ParentOutputURLVariable], env[contract.ParentOutputNameVariable] = a.ParentOutputURL, p.Output.FileName
+	env[contract.ParentOutputSizeVariable] = strconv.FormatInt(p.Output.Size, 10)
+	if p.Output.Digest != "" {
+		env[contract.ParentOutputDigestVariable] = p.Output.Digest
+	}
 }
 
 // programOf returns what the envelope says about the program of a job; nil without one.

@@ -150,6 +150,12 @@ func eventJob(r run.Run, e run.Event) *events.Job {
 			job.TaskRunnerID = "tr_" + runner
 		}
 	}
+	if by := r.TriggeredBy(); by.RunID != "" {
+		job.TriggeredBy = &events.JobRun{JobID: by.JobID, RunID: by.RunID}
+	}
+	if child := e.Triggered; child != nil {
+		job.Triggered = &events.JobRun{JobID: child.JobID, RunID: child.RunID}
+	}
 	if f := e.Fault; f != nil {
 		job.Fault = &events.Fault{Code: string(f.Code), Category: string(f.Category), Message: f.Message, Retryable: f.Retryable}
 	}

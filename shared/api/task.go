@@ -23,6 +23,7 @@ func Task(v orchestrator.View) contract.Task {
 	if r.Serves != nil {
 		task.Serves = &contract.Serves{Pool: r.Serves.Pool, Replica: r.Serves.Replica}
 	}
+	task.TriggeredBy, task.Triggered = jobRun(r.TriggeredBy()), triggered(r)
 	if !r.FiredAt.IsZero() {
 		task.LatenessSeconds = new(r.FiredAt.Sub(r.ScheduledAt).Seconds())
 	}
@@ -60,6 +61,22 @@ func Task(v orchestrator.View) contract.Task {
 		}
 	}
 	return task
+}
+
+// jobRun returns the wire form of a run; nil for zero.
+func jobRun(r run.JobRun) *contract.JobRunRef {
+	if r == (run.JobRun{}) {
+		return nil
+	}
+	return new(contract.JobRunRef(r))
+}
+
+// triggered returns the wire form of the runs that a run has triggered.
+func triggered(r run.Run) (found []contract.JobRunRef) {
+	for _, child := range r.Triggered {
+		found = append(found, contract.JobRunRef(child))
+	}
+	return found
 }
 
 // programShown returns the program of a job as clients see it; nil without one.
@@ -122,6 +139,9 @@ func Event(r run.Run, e run.Event) contract.TaskEvent {
 		EventID: e.ID, Seq: e.Seq, Type: string(e.Type), OccurredAt: e.At,
 		From: string(e.From), State: string(e.State), Attempt: e.Attempt,
 		Message: e.Message, Fault: faultOf(e.Fault), Exit: exitOf(e.Exit),
+	}
+	if e.Triggered != nil {
+		event.Triggered = jobRun(*e.Triggered)
 	}
 	if m, ended := r.EndMetrics(e); ended {
 		event.Measured = new(measured(r, m))

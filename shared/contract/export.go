@@ -102,9 +102,12 @@ type Status struct {
 	Progress      *Progress `json:"progress,omitempty"`
 	// Pool is the pool of the run; absent before the admission of a run that names none.
 	// FellBack are its fallbacks since it left its own pool.
-	Pool      string     `json:"pool,omitempty"`
-	FellBack  []FellBack `json:"fellBack,omitempty"`
-	MachineID string     `json:"machineId,omitempty"`
+	Pool     string     `json:"pool,omitempty"`
+	FellBack []FellBack `json:"fellBack,omitempty"`
+	// TriggeredBy and Triggered are those of Task.
+	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
+	Triggered   []JobRunRef `json:"triggered,omitempty"`
+	MachineID   string      `json:"machineId,omitempty"`
 	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the
 	// time of its last call, while it runs.
 	WorkerID        string    `json:"workerId,omitempty"`

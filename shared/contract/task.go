@@ -27,6 +27,10 @@ type Task struct {
 	JobVersion int64  `json:"jobVersion,omitempty"`
 	// Trigger is what created the run of a job.
 	Trigger string `json:"trigger,omitempty"`
+	// TriggeredBy is the run whose action trigger_job created this one; absent without one.
+	// Triggered are the runs that this one has triggered.
+	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
+	Triggered   []JobRunRef `json:"triggered,omitempty"`
 	// Serves is the replica of a pool of an engine that the run is; absent for another run.
 	Serves *Serves `json:"serves,omitempty"`
 	// Priority is absent for normal. ConcurrencyKey is absent without one.
@@ -72,6 +76,12 @@ type Task struct {
 	EndedAt         time.Time `json:"endedAt,omitzero"`
 	RetryAt         time.Time `json:"retryAt,omitzero"`
 	ExpiresAt       time.Time `json:"expiresAt,omitzero"`
+}
+
+// JobRunRef names a run of a stored job. JobID is absent for another run.
+type JobRunRef struct {
+	JobID string `json:"jobId,omitempty"`
+	RunID string `json:"runId"`
 }
 
 // Missed are consecutive firings that were skipped together, the first one at
@@ -362,6 +372,8 @@ type TaskEvent struct {
 	Message    string    `json:"message,omitempty"`
 	Fault      *Fault    `json:"fault,omitempty"`
 	Exit       *Exit     `json:"exit,omitempty"`
+	// Triggered is the run that the executed action has created.
+	Triggered *JobRunRef `json:"triggered,omitempty"`
 	// Measured is absent unless the event ends the run.
 	Measured *Measured `json:"measured,omitempty"`
 }

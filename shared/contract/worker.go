@@ -57,6 +57,19 @@ const TraceParentVariable = "TRACEPARENT"
 // ends an attempt: "exit" or "callback".
 const CompletionVariable = "SORTIE_COMPLETION"
 
+// Variables of the program of a run that another run has triggered: that run, its job and
+// its state then. The last four are absent if it had no output; the digest is absent if it
+// is not known.
+const (
+	ParentRunVariable          = "SORTIE_PARENT_RUN_ID"
+	ParentJobVariable          = "SORTIE_PARENT_JOB_ID"
+	ParentStateVariable        = "SORTIE_PARENT_STATE"
+	ParentOutputURLVariable    = "SORTIE_PARENT_OUTPUT_URL"
+	ParentOutputNameVariable   = "SORTIE_PARENT_OUTPUT_NAME"
+	ParentOutputSizeVariable   = "SORTIE_PARENT_OUTPUT_SIZE"
+	ParentOutputDigestVariable = "SORTIE_PARENT_OUTPUT_DIGEST"
+)
+
 // EnvelopeProgram is what a wrapper needs that runs the program of a job.
 type EnvelopeProgram struct {
 	// Input is the program's standard input; absent if it is empty.

@@ -125,7 +125,9 @@ type Actions struct {
 	OnSkip *Action `json:"onSkip,omitempty"`
 }
 
-// Action is an action with its parameters, which are strings or numbers.
+// Action is an action with its parameters, which are strings or numbers. Those of
+// trigger_job include "parameters", an object: each variable is a string, or
+// {"fromOutput": true}.
 type Action struct {
 	Type       run.ActionType `json:"type"`
 	Critical   *bool          `json:"critical,omitempty"`

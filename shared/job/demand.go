@@ -134,6 +134,7 @@ const (
 	urlParameter
 	secretParameter
 	jobParameter
+	environmentParameter
 )
 
 // parameter describes a parameter of a type of action.
@@ -157,7 +158,7 @@ var parameters = map[run.ActionType]map[string]parameter{
 		"secretRef": {kind: secretParameter},
 		"timeout":   {kind: durationParameter, least: time.Second, most: limit.HookTimeout},
 	},
-	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}},
+	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
 }
 
 // actionTypes lists the types in the order of the documents.
@@ -231,6 +232,10 @@ func validateParameter(d Definition, field string, action Action, name string, w
 		p.duration(field, durationOf(value), want.least, want.most)
 		return
 	}
+	if want.kind == environmentParameter {
+		validateTriggerParameters(d, field, value, p)
+		return
+	}
 	text, ok := value.(string)
 	switch {
 	case !ok:
@@ -290,6 +295,49 @@ func (a Action) duration(name string, fallback time.Duration) time.Duration {
 		return durationOf(value).Value()
 	}
 	return fallback
+}
+
+// validateTriggerParameters checks the variables of a triggered run.
+func validateTriggerParameters(d Definition, field string, value any, p *problems) {
+	variables, ok := value.(map[string]any)
+	if !ok {
+		p.bad(field, "%v, want an object of variables", value)
+		return
+	}
+	env := make(map[string]Variable, len(variables))
+	for name, v := range variables {
+		at := join(field, limit.Cut(name, nameLimit))
+		switch v := v.(type) {
+		case string:
+			env[name] = Variable{Value: v}
+		case map[string]any:
+			env[name] = Variable{}
+			if from, ok := v["fromOutput"].(bool); !ok || !from || len(v) != 1 {
+				p.bad(at, "malformed value of a variable, want a string or {fromOutput: true}")
+			} else if !strings.HasPrefix(field, "actions.onSuccess.") {
+				p.clash(join(at, "fromOutput"), "only a run that has succeeded has an output, want it in actions.onSuccess")
+			} else if d.Output == nil && d.Export == nil {
+				p.clash(join(at, "fromOutput"), "the job has no output; add output, or give a text")
+			}
+		default:
+			p.bad(at, "malformed value of a variable, want a string or {fromOutput: true}")
+		}
+	}
+	validateEnv(field, env, p)
+}
+
+// triggerParameters returns the variables of a triggered run; nil without any.
+func (a Action) triggerParameters() map[string]run.TriggerParameter {
+	variables, _ := a.Parameters["parameters"].(map[string]any)
+	if len(variables) == 0 {
+		return nil
+	}
+	found := make(map[string]run.TriggerParameter, len(variables))
+	for name, v := range variables {
+		text, isText := v.(string)
+		found[name] = run.TriggerParameter{Text: text, FromOutput: !isText}
+	}
+	return found
 }
 
 func list[T ~string](values []T) string {

@@ -224,8 +224,12 @@ func (p *problems) list(n node, to reflect.Value, path string) {
 	to.Set(items)
 }
 
-// scalar stores a string or a number.
+// scalar stores a string or a number, or the object with the variables of a triggered run.
 func (p *problems) scalar(n node, to reflect.Value, path string) {
+	if nested := n.kind == kindObject && strings.HasSuffix(path, ".parameters.parameters"); nested {
+		p.free(n, to, path)
+		return
+	}
 	if n.kind != kindText && n.kind != kindNumber {
 		p.mismatch(n, path, "a string or a number")
 		return

@@ -163,7 +163,7 @@ func (a Action) run() run.Action {
 	case run.ActionWebhook:
 		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
 	case run.ActionTriggerJob:
-		found.JobID = text("jobId")
+		found.JobID, found.Parameters = text("jobId"), a.triggerParameters()
 	case run.ActionSkip:
 	}
 	return found

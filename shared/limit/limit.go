@@ -140,6 +140,9 @@ func ValidSecret(text string) bool {
 	return text != "" && len(text) <= Secret && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
+// OutputText is the largest output, in bytes, that a run passes on as a variable.
+const OutputText = 16 << 10
+
 // ReservedVariable reports whether Sortie or a platform sets the environment variable
 // for the program of a job.
 func ReservedVariable(name string) bool {

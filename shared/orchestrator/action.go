@@ -21,9 +21,9 @@ type Actions struct {
 	trigger Trigger
 }
 
-// Trigger creates a run of a job for the run that triggers it, once for each key.
-// failure says why that is not possible.
-type Trigger func(ctx context.Context, from run.Run, jobID, key string) (failure string, err error)
+// Trigger creates a run of the job of an action for the run that triggers it, once for
+// each key. It returns that run, or the failure that says why it cannot be created.
+type Trigger func(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error)
 
 // NewActions returns the actions of jobs. life leaves the actions that follow the end
 // of a run to a sweep until it has them.
@@ -35,31 +35,31 @@ func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
 
 // external carries out the part of an action that is outside of the record. reason is
 // the constraint, onSuccess, onFailure or onSkip.
-func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (answer, failure string, err error) {
+func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (done run.EndActionDone, err error) {
 	switch a.Type {
 	case run.ActionWebhook:
-		return s.hooks.Notify(ctx, r, *a.Hook, reason)
+		done.Answer, done.Failure, err = s.hooks.Notify(ctx, r, *a.Hook, reason)
 	case run.ActionTriggerJob:
-		failure, err = s.triggerJob(ctx, r, a.JobID, reason)
+		done.Triggered, done.Failure, err = s.triggerJob(ctx, r, a, reason)
 	}
-	return "", failure, err
+	return done, err
 }
 
-func (s *Actions) triggerJob(ctx context.Context, r run.Run, jobID, reason string) (failure string, err error) {
+func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reason string) (child *run.JobRun, failure string, err error) {
 	lineage := r.Lineage
 	if r.JobID != "" {
 		lineage = append(slices.Clone(lineage), r.JobID)
 	}
-	path := strings.Join(append(slices.Clone(lineage), jobID), " -> ")
+	path := strings.Join(append(slices.Clone(lineage), a.JobID), " -> ")
 	switch {
-	case slices.Contains(lineage, jobID):
-		return "the jobs trigger each other in a circle: " + path, nil
+	case slices.Contains(lineage, a.JobID):
+		return nil, "the jobs trigger each other in a circle: " + path, nil
 	case len(lineage) >= run.MaxLineage:
-		return fmt.Sprintf("more than %d jobs trigger each other in a row: %s", run.MaxLineage, path), nil
+		return nil, fmt.Sprintf("more than %d jobs trigger each other in a row: %s", run.MaxLineage, path), nil
 	}
 	r.Lineage = lineage
 	// No client can send this key: it has a character that is not printable.
-	return s.trigger(ctx, r, jobID, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
+	return s.trigger(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
 }
 
 // end carries out an action that follows the end of a run, and records that.
@@ -68,11 +68,12 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 	if !ok {
 		return fmt.Errorf("run %s has no action %s", r.ID, name)
 	}
-	answer, failure, err := s.external(ctx, r, action, string(name))
+	done, err := s.external(ctx, r, action, string(name))
 	if err != nil {
 		return fmt.Errorf("cannot carry out the action %s: %w", name, err)
 	}
-	_, err = s.apply(ctx, r.Ref(), is(run.EndActionDone{Action: name, Failure: failure, Answer: answer}))
+	done.Action = name
+	_, err = s.apply(ctx, r.Ref(), is(done))
 	return err
 }
 
@@ -136,7 +137,9 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if action.Type == run.ActionKillOld {
 		err = s.killOld(ctx, r)
 	} else {
-		result.Answer, result.Failure, err = s.external(ctx, r, action, string(reason))
+		var done run.EndActionDone
+		done, err = s.external(ctx, r, action, string(reason))
+		result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
 	}
 	if err == nil {
 		result.Prediction = s.waitsBy(ctx, r, action)
@@ -153,26 +156,40 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }
 
 // Triggered is the Trigger of a process that creates runs.
-func (s *Requests) Triggered(ctx context.Context, from run.Run, jobID, key string) (failure string, err error) {
-	stored, err := s.store.LoadJob(ctx, from.Tenant, jobID)
+func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error) {
+	stored, err := s.store.LoadJob(ctx, from.Tenant, a.JobID)
 	if errors.Is(err, port.ErrNotFound) {
 		// An earlier try may have triggered the job before it was deleted.
-		gone := fault.New(fault.NotFound, "the job %s does not exist", jobID)
-		_, existing, err := s.refuse(ctx, from.Tenant, &port.IdempotencyKey{Key: key}, gone)
-		if existing || !errors.Is(err, gone) {
-			return "", err
+		gone := fault.New(fault.NotFound, "the job %s does not exist", a.JobID)
+		earlier, existing, err := s.refuse(ctx, from.Tenant, &port.IdempotencyKey{Key: key}, gone)
+		if existing {
+			return &run.JobRun{JobID: earlier.JobID, RunID: earlier.ID}, "", err
 		}
-		return gone.Message, nil
+		if !errors.Is(err, gone) {
+			return nil, "", err
+		}
+		return nil, gone.Message, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read job %s: %w", jobID, err)
+		return nil, "", fmt.Errorf("cannot read job %s: %w", a.JobID, err)
+	}
+	parameters, failure := from.ParametersOf(a)
+	if failure != "" {
+		return nil, failure, nil
+	}
+	if err := checkParameters(stored.Definition, parameters); err != nil {
+		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, err), nil
 	}
 	r := stored.Run(s.policy)
 	r.Workspace, r.CorrelationID, r.Trigger = from.Workspace, from.CorrelationID, run.TriggerJob
-	r.Lineage, r.ParentRun = from.Lineage, from.ID
-	_, _, err = s.create(ctx, r, key, "", nil)
+	r.Lineage, r.ParentRun, r.Parent = from.Lineage, from.ID, from.AsParent()
+	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
+	created, _, err := s.create(ctx, r, key, "", nil)
 	if f := fault.Of(err); f != nil && (f.Code == fault.AdmissionReject || f.Field == "pool") {
-		return f.Message, nil
+		return nil, f.Message, nil
 	}
-	return "", err
+	if err != nil {
+		return nil, "", err
+	}
+	return &run.JobRun{JobID: created.JobID, RunID: created.ID}, "", nil
 }

@@ -1,10 +1,13 @@
 package orchestrator_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -72,6 +75,18 @@ func TestTriggeredJobHasALineage(t *testing.T) {
 	h.wantState("a", run.Running)
 	runs, _, err := h.store.List(h.Context(), client.Tenant, port.Page{JobID: "publish", Limit: 10})
 	h.ok(err)
+	child := run.JobRun{JobID: "publish", RunID: runs[0].ID}
+	parent := h.record("a")
+	if want := (run.JobRun{JobID: "nightly", RunID: "a"}); runs[0].TriggeredBy() != want || !slices.Equal(parent.Triggered, []run.JobRun{child}) || runs[0].Parent == nil || runs[0].Parent.JobRun != want {
+		t.Errorf("got the child %+v and the parent's runs %+v, want them to name each other", runs[0].Parent, parent.Triggered)
+	}
+	events, err := h.store.Events(h.Context(), parent.Ref(), 0, 100)
+	h.ok(err)
+	if !slices.ContainsFunc(events, func(e run.Event) bool {
+		return e.Type == run.EventActionExecuted && e.Triggered != nil && *e.Triggered == child
+	}) {
+		t.Errorf("got no executed action with the run %+v", child)
+	}
 	if len(runs) != 1 || runs[0].ParentRun != "a" || strings.Join(runs[0].Lineage, ",") != "nightly" || runs[0].Trigger != run.TriggerJob || runs[0].CorrelationID != "c" {
 		t.Fatalf("got runs %+v of the triggered job, want one with its lineage", runs)
 	}
@@ -97,10 +112,15 @@ func TestTriggeredJobIsDeleted(t *testing.T) {
 	h := setup(t)
 	h.job("publish")
 	from := run.Run{Tenant: client.Tenant, ID: "a", CorrelationID: "c"}
+	publish := run.Action{Type: run.ActionTriggerJob, JobID: "publish"}
+	var children []run.JobRun
 	trigger := func() string {
 		t.Helper()
-		failure, err := h.service.Triggered(t.Context(), from, "publish", "key of the action")
+		child, failure, err := h.service.Triggered(t.Context(), from, publish, "key of the action")
 		h.ok(err)
+		if child != nil {
+			children = append(children, *child)
+		}
 		return failure
 	}
 	first := trigger()
@@ -109,13 +129,51 @@ func TestTriggeredJobIsDeleted(t *testing.T) {
 		t.Errorf("got failures %q and %q, want none: the run exists", first, again)
 	}
 	from.ID = "b"
-	if failure, err := h.service.Triggered(t.Context(), from, "publish", "key of another action"); err != nil || failure != "the job publish does not exist" {
+	if _, failure, err := h.service.Triggered(t.Context(), from, publish, "key of another action"); err != nil || failure != "the job publish does not exist" {
 		t.Errorf("got %q, %v, want the failure of a job that does not exist", failure, err)
 	}
 	runs, _, err := h.store.List(t.Context(), client.Tenant, port.Page{JobID: "publish", Limit: 10})
 	h.ok(err)
-	if len(runs) != 1 {
-		t.Errorf("got %d triggered runs, want 1", len(runs))
+	if len(runs) != 1 || len(children) != 2 || children[0] != children[1] || children[0].RunID != runs[0].ID {
+		t.Errorf("got %d triggered runs and the answers %v, want 1 run, named each time", len(runs), children)
+	}
+}
+
+// TestTriggeredRunGetsParameters triggers a job with a text and the output of its parent.
+func TestTriggeredRunGetsParameters(t *testing.T) {
+	t.Parallel()
+	fromOutput := run.Action{Type: run.ActionTriggerJob, JobID: "publish", Parameters: map[string]run.TriggerParameter{
+		"CHANNEL": {Text: "beta"}, "VERSION": {FromOutput: true},
+	}}
+	for name, row := range map[string]struct {
+		output  *run.Output
+		failure string
+	}{
+		"text":      {&run.Output{Upload: run.Upload{Key: "k", Size: 4, Digest: "sha256:1"}, Text: new("v1.2")}, ""},
+		"empty":     {&run.Output{Text: new("")}, ""},
+		"no output": {nil, "no output for the variable VERSION"},
+		"no text":   {&run.Output{Upload: run.Upload{Size: 4}}, "no text in UTF-8"},
+		"too large": {&run.Output{Upload: run.Upload{Size: limit.OutputText + 1}}, "16385 bytes, want at most 16384"},
+	} {
+		h := setup(t)
+		h.job("publish")
+		from := run.Run{Tenant: client.Tenant, ID: "a", JobID: "build", CorrelationID: "c", State: run.Completed, Output: row.output, Lineage: []string{"build"}}
+		child, failure, err := h.service.Triggered(t.Context(), from, fromOutput, "key")
+		h.ok(err)
+		if row.failure != "" {
+			if child != nil || !strings.Contains(failure, row.failure) {
+				t.Errorf("%s: got %v, %q, want the failure %q", name, child, failure, row.failure)
+			}
+			continue
+		}
+		if child == nil {
+			t.Fatalf("%s: got the failure %q, want a run", name, failure)
+		}
+		r := h.record(child.RunID)
+		want := map[string]string{"CHANNEL": "beta", "VERSION": *row.output.Text}
+		if p := r.Parent; !maps.Equal(r.Parameters, want) || r.Work.Program.Env["VERSION"].Value != want["VERSION"] || p == nil || p.State != run.Completed || *p.Output != row.output.Upload {
+			t.Errorf("%s: got parameters %v and parent %+v, want %v and the parent's output", name, r.Parameters, r.Parent, want)
+		}
 	}
 }
 

@@ -52,6 +52,9 @@ type Assignment struct {
 	Variables map[string]string
 	// InputURL is a presigned URL of the input of the run's program; empty without one.
 	InputURL string
+	// ParentOutputURL is a presigned URL of the output of the run that triggered this one;
+	// empty without one.
+	ParentOutputURL string
 	// Bucket is zero for a worker that gets presigned URLs alone.
 	Bucket      WorkerBucket
 	CallbackURL string
@@ -208,6 +211,12 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		ttl := assignment.Grant.ExpiresAt.Sub(s.now())
 		if assignment.InputURL, err = s.outputs.outputs.PresignGet(ctx, key, "inline", inputType, ttl); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the input: %w", err)
+		}
+	}
+	if r.Parent != nil && r.Parent.Output != nil && r.Work.Program != nil {
+		ttl := assignment.Grant.ExpiresAt.Sub(s.now())
+		if assignment.ParentOutputURL, err = s.outputs.outputs.PresignGet(ctx, r.Parent.Output.Key, "inline", inputType, ttl); err != nil {
+			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the parent's output: %w", err)
 		}
 	}
 	if s.givesKeys(r.Work) {

@@ -1,11 +1,14 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -62,7 +65,34 @@ func (s *Outputs) accept(ctx context.Context, r run.Run, readable int64) (accept
 		}
 	}
 	upload.Digest = stored
-	return &run.Output{Upload: upload, ETag: object.ETag}, nil, nil
+	accepted = &run.Output{Upload: upload, ETag: object.ETag}
+	if r.PassesOutput() && upload.Size <= limit.OutputText {
+		if accepted.Text, err = s.text(ctx, object); err != nil {
+			return nil, nil, err
+		}
+	}
+	return accepted, nil, nil
+}
+
+// text returns the content of a small accepted object without the line ends at its end;
+// nil if it is no text.
+func (s *Outputs) text(ctx context.Context, object port.Object) (*string, error) {
+	body, _, err := s.outputs.Open(ctx, port.Accepted, object.Key, port.Span{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the output: %w", err)
+	}
+	defer func() { _ = body.Close() }()
+	content, err := io.ReadAll(io.LimitReader(body, limit.OutputText+1))
+	if err == nil && int64(len(content)) != object.Size {
+		err = fmt.Errorf("read %d of %d bytes", len(content), object.Size)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "cannot read the output")
+	}
+	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
+		return nil, nil
+	}
+	return new(strings.TrimRight(string(content), "\r\n")), nil
 }
 
 // digest returns the digest of an accepted object: the store's, or one computed from the

@@ -163,6 +163,8 @@ type ActionEnded struct {
 	// Failure is the sentence that says why the action failed; empty if it did not.
 	// Otherwise Answer is that of a webhook.
 	Failure, Answer string
+	// Triggered is the run that was triggered; nil for another action.
+	Triggered *JobRun
 	// Prediction is as in Admitted, of a run that waits now.
 	Prediction *Prediction
 }
@@ -182,7 +184,8 @@ func (f ActionEnded) apply(d *draft) error {
 			return nil
 		}
 	} else {
-		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer)})
+		d.triggered(f.Triggered)
+		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer), Triggered: f.Triggered})
 	}
 	until := d.now.Add(action.wait(d.Policy.CancelGrace))
 	switch action.Type {

@@ -9,7 +9,7 @@ func (r Run) Again() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
 		Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters,
-		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Constraints: r.Constraints, Actions: r.Actions,
+		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
 		Slot: Slot{Pool: r.ownPool()},
 	}

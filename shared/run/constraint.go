@@ -133,8 +133,9 @@ type Action struct {
 	Limit time.Duration `json:"limit,omitempty"`
 	// Hook is the address of a webhook.
 	Hook *Hook `json:"hook,omitempty"`
-	// JobID is the job that trigger_job runs.
-	JobID string `json:"jobId,omitempty"`
+	// JobID is the job that trigger_job runs, Parameters the variables that it gets.
+	JobID      string                      `json:"jobId,omitempty"`
+	Parameters map[string]TriggerParameter `json:"parameters,omitempty"`
 }
 
 // ActionType is the type of an action.

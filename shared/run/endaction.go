@@ -118,6 +118,8 @@ type EndActionDone struct {
 	// Failure says why the action failed; empty if it did not. Otherwise Answer is that
 	// of a webhook.
 	Failure, Answer string
+	// Triggered is the run that was triggered; nil for another action.
+	Triggered *JobRun
 }
 
 func (f EndActionDone) apply(d *draft) error {
@@ -127,7 +129,8 @@ func (f EndActionDone) apply(d *draft) error {
 	}
 	d.Execution.Pending = without(d.Execution.Pending, pending)
 	action, _ := d.ActionOf(f.Action)
-	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer)}
+	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer), Triggered: f.Triggered}
+	d.triggered(f.Triggered)
 	if f.Failure != "" {
 		e.Type, e.Message = EventActionFailed, fmt.Sprintf("%s: %s: %s", f.Action, action.Type, f.Failure)
 	}

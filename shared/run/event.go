@@ -29,6 +29,8 @@ type Event struct {
 	Message string       `json:"message,omitempty"`
 	Fault   *fault.Fault `json:"fault,omitempty"`
 	Exit    *Exit        `json:"exit,omitempty"`
+	// Triggered is the run that an executed action has triggered.
+	Triggered *JobRun `json:"triggered,omitempty"`
 	// Actor is who caused the event; zero is the state machine.
 	Actor Actor `json:"actor,omitzero"`
 }

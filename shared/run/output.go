@@ -22,7 +22,10 @@ func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == Si
 // Output is the accepted output.
 type Output struct {
 	Upload
-	ETag       string    `json:"etag"`
+	ETag string `json:"etag"`
+	// Text is the content, without line ends at its end, of a text of at most
+	// limit.OutputText that the run passes on; nil otherwise.
+	Text       *string   `json:"text,omitempty"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`

@@ -51,6 +51,10 @@ type Run struct {
 	// first; ParentRun is the run that triggered it.
 	Lineage   []string `json:"lineage,omitempty"`
 	ParentRun string   `json:"parentRun,omitempty"`
+	// Parent is what is known of ParentRun; nil in an older record. Triggered are the runs
+	// that this one has triggered.
+	Parent    *Parent  `json:"parent,omitempty"`
+	Triggered []JobRun `json:"triggered,omitempty"`
 	// Serves is the replica of a pool of an engine that the run is; nil for another run.
 	Serves      *Serves      `json:"serves,omitempty"`
 	Constraints *Constraints `json:"constraints,omitempty"`

@@ -16,6 +16,7 @@ func endActions() []Test {
 	return []Test{
 		{Name: "success, failure and skip have their own actions", Requires: hooks, Run: ownEndActions},
 		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
+		{Name: "triggered run and its parent name each other", Requires: needs, Run: lineage},
 	}
 }
 
@@ -58,6 +59,29 @@ func circle(c *Case) {
 		if runs := c.runs(path); len(runs) != 1 {
 			c.T.Errorf("%s: got %d runs, want 1", path, len(runs))
 		}
+	}
+}
+
+// lineage has a job that passes its output to another one.
+func lineage(c *Case) {
+	child := c.job("lineage-child", script(`echo "$CHANNEL $VERSION $SORTIE_PARENT_RUN_ID $SORTIE_PARENT_STATE $SORTIE_PARENT_OUTPUT_SIZE"`))
+	parent := c.job("lineage-parent", script(`echo v1.2 >"$SORTIE_OUTPUT"`).with("output", document{"path": "version.txt"}).with("actions", document{
+		"onSuccess": document{"type": "trigger_job", "parameters": document{
+			"jobId": jobID(child), "parameters": document{"CHANNEL": "beta", "VERSION": document{"fromOutput": true}},
+		}},
+	}))
+	from := c.endOf(parent, nil)
+	to := c.runsThat(child, 1, hasEnded)[0]
+	if by := to.TriggeredBy; by == nil || by.JobID != jobID(parent) || by.RunID != from.RunID {
+		c.T.Errorf("got triggeredBy %+v, want run %s of %s", by, from.RunID, jobID(parent))
+	}
+	want := []contract.JobRunRef{{JobID: jobID(child), RunID: to.RunID}}
+	c.eventually("run that was triggered", func() bool { return slices.Equal(c.task(from.RunID).Triggered, want) })
+	if s := outside.Get[contract.Status](c.Client, "/status/"+from.TaskID); !slices.Equal(s.Triggered, want) {
+		c.T.Errorf("got the status %+v, want the runs %v", s, want)
+	}
+	if log, want := c.log(to.TaskID), "beta v1.2 "+from.RunID+" Completed 5\n"; !strings.Contains(log, want) {
+		c.T.Errorf("got the log %q, want %q", log, want)
 	}
 }
 

@@ -91,6 +91,12 @@ func (a *app) showStatus(s contract.Status) error {
 	if s.Format != "" {
 		row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))
 	}
+	if by := s.TriggeredBy; by != nil {
+		row("triggered by", relative(*by))
+	}
+	for _, child := range s.Triggered {
+		row("triggered", relative(child))
+	}
 	row("batch", s.BatchID)
 	row("error", s.Error)
 	row("error code", s.ErrorCode)
@@ -103,6 +109,14 @@ func (a *app) showStatus(s contract.Status) error {
 	row("output until", moment(s.OutputExpiresAt))
 	_, err := t.WriteTo(a.Stdout)
 	return err
+}
+
+// relative describes a run that triggered another one, or was triggered by it.
+func relative(r contract.JobRunRef) string {
+	if r.JobID == "" {
+		return r.RunID
+	}
+	return r.RunID + " of job " + r.JobID
 }
 
 // fellBack describes a fallback that a run has taken.
