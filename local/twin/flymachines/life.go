@@ -174,6 +174,9 @@ func (s *Server) started(m *machine, proc Process) {
 	})
 }
 
+// killAgain is the delay before a kill that failed is repeated.
+const killAgain = time.Second
+
 // attend waits for the end of the program and sends it the requested signals.
 func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 	ended := make(chan Exit, 1)
@@ -185,10 +188,12 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 		}
 		ended <- exit
 	}()
-	send := func(signal syscall.Signal) {
-		if err := proc.Signal(signal); err != nil {
+	send := func(signal syscall.Signal) (sent bool) {
+		err := proc.Signal(signal)
+		if err != nil {
 			s.log.Error("cannot signal a program", "signal", signal, "error", err)
 		}
+		return err == nil
 	}
 	var memory, grace <-chan time.Time
 	var timers []func()
@@ -214,8 +219,9 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 			sent = rec
 			grace = nil
 			switch {
+			case rec.Action == actionDestroy && !send(syscall.SIGKILL):
+				grace = after(killAgain)
 			case rec.Action == actionDestroy:
-				send(syscall.SIGKILL)
 			case rec.Action != actionNone:
 				send(rec.Signal)
 				grace = after(rec.KillAt.Sub(s.cfg.Clock.Now()))
@@ -226,8 +232,9 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 			return exit, oom
 		case <-m.kick:
 		case <-grace:
-			grace = nil
-			send(syscall.SIGKILL)
+			if grace = nil; !send(syscall.SIGKILL) {
+				grace = after(killAgain)
+			}
 		case <-rush:
 			rush = nil
 			send(syscall.SIGKILL)

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Stop implements port.Runner. The kill after the grace is noted first, so that the
@@ -117,7 +118,11 @@ func (r *Runner) signal(ctx context.Context, e *engine, id, signal, what string)
 	return failure(ctx, err, what)
 }
 
-// killLater kills a container at a time, unless it has ended by then.
+// killAgain is the delay before a kill that failed is repeated.
+var killAgain = retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second, Multiplier: 2}
+
+// killLater kills a container at a time, unless it has ended by then. A kill that fails is
+// repeated.
 func (r *Runner) killLater(id string, at time.Time) {
 	if r.life.Err() != nil {
 		return
@@ -126,23 +131,35 @@ func (r *Runner) killLater(id string, at time.Time) {
 		if clock.Sleep(r.life, r.cfg.Clock, at.Sub(r.cfg.Clock.Now())) != nil {
 			return // the next process repeats it
 		}
-		ctx, cancel := context.WithTimeout(r.life, connectLimit)
-		defer cancel()
-		const what = "kill the container"
-		e, err := r.reach(ctx, what)
-		if err == nil {
-			var found container.InspectResponse
-			if found, err = r.inspect(ctx, e, id); err == nil && found.State.Running {
-				err = r.signal(ctx, e, id, "SIGKILL", what)
+		for n := 0; ; n++ {
+			err := r.killNow(id)
+			if err == nil || r.life.Err() != nil {
+				return
+			}
+			r.cfg.Log.WarnContext(r.life, "cannot kill a container after its grace; it is repeated", "machine", id, "error", err.Error())
+			if clock.Sleep(r.life, r.cfg.Clock, killAgain.Delay(n)) != nil {
+				return
 			}
 		}
-		if err == nil || errdefs.IsNotFound(err) {
-			err = r.notes.change(id, func(n *note) { n.KillAt = time.Time{} })
-		}
-		if err != nil && r.life.Err() == nil {
-			r.cfg.Log.WarnContext(ctx, "cannot kill a container after its grace", "machine", id, "error", err.Error())
-		}
 	})
+}
+
+// killNow kills a container unless it has ended, and notes that.
+func (r *Runner) killNow(id string) error {
+	ctx, cancel := context.WithTimeout(r.life, connectLimit)
+	defer cancel()
+	const what = "kill the container"
+	e, err := r.reach(ctx, what)
+	if err == nil {
+		var found container.InspectResponse
+		if found, err = r.inspect(ctx, e, id); err == nil && found.State.Running {
+			err = r.signal(ctx, e, id, "SIGKILL", what)
+		}
+	}
+	if err == nil || errdefs.IsNotFound(err) {
+		err = r.notes.change(id, func(n *note) { n.KillAt = time.Time{} })
+	}
+	return err
 }
 
 // StopAll stops all containers because the host shuts down, and returns when they have
