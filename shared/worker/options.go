@@ -44,8 +44,8 @@ type Options struct {
 	// the envelope has no deadline; 0 selects an hour.
 	ReportTimeout time.Duration
 	// ResultTimeout bounds the retries of completed and of each upload, from its first try;
-	// 0 leaves them until the attempt's deadline. It is for workers whose exit tells the
-	// control plane enough.
+	// 0 leaves them until the attempt's deadline. It is for platforms that keep
+	// the exit code.
 	ResultTimeout time.Duration
 }
 

@@ -7,11 +7,11 @@ package daemons
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // commands are shell commands that start a daemon. $BEGIN is a file that the daemon
@@ -46,7 +46,7 @@ type Daemon struct {
 // New returns a daemon. Nothing of it is alive at the end of the test.
 func New(t *testing.T, name string) Daemon {
 	t.Helper()
-	d := Daemon{name, fmt.Sprintf("%d.%d", 100000+time.Now().UnixNano()%900000, os.Getpid()), filepath.Join(t.TempDir(), "begun")}
+	d := Daemon{name, fmt.Sprintf("%d.%d", 100_000+rand.IntN(900_000), os.Getpid()), filepath.Join(t.TempDir(), "begun")}
 	t.Cleanup(func() {
 		for _, pid := range d.Alive() {
 			if process, err := os.FindProcess(pid); err == nil {

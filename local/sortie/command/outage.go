@@ -6,7 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// connection tells the user when the server of a run is lost and found again.
+// connection notes that the server of a run is lost, and that it is found again.
 type connection struct {
 	app    *app
 	taskID string

@@ -111,15 +111,18 @@ func (g *Group) remove() error {
 		return nil
 	}
 	defer func() { _ = g.dir.Close() }()
-	for since := time.Now(); ; {
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for {
 		err := removeFolders(g.Path())
 		if err == nil {
 			return nil
 		}
-		if time.Since(since) > patience {
+		select {
+		case <-over.C:
 			return fmt.Errorf("cannot remove a cgroup: %w", err)
+		case <-time.After(pause):
 		}
-		time.Sleep(pause)
 	}
 }
 

@@ -85,7 +85,9 @@ func (t *Tree) Signal(s syscall.Signal) error { return ignoreGone(syscall.Kill(-
 // Kill kills the whole tree and returns when nothing of it is left. It returns an
 // error if a process withstands SIGKILL, such as one of another user.
 func (t *Tree) Kill() error {
-	since, before := time.Now(), t.reaped.Load()
+	before := t.reaped.Load()
+	over := time.NewTimer(patience)
+	defer over.Stop()
 	for {
 		select {
 		case <-t.empty:
@@ -94,10 +96,13 @@ func (t *Tree) Kill() error {
 		}
 		err := errors.Join(t.group.kill(), t.killDescendants())
 		if now := t.reaped.Load(); now != before {
-			since, before = time.Now(), now
+			before = now
+			over.Reset(patience)
 		}
-		if time.Since(since) > patience {
+		select {
+		case <-over.C:
 			return cmp.Or(err, fmt.Errorf("processes of the program are alive %s after SIGKILL", patience))
+		default:
 		}
 	}
 }

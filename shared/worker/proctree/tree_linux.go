@@ -25,7 +25,7 @@ func ownGroup(g *Group) *syscall.SysProcAttr {
 }
 
 // killDescendants sends SIGKILL to every descendant of this process. It stops them
-// first, so that none can start another one when a process ends. Without /proc it
+// first, so that they cannot start others when a process ends. Without /proc it
 // reaches the process group alone.
 func (t *Tree) killDescendants() error {
 	self := os.Getpid()

@@ -1,0 +1,159 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What happens when the work of a timer fails. A wake-up in memory must not be consumed
+// before its effect is stored.
+const (
+	// kept: the wake-up is kept until its effect is stored, and repeated after 100 ms to 5 s.
+	kept = "kept"
+	// period: the work is repeated at every interval, whether it failed or not.
+	period = "period"
+	// pause: a delay between the tries of a loop, which ends with success or with its caller.
+	pause = "pause"
+	// bound: the time limit of one call, whose caller gets the failure. No work begins.
+	bound = "bound"
+	// memory: the work changes only the memory of this process and cannot fail.
+	memory = "memory"
+)
+
+// timerUse is how often a file uses timers, and what happens when their work fails.
+type timerUse struct {
+	count int
+	kinds string
+}
+
+// timers are all timers of the servers, the workers and the command line.
+var timers = map[string]timerUse{
+	"shared/adapter/timer/timer.go":               {1, kept},   // wake-ups of jobs
+	"local/twin/engine/run.go":                    {2, kept},   // deadlines and calls of executions; a second between tries
+	"local/twin/stack/deliver.go":                 {1, kept},   // wake-ups of webhooks
+	"local/twin/stack/loops.go":                   {1, period}, // sweeps, which also find every wake-up that a crash has lost
+	"local/twin/stack/relay.go":                   {3, period}, // events, from the stored changes
+	"local/twin/stack/containers.go":              {1, period}, // unused images
+	"local/twin/stack/relay_pace.go":              {1, bound},  //
+	"local/twin/stack/stack.go":                   {1, bound},  // the stop of the server
+	"local/twin/flymachines/life.go":              {2, kept},   // kills and delays of machines; a second between tries
+	"local/twin/flymachines/delays.go":            {1, bound},  //
+	"local/twin/flymachines/read.go":              {1, bound},  // waits of clients
+	"local/twin/flymachines/server.go":            {1, pause},  // the lock of the folder
+	"local/twin/flymachines/supervisor/run.go":    {1, bound},  // the rest of the output
+	"local/twin/flymachines/supervisor/handle.go": {1, pause},  // looks at a supervisor until it has ended
+	"shared/orchestrator/dispatcher_serve.go":     {1, period}, // heartbeats of inference tasks
+	"shared/orchestrator/shift.go":                {1, period}, // looks for tasks
+	"shared/orchestrator/replicas.go":             {1, pause},  // waits for a replica
+	"shared/orchestrator/replica_lease.go":        {1, pause},  // waits for a free place
+	"shared/orchestrator/answer_writer.go":        {1, pause},  // gathers a batch, which its writer repeats
+	"shared/orchestrator/start.go":                {1, bound},  // the queue for a start, which is stored
+	"shared/orchestrator/warm_create.go":          {2, pause},  // the pace of starts, within a sweep
+	"shared/orchestrator/warm_claim.go":           {1, pause},  //
+	"shared/orchestrator/pool_reload.go":          {1, pause},  //
+	"shared/orchestrator/query.go":                {2, bound},  // waits of clients
+	"shared/orchestrator/follow.go":               {1, bound},  // waits of clients
+	"shared/orchestrator/machine.go":              {1, bound},  // a report that overtakes its launch
+	"shared/worker/heartbeat.go":                  {1, period}, // heartbeats of workers
+	"shared/worker/call.go":                       {1, pause},  //
+	"shared/worker/output.go":                     {3, pause},  // output, of which a part is held
+	"shared/worker/complete.go":                   {1, bound},  //
+	"shared/worker/run.go":                        {1, bound},  // the grace of a stop
+	"shared/worker/task.go":                       {1, bound},  // the deadline of the attempt
+	"shared/worker/upload.go":                     {1, bound},  //
+	"shared/worker/wrap/program.go":               {2, bound},  // SIGKILL after the grace; the end of the tree repeats it
+	"shared/worker/proctree/tree.go":              {2, pause},  // kills until nothing is left
+	"shared/worker/proctree/group_linux.go":       {2, pause},  //
+	"shared/worker/proctree/orphans_linux.go":     {1, period}, //
+	"shared/worker/examples/go/main.go":           {1, bound},  //
+	"shared/adapter/otlp/exporter.go":             {1, pause},  // spans, which are lost in an outage as OpenTelemetry allows
+	"shared/adapter/engine/limits.go":             {1, memory}, //
+	"shared/adapter/sqlite/lock.go":               {1, pause},  //
+	"shared/adapter/mockengine/course.go":         {1, bound},  //
+	"shared/adapter/mockengine/limits.go":         {1, bound},  //
+	"shared/adapter/fly/runner.go":                {1, pause},  //
+	"shared/adapter/kubernetes/launch.go":         {3, pause},  //
+	"shared/adapter/kubernetes/runner.go":         {4, pause},  //
+	"shared/adapter/dynamo/store.go":              {1, pause},  //
+	"shared/adapter/container/wait.go":            {1, pause},  //
+	"shared/adapter/container/stop.go":            {2, kept},   // SIGKILL after the grace
+	"shared/stream/push.go":                       {1, pause},  //
+	"shared/stream/follow.go":                     {4, bound},  // lives of streams
+	"shared/stream/topic.go":                      {2, period}, // looks at a stream
+	"shared/hook/client.go":                       {2, bound},  //
+	"shared/httpkit/padding.go":                   {1, period}, //
+	"shared/httpkit/eventstream.go":               {1, bound},  //
+	"shared/httpkit/revocation.go":                {2, period}, // checks the tokens of open requests
+	"shared/httpkit/slowbody.go":                  {2, bound},  //
+	"functions/watch/agent.go":                    {1, period}, // reports of a cluster
+	"functions/worker/source/client.go":           {3, pause},  //
+	"functions/stream/watch.go":                   {1, bound},  //
+	"local/sortie/display/progress.go":            {1, period}, //
+	"local/sortie/command/ask.go":                 {1, pause},  //
+	"local/sortie/command/runs_watch.go":          {1, period}, //
+	"local/sortie/stage/deployed.go":              {1, pause},  //
+	"local/sortie/client/call.go":                 {1, pause},  //
+	"local/sortie/client/log.go":                  {1, bound},  //
+	"local/sortie/client/events.go":               {1, bound},  //
+}
+
+// TestTimersAreListed compares the table with the timers of the code.
+func TestTimersAreListed(t *testing.T) {
+	t.Parallel()
+	found := map[string]int{}
+	for _, s := range sources(t) {
+		if s.Test() || !hasTimers(s.Path) {
+			continue
+		}
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && startsTimer(call) {
+				found[s.Path]++
+			}
+			return true
+		})
+	}
+	for path, count := range found {
+		if timers[path].count != count {
+			t.Errorf("%s: got %d timers, want the %d of the table; say in timers what happens when their work fails", path, count, timers[path].count)
+		}
+	}
+	for path := range timers {
+		if found[path] == 0 {
+			t.Errorf("%s: got no timer, want the table without it", path)
+		}
+	}
+}
+
+// hasTimers reports whether the timers of a file are those of a running system: not of the
+// clock itself, nor of tests, measurements and platforms for tests.
+func hasTimers(path string) bool {
+	for _, part := range []string{"shared/clock/", "shared/porttest/", "local/proof/", "local/localstack/", "local/samples/", "infra/"} {
+		if strings.HasPrefix(path, part) {
+			return false
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "local/twin/"); ok {
+		part, _, _ := strings.Cut(rest, "/")
+		return slices.Contains([]string{"stack", "engine", "flymachines"}, part)
+	}
+	return true
+}
+
+func startsTimer(call *ast.CallExpr) bool {
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	of, _ := function.X.(*ast.Ident)
+	switch function.Sel.Name {
+	case "NewTimer", "NewTicker":
+		return true
+	case "Sleep", "AfterFunc", "Every":
+		return of != nil && (of.Name == "clock" || of.Name == "time")
+	case "After", "Tick":
+		return of != nil && of.Name == "time"
+	}
+	return false
+}
