@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/sortie-dev/sortie/local/twin/proof"
 )
 
 const (
@@ -88,10 +90,14 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	return resp.Header, nil
 }
 
-// failure returns the error of ctx if it has ended, otherwise *Unreachable.
+// failure returns the error of ctx if it has ended, *proof.Error for another server than the
+// expected one, otherwise *Unreachable.
 func (c *Client) failure(ctx context.Context, target *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if other, ok := errors.AsType[*proof.Error](err); ok {
+		return other
 	}
 	return unreachable(target, err)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -85,6 +86,11 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 		HTTPClient: c.http,
 		Backoff:    sse.Backoff{MaxInterval: longestPause},
 		OnRetry: func(err error, _ time.Duration) {
+			if other, ok := errors.AsType[*proof.Error](err); ok {
+				failed = other
+				cut()
+				return
+			}
 			idle.Reset(streamIdle + longestPause)
 			if lost, ok := errors.AsType[*sse.ConnectionError](err); ok && c.onRetry != nil && lost.Reason == "connection to server failed" {
 				c.onRetry(unreachable(req.URL, lost.Err))

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
+	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -104,6 +105,7 @@ func (a *app) explain(err error) report {
 	r := report{Code: ExitFailed, Message: err.Error()}
 	unreachable, isUnreachable := errors.AsType[*client.Unreachable](err)
 	problem, isProblem := errors.AsType[*client.Problem](err)
+	other, isOther := errors.AsType[*proof.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		r.Code, r.Message = ExitInterrupted, "interrupted"
@@ -112,6 +114,10 @@ func (a *app) explain(err error) report {
 		if unreachable.Refused {
 			r.Hint = fmt.Sprintf("start a server with %q, or name another one with --url or SORTIE_URL", a.Name+" dev")
 		}
+	case isOther:
+		r.Code, r.Message = ExitUnreachable, other.Error()
+		r.Hint = fmt.Sprintf("start the folder's server with %q, or restart it if it is of an older version;\n"+
+			"for another server, give its token with --token-file or SORTIE_TOKEN, or leave this folder", a.Name+" dev")
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
 		r.Code, r.Hint = outcome(problem)

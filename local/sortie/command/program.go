@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -53,7 +56,9 @@ type app struct {
 	Program
 	screen *display.Screen
 	url    string
-	json   bool
+	// tokenFile is the file of the client's token; empty takes it from the environment.
+	tokenFile string
+	json      bool
 }
 
 // Main runs the command that the arguments name, until it is done or ctx ends,
@@ -92,8 +97,9 @@ func (a *app) root() *cobra.Command {
 
 "sortie demo" shows one run in a few seconds. "sortie dev" keeps a server
 running on this machine. The client commands call it, or the server at --url or
-SORTIE_URL, with SORTIE_TOKEN as the bearer token. For a server that "sortie dev"
-started in the current folder they find its token.`,
+SORTIE_URL, with the token of --token-file or SORTIE_TOKEN. For a server that
+"sortie dev" started in the current folder they find its token, and send it once
+the server has proved that it has the folder's key.`,
 		Example: `  sortie demo
   sortie dev
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
@@ -141,6 +147,7 @@ func (a *app) serverFlags(c *cobra.Command) {
 		server = serverURL
 	}
 	c.Flags().StringVar(&a.url, "url", server, "address of the server; SORTIE_URL sets it too")
+	c.Flags().StringVar(&a.tokenFile, "token-file", "", "file with the token to send; by default that of SORTIE_TOKEN")
 	c.Long = strings.TrimRight(cmp.Or(c.Long, c.Short), "\n") + "\n\n" + exitHelp
 }
 
@@ -165,17 +172,48 @@ func does(action func(ctx context.Context, args []string) error) func(*cobra.Com
 	}
 }
 
-// client returns a client for the server of the flags and the environment.
+// client returns a client for the server of the flags and the environment. A token that it
+// finds in the data folder is sent only to a server that proves to be the folder's.
 func (a *app) client() (*client.Client, error) {
-	token, _ := a.Env("SORTIE_TOKEN")
-	if token == "" {
-		token = stack.TokenOf(defaultData, a.url)
+	token, err := a.givenToken()
+	if err != nil {
+		return nil, err
 	}
-	c, err := client.New(client.Config{URL: a.url, Token: token, Clock: a.Clock, Agent: "sortie/" + versionOf(build())})
+	var transport http.RoundTripper
+	if token == "" {
+		if found, prove := stack.Found(defaultData, a.url); found != "" {
+			token, transport = found, prove
+		}
+	}
+	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + versionOf(build())})
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
 	return c, nil
+}
+
+// tokenLimit is far above the length of a token, in bytes.
+const tokenLimit = 64 << 10
+
+// givenToken returns the token of --token-file, or that of SORTIE_TOKEN; empty without one.
+func (a *app) givenToken() (string, error) {
+	if a.tokenFile == "" {
+		token, _ := a.Env("SORTIE_TOKEN")
+		return token, nil
+	}
+	file, err := os.Open(a.tokenFile)
+	if err != nil {
+		return "", missing(a.tokenFile, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, tokenLimit))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", a.tokenFile, err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", wrong("--token-file: %s is empty, want a token", a.tokenFile)
+	}
+	return token, nil
 }
 
 // print writes a result as JSON.

@@ -108,6 +108,15 @@ func (m *memory) renew(name string, n int) string {
 	return m.Secrets[name]
 }
 
+// renewKey is renew for a key of n bytes.
+func (m *memory) renewKey(name string, n int) []byte {
+	key, err := hex.DecodeString(m.renew(name, n))
+	if err != nil {
+		panic(err) // it is hexadecimal
+	}
+	return key
+}
+
 // randomHex returns n random bytes in hexadecimal. crypto/rand does not fail.
 func randomHex(n int) string {
 	bytes := make([]byte, n)

@@ -32,6 +32,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
@@ -100,7 +101,11 @@ func (s *Stack) startService(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.serveOn(listener, handler)
+	key := s.memory.renewKey(secretProof, proof.KeySize)
+	if err := s.memory.save(); err != nil { // a client reads the key once the server answers
+		return errors.Join(err, listener.Close())
+	}
+	s.serveOn(listener, proof.Handler(key, handler))
 	return nil
 }
 

@@ -40,6 +40,8 @@ import (
 const (
 	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
 	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
+	// secretProof is the key with which a server proves to a client whose it is.
+	secretProof = "proof"
 
 	bucketUploads, bucketAccepted = limit.UploadsBucket, limit.AcceptedBucket
 )

@@ -3,15 +3,18 @@ package stack
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -99,25 +102,31 @@ func CheckAccess(addr, dataDir string, settings Settings) error {
 	return err
 }
 
-// TokenOf returns the own token of a data folder for a server on this host; empty
-// if the folder has none, or if its server had another address than serverURL.
-func TokenOf(dataDir, serverURL string) string {
+// Found returns the own token of a data folder for a server on this host, and a transport
+// that proves the server before it sends a request. The token is empty if the folder has
+// none, or if its server had another address than serverURL.
+func Found(dataDir, serverURL string) (token string, prove *http.Transport) {
 	if !strings.Contains(serverURL, "://") {
 		serverURL = "http://" + serverURL
 	}
 	server, err := url.Parse(serverURL)
-	if err != nil {
-		return ""
+	if err != nil || server.Scheme != "http" {
+		return "", nil
 	}
 	m, err := loadMemory(dataDir)
 	if err != nil || !sameAddress(m.Addresses[partAPI], server.Host) {
-		return ""
+		return "", nil
 	}
-	token, err := ReadToken(filepath.Join(dataDir, TokenFile))
-	if err != nil {
-		return "" // the server's answer says that a token is missing
+	if token, err = ReadToken(filepath.Join(dataDir, TokenFile)); err != nil {
+		return "", nil // the server's answer says that a token is missing
 	}
-	return token
+	return token, proof.Transport(server.Host, func() ([]byte, error) {
+		m, err := loadMemory(dataDir)
+		if err != nil {
+			return nil, err
+		}
+		return hex.DecodeString(m.Secrets[secretProof])
+	})
 }
 
 // sameAddress reports whether a host and port of a URL on loopback lead to a server
