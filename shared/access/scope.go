@@ -26,6 +26,9 @@ const (
 	// MachinesReport allows reporting machines of the tenant's runs, at which Sortie then
 	// looks. It is for the agent in a cluster.
 	MachinesReport Scope = "machines:report"
+	// Exec allows running programs of the server's host, which have all rights of the user
+	// who started the server. It means something on a local system alone.
+	Exec Scope = "exec"
 	// Admin allows operating pools and other resources of the deployment.
 	Admin Scope = "admin"
 	// Quota allows changing the limits of budgets.
@@ -36,7 +39,12 @@ const (
 
 // Scopes lists all scopes.
 func Scopes() []Scope {
-	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, MachinesReport, Admin, Quota, Backfill}
+	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, MachinesReport, Exec, Admin, Quota, Backfill}
+}
+
+// Ordinary lists the scopes without Exec: those of a caller who was given none by name.
+func Ordinary() []Scope {
+	return slices.DeleteFunc(Scopes(), func(s Scope) bool { return s == Exec })
 }
 
 // Known reports whether s is one of Scopes.

@@ -22,11 +22,12 @@ func ParseTexts(value string) ([]string, error) {
 	return texts, nil
 }
 
-// OfTexts returns records with all scopes for tokens whose texts are known.
+// OfTexts returns records with the scopes of Ordinary for tokens whose texts are known.
 func OfTexts(texts []string, tenant, project string) []Token {
 	tokens := make([]Token, len(texts))
 	for i, text := range texts {
 		tokens[i] = Full(fmt.Sprintf("auth-token-%d", i+1), text, tenant, project)
+		tokens[i].Scopes = Ordinary()
 	}
 	return tokens
 }

@@ -99,6 +99,17 @@ func (d Definition) NewAddress(before Definition) (field string) {
 	return ""
 }
 
+// Triggers returns the jobs that the actions trigger, with their fields.
+func (d Definition) Triggers() iter.Seq2[string, string] {
+	return func(yield func(field, jobID string) bool) {
+		for field, a := range d.actions() {
+			if text, ok := a.Parameters["jobId"].(string); ok && a.Type == run.ActionTriggerJob && !yield(field+".parameters.jobId", text) {
+				return
+			}
+		}
+	}
+}
+
 // actions returns the actions with their fields.
 func (d Definition) actions() iter.Seq2[string, Action] {
 	return func(yield func(string, Action) bool) {

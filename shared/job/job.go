@@ -27,6 +27,8 @@ type Job struct {
 	// UpdatedAt and UpdatedBy are of the last change of the definition.
 	UpdatedAt time.Time `json:"updatedAt"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
+	// Exec: the one who stored the definition had the scope exec.
+	Exec bool `json:"exec,omitempty"`
 	// Paused: the schedule does not fire. PausedAt is since when; zero otherwise.
 	Paused   bool      `json:"paused,omitempty"`
 	PausedAt time.Time `json:"pausedAt,omitzero"`

@@ -50,7 +50,8 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 }
 
 // newest returns a run of the newest definition of the job of a run in PreRun; nil for
-// another run, and for a job that was deleted, even if another job has its id.
+// another run, for a job that was deleted, even if another job has its id, and for one that
+// the run may not be of.
 func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if r.State != run.PreRun || r.JobID == "" {
 		return nil, nil
@@ -65,7 +66,11 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if !stored.Made(r.JobVersion) {
 		return nil, nil
 	}
-	return new(stored.Run(s.policy)), nil
+	newest := s.host.run(stored, s.policy)
+	if s.host.needExec(newest.Work) && !r.Exec {
+		return nil, nil // the one who started the run may not run it
+	}
+	return &newest, nil
 }
 
 // admits reports whether Pending is the step of the run: it needs a slot of its pool,

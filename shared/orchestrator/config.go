@@ -34,12 +34,12 @@ type Config struct {
 	// 0 is run.MaxEvents.
 	MaxEvents int
 	// Image, Region, CPUs and MemoryMB (a multiple of 256) describe the machine.
-	Image string
-	// ExecImages: images may name programs of the host; see Requests.CheckImage.
-	ExecImages bool
-	Region     string
-	CPUs       int
-	MemoryMB   int
+	Image    string
+	Region   string
+	CPUs     int
+	MemoryMB int
+	// Host are the images that are programs of the server's host.
+	Host HostPrograms
 	// BucketCredentials is run.BucketVariables, or run.BucketEnvelope, which no job can
 	// override; empty is run.BucketVariables.
 	BucketCredentials string

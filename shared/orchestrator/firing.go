@@ -100,7 +100,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 
 // creation returns the creation of a firing's run.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
-	r := j.Run(s.policy)
+	r := s.host.run(j, s.policy)
 	r.ID = run.FiringID(j.ID, f.At)
 	r.TaskID = run.FiringTaskID(r.Ref(), f.At)
 	r.CorrelationID = r.TaskID
@@ -117,9 +117,13 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 	return run.New(r, now), nil
 }
 
-// refused returns why the run of a firing cannot join its pool; nil if it can.
+// refused returns why the run of a firing may not run, or cannot join its pool; nil if it can.
 func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
+	if s.host.needExec(r.Work) && !r.Exec {
+		missed.Reason = run.SkipNoExec
+		return &missed, nil
+	}
 	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	if err == nil {
 		missed.Reason, r.Slot.Pool = run.SkipQueueFull, pool.ID

@@ -105,7 +105,8 @@ func (p Precondition) checkJob(stored *job.Job) error {
 func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
-// JSON. Faults: those of DefinitionProblems and of CheckImage.
+// JSON. Faults: those of DefinitionProblems, of HostPrograms.check and of
+// checkTriggers.
 func (s *Definitions) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
 	return s.parse(ctx, who, document, job.Deployment{ID: id})
 }
@@ -136,7 +137,29 @@ func (s *Definitions) parse(
 	if len(problems) > 0 {
 		return job.Definition{}, newDefinitionProblems(problems)
 	}
-	return d, s.CheckImage(who, d.Image)
+	if err := s.host.check(who, d.Run(s.policy).Work); err != nil {
+		return job.Definition{}, err
+	}
+	return d, s.checkTriggers(ctx, who, d)
+}
+
+// checkTriggers refuses a definition that triggers a job of a program of the host if the caller
+// may not run one. Fault: that of missingExec, with the field. A job that does not exist yet is checked when it is
+// triggered.
+func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d job.Definition) error {
+	if who.May(access.Exec) {
+		return nil
+	}
+	for field, id := range d.Triggers() {
+		triggered, err := s.stored(ctx, who, id)
+		if err != nil {
+			return err
+		}
+		if triggered != nil && s.host.needExec(triggered.Run(s.policy).Work) {
+			return missingExec(who, field)
+		}
+	}
+	return nil
 }
 
 // Put creates a job or changes its definition. The same definition again changes
@@ -179,7 +202,7 @@ func (s *Jobs) defined(ctx context.Context, stored *job.Job, d job.Definition, w
 			return job.Job{}, fmt.Errorf("cannot read the versions of the job: %w", err)
 		}
 		j := job.Create(who.Tenant, d, who.Subject, s.now()).After(deleted)
-		j.Workspace = who.Workspace
+		j.Workspace, j.Exec = who.Workspace, who.May(access.Exec)
 		return j, nil
 	}
 	return s.applied(*stored, d, who)
@@ -219,10 +242,16 @@ func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job
 	if err == nil {
 		err = mayCall(who, d, stored.Definition)
 	}
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return stored, err
 	}
-	return stored.Apply(d, who.Subject, s.now()), nil
+	if len(changes) == 0 { // the rights of the one who stored it stay, or grow
+		stored.Exec = stored.Exec || who.May(access.Exec)
+		return stored, nil
+	}
+	stored = stored.Apply(d, who.Subject, s.now())
+	stored.Exec = who.May(access.Exec)
+	return stored, nil
 }
 
 // Pause stops the schedule of a job, and Resume starts it again. Both are idempotent.

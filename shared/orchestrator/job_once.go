@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -28,7 +29,7 @@ type RunOnceRequest struct {
 }
 
 // RunOnce creates a run of a definition, as Submit does. Its input is stored before the
-// commit. Faults: those of DefinitionProblems, CheckImage and Submit, and Unprocessable
+// commit. Faults: those of Definition and Submit, and Unprocessable
 // for a constraint that compares runs of one job.
 func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
@@ -57,7 +58,8 @@ func (s *Definitions) once(ctx context.Context, who port.Identity, document []by
 		return r, d, err
 	}
 	r = d.Run(s.policy)
-	r.Tenant, r.Workspace, r.Trigger = who.Tenant, who.Workspace, run.TriggerRequest
+	r.Tenant, r.Workspace, r.Trigger, r.Exec = who.Tenant, who.Workspace, run.TriggerRequest, who.May(access.Exec)
+	r = r.TriggersExec(r.Exec)
 	return r, d, checkAlone(r.Constraints)
 }
 

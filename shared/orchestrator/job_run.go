@@ -10,6 +10,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -37,7 +38,7 @@ type JobRunRequest struct {
 }
 
 // RunJob creates a run of a stored job, as Submit does. existing also reports that the
-// job has a firing at the time. Faults: NotFound, those of CheckImage and Submit,
+// job has a firing at the time. Faults: NotFound, those of HostPrograms.check and Submit,
 // InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
 func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existing bool, err error) {
@@ -63,16 +64,18 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	if err != nil {
 		return r, err
 	}
-	if err := s.CheckImage(in.Identity, j.Definition.Image); err != nil {
-		return r, err
+	r = s.host.run(j, s.policy)
+	if err := s.host.check(in.Identity, r.Work); err != nil {
+		return run.Run{}, err
 	}
 	if err := checkParameters(j.Definition, in.Parameters); err != nil {
-		return r, err
+		return run.Run{}, err
 	}
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
-		return r, newDefinitionProblems(problems)
+		return run.Run{}, newDefinitionProblems(problems)
 	}
-	r = j.Run(s.policy).With(in.Override)
+	r = r.With(in.Override)
+	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
 	r.CreatedBy, r.PayloadDigest, r.TraceParent = actorOf(in.Identity), in.PayloadDigest, in.TraceParent
 	r.Trigger, r.Parameters = run.TriggerManual, in.Parameters

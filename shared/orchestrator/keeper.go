@@ -244,7 +244,8 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	if err != nil {
 		return run.Run{}, err
 	}
-	is := j.Run(k.policy)
+	is := k.host.run(j, k.policy)
+	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.host.owns(p.UpdatedBy))
 	if is.Work.Program == nil {
 		known, _, err := k.refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))
 		return known, err

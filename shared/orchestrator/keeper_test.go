@@ -280,7 +280,7 @@ func TestReplicaWithoutAnAddressIsShown(t *testing.T) {
 // TestMachinesOfAPoolAreChecked refuses a job whose machines have no addresses.
 func TestMachinesOfAPoolAreChecked(t *testing.T) {
 	t.Parallel()
-	h := keeping(t, func(c *orchestrator.Config) { c.ExecImages = true })
+	h := keeping(t, func(c *orchestrator.Config) { c.Host.Exec = true })
 	h.config.Runners.Addressed = nil
 	unreachable := h.system(wiring{})
 	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "server", Count: 1, Port: 8080}}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -128,6 +129,12 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // create creates the machine and commits its id. It returns the newest record. A
 // machine whose attempt is over is destroyed.
 func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
+	if r.Work.Program != nil && !r.Exec && slices.Contains(s.host.Bound, r.Work.Image) {
+		// The name was bound to a program after the run was accepted.
+		f := fault.New(fault.Image, "%s", missingExec(port.Identity{}, "image").Message)
+		f.Retryable = false
+		return s.refused(ctx, r, f)
+	}
 	r, err := s.claimWarm(ctx, r)
 	if err != nil || r.State != run.ContainerCreating || r.Queued() || r.Attempt.Machine.Known() {
 		return r, err

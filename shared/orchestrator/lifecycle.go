@@ -24,6 +24,7 @@ type Lifecycle struct {
 	maxEvents  int
 	policy     run.Policy
 	estimates  *estimates
+	host       HostPrograms
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// dispatcher serves the runs of kind inference; nil for a process without one. resume
@@ -52,7 +53,7 @@ func NewLifecycle(records *Records, executions port.Executions, config Config) *
 	return &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
 		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
-		forwardLimit: config.ForwardLimit, policy: config.Policy,
+		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
 		estimates: &estimates{store: records.store, clock: records.clock}, record: series.Discard,
 		refusals: newPoolErrors(records.store, records.log), sets: &setLookup{store: records.store, clock: records.clock},
 	}

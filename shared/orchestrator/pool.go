@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -25,7 +26,6 @@ type Pools struct {
 	document         func(p run.Pool) ([]byte, error)
 	offer            run.RunnerOffer
 	engines          run.EngineOffer
-	exec             bool
 	ask              Engines // nil in a process without engines
 	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
@@ -33,7 +33,7 @@ type Pools struct {
 // NewPools returns Pools. document is Documents.Pool.
 func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
 	return &Pools{
-		Lifecycle: life, document: document, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults, exec: config.ExecImages,
+		Lifecycle: life, document: document, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults,
 		engines: run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL},
 	}
 }
@@ -95,6 +95,9 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if len(wrong) > 0 {
 		return v, false, problemsOf(wrong)
 	}
+	if d.Engine != nil && d.Engine.Machines != nil {
+		d.Engine.Machines.Exec = who.May(access.Exec)
+	}
 	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
 		p := run.Pool{Tenant: who.Tenant, ID: id}
 		if stored != nil {
@@ -137,6 +140,10 @@ func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolD
 	}
 	if d.Warm != nil {
 		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.offer.Default()))...)
+		if f := fault.Of(s.host.check(who, run.Work{Image: d.Warm.Image})); f != nil {
+			f.Field = "warm.image"
+			where = append(where, f)
+		}
 	}
 	fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks)
 	return slices.Concat(found, where, fallbacks), err

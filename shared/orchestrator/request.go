@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -23,7 +23,6 @@ type Requests struct {
 	*Lifecycle
 	hex   Hex
 	image string
-	exec  bool
 	// budgets is Config.Budgets.
 	budgets *budget.Defaults
 	// mostWithin is Config.MostWithin.
@@ -33,7 +32,7 @@ type Requests struct {
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
-		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages, budgets: config.Budgets,
+		Lifecycle: life, hex: hex, image: config.Image, budgets: config.Budgets,
 		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin),
 	}
 }
@@ -89,7 +88,7 @@ func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existi
 	return s.create(ctx, run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace,
 		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: work, Policy: policy,
-		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		CreatedBy: actorOf(in.Identity), Exec: in.Identity.May(access.Exec), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
 	}, in.IdempotencyKey, in.Digest, prepare)
 }
 
@@ -130,7 +129,8 @@ func actorOf(who port.Identity) run.Actor {
 }
 
 // create assigns the ids of a new run, except the run id of a firing, and stores it, or
-// returns the run of the key's first use. Slot.Pool names its pool; empty is the default
+// returns the run of the key's first use. Every run but that of a schedule is created here:
+// one of a program of the host needs Run.Exec. Slot.Pool names its pool; empty is the default
 // one. prepare, if it is not nil, changes the run before it is stored.
 func (s *Requests) create(
 	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
@@ -138,6 +138,9 @@ func (s *Requests) create(
 	var under *port.IdempotencyKey
 	if key != "" {
 		under = &port.IdempotencyKey{Key: key, Digest: digest}
+	}
+	if s.host.needExec(r.Work) && !r.Exec {
+		return run.Run{}, false, missingExec(port.Identity{}, "image")
 	}
 	now := s.now()
 	if r.ID != "" {
@@ -227,37 +230,4 @@ func checkKey(key string) error {
 		return fault.Invalid("Idempotency-Key", "malformed Idempotency-Key, want 1 to %d printable ASCII characters", limit.IdempotencyKey)
 	}
 	return nil
-}
-
-// execScheme is the scheme of an image that names a program of the host.
-const execScheme = "exec:"
-
-// CheckImage refuses an image that the caller may not run. An image "exec:PATH" is a
-// program of the host: only the local system runs it, and only for a caller with a
-// token, because every program of the host can call without one. Faults: InvalidRequest
-// with the field image, RunnerNotAllowed.
-func (s *Requests) CheckImage(who port.Identity, image string) error {
-	return checkImage(s.exec, who, image)
-}
-
-// checkImage is Requests.CheckImage. exec: images may name programs of the host.
-func checkImage(exec bool, who port.Identity, image string) error {
-	program, host := strings.CutPrefix(image, execScheme)
-	switch {
-	case !host:
-		return nil
-	case !exec:
-		return notAllowed("images of the form %sPATH run on a local system only, want a container image", execScheme)
-	case who.Anonymous:
-		return notAllowed("images of the form %sPATH need a caller with a token: that of the file token in the data folder, for the command line in SORTIE_TOKEN", execScheme)
-	case !path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program):
-		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", image, execScheme)
-	}
-	return nil
-}
-
-func notAllowed(format string, args ...any) error {
-	f := fault.New(fault.RunnerNotAllowed, format, args...)
-	f.Field = "image"
-	return f
 }

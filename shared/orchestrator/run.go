@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -34,7 +35,7 @@ type RetryRequest struct {
 
 // Retry creates a run with the work of an ended task and a copy of its input, for any
 // outcome; see run.Run.Again. existing as for Submit. Faults: NotFound as for
-// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of CheckImage.
+// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of HostPrograms.check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -51,7 +52,7 @@ func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing 
 
 // retry is Retry for a run that has ended.
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
-	if err := s.CheckImage(in.Identity, old.Work.Image); err != nil {
+	if err := s.host.check(in.Identity, old.Work); err != nil {
 		return r, false, err
 	}
 	input, err := s.inputOf(ctx, old)
@@ -60,7 +61,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	}
 	r = old.Again()
 	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, actorOf(in.Identity), in.PayloadDigest
-	r.TraceParent = in.TraceParent
+	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
 	return s.createWithInput(ctx, r, in.IdempotencyKey, retryDigest(old.TaskID), input)
 }
 

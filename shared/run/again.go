@@ -3,7 +3,7 @@ package run
 // Again returns a new run of the work of r, for a requested retry: the same version of its
 // job with the same parameters, in the same pool and with the same lineage. The new run
 // has no scheduled time, and it does not require that the job's last run succeeded,
-// because that run can be r. It is no replica. The caller sets the correlation id, the trace context and the
+// because that run can be r. It is no replica. The caller sets the correlation id, Exec, the trace context and the
 // input.
 func (r Run) Again() Run {
 	again := Run{

@@ -120,6 +120,9 @@ type Actions struct {
 	OnSuccess   *Action               `json:"onSuccess,omitempty"`
 	// OnSkip follows a run that was skipped, in place of OnSuccess.
 	OnSkip *Action `json:"onSkip,omitempty"`
+	// Exec: trigger_job may run programs of the host, because the one who stored the job had
+	// the scope exec. The run needs Run.Exec too.
+	Exec bool `json:"exec,omitempty"`
 }
 
 // Action is one action of a job.

@@ -150,3 +150,16 @@ func PoolJob(pool string) (jobID string, of bool) { return strings.CutPrefix(poo
 func FiringID(jobID string, at time.Time) string {
 	return jobID + ":" + at.UTC().Format("20060102T150405Z")
 }
+
+// TriggersExec returns the run with Actions.Exec.
+func (r Run) TriggersExec(may bool) Run {
+	if r.Actions != nil && r.Actions.Exec != may {
+		actions := *r.Actions
+		actions.Exec = may
+		r.Actions = &actions
+	}
+	return r
+}
+
+// MayTriggerExec reports whether trigger_job of the run may run a program of the host.
+func (r Run) MayTriggerExec() bool { return r.Exec && r.Actions != nil && r.Actions.Exec }

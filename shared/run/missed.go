@@ -30,6 +30,9 @@ const (
 	SkipQueueFull SkipReason = "queue_full"
 	// SkipNoPool: the job's pool does not exist.
 	SkipNoPool SkipReason = "unknown_pool"
+	// SkipNoExec: the job is of a program of the host, and the one who stored it did not have
+	// the scope exec.
+	SkipNoExec SkipReason = "missing_scope"
 )
 
 // String describes the firings.
@@ -45,6 +48,7 @@ func (m Missed) String() string {
 
 		SkipQueueFull: "the queue of the job's pool is full",
 		SkipNoPool:    "the job's pool does not exist",
+		SkipNoExec:    "the job is of a program of the host and was stored without the scope exec; apply it again with a token that has it",
 	}[m.Reason])
 }
 

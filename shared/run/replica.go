@@ -19,6 +19,8 @@ type EngineMachines struct {
 	// Port is where the server listens in its machine. Machines that share a host have a
 	// port each instead.
 	Port int `json:"port"`
+	// Exec: the one who stored the pool had the scope exec.
+	Exec bool `json:"exec,omitempty"`
 }
 
 // DefaultReplicaPort is the port of EngineMachines that name none.

@@ -26,6 +26,10 @@ type Run struct {
 	// CreatedBy is the client that requested the run; zero for a run that no client
 	// requested, and for one that was created before this field was.
 	CreatedBy Actor `json:"createdBy,omitzero"`
+	// Exec: the run may be of a program of the host, because the one who started it had the
+	// scope exec: a client, the one who stored the job of a schedule, or both of those with
+	// trigger_job.
+	Exec bool `json:"exec,omitempty"`
 	// PayloadDigest is "sha256:" and the hexadecimal SHA-256 of the accepted request in
 	// canonical JSON (RFC 8785); empty for a run without a request.
 	PayloadDigest string `json:"payloadDigest,omitempty"`

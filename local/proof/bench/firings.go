@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -28,13 +29,13 @@ func measureFirings(ctx context.Context, t *table) error {
 	}
 	defer func() { _ = c.end() }()
 	startedAt := time.Now()
-	if err := putJobs(ctx, addresses.URL, 0, firingJobs/20, ""); err != nil {
+	if err := putJobs(ctx, addresses, 0, firingJobs/20, ""); err != nil {
 		return err
 	}
 	ahead := 40*time.Since(startedAt) + 20*time.Second
 	at := time.Now().Add(ahead).Truncate(time.Minute).Add(time.Minute)
 	startedAt = time.Now()
-	if err := putJobs(ctx, addresses.URL, 0, firingJobs, "@at "+at.UTC().Format(time.RFC3339)); err != nil {
+	if err := putJobs(ctx, addresses, 0, firingJobs, "@at "+at.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
 	put := time.Since(startedAt)
@@ -67,7 +68,11 @@ func measureFirings(ctx context.Context, t *table) error {
 }
 
 // putJobs stores the jobs from the first to the one before the last.
-func putJobs(ctx context.Context, url string, first, last int, schedule string) error {
+func putJobs(ctx context.Context, at stack.Addresses, first, last int, schedule string) error {
+	token, err := stack.ReadToken(at.TokenFile) // the jobs are programs of the host
+	if err != nil {
+		return err
+	}
 	errs := make([]error, last-first)
 	each(last-first, inFlight, func(i int) {
 		id := fmt.Sprintf("job-%05d", first+i)
@@ -75,7 +80,7 @@ func putJobs(ctx context.Context, url string, first, last int, schedule string) 
 		if schedule == "" {
 			body = fmt.Sprintf(`{"id":%q,"image":%q}`, id, service.DefaultImage)
 		}
-		errs[i] = request(ctx, http.MethodPut, url+"/v1/jobs/"+id, body, &struct{}{})
+		errs[i] = requestAs(ctx, token, http.MethodPut, at.URL+"/v1/jobs/"+id, body, &struct{}{})
 	})
 	return errors.Join(errs...)
 }

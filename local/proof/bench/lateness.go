@@ -32,7 +32,7 @@ func measureLateness(ctx context.Context, t *table) error {
 		return err
 	}
 	defer func() { _ = c.end() }()
-	if err := putJobs(ctx, addresses.URL, 0, lateJobs, "@every "+latePeriod.String()); err != nil {
+	if err := putJobs(ctx, addresses, 0, lateJobs, "@every "+latePeriod.String()); err != nil {
 		return err
 	}
 	conn, err := sqlite.OpenConn(filepath.Join(addresses.Data, stack.RecordsFile), sqlite.OpenReadWrite)

@@ -160,11 +160,19 @@ func export(ctx context.Context, url string) (s status, err error) {
 }
 
 func request(ctx context.Context, method, url, body string, into any) error {
+	return requestAs(ctx, "", method, url, body, into)
+}
+
+// requestAs is request with a token; empty sends none.
+func requestAs(ctx context.Context, token, method, url, body string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
 		return err

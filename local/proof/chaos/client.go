@@ -134,6 +134,7 @@ func (w *world) call(ctx context.Context, method, path, body string, header ...s
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	request.Header.Set("Authorization", "Bearer "+w.server.token) // jobs are programs of the host
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}

@@ -24,7 +24,9 @@ type server struct {
 	process *stacktest.Process
 	// addresses are those of the first start. Workers keep using them.
 	addresses stack.Addresses
-	starts    int
+	// token is that of the data folder.
+	token  string
+	starts int
 }
 
 func newServer(w *world) *server {
@@ -57,7 +59,7 @@ func (s *server) launch() (err error) {
 }
 
 // up waits until the stack serves, and starts it if it is down.
-func (s *server) up(ctx context.Context) error {
+func (s *server) up(ctx context.Context) (err error) {
 	if s.process == nil {
 		if err := s.launch(); err != nil {
 			return err
@@ -72,6 +74,9 @@ func (s *server) up(ctx context.Context) error {
 	}
 	if now := s.process.Addresses(); s.addresses.URL == "" {
 		s.addresses = now
+		if s.token, err = stack.ReadToken(now.TokenFile); err != nil {
+			return err
+		}
 	} else if !reflect.DeepEqual(now, s.addresses) {
 		s.world.fail("addresses of the stack changed from %+v to %+v; workers cannot reach it", s.addresses, now)
 		return errors.New("addresses of the stack changed")

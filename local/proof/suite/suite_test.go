@@ -78,7 +78,7 @@ func TestLocalStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.Run(t, suite.Target{
-		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken, Others: others,
+		Name: "the local stack", URL: s.Addresses().URL, Token: s.Token(), Others: others,
 		Machines: machines, Buckets: buckets, Scripts: stage,
 		MaxMachines: config.Settings.Service.MaxMachines, Lacks: lacks(t),
 	})

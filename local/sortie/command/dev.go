@@ -78,7 +78,9 @@ triton with its address. Servers of one kind are the replicas of one pool; the
 first kind has the pool pool0. "sortie ask MODEL PROMPT" uses it.
 
 Programs of this host need no token unless AUTH_TOKEN or "sortie tokens add" sets
-one. The file "token" in the data folder always has a valid token. The data folder
+one. The file "token" in the data folder always has a valid token. It alone may run
+programs (exec:, --image) unless "sortie tokens add --scope exec" makes another.
+The data folder
 must be closed to other users; do not use one that you did not create.
 
 Settings (SORTIE_..., AUTH_TOKEN) come from the environment; local/README.md has

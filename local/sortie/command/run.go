@@ -46,8 +46,8 @@ second Ctrl-C leaves the run alone.
 
 IMAGE is the name of an image. On a local system it can be exec:PROGRAM, a path or
 a name in PATH, and a name that "sortie dev --image" binds. Other images run in
-containers of Docker or Podman. exec: needs the token of
-the data folder, which this command finds in the current folder.
+containers of Docker or Podman. exec: and bound images need a token with the scope
+exec: that of the data folder, which this command finds in the current folder.
 
 The program runs in an empty folder with the variables of --env. --output saves the
 file that the program leaves at --output-path, which is relative to that folder; by

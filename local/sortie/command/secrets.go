@@ -50,7 +50,7 @@ Secrets Manager. Running functions read the new value within five minutes, or wi
 ten seconds once the other side refuses the old one. The document is JSON and
 checked before it is written:
 
-  clients  {"tokens": ["...", ...]}    bearer tokens with all scopes, of at least 16 characters;
+  clients  {"tokens": ["...", ...]}    bearer tokens with all scopes but exec, of at least 16 characters;
                                        several while one is replaced. It replaces the
                                        records of "sortie tokens add --stage", too
   fly      {"token": "..."}            a token that may make machines in the stage's apps

@@ -116,7 +116,8 @@ at once; a stage within %v. From then on a server needs a token for every
 request of a client, also on loopback.
 
 The scopes are %s.
-No scope implies another one. The tenant separates everything: a token reaches
+No scope implies another one. exec runs programs of the host of a local system, with
+all rights of the user who started it; no token has it by default. The tenant separates everything: a token reaches
 only the runs of its own. Change the list of a stage from one place at a time.`, secrets.DefaultTTL, scopeNames()),
 		Example: "  sortie tokens add ci --scope runs:read --scope runs:write --expires 720h\n" +
 			"  sortie tokens add acme --tenant acme --project web --stage prod",

@@ -66,7 +66,7 @@ type Config struct {
 
 // Settings are the configuration from the environment.
 type Settings struct {
-	// Tokens are bearer tokens of clients with all scopes. Without them and
+	// Tokens are bearer tokens of clients with all scopes but exec. Without them and
 	// without records in TokensFile, the API must listen on loopback.
 	Tokens []string
 	// Service configures the use cases. The stack adds its addresses.

@@ -24,7 +24,7 @@ func TestMetricsOfTheStack(t *testing.T) {
 	if answer := s.Call(http.MethodGet, "/metrics", ""); answer.Status != http.StatusUnauthorized {
 		t.Errorf("without a token: got %d, want 401", answer.Status)
 	}
-	s.Token = token
+	s.Token = s.stack.Token()
 	for _, command := range []string{"true", "false"} {
 		answer := s.Call(http.MethodPost, "/v1/runs", `{"image": "exec:/bin/`+command+`", "retryConfig": {"maxRetries": 0}}`)
 		var accepted struct{ TaskID string }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -110,6 +111,9 @@ func (s *Stack) startService(ctx context.Context) error {
 }
 
 func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) {
+	if err := s.openOwner(); err != nil {
+		return nil, err
+	}
 	config := s.serviceConfig()
 	executions := &lateExecutions{}
 	signer, err := s.wireSystem(executions, config)
@@ -156,7 +160,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	)
 	handler, err := httpkit.New(httpkit.Config{
 		Tokens: tokens, Tickets: tickets.OpenTicket, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
-		Local: port.Identity{Tenant: s.memory.Tenant, Workspace: s.memory.Tenant, Scopes: access.Scopes()},
+		Local: port.Identity{Tenant: s.memory.Tenant, Workspace: s.memory.Tenant, Scopes: access.Ordinary()},
 		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
 	}, routes...)
 	if err != nil {
@@ -177,7 +181,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
-	config.ExecImages = true
+	config.Host = orchestrator.HostPrograms{Exec: true, Bound: append(slices.Collect(maps.Keys(s.config.Images)), config.Image), Owner: s.owner.Subject()}
 	config.FreePort, config.Loopback = s.freePort, s.loopback
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval

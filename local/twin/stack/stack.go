@@ -61,6 +61,7 @@ type Stack struct {
 	clock     clock.Clock
 	memory    *memory
 	token     string
+	owner     access.Token
 	addresses Addresses
 	// loopback is the address of this host at which the parts listen.
 	loopback string

@@ -42,14 +42,16 @@ func (c clientTokens) Current(ctx context.Context) (tokens []access.Token, requi
 	return slices.Concat(c.fixed, tokens), required || c.required, err
 }
 
-// openTokens reads the tokens of clients. ownText is the text of the folder's own
-// token.
+// openOwner reads or creates the folder's own token, which has all scopes.
+func (s *Stack) openOwner() (err error) {
+	s.addresses.TokenFile = filepath.Join(s.addresses.Data, TokenFile)
+	s.token, err = ownToken(s.addresses.TokenFile)
+	s.owner = access.Full("dev", s.token, s.memory.Tenant, s.memory.Tenant)
+	return err
+}
+
+// openTokens reads the tokens of clients.
 func (s *Stack) openTokens() (tokens httpkit.TokenSource, required bool, err error) {
-	ownText, err := ownToken(filepath.Join(s.addresses.Data, TokenFile))
-	if err != nil {
-		return nil, false, err
-	}
-	s.token, s.addresses.TokenFile = ownText, filepath.Join(s.addresses.Data, TokenFile)
 	file, err := tokenfile.Open(filepath.Join(s.addresses.Data, TokensFile), s.clock)
 	if err != nil {
 		return nil, false, err
@@ -57,7 +59,7 @@ func (s *Stack) openTokens() (tokens httpkit.TokenSource, required bool, err err
 	texts, tenant := s.config.Settings.Tokens, s.memory.Tenant
 	c := clientTokens{
 		File: file, required: len(texts) > 0,
-		fixed: append(access.OfTexts(texts, tenant, tenant), access.Full("dev", ownText, tenant, tenant)),
+		fixed: append(access.OfTexts(texts, tenant, tenant), s.owner),
 	}
 	_, required, err = c.Current(context.Background())
 	return c, required, err

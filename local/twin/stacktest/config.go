@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Config struct {
 	// export worker runs.
 	Play, Program string
 	Words         []string
+	// Images binds further images to programs.
+	Images map[string][]string
 	// Engine is the address of a container engine; empty is without one.
 	Engine string
 	// Engines are the inference servers.
@@ -63,11 +66,15 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	if !c.Now.IsZero() {
 		config.Clock = shifted{clock.System{}, c.Now.Sub(clock.System{}.Now())}
 	}
+	config.Images = maps.Clone(c.Images)
+	if config.Images == nil {
+		config.Images = map[string][]string{}
+	}
 	switch {
 	case c.Play != "":
-		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, wordPlay}, strings.Fields(c.Play)...)}
+		config.Images[settings.Service.Image] = append([]string{executable, wordPlay}, strings.Fields(c.Play)...)
 	case c.Program != "":
-		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, c.Program}, c.Words...)}
+		config.Images[settings.Service.Image] = append([]string{executable, c.Program}, c.Words...)
 	}
 	return config, nil
 }

@@ -28,7 +28,7 @@ type Document interface {
 
 // Clients are the callers of the API.
 type Clients struct {
-	// Tokens are bearer tokens with all scopes of the tenant "default"; several
+	// Tokens are bearer tokens with all scopes but exec of the tenant "default"; several
 	// during a rotation.
 	Tokens []string `json:"tokens,omitempty"`
 	// Records are the other tokens. A document without tokens has an empty list,

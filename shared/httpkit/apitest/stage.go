@@ -92,7 +92,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 	settings := Settings{
 		Server: httpkit.Config{
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
-			Local: port.Identity{Tenant: Tenant, Workspace: "main", Scopes: access.Scopes()},
+			Local: port.Identity{Tenant: Tenant, Workspace: "main", Scopes: access.Ordinary()},
 		},
 		Service: serviceConfig(),
 	}

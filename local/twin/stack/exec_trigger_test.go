@@ -1,0 +1,147 @@
+package stack_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// exports is a job of the export contract, which every caller may run, that triggers another one.
+const exports = `{"export": {"format": "mods", "pi": "01K9XVBAQZF9EHDRXGBEADTZYY"},
+	"actions": {"onSuccess": {"type": "trigger_job", "parameters": {"jobId": "%s"}}}}`
+
+// TestTriggeredRunHasTheRightsOfBoth triggers a job of a program of the host that exists only after
+// the job that triggers it was stored. The one who stored that job needs the scope exec, and so
+// does the one who started its run.
+func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Play: "success"})
+	owner := *g.Client
+	owner.Token = g.stack.Token()
+	put := func(c *outside.Client, id, body string) {
+		t.Helper()
+		if answer := c.Call(http.MethodPut, "/v1/jobs/"+id, body); answer.Status >= 300 {
+			t.Fatalf("job %s: got %d %s, want it stored", id, answer.Status, answer.Body)
+		}
+	}
+	// triggers runs a job, and returns what its event says about the trigger, and the number of
+	// runs of the job that it triggers.
+	triggers := func(c *outside.Client, id, triggered string) (failure string, runs int) {
+		t.Helper()
+		answer := c.Call(http.MethodPost, "/v1/jobs/"+id+"/runs", "{}")
+		if answer.Status != http.StatusAccepted {
+			t.Fatalf("job %s: got %d %s, want 202", id, answer.Status, answer.Body)
+		}
+		task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
+		g.End(task)
+		poll := time.NewTicker(50 * time.Millisecond)
+		defer poll.Stop()
+		for done := false; !done; <-poll.C {
+			for _, e := range outside.Get[contract.TaskEvents](g.Client, "/v1/tasks/"+task+"/events?limit=1000").Events {
+				if e.Type == "job.action_failed" || e.Type == "job.action_executed" {
+					failure, done = e.Message, true
+				}
+			}
+		}
+		return failure, len(outside.Get[contract.JobRuns](g.Client, "/v1/jobs/"+triggered+"/runs").Runs)
+	}
+	mark := filepath.Join(t.TempDir(), "mark")
+	put(g.Client, "early", fmt.Sprintf(exports, "secret"))
+	put(g.Client, "between", fmt.Sprintf(exports, "owned"))
+	put(&owner, "owned", fmt.Sprintf(exports, "secret"))
+	put(&owner, "secret", `{"image": "exec:/usr/bin/touch", "command": ["`+mark+`"]}`)
+	for _, row := range []struct {
+		name string
+		c    *outside.Client
+		id   string
+	}{
+		{"stored and started without a token", g.Client, "early"},
+		{"stored without a token", &owner, "early"},
+		{"started without a token", g.Client, "owned"},
+	} {
+		if failure, runs := triggers(row.c, row.id, "secret"); !strings.Contains(failure, "scope exec") || runs != 0 {
+			t.Errorf("%s: got %q and %d runs, want a refusal", row.name, failure, runs)
+		}
+	}
+	if failure, _ := triggers(g.Client, "between", "owned"); strings.Contains(failure, "scope exec") {
+		t.Errorf("a trigger of an export: got %q, want it done", failure)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the program has run")
+	}
+	// The owner stores the same definition: now its rights count.
+	put(&owner, "early", fmt.Sprintf(exports, "secret"))
+	for i, id := range []string{"early", "owned"} {
+		if failure, runs := triggers(&owner, id, "secret"); runs != i+1 {
+			t.Errorf("%s of the owner: got %q and %d runs, want %d", id, failure, runs, i+1)
+		}
+	}
+}
+
+// TestScheduleHasTheRightsOfItsJob stores a schedule of an image that is bound to a program when
+// the server is started again.
+func TestScheduleHasTheRightsOfItsJob(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	body := `{"image": "later:latest", "schedule": "@every 1s", "retryConfig": {"maxRetries": 0}}`
+	for name, owned := range map[string]bool{"of a stranger": false, "of the owner": true} {
+		t.Run(name, func(t *testing.T) {
+			data := filepath.Join(data, strings.ReplaceAll(name, " ", "-"))
+			g := start(t, served{Data: data})
+			if owned {
+				g.Token = g.stack.Token()
+			}
+			if answer := g.Call(http.MethodPut, "/v1/jobs/later", body); answer.Status != http.StatusCreated {
+				t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
+			}
+			if err := g.stack.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			again := start(t, served{Data: data, Images: map[string][]string{"later:latest": {"/bin/true"}}})
+			poll := time.NewTicker(50 * time.Millisecond)
+			defer poll.Stop()
+			for range 1200 {
+				<-poll.C
+				for _, r := range outside.Get[contract.JobRuns](again.Client, "/v1/jobs/later/runs").Runs {
+					switch {
+					case !owned && r.Missed != nil && r.Missed.Reason == "missing_scope", owned && r.State == "Completed" && !r.Skipped:
+						return
+					case !owned && r.State == "Running":
+						t.Fatalf("got %+v, want a skipped run", r)
+					}
+				}
+			}
+			t.Error("got no such run within a minute, want one")
+		})
+	}
+}
+
+// TestWrapperDoesNotHaveTheVariablesOfAJob reads the environment of the process that runs a program.
+func TestWrapperDoesNotHaveTheVariablesOfAJob(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc of Linux")
+	}
+	g := start(t, served{})
+	g.Token = g.stack.Token()
+	answer := g.Call(http.MethodPost, "/v1/runs", `{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0},
+		"command": ["-c", "echo program $MINE; tr '\\0' ' ' < /proc/$PPID/environ"],
+		"env": {"MINE": "of-the-job", "PATH": "/of-the-job:/usr/bin:/bin", "HTTP_PROXY": "http://of-the-job", "TMPDIR": "/of-the-job"}}`)
+	task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
+	if status := g.End(task); status.Status != contract.StatusSuccess {
+		t.Fatalf("got %+v, want a success", status)
+	}
+	log := string(g.Call(http.MethodGet, "/v1/tasks/"+task+"/logs", "").Body)
+	own, _ := strings.CutPrefix(log, "program of-the-job\n")
+	if own == log || strings.Contains(own, "of-the-job") || !strings.Contains(own, "PATH=") {
+		t.Errorf("got %q, want the variables in the program alone", log)
+	}
+}

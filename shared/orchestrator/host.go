@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// HostPrograms are the images that are programs of the server's own host. Such a program has
+// all rights of the user who started the server, so that a run of one needs a caller with the
+// scope exec. The zero value is that of a deployment whose machines are elsewhere.
+type HostPrograms struct {
+	// Exec: an image "exec:PATH" is a program of the host.
+	Exec bool
+	// Bound are the names of images that are programs of the host.
+	Bound []string
+	// Owner is the subject of the token of the data folder. A job or a pool whose record does not say
+	// whether it was stored with the scope exec was, if Owner has stored it.
+	Owner string
+}
+
+// execScheme is the scheme of an image that names a program of the host.
+const execScheme = "exec:"
+
+// needExec reports whether the work needs the scope exec. A bound image does not for an
+// export: its command line is that of the export contract, and no client can change it.
+func (h HostPrograms) needExec(w run.Work) bool {
+	return strings.HasPrefix(w.Image, execScheme) || w.Program != nil && slices.Contains(h.Bound, w.Image)
+}
+
+// check refuses work that the caller may not run. Faults: RunnerNotAllowed, MissingScope,
+// InvalidRequest and Unprocessable, each with the field.
+func (h HostPrograms) check(who port.Identity, w run.Work) error {
+	program, exec := strings.CutPrefix(w.Image, execScheme)
+	switch {
+	case exec && !h.Exec:
+		f := fault.New(fault.RunnerNotAllowed, "images of the form %sPATH run on a local system only, want a container image", execScheme)
+		f.Field = "image"
+		return f
+	case !h.needExec(w):
+		return nil
+	case !who.May(access.Exec):
+		return missingExec(who, "image")
+	case exec && (!path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program)):
+		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", w.Image, execScheme)
+	case w.Program != nil && w.Program.Output != nil && path.IsAbs(w.Program.Output.Path):
+		f := fault.New(fault.Unprocessable, "the program of the host writes in a folder of its own, want a relative path")
+		f.Field = "output.path"
+		return f
+	}
+	return nil
+}
+
+// missingExec is the fault of a caller without the scope exec: RunnerNotAllowed for one
+// without a token, otherwise MissingScope.
+func missingExec(who port.Identity, field string) *fault.Fault {
+	code := fault.MissingScope
+	if who.Anonymous {
+		code = fault.RunnerNotAllowed
+	}
+	f := fault.New(code, "a program of the server's host needs a token with the scope %s: that of the file token in the data folder, "+
+		"which the command line takes from SORTIE_TOKEN, or one of \"sortie tokens add NAME --scope %s ...\"", access.Exec, access.Exec)
+	f.Field = field
+	return f
+}
+
+// owns reports whether the subject is the owner of the data folder.
+func (h HostPrograms) owns(subject string) bool { return h.Owner != "" && subject == h.Owner }
+
+// run returns a run of a stored job with the rights of the one who stored the job.
+func (h HostPrograms) run(j job.Job, defaults run.Policy) run.Run {
+	r := j.Run(defaults)
+	r.Exec = j.Exec || h.owns(j.UpdatedBy)
+	return r.TriggersExec(r.Exec)
+}
