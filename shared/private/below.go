@@ -10,7 +10,7 @@ import (
 )
 
 // OpenBelow opens a regular file below a folder for reading. name is relative to the folder, or
-// absolute. It comes from somebody with fewer rights than this process, so that no part of it
+// absolute. It comes from a client or a program with fewer rights than this process, so that no part of it
 // may lead out of the folder: OpenBelow refuses "..", symbolic links, and a file with a second
 // name, which may be that of another file. The error is fs.ErrNotExist if there is no file.
 func OpenBelow(folder, name string) (*os.File, error) {
