@@ -332,6 +332,7 @@ func (s *Server) destroy(m *machine, fault *stuck) bool {
 	s.note(m, func(r *record) {
 		now := s.cfg.Clock.Now()
 		r.State, r.Action, r.GoneAt = stateDestroyed, actionNone, now
+		r.Config = withoutSecrets(r.Config)
 		r.add(s.event("destroy", stateDestroyed, "flyd", now))
 		forgotten = s.retire(m, r) // before a client can see that the name is free
 	})

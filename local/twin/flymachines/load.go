@@ -90,6 +90,14 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	rec := stored.record
 	rec.Action = cmp.Or(rec.Action, stored.EarlierAction)
 	rec.Defects = cmp.Or(rec.Defects, stored.EarlierDefects)
+	if !rec.alive() { // an earlier version stored all of it
+		if rest := withoutSecrets(rec.Config); len(rest) < len(rec.Config) {
+			rec.Config = rest
+			if err := durable.Write(filepath.Join(dir, recordFile), rec); err != nil {
+				return nil, fmt.Errorf("cannot store the machine's record: %w", err)
+			}
+		}
+	}
 	manifest, err := parseManifest(rec.Config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the machine in %s: %w", dir, err)

@@ -146,6 +146,19 @@ func (r *record) newest() string {
 	return r.Events[0].ID
 }
 
+// withoutSecrets returns a config without the variables and the files of the machine, which have
+// the token of its worker and the secrets of its job.
+func withoutSecrets(config json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(config, &members) != nil {
+		return config // it was parsed before
+	}
+	delete(members, "env")
+	delete(members, "files")
+	rest, _ := json.Marshal(members) //nolint:errchkjson // members are JSON
+	return rest
+}
+
 // alive reports whether the machine's name is taken.
 func (r *record) alive() bool { return r.State != stateDestroyed }
 

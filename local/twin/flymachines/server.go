@@ -162,6 +162,20 @@ var ErrUnknown = errors.New("unknown machine")
 // id.
 func (s *Server) Logs(id string) ([]byte, error) { return s.logsOf(id, "") }
 
+// DropOutput deletes the output of a destroyed machine. It does nothing for another machine.
+func (s *Server) DropOutput(id string) error {
+	s.mu.Lock()
+	m := s.machines[id]
+	s.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	if rec, _ := m.look(); rec.alive() {
+		return nil
+	}
+	return errors.Join(output.Remove(m.dir), os.RemoveAll(filepath.Join(m.dir, earlierDir)))
+}
+
 // logsOf is Logs for a version of the machine; empty is the present one.
 func (s *Server) logsOf(id, version string) ([]byte, error) {
 	s.mu.Lock()

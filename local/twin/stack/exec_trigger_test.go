@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -144,4 +147,50 @@ func TestWrapperDoesNotHaveTheVariablesOfAJob(t *testing.T) {
 	if own == log || strings.Contains(own, "of-the-job") || !strings.Contains(own, "PATH=") {
 		t.Errorf("got %q, want the variables in the program alone", log)
 	}
+}
+
+// TestEndedRunLeavesNoSecretOnTheDisk searches the folder of the machines for what a run was
+// started with and what it has printed.
+func TestEndedRunLeavesNoSecretOnTheDisk(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret-of-the-report"
+	data := t.TempDir()
+	g := start(t, served{Data: data})
+	g.Token = g.stack.Token()
+	if err := secretfile.Folder(filepath.Join(data, stack.SecretsFolder)).Put("default", "report-key", secret); err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]string{"success": "exit 0", "failure": "exit 3", "retry": "test -e " + filepath.Join(t.TempDir(), "mark") + " || { exit 7; }"} {
+		answer := g.Call(http.MethodPost, "/v1/runs", `{"image": "exec:/bin/sh", "command": ["-c", "echo raw-$API_KEY; `+end+`"],
+			"env": {"API_KEY": {"secretRef": "report-key"}}, "retryConfig": {"maxRetries": 1, "initialDelay": "1s"}}`)
+		task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
+		g.End(task)
+		if log := string(g.Call(http.MethodGet, "/v1/tasks/"+task+"/logs", "").Body); !strings.Contains(log, "raw-") || strings.Contains(log, secret) {
+			t.Errorf("%s: got log %q, want one with the secret masked", name, log)
+		}
+	}
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	var left []string
+	for range 200 {
+		left = nil
+		err := filepath.WalkDir(filepath.Join(data, "machines"), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return nil //nolint:nilerr // it was removed meanwhile
+			}
+			text, _ := os.ReadFile(path)
+			if strings.Contains(string(text), secret) || strings.Contains(string(text), "taskToken") || strings.HasPrefix(entry.Name(), "output.") {
+				left = append(left, path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+		<-poll.C
+	}
+	t.Errorf("got %q ten seconds after the runs, want no file with a secret or an output", left)
 }
