@@ -139,7 +139,7 @@ func TestFunctionsAreBuiltForTheirSystem(t *testing.T) {
 	slices.Sort(builds)
 	prefix := "linux " + runtime.GOARCH + " 0 build -trimpath -buildvcs=false -tags lambda.norpc -ldflags -s -w "
 	want := []string{
-		"build -trimpath -buildvcs=false -o " + notes + "/infra/.cdk/infra .",
+		"0 build -trimpath -buildvcs=false -o " + notes + "/infra/.cdk/infra .",
 		prefix + "-o " + notes + "/infra/.build/" + runtime.GOARCH + "/admit/bootstrap ./functions/admit/bootstrap",
 		prefix + "-o " + notes + "/infra/.build/" + runtime.GOARCH + "/sweep/bootstrap ./functions/sweep/bootstrap",
 		prefix + "./functions/admit/bootstrap ./functions/sweep/bootstrap",

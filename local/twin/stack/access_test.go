@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/setting"
 )
@@ -131,6 +134,19 @@ func TestServerThatOthersReachNeedsAToken(t *testing.T) {
 	}
 }
 
+// plantRecords makes the database of a folder, without a run.
+func plantRecords(t *testing.T, folder string) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(folder, stack.RecordsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlite.NewStore(t.Context(), db, clock.System{})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPlantedFolderIsRefused opens a folder with a record that would start a
 // program, with the modes that git and archives give it.
 func TestPlantedFolderIsRefused(t *testing.T) {
@@ -163,6 +179,7 @@ func TestPlantedFolderIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			plantRecords(t, folder)
 			if row.change != nil {
 				if err := row.change(folder); err != nil {
 					t.Fatal(err)

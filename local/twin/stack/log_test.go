@@ -96,7 +96,7 @@ func TestLogOfARun(t *testing.T) {
 	}
 	for message, want := range map[string]string{
 		"job.accepted": "INFO", "job.admitted": "INFO", "job.started": "INFO", "job.attempt_ended": "WARN", "job.failed": "ERROR",
-		"job.constraint_violated": "WARN", "job.action_executed": "INFO", "job.completed": "INFO", "heartbeat": "DEBUG",
+		"job.constraint_violated": "WARN", "job.action_executed": "INFO", "job.skipped": "INFO", "heartbeat": "DEBUG",
 	} {
 		if levels[message] != want {
 			t.Errorf("%s: got level %q, want %q", message, levels[message], want)

@@ -29,10 +29,13 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
+// names removes names that contain SECRET and are none.
+var names = strings.NewReplacer(string(fault.SecretMissing), "", "missing R2_SECRET_ACCESS_KEY", "")
+
 // Secrets returns an error with the surrounding text if the log contains a secret or one
 // of others.
 func (l *Log) Secrets(others ...string) error {
-	text := strings.ReplaceAll(l.String(), string(fault.SecretMissing), "")
+	text := names.Replace(l.String())
 	for _, secret := range append([]string{"eyJ", "X-Amz-Signature", "token=", "SECRET"}, others...) {
 		if at := strings.Index(text, secret); at >= 0 {
 			return fmt.Errorf("secret in the log: %.200s", text[max(at-80, 0):])
