@@ -1,8 +1,10 @@
 package apicheck_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +28,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Tokens of the tests: the owner of the runs, and a token of another tenant.
+// Tokens of the tests: the owner of the runs, a token of another tenant, and two that are not
+// valid any more.
 const (
 	owner    = "token-of-the-owner"
 	stranger = "token-of-a-stranger"
+	revoked  = "token-that-is-revoked"
+	expired  = "token-that-has-expired"
 )
 
 func without(s access.Scope) string { return "token-without-" + string(s) }
@@ -41,9 +46,20 @@ const unknownTask = "export_mods_1_00000000"
 // withTokens starts a server with all routes and the tokens of the tests.
 func withTokens(t *testing.T) *apitest.Stage {
 	t.Helper()
-	tokens := []access.Token{
-		access.Full("owner", owner, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"),
-	}
+	stage, _, _ := withRecords(t)
+	return stage
+}
+
+// withRecords is withTokens with the records, which a test can revoke, and with what signs
+// tickets.
+func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) {
+	t.Helper()
+	tokens := &records{all: []access.Token{
+		access.Full("owner", owner, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"), access.Full("revoked", revoked, apitest.Tenant, "main"),
+	}}
+	old := access.Full("expired", expired, apitest.Tenant, "main")
+	old.ExpiresAt = apitest.Began
+	tokens.all = append(tokens.all, old)
 	for _, s := range access.Scopes() {
 		most, one := access.Full("", without(s), apitest.Tenant, "main"), access.Full("", alone(s), apitest.Tenant, "main")
 		most.Scopes, one.Scopes = nil, []access.Scope{s}
@@ -52,7 +68,7 @@ func withTokens(t *testing.T) *apitest.Stage {
 				most.Scopes = append(most.Scopes, other)
 			}
 		}
-		tokens = append(tokens, most, one)
+		tokens.all = append(tokens.all, most, one)
 	}
 	parts := apitest.NewParts(t)
 	feed := fake.NewFeed(parts.Clock, time.Hour, nil, func(err error) { t.Error(err) })
@@ -68,29 +84,33 @@ func withTokens(t *testing.T) *apitest.Stage {
 	if _, _, _, err := hooks.Create(t.Context(), who, orchestrator.WebhookSettings{URL: "https://127.0.0.1:1/"}, ownKey, ""); err != nil {
 		t.Fatal(err)
 	}
-	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	tickets := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
 		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
-	},
-		func(s *apitest.Settings) { s.Server.Tokens = httpkit.FixedTokens(tokens...) })
+	}, func(s *apitest.Settings) { s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket })
+	return stage, tokens, tickets
 }
 
-// forClients calls check for each operation that needs a client token.
-func forClients(t *testing.T, check func(t *testing.T, op apicheck.Operation)) {
-	t.Helper()
-	checked := 0
-	for _, op := range load(t).Operations() {
-		if len(op.Scopes) == 0 {
-			continue
-		}
-		checked++
-		t.Run(op.Method+" "+op.Path, func(t *testing.T) {
-			t.Parallel()
-			check(t, op)
-		})
-	}
-	if checked == 0 {
-		t.Fatal("got no operation with a scope")
-	}
+// records is a TokenSource whose tokens can be revoked.
+type records struct {
+	mu  sync.Mutex
+	all []access.Token
+}
+
+// Refused implements httpkit.TokenSource.
+func (r *records) Refused() {}
+
+// Current implements httpkit.TokenSource.
+func (r *records) Current(context.Context) (tokens []access.Token, required bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all, true, nil
+}
+
+func (r *records) revoke(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = slices.DeleteFunc(slices.Clone(r.all), func(t access.Token) bool { return t.Name == name })
 }
 
 // The ids of the owner's job and pool, and an id that does not exist.
@@ -194,6 +214,12 @@ const bulkOfExports = `{"filter":{"kind":"export"}}`
 // call sends a valid request of an operation with a token.
 func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token string, headers ...string) apitest.Answer {
 	t.Helper()
+	return callWith(t, stage, op, op.Path, task, append(headers, "Authorization", "Bearer "+token)...)
+}
+
+// callWith is call with a path that may have a query, and with other credentials.
+func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, task string, headers ...string) apitest.Answer {
+	t.Helper()
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
 		"POST /v1/runs": `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
@@ -215,91 +241,49 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 	if task == unknownTask {
 		job, pool, hook, document, model, session = unknownJob, unknownPool, unknownWebhook, unknownArtifact, unknownModel, unknownSession
 	}
-	path := strings.NewReplacer(
+	path = strings.NewReplacer(
 		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1", "{artifact_id}", document, "{model_id}", model, "{session_id}", session, "{scope}", budget.ScopeTenant,
 		"{response_id}", response.(string), "{model}", servedModel,
-	).Replace(op.Path)
+	).Replace(path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
 	}
-	return stage.Call(t, op.Method, path, body, append(headers, "Authorization", "Bearer "+token)...)
+	return stage.Call(t, op.Method, path, body, headers...)
 }
 
-func TestMissingScopeIsForbidden(t *testing.T) {
-	t.Parallel()
-	forClients(t, func(t *testing.T, op apicheck.Operation) {
-		stage := withTokens(t)
-		task := completed(t, stage, op)
-		before := stage.Run(t, task)
-		for _, s := range op.Scopes {
-			for _, id := range []string{task, unknownTask} {
-				answer := call(t, stage, op, id, without(access.Scope(s)))
-				if answer.Status != http.StatusForbidden || op.Method != http.MethodHead &&
-					(!strings.Contains(strings.ToUpper(answer.Body), `"MISSING_SCOPE"`) || !strings.Contains(answer.Body, s)) {
-					t.Errorf("without %s: got %d %s, want 403 MISSING_SCOPE", s, answer.Status, answer.Body)
-				}
-			}
+// otherTenant plays an operation with a token of another tenant: its response is that for an
+// unknown task, and nothing changes.
+func otherTenant(t *testing.T, op apicheck.Operation) {
+	t.Helper()
+	stage := withTokens(t)
+	task := completed(t, stage, op)
+	if separate, ok := withoutTask[op.Method+" "+op.Path]; ok {
+		separate(t, stage, op, task)
+		return
+	}
+	if !strings.Contains(op.Path, "_id}") {
+		t.Fatal("this operation names no task and no job: say in withoutTask how it separates tenants")
+	}
+	before := stage.Run(t, task)
+	foreign, unknown := call(t, stage, op, task, stranger), call(t, stage, op, unknownTask, stranger)
+	if foreign.Status != http.StatusNotFound {
+		t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
+	}
+	if strings.HasPrefix(op.Path, "/v1/responses/") { // errors of that API have nothing that changes
+		if foreign.Body != unknown.Body {
+			t.Errorf("got %s for an unknown response and %s for another tenant's", unknown.Body, foreign.Body)
 		}
-		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
-			t.Errorf("got a changed run:\n%s", diff)
+	} else if op.Method != http.MethodHead {
+		if diff := cmp.Diff(constant(t, unknown), constant(t, foreign)); diff != "" {
+			t.Errorf("got other responses for an unknown task (-) and another tenant's (+):\n%s", diff)
 		}
-		if len(op.Scopes) != 1 {
-			t.Fatalf("got the scopes %v, want one", op.Scopes)
-		}
-		if answer := call(t, stage, op, task, alone(access.Scope(op.Scopes[0]))); !succeeds(op, answer) {
-			t.Errorf("with %s alone: got %d %s, want a success", op.Scopes[0], answer.Status, answer.Body)
-		}
-	})
-}
-
-func TestTokenIsRequiredOnEveryRoute(t *testing.T) {
-	t.Parallel()
-	forClients(t, func(t *testing.T, op apicheck.Operation) {
-		stage := withTokens(t)
-		task := completed(t, stage, op)
-		for _, token := range []string{"", "unknown", owner + "x"} {
-			if answer := call(t, stage, op, task, token); answer.Status != http.StatusUnauthorized {
-				t.Errorf("token %q: got %d %s, want 401", token, answer.Status, answer.Body)
-			}
-		}
-	})
-}
-
-// TestOtherTenantsAreSeparate plays each operation with a token of another tenant:
-// its response is that for an unknown task, and nothing changes.
-func TestOtherTenantsAreSeparate(t *testing.T) {
-	t.Parallel()
-	forClients(t, func(t *testing.T, op apicheck.Operation) {
-		stage := withTokens(t)
-		task := completed(t, stage, op)
-		if separate, ok := withoutTask[op.Method+" "+op.Path]; ok {
-			separate(t, stage, op, task)
-			return
-		}
-		if !strings.Contains(op.Path, "_id}") {
-			t.Fatal("this operation names no task and no job: say in withoutTask how it separates tenants")
-		}
-		before := stage.Run(t, task)
-		foreign, unknown := call(t, stage, op, task, stranger), call(t, stage, op, unknownTask, stranger)
-		if foreign.Status != http.StatusNotFound {
-			t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
-		}
-		if strings.HasPrefix(op.Path, "/v1/responses/") { // errors of that API have nothing that changes
-			if foreign.Body != unknown.Body {
-				t.Errorf("got %s for an unknown response and %s for another tenant's", unknown.Body, foreign.Body)
-			}
-		} else if op.Method != http.MethodHead {
-			if diff := cmp.Diff(constant(t, unknown), constant(t, foreign)); diff != "" {
-				t.Errorf("got other responses for an unknown task (-) and another tenant's (+):\n%s", diff)
-			}
-		}
-		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
-			t.Errorf("got a changed run:\n%s", diff)
-		}
-		if answer := call(t, stage, op, task, owner); !succeeds(op, answer) {
-			t.Errorf("own task: got %d %s, want a success", answer.Status, answer.Body)
-		}
-	})
+	}
+	if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
+		t.Errorf("got a changed run:\n%s", diff)
+	}
+	if answer := call(t, stage, op, task, owner); !succeeds(op, answer) {
+		t.Errorf("own task: got %d %s, want a success", answer.Status, answer.Body)
+	}
 }
 
 // succeeds reports whether the caller was permitted the operation: no pool has an engine.
