@@ -59,11 +59,10 @@ func Transport(server string, key func() ([]byte, error)) *http.Transport {
 // check sends a challenge and verifies the answer. Its error is *Error for a wrong answer,
 // and another one for a connection that has failed.
 func check(ctx context.Context, conn net.Conn, host string, key func() ([]byte, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
-		return fmt.Errorf("cannot limit the proof of the server: %w", err)
-	}
 	random := make([]byte, KeySize)
 	if _, err := rand.Read(random); err != nil {
 		return fmt.Errorf("cannot make a challenge: %w", err)
@@ -80,10 +79,10 @@ func check(ctx context.Context, conn net.Conn, host string, key func() ([]byte, 
 	if !hmac.Equal(got, sum(secret, nonce, address)) {
 		return &Error{address, "its answer is not that of the folder's key"}
 	}
-	if !stop() {
+	if !stop() { // the connection has a deadline that is over
 		return fmt.Errorf("cannot check the server: %w", context.Cause(ctx))
 	}
-	return conn.SetDeadline(time.Time{})
+	return nil
 }
 
 // ask sends a challenge and returns the MAC of the answer.

@@ -123,7 +123,7 @@ var credentials = []credential{
 	{name: "a token in the query", query: func(*attacked) string { return "token=" + owner }, clients: refused, readers: refused, workers: unread},
 }
 
-// want returns the outcome for an operation; empty is none.
+// want returns the outcome for an operation; empty for a call that is left out.
 func (c credential) want(op apicheck.Operation) string {
 	return map[httpkit.Access]string{
 		httpkit.ForClients: c.clients, httpkit.ForReaders: c.readers, httpkit.ForWorkers: c.workers, httpkit.ForAll: c.all,
