@@ -59,7 +59,7 @@ var importRules = []importRule{
 	{folder: "shared/setting/service", may: []string{"shared/budget", "shared/catalog", "shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
 	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
 	{folder: "shared/setting/kubernetes", may: []string{"shared/setting"}, standard: true},
-	{folder: "shared/setting", standard: true},
+	{folder: "shared/setting", may: []string{"shared/limit"}, standard: true},
 	{folder: "shared/token", may: []string{"shared/access", "shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},

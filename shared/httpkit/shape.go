@@ -116,7 +116,7 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 		seen[name] = true
 		member, known := memberOf(t, name)
 		if !known {
-			return fault.Invalid(at, "unknown field %q%s", at, namesOf(t))
+			return fault.Invalid(at, "unknown field %q%s", at, meantBy(name, t))
 		}
 		if err := s.value(member, at, depth); err != nil {
 			return err
@@ -245,8 +245,9 @@ func pathOf(t reflect.Type, path string) string {
 	return strings.Join(names, ".")
 }
 
-// namesOf lists the fields of a type for an error.
-func namesOf(t reflect.Type) string {
+// meantBy returns the field of a type that was probably meant by an unknown name, or all
+// fields, for an error.
+func meantBy(name string, t reflect.Type) string {
 	if t.NumField() == 0 {
 		return ", want an empty object"
 	}
@@ -255,6 +256,9 @@ func namesOf(t reflect.Type) string {
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous {
 			names = append(names, tag)
 		}
+	}
+	if meant := limit.Nearest(name, names); meant != "" {
+		return ", did you mean " + meant + "?"
 	}
 	return ", want one of " + strings.Join(names, ", ")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -177,7 +176,11 @@ func (p *problems) object(n node, to reflect.Value, path string) {
 			}
 			names = append(names, name)
 		}
-		p.bad(at, "unknown field, want one of %s", strings.Join(suggested(m.name, names), ", "))
+		if meant := limit.Nearest(m.name, names); meant != "" {
+			p.bad(at, "unknown field, did you mean %s?", meant)
+			return
+		}
+		p.bad(at, "unknown field, want one of %s", strings.Join(names, ", "))
 	})
 }
 
@@ -285,13 +288,4 @@ func (p *problems) variable(n node, to reflect.Value, path string) {
 	default:
 		p.mismatch(n, path, string(kindText))
 	}
-}
-
-// suggested returns the known name that differs in case, '-' and '_' alone, or all names.
-func suggested(name string, known []string) []string {
-	fold := func(text string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(text)) }
-	if i := slices.IndexFunc(known, func(k string) bool { return fold(k) == fold(name) }); i >= 0 {
-		return known[i : i+1]
-	}
-	return known
 }

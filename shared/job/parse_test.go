@@ -141,7 +141,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 			"line 3: constraints.maxConcurrentRuns: 99999999999999999999 is out of range, want 1 to 10000", "line 4: resources.cpus: -1e400 is out of range, want 1 to 16", "line 5: exitCodes.retry.0: 9007199254740993 is out of range, want 0 to 255",
 		}},
 		"number of YAML 1.1": {"id: a\nimage: b\nconcurrencyKey: 010\nconstraints: {maxConcurrentRuns: 010}\nresources: {cpus: 1_0}\n", []string{`line 4: constraints.maxConcurrentRuns: "010", want an integer`, `line 5: resources.cpus: "1_0", want an integer`}},
-		"unknown field":      {"id: a\nimage: b\nconstraints:\n  max_concurrent_runs: 1\n", []string{"line 4: constraints.max_concurrent_runs: unknown field, want one of maxConcurrentRuns"}},
+		"unknown field":      {"id: a\nimage: b\nconstraints:\n  max_concurrent_runs: 1\n", []string{"line 4: constraints.max_concurrent_runs: unknown field, did you mean maxConcurrentRuns?"}},
 		"duplicate":          {"id: a\nimage: b\nid: c\n", []string{"line 3: id: duplicate field, want one; the first is on line 1"}},
 		"no export": {"id: a\nexport: {format: pdf, options: {maxDepth: 101, depth: 1}}\n", []string{
 			"line 2: export.format: unknown export format", "line 2: export.options.depth: unknown field", "line 2: export.options.maxDepth: 101 is out of range", "line 2: export.pi: malformed PI",

@@ -144,8 +144,12 @@ func validateProgram(d Definition, p *problems) {
 		if strings.Contains(argument, "\x00") {
 			p.bad(join("command", strconv.Itoa(i)), "argument with a NUL, want text")
 		}
+		if len(argument) > maxArgument {
+			p.bad(join("command", strconv.Itoa(i)), "argument of %d bytes, want at most %d, which is the limit of Linux", len(argument), maxArgument)
+		}
 	}
 	validateEnv("env", d.Env, p)
+	validateSize("command", d.Command, d.Env, p)
 	if o := d.Output; o != nil {
 		validateOutputPath(o.Path, p)
 		if o.FileName != "" && (len(o.FileName) > limit.FileName || !limit.Printable(o.FileName) || strings.ContainsAny(o.FileName, `/\`)) {
@@ -168,34 +172,6 @@ func validateOutputPath(name string, p *problems) {
 		p.bad("output.path", "malformed path %q, want the path of a file, at most %d bytes", limit.Cut(name, nameLimit), limit.ObjectKey)
 	case clean == ".." || strings.HasPrefix(clean, "../") || strings.HasSuffix(clean, "/.."):
 		p.clash("output.path", "%q leaves the working folder of the program, want a path below it, such as out/report.csv", limit.Cut(name, nameLimit))
-	}
-}
-
-// CheckEnv returns what is wrong with environment variables. field is the path of the
-// object that has them.
-func CheckEnv(field string, env map[string]Variable) []Problem {
-	p := &problems{}
-	validateEnv(field, env, p)
-	return p.sorted()
-}
-
-func validateEnv(field string, env map[string]Variable, p *problems) {
-	if len(env) > maxVariables {
-		p.bad(field, "%d variables, want at most %d", len(env), maxVariables)
-	}
-	for name, v := range env {
-		at := join(field, limit.Cut(name, nameLimit))
-		switch {
-		case !variableName.MatchString(name):
-			p.bad(at, "malformed name of a variable, want letters, digits and _, the first no digit")
-		case limit.ReservedVariable(name):
-			p.bad(at, "reserved name of a variable, want another than those of Sortie and of the platform")
-		case limit.LoaderVariable(name):
-			p.clash(at, "name of a variable of the loader or of Go's runtime (LD_*, DYLD_*, GODEBUG, GOTRACEBACK), want another; a program can set it for itself")
-		case strings.Contains(v.Value, "\x00"):
-			p.bad(at, "value with a NUL, want text")
-		}
-		validateSecret(join(at, "secretRef"), v.SecretRef, p)
 	}
 }
 
@@ -350,13 +326,29 @@ func (p *problems) duration(field string, text Duration, least, most time.Durati
 	value, err := time.ParseDuration(string(text))
 	switch {
 	case err != nil:
-		p.bad(field, "malformed duration %q, want one such as 90s, 10m or 1h30m", limit.Cut(string(text), nameLimit))
+		p.bad(field, "malformed duration %q, %s", limit.Cut(string(text), nameLimit), wantDuration(string(text)))
 	case value < least || value > most:
 		p.bad(field, "%s is out of range, want %s to %s", text, short(least), short(most))
 	default:
 		return true
 	}
 	return false
+}
+
+// inDays matches a number of days or weeks, which have no fixed length in a time zone.
+var inDays = regexp.MustCompile(`^([0-9]{1,4})(d|w)$`)
+
+// wantDuration returns what is right in place of a malformed duration.
+func wantDuration(text string) string {
+	days := inDays.FindStringSubmatch(text)
+	if days == nil {
+		return "want one such as 90s, 10m or 1h30m"
+	}
+	hours, _ := strconv.Atoi(days[1])
+	if hours *= 24; days[2] == "w" {
+		hours *= 7
+	}
+	return fmt.Sprintf("the largest unit is the hour, want %dh", hours)
 }
 
 // short is the duration without its zero units.

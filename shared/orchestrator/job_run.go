@@ -114,16 +114,7 @@ func (s *Definitions) checkTime(at time.Time) error {
 // checkParameters returns the DefinitionProblems of environment variables for a run of
 // a definition.
 func checkParameters(d job.Definition, parameters map[string]string) error {
-	if d.Export != nil && len(parameters) > 0 {
-		return newDefinitionProblems([]job.Problem{{
-			Field: "parameters", Problem: "no meaning for a job that exports; leave them out", Unprocessable: true,
-		}})
-	}
-	env := make(map[string]job.Variable, len(parameters))
-	for name, value := range parameters {
-		env[name] = job.Variable{Value: value}
-	}
-	if problems := job.CheckEnv("parameters", env); len(problems) > 0 {
+	if problems := d.CheckParameters(parameters); len(problems) > 0 {
 		return newDefinitionProblems(problems)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // prefix begins the names of Sortie's variables.
@@ -43,7 +45,7 @@ func Nearest(name string, known []string) string {
 		if slices.Equal(words(name), words(short)) {
 			return candidate
 		}
-		if n := edits(name, short); n < fewest {
+		if n := limit.Edits(name, short); n < fewest {
 			best, fewest = candidate, n
 		}
 	}
@@ -55,30 +57,4 @@ func words(name string) []string {
 	list := strings.Split(strings.ToUpper(name), "_")
 	slices.Sort(list)
 	return list
-}
-
-// edits is the number of characters to insert, delete, replace or swap with their
-// neighbour to make a from b.
-func edits(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			replace := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				replace++
-			}
-			rows[i][j] = min(replace, rows[i-1][j]+1, rows[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }
