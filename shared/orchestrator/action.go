@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -62,13 +63,20 @@ func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reaso
 	return s.trigger(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
 }
 
-// end carries out an action that follows the end of a run, and records that.
+// notifyFor is how long after the end of a run its webhooks are sent again.
+const notifyFor = 24 * time.Hour
+
+// end carries out an action that follows the end of a run, and records that. A webhook that
+// is not taken is an error for notifyFor, so that the sweep sends it again.
 func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error {
 	action, ok := r.ActionOf(name)
 	if !ok {
 		return fmt.Errorf("run %s has no action %s", r.ID, name)
 	}
 	done, err := s.external(ctx, r, action, string(name))
+	if untaken, ok := errors.AsType[*Untaken](err); ok && !s.now().Before(r.EndedAt.Add(notifyFor)) {
+		done.Failure, err = fmt.Sprintf("%s; given up after %d hours", untaken.Detail, notifyFor/time.Hour), nil
+	}
 	if err != nil {
 		return fmt.Errorf("cannot carry out the action %s: %w", name, err)
 	}
@@ -139,6 +147,9 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	} else {
 		var done run.EndActionDone
 		done, err = s.external(ctx, r, action, string(reason))
+		if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for it
+			done.Failure, err = untaken.Detail, nil
+		}
 		result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
 	}
 	if err == nil {

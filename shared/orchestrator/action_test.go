@@ -202,6 +202,45 @@ func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 	}
 }
 
+// TestWebhookAfterTheEndIsSentUntilItIsTaken has a receiver that is down after the end of a
+// run: for some hours, and for more than a day.
+func TestWebhookAfterTheEndIsSentUntilItIsTaken(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		down  time.Duration
+		event run.EventType
+	}{"some hours": {5 * time.Hour, run.EventActionExecuted}, "more than a day": {25 * time.Hour, run.EventActionFailed}} {
+		h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
+		h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
+		h.hooks.down = true
+		h.exit("a", 1)
+		ended := h.wantState("a", run.Failed).EndedAt
+		for h.clock.now.Before(ended.Add(row.down)) {
+			h.advance(10 * time.Minute)
+			h.sweep()
+		}
+		h.hooks.down = false
+		for range 3 {
+			h.advance(10 * time.Minute)
+			h.sweep()
+		}
+		events, err := h.store.Events(t.Context(), h.record("a").Ref(), 0, 1000)
+		h.ok(err)
+		var about []run.Event
+		for _, e := range events {
+			if e.Type == run.EventActionExecuted || e.Type == run.EventActionFailed {
+				about = append(about, e)
+			}
+		}
+		if len(about) != 1 || about[0].Type != row.event || len(h.record("a").Execution.Pending) != 0 {
+			t.Errorf("%s: got events %+v and pending %+v, want one %s", name, about, h.record("a").Execution.Pending, row.event)
+		}
+		if gaveUp := row.event == run.EventActionFailed; gaveUp != (len(h.hooks.notified) == 0) || gaveUp && !strings.Contains(about[0].Message, "answered 503; given up after 24 hours") {
+			t.Errorf("%s: got webhooks %v and %q", name, h.hooks.notified, about[0].Message)
+		}
+	}
+}
+
 // TestWebhookHasTheTimeOfItsStep ends a run whose webhook may take longer than other
 // effects of a commit.
 func TestWebhookHasTheTimeOfItsStep(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -19,7 +20,9 @@ type hooks struct {
 	answers map[string]run.HookAnswer
 	// failures are of webhooks; unknown counts the errors before the next result.
 	failures map[string]string
-	unknown  int
+	// down: no address takes a webhook.
+	down    bool
+	unknown int
 	// asked and notified list the calls as "RUN REASON".
 	asked, notified []string
 	// limited: the context of the last webhook had a deadline.
@@ -52,6 +55,9 @@ func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint
 func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason string) (answer, failure string, err error) {
 	if err := h.err(); err != nil {
 		return "", "", err
+	}
+	if h.down {
+		return "", "", &orchestrator.Untaken{Detail: "answered 503"}
 	}
 	_, h.limited = ctx.Deadline()
 	h.notified = append(h.notified, r.ID+" "+reason)

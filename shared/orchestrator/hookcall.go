@@ -51,8 +51,11 @@ func (s *HookCalls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Const
 // Notify implements Hooks.
 func (s *HookCalls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
 	a, err := s.call(ctx, h, HookCall{Run: r, Reason: reason})
-	if err != nil || a.Verdict == hook.Allowed {
+	switch {
+	case err != nil || a.Verdict == hook.Allowed:
 		return a.Detail, "", err
+	case a.Verdict == hook.Unavailable && a.Tries > 0:
+		return "", "", &Untaken{a.Detail}
 	}
 	return "", a.Detail, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -142,6 +143,18 @@ func TestHookWithoutAUsableSecretSendsNothing(t *testing.T) {
 		answer, err := h.calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, run.PostRunHook)
 		if err != nil || !answer.Unavailable || answer.Allowed {
 			t.Errorf("%s: got %+v, %v, want unavailable", name, answer, err)
+		}
+	}
+}
+
+// TestUnavailableReceiverIsUntaken: a webhook is sent again unless its address refuses it.
+func TestUnavailableReceiverIsUntaken(t *testing.T) {
+	t.Parallel()
+	for status, untaken := range map[int]bool{http.StatusNotFound: true, http.StatusGone: true, http.StatusConflict: false, http.StatusForbidden: false} {
+		h := receiver(t, status, "")
+		_, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url}, "onFailure")
+		if _, is := errors.AsType[*orchestrator.Untaken](err); is != untaken || is == (failure != "") {
+			t.Errorf("%d: got failure %q, %v, want untaken: %v", status, failure, err, untaken)
 		}
 	}
 }

@@ -22,7 +22,12 @@ func (s *Sweeper) sweepDue(ctx context.Context, early time.Duration) error {
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {
-		if err := s.orDelay(ctx, ref, s.checkExecution(limited, ref), run.RepairFailed{}); err != nil {
+		err := s.orDelay(ctx, ref, s.checkExecution(limited, ref), run.RepairFailed{})
+		if untaken, ok := errors.AsType[*Untaken](err); ok { // a failure of an address of a user
+			s.log.InfoContext(ctx, "an action of the job failed and will be retried", "run_id", ref.ID, "error", untaken)
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("cannot reconcile run %s: %w", ref.ID, err)
 		}
 		return nil
@@ -55,10 +60,16 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		}
 		return nil
 	}
+	var acts []error
 	for _, e := range r.Execution.Pending {
-		if err := s.effect(ctx, r, e); err != nil {
+		err := s.effect(ctx, r, e)
+		if err != nil && e.Kind != run.EffectAct {
 			return err
 		}
+		acts = append(acts, err) // one address does not delay the actions on others
+	}
+	if err := errors.Join(acts...); err != nil {
+		return err
 	}
 	if r.Execution.Start == 0 {
 		return nil // it has no execution; each of its actions has recorded its end
