@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -29,7 +30,10 @@ const (
 // The content types of a log.
 const (
 	typeText  = "text/plain; charset=utf-8"
+	typeBytes = "application/octet-stream" // of a log that is no text in UTF-8
 	typeLines = "application/x-ndjson"
+	// typeFollowed is of a log whose later output is not known yet.
+	typeFollowed = "text/plain"
 )
 
 // maxOffset is the largest integer that every JSON library reads exactly.
@@ -56,7 +60,28 @@ func logs(svc *orchestrator.Logs, w http.ResponseWriter, r *http.Request) error 
 	if wantsLines(r) {
 		kind, encode = typeLines, linesOf
 	}
-	return httpkit.WriteBytes(w, http.StatusOK, kind, encode(log.Parts))
+	text := encode(log.Parts)
+	if kind == typeText && !isText(text) {
+		kind = typeBytes
+	}
+	return httpkit.WriteBytes(w, http.StatusOK, kind, text)
+}
+
+// isText reports whether a part of a log is text in UTF-8. It may begin and end within a
+// character.
+func isText(part []byte) bool {
+	for i := 0; i < utf8.UTFMax-1 && len(part) > 0 && !utf8.RuneStart(part[0]); i++ {
+		part = part[1:]
+	}
+	for i := len(part) - 1; i >= max(len(part)-utf8.UTFMax, 0); i-- {
+		if utf8.RuneStart(part[i]) {
+			if !utf8.FullRune(part[i:]) {
+				part = part[:i]
+			}
+			break
+		}
+	}
+	return utf8.Valid(part)
 }
 
 // logQuery reads the query of a log.
@@ -102,7 +127,7 @@ func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.Response
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-followMargin))
 		defer cancel()
 	}
-	kind, encode := typeText, textOf
+	kind, encode := typeFollowed, textOf
 	if wantsLines(r) {
 		kind, encode = typeLines, linesOf
 	}

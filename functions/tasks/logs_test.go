@@ -117,3 +117,36 @@ func TestUploadedLogIsUsed(t *testing.T) {
 		t.Errorf("got %d uploads, want none", n)
 	}
 }
+
+// TestLogThatIsNoTextIsServedAsBytes reads logs in other encodings, and a part of a text that
+// begins and ends within a character.
+func TestLogThatIsNoTextIsServedAsBytes(t *testing.T) {
+	t.Parallel()
+	const text, binary = "text/plain; charset=utf-8", "application/octet-stream"
+	for name, row := range map[string]struct{ log, query, want string }{
+		"text":                       {"für alle\n", "", text},
+		"empty":                      {"", "", text},
+		"latin 1":                    {"f\xfcr alle\n", "", binary},
+		"bytes":                      {"\x00\xff\xfe", "", binary},
+		"end within a character":     {"f\xc3", "", text},
+		"start within a character":   {"fü", "?offset=2", text},
+		"continuation in the middle": {"a\xbcb", "", binary},
+	} {
+		parts := apitest.NewParts(t)
+		stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+			return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
+		})
+		task := stage.Accept(t)
+		stage.Start(t, task)
+		envelope := stage.Envelope(t, task)
+		stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/started", `{"attempt":1,"workerId":"w"}`, "Authorization", "Bearer "+envelope.TaskToken)
+		stage.Objects.Store(port.Uploads, envelope.Log.Key, "text/plain", row.log)
+		answer := stage.Call(t, http.MethodGet, "/v1/tasks/"+task+"/logs"+row.query, "")
+		if got := answer.Header.Get("Content-Type"); answer.Status != http.StatusOK || got != row.want {
+			t.Errorf("%s: got %d with the type %q, want %q", name, answer.Status, got, row.want)
+		}
+		if row.query == "" && string(answer.Body) != row.log {
+			t.Errorf("%s: got %q, want the bytes of the log", name, answer.Body)
+		}
+	}
+}
