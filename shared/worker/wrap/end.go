@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 
@@ -28,25 +29,25 @@ func endOf(status syscall.WaitStatus) end {
 	return end{code: status.ExitStatus()}
 }
 
-// killedBy returns the signal that ended the program, also if a shell reported it
-// for its child as 128 + number; 0 without a child.
-func (e end) killedBy() syscall.Signal {
+// ofChild returns the signal that a shell reports for its child as 128 + number; 0 for
+// another code. It decides the category alone: a program can choose the same code itself.
+func (e end) ofChild() syscall.Signal {
 	if e.signal == 0 && e.code > 128 && e.code < 160 {
 		return syscall.Signal(e.code - 128)
 	}
-	return e.signal
+	return 0
 }
 
 // String describes the end for a message.
 func (e end) String() string {
-	text := fmt.Sprintf("exit code %d", e.code)
-	if s := e.killedBy(); s != 0 {
-		text = fmt.Sprintf("ended by signal %d (%s)", int(s), s)
+	if s := e.signal; s != 0 {
+		text := fmt.Sprintf("ended by signal %d (%s)", int(s), s)
 		if s == syscall.SIGKILL {
 			text += ", usually out of memory"
 		}
+		return text
 	}
-	return text
+	return fmt.Sprintf("exit code %d", e.code)
 }
 
 // categoryOf returns the category of an end that is not exit code 0.
@@ -54,7 +55,7 @@ func (r rules) categoryOf(e end) string {
 	if category, ok := r.category[e.code]; ok {
 		return category
 	}
-	switch e.killedBy() {
+	switch cmp.Or(e.signal, e.ofChild()) {
 	case 0:
 		return byCode(e.code)
 	case syscall.SIGXCPU:

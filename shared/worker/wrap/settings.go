@@ -99,7 +99,8 @@ Meaning of CMD's end, unless --exit changes it:
                           INFRASTRUCTURE (SIGKILL usually means out of memory)
   anything else           USER_CODE
 
-Exit codes 129 to 159 mean the signal 1 to 31, as in a shell. The category decides
+Exit codes 129 to 159 have the category of the signals 1 to 31, which a shell reports
+so for its child, and are exit codes all the same. The category decides
 whether the attempt is retried, unless --retryable-exit or --final-exit does. After
 a cancel CMD gets SIGTERM, then SIGKILL, and the outcome is CANCELLED, whatever its
 exit code.

@@ -74,6 +74,8 @@ func TestExitCodeSelectsTheCategory(t *testing.T) {
 		{[]string{"sh", "-c", "exit 75"}, 75, "INFRASTRUCTURE", nil, "exit code 75"},
 		{[]string{"--user-exit=75", "sh", "-c", "exit 75"}, 75, "USER_CODE", nil, "exit code 75"},
 		{[]string{"sh", "-c", "kill -9 $$"}, 137, "INFRASTRUCTURE", nil, "ended by signal 9 (killed), usually out of memory"},
+		{[]string{"sh", "-c", "exit 137"}, 137, "INFRASTRUCTURE", nil, "exit code 137"},
+		{[]string{"sh", "-c", "exit 143"}, 143, "INFRASTRUCTURE", nil, "exit code 143"},
 		{[]string{"sh", "-c", "kill -SEGV $$"}, 139, "USER_CODE", nil, "ended by signal 11 (segmentation fault)"},
 		{[]string{"/no/such/program"}, 127, "CONFIGURATION", false, "cannot run the program: fork/exec /no/such/program: no such file or directory"},
 		{[]string{"/"}, 126, "CONFIGURATION", false, "cannot run the program: exec: \"/\": is a directory"},
