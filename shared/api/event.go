@@ -54,7 +54,7 @@ func LogEvent(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope {
 	own.IdempotencyKey = events.RunKey(eventtype.PackRunLog, r.TaskID, a.Number, chunk.Sequence)
 	own.Job = eventJob(r, e)
 	if chunk.Lag > 0 {
-		own.Metrics = map[string]any{"logStreamLagSeconds": chunk.Lag.Seconds()}
+		own.Metrics = map[string]any{"logStreamLagSeconds": seconds(chunk.Lag)}
 	}
 	own.Log = &events.Log{Stream: string(chunk.Stream), Sequence: int64(chunk.Sequence), Data: chunk.Data}
 	return own
@@ -223,10 +223,10 @@ func eventMetrics(r run.Run, e run.Event) map[string]any {
 	}
 	a := r.Attempt
 	if a.Number == e.Attempt && !a.StartedAt.IsZero() && !a.EndedAt.IsZero() && (e.Ends() || e.Type == run.EventAttemptEnded) {
-		metrics["durationSeconds"] = max(a.EndedAt.Sub(a.StartedAt), 0).Seconds()
+		metrics["durationSeconds"] = seconds(max(a.EndedAt.Sub(a.StartedAt), 0))
 	}
 	if e.Type == run.EventRetryScheduled {
-		metrics["backoffSeconds"] = max(r.RetryAt.Sub(e.At), 0).Seconds()
+		metrics["backoffSeconds"] = seconds(max(r.RetryAt.Sub(e.At), 0))
 	}
 	if len(metrics) == 0 {
 		return nil

@@ -12,10 +12,15 @@ import (
 // Explanation returns the response of GET /v1/runs/{run_id}/explain.
 func Explanation(x orchestrator.ExplainedRun) contract.Explanation {
 	r := x.Run
-	return contract.Explanation{
+	shown := contract.Explanation{
 		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), RunReasons: runReasons(x.Explanation),
-		Prediction: predictionOf(r.Prediction),
 	}
+	// A run that has ended without a start awaits none; another one shows how right the
+	// prediction was.
+	if p := r.Prediction; p != nil && (!r.State.Terminal() || !p.Started.IsZero()) {
+		shown.Prediction = predictionOf(r.Prediction)
+	}
+	return shown
 }
 
 func runReasons(x explain.Explanation) contract.RunReasons {
@@ -61,7 +66,7 @@ func predictionOf(p *run.Prediction) *contract.Prediction {
 	at := func(ms int64) time.Time { return p.At.Add(time.Duration(ms) * time.Millisecond) }
 	shown := &contract.Prediction{At: p.At, P50: at(p.P50), P90: at(p.P90), Measured: p.Measured, StartedAt: p.Started}
 	if late, _, ok := p.Error(); ok {
-		shown.ErrorSeconds = new(late.Seconds())
+		shown.ErrorSeconds = new(seconds(late))
 	}
 	return shown
 }

@@ -7,18 +7,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// seconds returns a time in seconds, in whole milliseconds: the number that has three
+// digits at most, such as 3.829.
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}
+
 // measured returns the figures of a run as the API shows them.
 func measured(r run.Run, m run.Metrics) contract.Measured {
-	in := func(phase run.Phase) float64 { return m.Phases[phase].Seconds() }
+	in := func(phase run.Phase) float64 { return seconds(m.Phases[phase]) }
 	figures := contract.Measured{
 		RunID: r.ID, JobID: r.JobID, ScheduledAt: r.ScheduledAt,
 		PreRunSeconds: in(run.PhasePreRun), QueueSeconds: in(run.PhaseQueue), ConstraintCheckSeconds: in(run.PhaseConstraintCheck),
 		ActionExecutionSeconds: in(run.PhaseActionExecution), ContainerCreationSeconds: in(run.PhaseContainerCreation),
 		ExecutionSeconds: in(run.PhaseExecution), TerminationSeconds: in(run.PhaseTermination), RetryDelaySeconds: in(run.PhaseRetryDelay),
-		TotalSeconds: m.Total.Seconds(), StateTransitionCount: m.StateTransitions, StateTransitionTimestamps: map[string]time.Time{},
+		TotalSeconds: seconds(m.Total), StateTransitionCount: m.StateTransitions, StateTransitionTimestamps: map[string]time.Time{},
 		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
 		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
-		StartLatencySeconds: m.StartLatency.Seconds(), ExitCode: m.ExitCode, HeartbeatsSent: m.Heartbeats,
+		StartLatencySeconds: seconds(m.StartLatency), ExitCode: m.ExitCode, HeartbeatsSent: m.Heartbeats,
 		KubernetesAPICalls: m.Calls[run.RunnerKubernetes],
 		Success:            m.Success, Skipped: m.Skipped, ErrorMessage: m.ErrorMessage,
 	}

@@ -192,7 +192,7 @@ func Pool(v orchestrator.PoolView) contract.Pool {
 func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	found := contract.PoolHealth{
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
-		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: h.LongestWait.Seconds(), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
+		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: seconds(h.LongestWait), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
 		WarmMachines: contract.WarmCounts{
 			Creating: h.Warm[run.WarmCreating] + h.Warm[run.WarmRecycling], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
 		},
@@ -208,14 +208,14 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	found.Metrics.RecentStartsPerSecond = h.RecentRate
 	if e := h.Expected; e != nil {
 		found.Metrics.ExpectedWait = &contract.PoolWait{
-			P50Seconds: max(e.P50.Sub(h.At), 0).Seconds(), P90Seconds: max(e.P90.Sub(h.At), 0).Seconds(), Measured: e.Measured,
+			P50Seconds: seconds(max(e.P50.Sub(h.At), 0)), P90Seconds: seconds(max(e.P90.Sub(h.At), 0)), Measured: e.Measured,
 		}
 	}
 	for _, g := range h.Errors {
 		found.Errors = append(found.Errors, contract.PoolErrorGroup{Code: string(g.Code), Message: g.Message, Count: g.Count, FirstAt: g.FirstAt, LastAt: g.LastAt})
 	}
 	if h.Starts > 0 {
-		found.Metrics.StartP50Seconds, found.Metrics.StartP99Seconds = new(h.StartP50.Seconds()), new(h.StartP99.Seconds())
+		found.Metrics.StartP50Seconds, found.Metrics.StartP99Seconds = new(seconds(h.StartP50)), new(seconds(h.StartP99))
 	}
 	if h.StartRate > 0 {
 		found.Metrics.StartsPerSecond = &h.StartRate

@@ -29,7 +29,7 @@ func Status(v orchestrator.View) contract.Status {
 		State: string(r.State), Attempt: r.Attempt.Number,
 		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), TriggeredBy: jobRun(r.TriggeredBy()), Triggered: triggered(r),
 		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.Machine.ID,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: r.Attempt.StartedAt,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: startedAt(r),
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,
 	}
 	if status.WorkerID = r.Attempt.WorkerID; v.Heartbeat != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -18,14 +20,17 @@ func Task(v orchestrator.View) contract.Task {
 		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
 		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
 		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt, FiredAt: r.FiredAt,
-		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
+		StartedAt: startedAt(r), EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
 	}
 	if r.Serves != nil {
 		task.Serves = &contract.Serves{Pool: r.Serves.Pool, Replica: r.Serves.Replica}
 	}
+	if r.Attempt.Number > 1 {
+		task.AttemptStartedAt = r.Attempt.StartedAt
+	}
 	task.TriggeredBy, task.Triggered = jobRun(r.TriggeredBy()), triggered(r)
 	if !r.FiredAt.IsZero() {
-		task.LatenessSeconds = new(r.FiredAt.Sub(r.ScheduledAt).Seconds())
+		task.LatenessSeconds = new(seconds(r.FiredAt.Sub(r.ScheduledAt)))
 	}
 	if m := r.Missed; m != nil {
 		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until}
@@ -61,6 +66,15 @@ func Task(v orchestrator.View) contract.Task {
 		}
 	}
 	return task
+}
+
+// startedAt is when the program of the run first started. The record of a run of an earlier
+// version has only that of the last attempt.
+func startedAt(r run.Run) time.Time {
+	if r.StartedAt.IsZero() {
+		return r.Attempt.StartedAt
+	}
+	return r.StartedAt
 }
 
 // jobRun returns the wire form of a run; nil for zero.

@@ -28,11 +28,19 @@ func UpdateID(runID string, seq int) string {
 func Updates(r run.Run, events []run.Event) []contract.RunUpdate {
 	var updates []contract.RunUpdate
 	u := contract.RunUpdate{RunID: r.ID, JobID: r.JobID, ScheduledAt: r.ScheduledAt}
+	failed := 0 // the last attempt after which the run waits for another one
 	for _, e := range events {
-		if attempt := max(e.Attempt-1, 0); attempt != u.RetryAttempt {
+		moved := e.From != e.State
+		if moved && e.State == run.Retrying {
+			failed, u.RetryAttempt = e.Attempt, e.Attempt
+		}
+		attempt := max(e.Attempt-1, 0)
+		if e.Attempt == failed {
+			attempt = failed
+		}
+		if attempt != u.RetryAttempt || moved && e.From == run.Retrying {
 			u.RetryAttempt, u.StartedAt, u.ExitCode, u.Logs = attempt, time.Time{}, nil, ""
 		}
-		moved := e.From != e.State
 		if moved && e.State == run.Running {
 			u.StartedAt = e.At
 		}

@@ -52,10 +52,13 @@ func TestUpdatesFollowTheTransitions(t *testing.T) {
 	if len(updates) != len(events)-1 {
 		t.Fatalf("got %d updates of %d events, want one less", len(updates), len(events))
 	}
-	failed, again, last := updates[4], updates[6], updates[9]
-	if failed.Status != "Retrying" || failed.Error != why.Message || failed.ExitCode == nil || *failed.ExitCode != 3 || failed.RetryAttempt != 0 ||
+	failed, due, again, last := updates[4], updates[5], updates[6], updates[9]
+	if due.Status != "Pending" || due.RetryAttempt != 1 || due.ExitCode != nil {
+		t.Errorf("got %+v after the delay, want retry 1", due)
+	}
+	if failed.Status != "Retrying" || failed.Error != why.Message || failed.ExitCode == nil || *failed.ExitCode != 3 || failed.RetryAttempt != 1 ||
 		failed.Logs != "/v1/tasks/job_1/logs?attempt=1" || !failed.StartedAt.Equal(tick(4)) {
-		t.Errorf("got %+v after the first attempt, want its exit code, log and start", failed)
+		t.Errorf("got %+v after the first attempt, want retry 1 with its exit code, log and start", failed)
 	}
 	if again.RetryAttempt != 1 || again.ExitCode != nil || again.Logs != "" || !again.StartedAt.IsZero() || again.Error != "" {
 		t.Errorf("got %+v at the second attempt, want nothing of the first", again)

@@ -72,10 +72,13 @@ type Task struct {
 	// ScheduledAt.
 	FiredAt         time.Time `json:"firedAt,omitzero"`
 	LatenessSeconds *float64  `json:"latenessSeconds,omitempty"`
-	StartedAt       time.Time `json:"startedAt,omitzero"`
-	EndedAt         time.Time `json:"endedAt,omitzero"`
-	RetryAt         time.Time `json:"retryAt,omitzero"`
-	ExpiresAt       time.Time `json:"expiresAt,omitzero"`
+	// StartedAt is when the program of the run first started, AttemptStartedAt when that of
+	// the current attempt did; the latter is absent in the first attempt.
+	StartedAt        time.Time `json:"startedAt,omitzero"`
+	AttemptStartedAt time.Time `json:"attemptStartedAt,omitzero"`
+	EndedAt          time.Time `json:"endedAt,omitzero"`
+	RetryAt          time.Time `json:"retryAt,omitzero"`
+	ExpiresAt        time.Time `json:"expiresAt,omitzero"`
 }
 
 // JobRunRef names a run of a stored job. JobID is absent for another run.

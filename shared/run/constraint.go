@@ -24,8 +24,7 @@ type Constraints struct {
 // BeforeRun reports whether a constraint is evaluated before the first attempt.
 func (c *Constraints) BeforeRun() bool { return c.countBefore() > 0 }
 
-// countBefore is the number of constraints that are evaluated before the first attempt,
-// countAfter the number of those that are evaluated later.
+// countBefore is the number of constraints that are evaluated before the first attempt.
 func (c *Constraints) countBefore() int {
 	if c == nil {
 		return 0
@@ -33,11 +32,13 @@ func (c *Constraints) countBefore() int {
 	return count(c.MaxConcurrentRuns > 0, c.RequirePreviousSuccess, c.CatchUpWindow > 0, c.PreRunHook != nil)
 }
 
-func (c *Constraints) countAfter() int {
+// metAfter is the number of constraints that are evaluated later and are not violated.
+func (r Run) metAfter() int {
+	c := r.Constraints
 	if c == nil {
 		return 0
 	}
-	return count(c.MaxExpectedRunTime > 0, c.PostRunHook != nil)
+	return count(c.MaxExpectedRunTime > 0 && !r.violates(MaxExpectedRunTime), c.PostRunHook != nil && !r.violates(PostRunHook))
 }
 
 func count(set ...bool) (n int) {

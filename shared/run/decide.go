@@ -194,7 +194,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.enter(end, message, why)
 	d.EndedAt = d.now
 	if d.Attempt.Number > 0 {
-		d.Tally.Checked += d.Constraints.countAfter()
+		d.Tally.Checked += d.metAfter()
 	}
 	d.endActions()
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)

@@ -75,8 +75,10 @@ func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
 	return hook.Critical
 }
 
-// violate records a violation, and publishes it as an event.
+// violate records a violation that was found after the start, and publishes it as an event.
+// The end counts the constraints that are met.
 func (d *draft) violate(v ConstraintViolation, event EventType, message string) {
+	d.Tally.Checked++
 	d.Violations = append(slices.Clone(d.Violations), v)
 	d.emit(Event{Type: event, Message: message})
 }

@@ -119,8 +119,11 @@ func (c ExitCodes) Succeeds(code int) bool { return slices.Contains(c.Successes(
 // Retries reports whether a failure with the code is retried, whatever its category.
 func (c ExitCodes) Retries(code int) bool { return slices.Contains(c.Retry, code) }
 
-// Final reports whether a failure with the code is not retried.
-func (c ExitCodes) Final(code int) bool { return slices.Contains(c.Fail, code) }
+// Final reports whether a failure with the code is not retried: it is one of Fail, or Retry
+// has codes and not this one.
+func (c ExitCodes) Final(code int) bool {
+	return slices.Contains(c.Fail, code) || len(c.Retry) > 0 && !c.Retries(code)
+}
 
 // Result is how a run of a job ended, as the job keeps it.
 type Result struct {

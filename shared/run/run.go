@@ -91,6 +91,8 @@ type Run struct {
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
 	// EnteredAt is when the run entered its state.
 	EnteredAt time.Time `json:"enteredAt"`
+	// StartedAt is the first entry into Running of all attempts; zero before.
+	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	// ExpiresAt is when the record is removed; zero until the run ends.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`

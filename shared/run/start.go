@@ -275,6 +275,9 @@ func (f MachineRunning) apply(d *draft) error {
 // begin enters Running, from which the time limit counts.
 func (d *draft) begin() {
 	d.Attempt.StartedAt, d.Attempt.Waiting = d.now, ""
+	if d.StartedAt.IsZero() {
+		d.StartedAt = d.now
+	}
 	d.observeStart()
 	d.await(StepRunning)
 	d.enter(Running, "", nil)
