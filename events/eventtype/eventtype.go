@@ -111,7 +111,7 @@ func All() []Info {
 		{Due, OfRun, "The time of a run has come.", true},
 		{Queued, OfRun, "A run waits for a slot, or for the platform to permit its start.", false},
 		{ConditionsDue, OfRun, "The constraints of a run are to be evaluated.", true},
-		{ConditionsTested, OfRun, "The constraints of a run were evaluated.", true},
+		{ConditionsTested, OfRun, "The constraints of a run are evaluated, a hook is asked.", true},
 		{ConstraintViolated, OfRun, "A run violates constraints of its job.", false},
 		{ActionDue, OfRun, "An action on violated constraints is to be carried out.", true},
 		{ActionStarted, OfRun, "An action on violated constraints has begun.", true},

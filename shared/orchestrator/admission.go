@@ -43,7 +43,7 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 	if err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot admit the run: %w", err))
 	}
-	if !admits(r) && r.Attempt.Number == before {
+	if !admits(r) && r.Attempt.Number == before && r.State != run.ConditionPending {
 		return s.admittedRoute(r), nil
 	}
 	return run.RouteOf(r, s.now()), nil

@@ -31,6 +31,14 @@ func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, er
 	if done {
 		return ended(r), nil
 	}
+	if c := r.Constraints; c != nil && c.PreRunHook != nil { // clients see the state while the hook is asked
+		if r, err = s.applyTo(ctx, r, in.visited(is(run.CheckBegun{}))); err != nil {
+			return run.Route{}, again(fmt.Errorf("cannot begin the check: %w", err))
+		}
+		if r.State != run.ConditionRunning {
+			return run.RouteOf(r, s.now()), nil
+		}
+	}
 	checked, err := s.check(ctx, r)
 	if err != nil {
 		return run.Route{}, again(err)

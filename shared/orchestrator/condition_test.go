@@ -323,6 +323,20 @@ func TestHookBeforeTheRunDecides(t *testing.T) {
 	}
 }
 
+// TestCheckIsAState reads a run while the constraints are due and while a hook is asked.
+func TestCheckIsAState(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.hooks.answers = map[string]run.HookAnswer{"": {Allowed: true}}
+	h.before[run.StepConditionRunning] = func(orchestrator.StepInput) { h.wantState("a", run.ConditionPending) }
+	h.hooks.asking = func() { h.wantState("a", run.ConditionRunning) }
+	h.runJob("a", run.Constraints{PreRunHook: &run.Hook{}}, run.Actions{})
+	h.wantState("a", run.Running)
+	if len(h.hooks.asked) != 1 {
+		t.Errorf("got %v asked, want once", h.hooks.asked)
+	}
+}
+
 // TestLateRunViolatesTheWindow starts a run later than its window allows.
 func TestLateRunViolatesTheWindow(t *testing.T) {
 	t.Parallel()

@@ -89,6 +89,29 @@ func (r Run) AwaitsAdmission() bool {
 	return r.Slot.State == "" && r.KeySlot.State != SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
 }
 
+// CheckBegun: constrain is about to evaluate constraints of the run's job by calls that may
+// take long. Without it Checked enters ConditionRunning.
+type CheckBegun struct{}
+
+func (CheckBegun) acted(Run) bool { return true }
+
+func (CheckBegun) apply(d *draft) error {
+	d.checks()
+	return nil
+}
+
+// checks moves a run whose constraints are due into ConditionRunning, and reports whether it
+// is there. A run of version 0.4 or earlier is Pending when it has its slot.
+func (d *draft) checks() bool {
+	if d.State == Pending && d.Slot.State == SlotHeld {
+		d.enter(ConditionPending, "", nil)
+	}
+	if d.State == ConditionPending {
+		d.enter(ConditionRunning, "", nil)
+	}
+	return d.State == ConditionRunning
+}
+
 // Checked: constrain has evaluated the constraints of the run's job, and the commit
 // takes the job's slot if the job has a limit and Violations do not include it.
 type Checked struct {
@@ -100,17 +123,7 @@ type Checked struct {
 func (Checked) acted(Run) bool { return true }
 
 func (f Checked) apply(d *draft) error {
-	switch d.State {
-	case Pending:
-		if d.Slot.State != SlotHeld {
-			return nil
-		}
-		d.enter(ConditionPending, "", nil)
-		d.enter(ConditionRunning, "", nil)
-	case ConditionPending:
-		d.enter(ConditionRunning, "", nil)
-	case ConditionRunning:
-	default:
+	if !d.checks() {
 		return nil
 	}
 	d.Violations = f.Violations

@@ -186,8 +186,8 @@ func (d *draft) requeue() {
 	d.await(StepQueued)
 }
 
-// grant gives the run its slot. A first attempt with constraints has them
-// evaluated before anything else.
+// grant gives the run its slot. A first attempt with constraints is ConditionPending until
+// they are evaluated.
 func (d *draft) grant() {
 	d.Slot.Asked = d.EnteredAt
 	if d.Slot.State == SlotQueued {
@@ -196,6 +196,7 @@ func (d *draft) grant() {
 	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true
 	if d.State == Pending && d.Attempt.Number == 0 && d.Constraints.BeforeRun() {
+		d.enter(ConditionPending, "", nil)
 		d.release()
 		return
 	}

@@ -19,11 +19,12 @@ const (
 	// a slot of its pool moves it out. It is about to be admitted or in the
 	// pool's queue.
 	Pending State = "Pending"
-	// ConditionPending is about to have its constraints evaluated. constrain
-	// moves a run in and out. It holds its pool's slot.
+	// ConditionPending is about to have its constraints evaluated. The commit that
+	// grants a slot of its pool moves a run in, constrain moves it out. It holds its
+	// pool's slot.
 	ConditionPending State = "ConditionPending"
 	// ConditionRunning has its constraints evaluated. constrain moves a run in
-	// and out. It holds its pool's slot.
+	// before it asks a hook, and out. It holds its pool's slot.
 	ConditionRunning State = "ConditionRunning"
 	// ActionPending violates a constraint and is about to act on it. constrain
 	// moves a run in, act moves it out.
