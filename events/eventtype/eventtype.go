@@ -38,6 +38,7 @@ const (
 	HeartbeatExempted    Type = "job.heartbeat_exempted"
 	WorkerContacted      Type = "job.worker_contacted"
 	ConstraintViolated   Type = "job.constraint_violated"
+	ConditionsMet        Type = "job.conditions_met"
 	ActionExecuted       Type = "job.action_executed"
 	ActionFailed         Type = "job.action_failed"
 	ExpectedTimeExceeded Type = "job.expected_time_exceeded"
@@ -111,7 +112,7 @@ func All() []Info {
 		{Due, OfRun, "The time of a run has come.", true},
 		{Queued, OfRun, "A run waits for a slot, or for the platform to permit its start.", false},
 		{ConditionsDue, OfRun, "The constraints of a run are to be evaluated.", true},
-		{ConditionsTested, OfRun, "The constraints of a run are evaluated, a hook is asked.", true},
+		{ConditionsTested, OfRun, "The constraints of a run are evaluated before its first attempt.", true},
 		{ConstraintViolated, OfRun, "A run violates constraints of its job.", false},
 		{ActionDue, OfRun, "An action on violated constraints is to be carried out.", true},
 		{ActionStarted, OfRun, "An action on violated constraints has begun.", true},
@@ -144,5 +145,6 @@ func All() []Info {
 		{ScheduleSkipped, OfSchedule, "Firings of a job were skipped or missed.", false},
 		{PolicyUpdated, OfPolicy, "A job, a pool, a model, a quota or a webhook was created, changed or deleted.", false},
 		{RelayUnreadable, OfStream, "A record of the stream cannot be read; this event has its position.", false},
+		{ConditionsMet, OfRun, "All constraints of a run are met, evaluated again when the wait of an action was over.", false},
 	}
 }

@@ -48,6 +48,7 @@ func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries, explanations 
 		route(http.MethodGet, "/v1/jobs/{job_id}/versions/{version}", access.RunsRead, on(version)),
 		route(http.MethodPost, "/v1/jobs/{job_id}/pause", access.JobsWrite, on(pause)),
 		route(http.MethodPost, "/v1/jobs/{job_id}/resume", access.JobsWrite, on(resume)),
+		route(http.MethodPost, "/v1/jobs/{job_id}/clear", access.JobsWrite, on(clearResult)),
 		route(http.MethodGet, "/v1/jobs/{job_id}/explain", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			return explained(explanations, w, r)
 		}),
@@ -155,6 +156,10 @@ func pause(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 
 func resume(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return switched(svc.Resume, w, r)
+}
+
+func clearResult(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	return switched(svc.Clear, w, r)
 }
 
 func list(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {

@@ -257,6 +257,19 @@ func TestPauseAndResume(t *testing.T) {
 	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/jobs/none/pause", "", 404)
 }
 
+func TestClear(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "a", "constraints": {"requirePreviousSuccess": true}}`, 201)
+	for range 2 {
+		if j, _ := apitest.Decoded[api.JobAnswer](t, stage, "POST", path+"/clear", "", 200); j.Version != 1 {
+			t.Errorf("got version %d, want the definition unchanged", j.Version)
+		}
+	}
+	apitest.Decoded[contract.Problem](t, stage, "POST", path+"/clear", `{"run": "a"}`, 400)
+	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/jobs/none/clear", "", 404)
+}
+
 func TestListHasPages(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// switched pauses or resumes a job.
+// switched pauses or resumes a job, or clears its last result.
 func switched(
 	change func(context.Context, port.Identity, string, orchestrator.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
 ) error {
@@ -28,7 +28,7 @@ func switched(
 	}
 	j, err := change(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), required)
 	if err != nil {
-		return fmt.Errorf("cannot pause or resume the job: %w", err)
+		return fmt.Errorf("cannot change the job: %w", err)
 	}
 	return answer(w, http.StatusOK, j)
 }

@@ -38,7 +38,7 @@ func TestFiguresOfARun(t *testing.T) {
 	want := contract.Measured{
 		RunID: "a", JobID: "nightly", FinalState: "Completed", Skipped: true,
 		StateTransitionTimestamps: map[string]time.Time{
-			"Pending": begin, "ConditionPending": begin.Add(4 * time.Second), "ConditionRunning": begin.Add(4 * time.Second),
+			"Pending": begin, "ConditionPending": begin.Add(2 * time.Second), "ConditionRunning": begin.Add(4 * time.Second),
 			"ActionPending": begin.Add(4 * time.Second), "ActionRunning": begin.Add(6 * time.Second), "Completed": begin.Add(8 * time.Second),
 		},
 		QueueSeconds: 2, ConstraintCheckSeconds: 2, ActionExecutionSeconds: 4, TotalSeconds: 8, StateTransitionCount: 5,

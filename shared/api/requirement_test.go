@@ -181,7 +181,7 @@ func TestTimesOfAnAttempt(t *testing.T) {
 func TestTypesOfTheContract(t *testing.T) {
 	t.Parallel()
 	settled := []eventtype.Type{
-		"job.zombie_detected", "job.constraint_violated", "job.action_executed", "job.action_failed", "job.expected_time_exceeded", "schedule.fired",
+		"job.zombie_detected", "job.constraint_violated", "job.conditions_met", "job.action_executed", "job.action_failed", "job.expected_time_exceeded", "schedule.fired",
 		"job.skipped", "schedule.skipped", "export.completed", "pack_run.log", "pack_run.artifact", "policy.updated", "relay.unreadable",
 	}
 	known := map[eventtype.Type]bool{}

@@ -123,15 +123,17 @@ func checks(r *run.Run, f Facts) []Check {
 	}
 	ahead := r.State == run.PreRun // what is true at its time is not known
 	if c.MaxConcurrentRuns > 0 && f.Job != nil {
-		met := f.Job.Held+f.Job.Queued < c.MaxConcurrentRuns
-		check(run.MaxConcurrentRuns, !ahead, met, "%d of %d slots of the job are held, %d runs wait for one", f.Job.Held, c.MaxConcurrentRuns, f.Job.Queued)
+		met := f.Job.Held+f.Job.Queued < f.Job.Limit
+		check(run.MaxConcurrentRuns, !ahead, met, "%d of %d slots of the job are held, %d runs wait for one", f.Job.Held, f.Job.Limit, f.Job.Queued)
 	}
 	switch {
 	case !c.RequirePreviousSuccess:
+	case f.Previous != nil:
+		check(run.RequirePreviousSuccess, !ahead, false, "%s", f.Previous.Message)
 	case f.Last == nil:
 		check(run.RequirePreviousSuccess, !ahead, true, "the job has no result")
 	default:
-		check(run.RequirePreviousSuccess, !ahead, f.Last.Success, "run %s %s", f.Last.RunID, outcome(*f.Last))
+		check(run.RequirePreviousSuccess, !ahead, true, "run %s %s", f.Last.RunID, outcome(*f.Last))
 	}
 	if c.CatchUpWindow > 0 {
 		check(run.CatchUpWindow, true, true, "the run would not be late")

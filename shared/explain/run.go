@@ -20,6 +20,9 @@ type Facts struct {
 	Gate run.StartGate
 	// Last is the last result of the run's job; nil without one.
 	Last *run.Result
+	// Previous is the violation of requirePreviousSuccess by the previous run of the job; nil
+	// if that has ended in success, or does not exist.
+	Previous *run.ConstraintViolation
 	// Refusal is why the last start was refused; empty if none was.
 	Refusal string
 	// Fallbacks are those of the run's pools that admit runs.
@@ -264,8 +267,8 @@ func (x *Explanation) acting(r run.Run, f Facts) {
 		x.because(ActionRunning, time.Time{}, "the action %s is being carried out on %s", action.Type, because)
 	case r.AwaitsJobSlot():
 		x.queued(r, f, f.Job, JobFull, "job")
-		if x.Until = a.Until; r.AwaitsOlder() {
-			x.Message += "; all older runs have to end first"
+		if x.Until = a.Until; a.Type == run.ActionKillOld {
+			x.Message += "; the oldest runs are being cancelled"
 			x.Change = nil
 		}
 		x.Message += fmt.Sprintf("; the action %s waits until %s", a.Type, stamp(a.Until))
@@ -290,15 +293,17 @@ func constraintsOf(r run.Run, f Facts) (found []string) {
 		return []string{"none"}
 	}
 	if c.MaxConcurrentRuns > 0 {
-		used := 0
+		used, slots := 0, c.MaxConcurrentRuns
 		if f.Job != nil {
-			used = f.Job.Held
+			used, slots = f.Job.Held, f.Job.Limit
 		}
-		found = append(found, fmt.Sprintf("%s, %d of %d slots are held", run.MaxConcurrentRuns, used, c.MaxConcurrentRuns))
+		found = append(found, fmt.Sprintf("%s, %d of %d slots are held", run.MaxConcurrentRuns, used, slots))
 	}
 	if c.RequirePreviousSuccess {
 		last := "the job has no result"
-		if f.Last != nil {
+		if f.Previous != nil {
+			last = f.Previous.Message
+		} else if f.Last != nil {
 			last = "run " + f.Last.RunID + " " + outcome(*f.Last)
 		}
 		found = append(found, string(run.RequirePreviousSuccess)+", "+last)

@@ -61,6 +61,12 @@ func (j Job) Resume(now time.Time) Job {
 	return j.scheduled(now)
 }
 
+// Clear returns the job without the results of the runs that have ended by now.
+func (j Job) Clear(now time.Time) Job {
+	j.ClearedAt = now
+	return j
+}
+
 // Due reports whether a firing of the job is to be committed by now.
 func (j Job) Due(now time.Time) bool { return !j.WakeAt.IsZero() && !now.Before(j.WakeAt) }
 

@@ -20,6 +20,7 @@ const (
 	maxWindow = 30 * 24 * time.Hour
 	maxDelay  = 24 * time.Hour
 	maxWait   = limit.Duration
+	maxChecks = 10_000
 )
 
 func validateConstraints(d Definition, p *problems) {
@@ -146,6 +147,7 @@ const (
 	secretParameter
 	jobParameter
 	environmentParameter
+	countParameter
 )
 
 // parameter describes a parameter of a type of action.
@@ -159,8 +161,9 @@ type parameter struct {
 var parameters = map[run.ActionType]map[string]parameter{
 	run.ActionSkip: {},
 	run.ActionRetryLater: {
-		"delay": {kind: durationParameter, least: time.Second, most: maxDelay},
-		"limit": {kind: durationParameter, least: time.Second, most: maxWait},
+		"delay":      {kind: durationParameter, least: time.Second, most: maxDelay},
+		"limit":      {kind: durationParameter, least: time.Second, most: maxWait},
+		"maxRetries": {kind: countParameter},
 	},
 	run.ActionKillOld: {"limit": {kind: durationParameter, least: time.Minute, most: maxWait}},
 	run.ActionWait:    {"limit": {kind: durationParameter, least: time.Second, most: maxWait}},
@@ -206,8 +209,11 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 	if afterRun(field) && !slices.Contains(informing, action.Type) {
 		p.clash(field+".type", "%s has no meaning after a run, want %s", action.Type, list(informing))
 	}
-	if needsLimit := action.Type == run.ActionWait || action.Type == run.ActionKillOld; needsLimit && !d.has(run.MaxConcurrentRuns) {
+	switch limited := d.has(run.MaxConcurrentRuns); {
+	case action.Type == run.ActionKillOld && !limited:
 		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
+	case action.Type == run.ActionWait && !limited && !d.has(run.RequirePreviousSuccess):
+		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns or requirePreviousSuccess; add one, or choose another type", action.Type)
 	}
 	if given(action.Critical) && !slices.Contains(informing, action.Type) {
 		p.clash(field+".critical", "no meaning with %s, which cannot fail by itself; leave it out, or choose %s", action.Type, list(informing))
@@ -245,6 +251,12 @@ func validateParameter(d Definition, field string, action Action, name string, w
 	}
 	if want.kind == environmentParameter {
 		validateTriggerParameters(d, field, value, p)
+		return
+	}
+	if want.kind == countParameter {
+		if n, ok := value.(float64); !ok || n != math.Trunc(n) || n < 1 || n > maxChecks {
+			p.bad(field, "%v, want a whole number from 1 to %d", value, maxChecks)
+		}
 		return
 	}
 	text, ok := value.(string)

@@ -35,6 +35,9 @@ type Job struct {
 	// ResumedAt is the end of the last pause. A firing of that time or before was
 	// missed.
 	ResumedAt time.Time `json:"resumedAt,omitzero"`
+	// ClearedAt: requirePreviousSuccess looks past the runs that ended by then; zero for
+	// none.
+	ClearedAt time.Time `json:"clearedAt,omitzero"`
 
 	// Since is the time after which the schedule counts, in whole seconds.
 	Since time.Time `json:"since,omitzero"`

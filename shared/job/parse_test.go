@@ -223,6 +223,10 @@ func TestMeaninglessCombinations(t *testing.T) {
 	for name, row := range map[string]struct{ document, field string }{
 		"wait without a limit":         {"actions: {onConstraintViolation: {type: wait}}", "actions.onConstraintViolation.type"},
 		"kill_old without a limit":     {"constraints: {requirePreviousSuccess: true}\nactions: {onViolationOf: {requirePreviousSuccess: {type: kill_old}}}", "actions.onViolationOf.requirePreviousSuccess.type"},
+		"wait for a hook alone":        {"constraints: {preRunHook: {url: \"https://example.org\"}}\nactions: {onConstraintViolation: {type: wait}}", "actions.onConstraintViolation.type"},
+		"wait for a window alone":      {"constraints: {catchUpWindow: 1h}\nactions: {onViolationOf: {catchUpWindow: {type: wait}}}", "actions.onViolationOf.catchUpWindow.type"},
+		"kill_old for a hook alone":    {"constraints: {preRunHook: {url: \"https://example.org\"}}\nactions: {onConstraintViolation: {type: kill_old}}", "actions.onConstraintViolation.type"},
+		"kill_old for a window alone":  {"constraints: {catchUpWindow: 1h}\nactions: {onConstraintViolation: {type: kill_old}}", "actions.onConstraintViolation.type"},
 		"skip after a failure":         {"actions: {onFailure: {type: skip}}", "actions.onFailure.type"},
 		"wait after a skip":            {"constraints: {maxConcurrentRuns: 1}\nactions: {onSkip: {type: wait}}", "actions.onSkip.type"},
 		"critical onSkip":              {"actions: {onSkip: {type: trigger_job, critical: true, parameters: {jobId: other}}}", "actions.onSkip.critical"},

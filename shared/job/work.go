@@ -90,6 +90,14 @@ func (d Definition) program() *run.Program {
 	return program
 }
 
+// MaxConcurrentRuns returns the limit of the runs that are under way; 0 without one.
+func (d Definition) MaxConcurrentRuns() int {
+	if d.Constraints == nil || d.Constraints.MaxConcurrentRuns == nil {
+		return 0
+	}
+	return *d.Constraints.MaxConcurrentRuns
+}
+
 func (d Definition) constraints() *run.Constraints {
 	c := d.Constraints
 	if c == nil {
@@ -100,9 +108,7 @@ func (d Definition) constraints() *run.Constraints {
 		MaxExpectedRunTime: c.MaxExpectedRunTime.Value(),
 		PreRunHook:         c.PreRunHook.run(c.OnUnavailable), PostRunHook: c.PostRunHook.run(c.OnUnavailable),
 	}
-	if c.MaxConcurrentRuns != nil {
-		found.MaxConcurrentRuns = *c.MaxConcurrentRuns
-	}
+	found.MaxConcurrentRuns = d.MaxConcurrentRuns()
 	return found
 }
 
@@ -156,6 +162,9 @@ func (a Action) run() run.Action {
 	case run.ActionRetryLater:
 		found.Limit = a.duration("limit", run.ActionLimit)
 		found.Delay = a.duration("delay", min(run.ActionDelay, found.Limit/2))
+		if n, ok := a.Parameters["maxRetries"].(float64); ok {
+			found.MaxRetries = int(n)
+		}
 	case run.ActionWait:
 		found.Limit = a.duration("limit", run.ActionLimit)
 	case run.ActionKillOld:

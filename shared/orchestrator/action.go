@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -85,47 +84,58 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 	return err
 }
 
-// killOld requests the cancellation of the older runs that hold slots of the run's job.
-func (s *Actions) killOld(ctx context.Context, r run.Run) error {
-	for old, err := range s.olderHolders(ctx, r) {
-		if err != nil {
-			return err
-		}
-		reason := "a newer run of the job replaces it: " + r.ID
-		if _, err := s.applyTo(ctx, old, is(run.CancelRequested{By: "job:" + r.JobID, Reason: reason})); err != nil {
-			return fmt.Errorf("cannot request the end of run %s: %w", old.ID, err)
+// killOld requests the cancellation of the older runs of the job that the waiting run
+// replaces, or that of the run itself if newer ones replace it. It follows the commit with
+// which the run has joined the queue, so that of two runs at least one sees the other.
+func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
+	slots, err := s.jobLimit(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	contenders, err := s.contenders(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	replaced, by := r.Replaces(contenders, slots)
+	if by != "" {
+		return s.applyTo(ctx, r, is(r.Replacement(by)))
+	}
+	for _, old := range replaced {
+		if _, err := s.applyTo(ctx, old, is(old.Replacement(r.ID))); err != nil {
+			return r, fmt.Errorf("cannot request the end of run %s: %w", old.ID, err)
 		}
 	}
-	return nil
+	return s.store.Load(ctx, r.Ref())
 }
 
-// olderHolders iterates over the runs that are older than a run and hold slots of its
-// job, also above a limit that was lowered. It ends after an error.
-func (s *Lifecycle) olderHolders(ctx context.Context, r run.Run) iter.Seq2[run.Run, error] {
-	return func(yield func(run.Run, error) bool) {
-		holders, err := s.store.Holders(ctx, r.Tenant, run.JobPool(r.JobID), limit.ConcurrentRuns)
-		if err != nil {
-			yield(run.Run{}, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err))
-			return
-		}
-		for _, ref := range holders {
-			old, err := s.store.Load(ctx, ref)
-			switch {
-			case errors.Is(err, port.ErrNotFound):
-				continue
-			case err != nil:
-				yield(run.Run{}, fmt.Errorf("cannot read run %s: %w", ref.ID, err))
-				return
-			case old.Older(r) && !yield(old, nil):
-				return
-			}
+// contenders returns the runs that hold slots of the job of a run, also above a limit that
+// was lowered, or are queued for one.
+func (s *Lifecycle) contenders(ctx context.Context, r run.Run) (found []run.Run, err error) {
+	pool := run.JobPool(r.JobID)
+	holders, err := s.store.Holders(ctx, r.Tenant, pool, limit.ConcurrentRuns)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)
+	}
+	queued, err := s.store.Queue(ctx, r.Tenant, pool, limit.ConcurrentRuns)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the queue of job %s: %w", r.JobID, err)
+	}
+	for _, ref := range append(holders, queued...) {
+		other, err := s.store.Load(ctx, ref)
+		switch {
+		case errors.Is(err, port.ErrNotFound):
+		case err != nil:
+			return nil, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
+		case !slices.ContainsFunc(found, func(r run.Run) bool { return r.ID == ref.ID }): // it got its slot meanwhile
+			found = append(found, other)
 		}
 	}
+	return found, nil
 }
 
 // Act handles the state ActionRunning: it carries out the action on the violated
-// constraints. It may be repeated; a webhook then has the same id, and a job is
-// triggered once.
+// constraints, and evaluates them again when the wait of the action is over. It may be
+// repeated; a webhook then has the same id, and a job is triggered once.
 func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	r, done, err := s.begin(ctx, in)
 	if err != nil {
@@ -137,29 +147,41 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if r, err = s.applyTo(ctx, r, in.visited(is(run.ActionStarted{}))); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot begin the action: %w", err))
 	}
-	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Waits || r.Acting.Done {
-		return run.RouteOf(r, s.now()), nil
+	if r.Acting != nil && r.Acting.Due {
+		if r, err = s.evaluate(ctx, s.hooks, r, in); err != nil {
+			return run.Route{}, again(fmt.Errorf("cannot evaluate the constraints again: %w", err))
+		}
 	}
+	if r.ActionDue() {
+		if r, err = s.carryOut(ctx, r, in); err != nil {
+			return run.Route{}, again(err)
+		}
+	}
+	if r.AwaitsJobSlot() && r.Acting.Type == run.ActionKillOld {
+		if r, err = s.killOld(ctx, r); err != nil {
+			return run.Route{}, again(fmt.Errorf("cannot replace older runs: %w", err))
+		}
+	}
+	return run.RouteOf(r, s.now()), nil
+}
+
+// carryOut carries out the action on the violated constraints.
+func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Run, error) {
 	var result run.ActionEnded
 	action, reason := r.ViolationAction()
-	if action.Type == run.ActionKillOld {
-		err = s.killOld(ctx, r)
-	} else {
-		var done run.EndActionDone
-		done, err = s.external(ctx, r, action, string(reason))
-		if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for it
-			done.Failure, err = untaken.Detail, nil
-		}
-		result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
+	done, err := s.external(ctx, r, action, string(reason))
+	if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for it
+		done.Failure, err = untaken.Detail, nil
 	}
+	result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
 	if err == nil {
 		result.Prediction = s.waitsBy(ctx, r, action)
 		r, err = s.applyTo(ctx, r, in.visited(is(result)))
 	}
 	if err != nil {
-		return run.Route{}, again(fmt.Errorf("cannot carry out the action %s: %w", action.Type, err))
+		return r, fmt.Errorf("cannot carry out the action %s: %w", action.Type, err)
 	}
-	return run.RouteOf(r, s.now()), nil
+	return r, nil
 }
 
 // AwaitAction handles the state ActionWaiting: it stores the token, which the commit

@@ -352,10 +352,11 @@ func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 	case run.ActionRetryLater:
 		delay = action.RetryDelay()
 	}
-	if r.Constraints.MaxConcurrentRuns == 0 {
+	slots := r.JobLimit(r.Constraints.MaxConcurrentRuns)
+	if slots == 0 {
 		return s.joinsBefore(ctx, r, delay)
 	}
-	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns}
+	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
 	return s.joinsBefore(ctx, r, delay, joining{job, r.QueuedJobSlot()})
 }
 

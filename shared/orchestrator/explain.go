@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -65,8 +66,12 @@ func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 	if f.Gate, err = s.store.StartGate(ctx, pool.ID); err != nil {
 		return f, err
 	}
-	if c := r.Constraints; c != nil && c.MaxConcurrentRuns > 0 && r.JobID != "" {
-		q, err := s.queueOf(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: c.MaxConcurrentRuns}, r.JobSlot)
+	slots, err := s.jobLimit(ctx, r)
+	if err != nil {
+		return f, err
+	}
+	if slots > 0 {
+		q, err := s.queueOf(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: slots}, r.JobSlot)
 		if err != nil {
 			return f, err
 		}
@@ -85,14 +90,34 @@ func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
 		if err == nil {
 			f.Last = &last
-		} else if !isNotFound(err) {
+		} else if err != nil && !isNotFound(err) {
 			return f, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
+		}
+		if f.Previous, err = s.previousNow(ctx, r); err != nil {
+			return f, err
 		}
 	}
 	if r.State == run.ContainerCreating {
 		f.Refusal, err = s.refusal(ctx, r)
 	}
 	return f, err
+}
+
+// previousNow returns the violation of requirePreviousSuccess by the previous run; nil without
+// one. A run that does not exist yet is newer than all others.
+func (s *Lifecycle) previousNow(ctx context.Context, r run.Run) (*run.ConstraintViolation, error) {
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = s.now().Add(time.Nanosecond)
+	}
+	newest, err := s.jobOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	v, violated, err := s.checkPrevious(ctx, r, newest)
+	if err != nil || !violated {
+		return nil, err
+	}
+	return &v, nil
 }
 
 // queueOf reads a pool as the run finds it, with the run's position if it is queued there.

@@ -319,6 +319,9 @@ func (s *Jobs) change(
 		j.Revision++
 		s.log.InfoContext(ctx, "job changed", "job_id", id, "version", j.Version, "paused", j.Paused, "by", who.Subject)
 		s.firing.changed(ctx, j)
+		if stored != nil {
+			s.applyLimits(ctx, *stored, j)
+		}
 		return j, stored == nil, nil
 	}
 	return job.Job{}, false, tooManyChanges()

@@ -161,6 +161,22 @@ func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
 	return queue[0].ID
 }
 
+// keyLimit returns the present limit of the run's key, that of the newest definition of its
+// job; 0 if it has none with the key, so that the limit of the run stays.
+func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
+	if r.JobID == "" || r.Concurrency == nil {
+		return 0, nil
+	}
+	newest, err := s.loadJob(ctx, r)
+	if err != nil || newest == nil {
+		return 0, err
+	}
+	if c := newest.Run(s.policy).With(r.Override).Concurrency; c != nil && c.Key == r.Concurrency.Key {
+		return c.Limit, nil
+	}
+	return 0, nil
+}
+
 // nextOfKey decides the grant of a slot of its key to the first queued run.
 func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
@@ -171,7 +187,11 @@ func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
 	if err != nil {
 		return next{}, err
 	}
-	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line}, s.now())
+	limit, err := s.keyLimit(ctx, r)
+	if err != nil {
+		return next{}, err
+	}
+	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit}, s.now())
 	return next{decisions: []run.Decision{d}}, err
 }
 

@@ -116,7 +116,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if err := s.keepMachines(ctx, p); err != nil {
 		return v, false, err
 	}
-	s.fillAll(ctx, p)
+	s.fillPool(ctx, p)
 	v, err = s.view(ctx, p)
 	return v, created, err
 }
@@ -201,7 +201,7 @@ func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, requir
 	if err != nil {
 		return PoolView{}, err
 	}
-	s.fillAll(ctx, p)
+	s.fillPool(ctx, p)
 	return s.view(ctx, p)
 }
 
@@ -272,11 +272,10 @@ func tooManyPoolChanges() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
 }
 
-// fillAll grants every free slot to queued runs, as far as the time of ctx permits. The
-// sweep grants the rest.
-func (s *Pools) fillAll(ctx context.Context, p run.Pool) {
-	for more := !p.Draining; more && ctx.Err() == nil; {
-		more = s.fill(ctx, p.Tenant, p.ID)
+// fillPool grants the free slots of a pool that admits runs.
+func (s *Pools) fillPool(ctx context.Context, p run.Pool) {
+	if !p.Draining {
+		s.fillAll(ctx, p.Tenant, p.ID)
 	}
 }
 

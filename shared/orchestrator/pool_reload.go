@@ -88,7 +88,7 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 		return PoolView{}, err
 	}
 	s.keepNow(ctx, p.Ref())
-	s.fillAll(ctx, p)
+	s.fillPool(ctx, p)
 	return s.view(ctx, p)
 }
 

@@ -60,17 +60,21 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room run.Room, in StepInput) (run.Run, error) {
 	var f run.Fact
 	var with []run.Decision
+	limit, err := s.keyLimit(ctx, r)
+	if err != nil {
+		return r, err
+	}
 	switch r.Admit(room) {
 	case run.AdmitStart:
 		p, err := s.estimates.admitted(ctx, r, pool)
-		f = run.Admitted{Pool: pool.ID, Limit: pool.Limit, Prediction: s.predicted(ctx, r, p, err)}
+		f = run.Admitted{Pool: pool.ID, Limit: pool.Limit, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitQueue:
 		line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 		if err != nil {
 			return r, err
 		}
 		p, err := s.estimates.joins(ctx, r, joining{pool, r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
-		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, Prediction: s.predicted(ctx, r, p, err)}
+		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitKeyQueue:
 		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
 	case run.AdmitReplace:
@@ -133,14 +137,13 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 		if err != nil {
 			return next{}, err
 		}
-		if r.AwaitsOlder() {
-			for _, err := range s.olderHolders(ctx, r) {
-				return next{}, err // the commit that ends the last older run fills the pool
-			}
-		}
 		switch pool {
 		case r.JobSlot.Pool:
-			d, err := run.Decide(r, run.JobGranted{}, s.now())
+			limit, err := s.jobLimit(ctx, r)
+			if err != nil {
+				return next{}, err
+			}
+			d, err := run.Decide(r, run.JobGranted{Limit: limit}, s.now())
 			return next{decisions: []run.Decision{d}}, err
 		case r.KeySlot.Pool:
 			return s.nextOfKey(ctx, r)
@@ -185,4 +188,12 @@ func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) (more bool) {
 		}
 	}
 	return true
+}
+
+// fillAll grants every free slot of a pool, a job or a key to queued runs, as far as the time
+// of ctx permits. The sweep grants the rest.
+func (s *Lifecycle) fillAll(ctx context.Context, tenant, pool string) {
+	for more := true; more && ctx.Err() == nil; {
+		more = s.fill(ctx, tenant, pool)
+	}
 }

@@ -43,8 +43,8 @@ type JobStore interface {
 	// Store.Due.
 	JobsDue(ctx context.Context, now time.Time, after string, limit int) (due []job.Ref, next string, err error)
 	// LastResult returns the result of the job's run that ended last, or ErrNotFound.
-	// The commit that ends a run of a stored job stores it, unless the run was
-	// skipped or belongs to an earlier job with the id. It outlives the runs.
+	// The commit that ends a run of a stored job stores it, unless the run is LookedPast
+	// or belongs to an earlier job with the id. It outlives the runs.
 	LastResult(ctx context.Context, tenant, jobID string) (run.Result, error)
 }
 

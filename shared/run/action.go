@@ -3,10 +3,10 @@ package run
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Acting is the action on a run's violated constraints.
@@ -18,7 +18,11 @@ type Acting struct {
 	Waits     bool      `json:"waits,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Until     time.Time `json:"until,omitzero"`
-	// Done: the run has its job's slot, or needs none, and may start.
+	// Due: the wait is over, and all constraints are evaluated again. Checks counts these
+	// evaluations.
+	Due    bool `json:"due,omitempty"`
+	Checks int  `json:"checks,omitempty"`
+	// Done: the constraints are met, or the action passes over them, and the run may start.
 	Done bool `json:"done,omitempty"`
 }
 
@@ -80,78 +84,10 @@ func (r Run) violates(name Constraint) bool {
 	return false
 }
 
-// AwaitsJobSlot reports whether the run is in its job's queue.
-func (r Run) AwaitsJobSlot() bool { return r.JobSlot.State == SlotQueued && r.State == ActionRunning }
-
 // AwaitsAdmission reports whether the run can take a slot of its pool: it is Pending,
 // or the wait of its action is over.
 func (r Run) AwaitsAdmission() bool {
 	return r.Slot.State == "" && r.KeySlot.State != SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
-}
-
-// CheckBegun: constrain is about to evaluate constraints of the run's job by calls that may
-// take long. Without it Checked enters ConditionRunning.
-type CheckBegun struct{}
-
-func (CheckBegun) acted(Run) bool { return true }
-
-func (CheckBegun) apply(d *draft) error {
-	d.checks()
-	return nil
-}
-
-// checks moves a run whose constraints are due into ConditionRunning, and reports whether it
-// is there. A run of version 0.4 or earlier is Pending when it has its slot.
-func (d *draft) checks() bool {
-	if d.State == Pending && d.Slot.State == SlotHeld {
-		d.enter(ConditionPending, "", nil)
-	}
-	if d.State == ConditionPending {
-		d.enter(ConditionRunning, "", nil)
-	}
-	return d.State == ConditionRunning
-}
-
-// Checked: constrain has evaluated the constraints of the run's job, and the commit
-// takes the job's slot if the job has a limit and Violations do not include it.
-type Checked struct {
-	// Violations are the violated constraints in the order of ConstraintNames;
-	// empty means that all are met.
-	Violations []ConstraintViolation
-}
-
-func (Checked) acted(Run) bool { return true }
-
-func (f Checked) apply(d *draft) error {
-	if !d.checks() {
-		return nil
-	}
-	d.Violations = f.Violations
-	d.Tally.Checked += d.Constraints.countBefore()
-	if c := d.Constraints; c != nil && c.MaxConcurrentRuns > 0 && !d.violates(MaxConcurrentRuns) {
-		d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: c.MaxConcurrentRuns, State: SlotHeld, Since: d.now}
-	}
-	if len(f.Violations) == 0 {
-		d.beginAttempt()
-		return nil
-	}
-	d.emit(Event{Type: EventConstraintViolated, Message: describe(f.Violations)})
-	if d.violates(PreRunHook) && d.Constraints.PreRunHook.Critical {
-		why := fault.New(fault.HookRefused, "a critical constraint is not met: %s", describe(f.Violations))
-		d.finish(Failed, why.Message, why)
-		return nil
-	}
-	action, _ := d.ViolationAction()
-	d.enter(ActionPending, string(action.Type), nil)
-	return nil
-}
-
-func describe(violations []ConstraintViolation) string {
-	texts := make([]string, len(violations))
-	for i, v := range violations {
-		texts[i] = v.String()
-	}
-	return strings.Join(texts, "; ")
 }
 
 // ActionStarted: act begins the action on the violated constraints.
@@ -166,12 +102,13 @@ func (ActionStarted) apply(d *draft) error {
 	action, _ := d.ViolationAction()
 	d.Acting = &Acting{Type: action.Type, At: d.now}
 	d.enter(ActionRunning, string(action.Type), nil)
+	d.endHopeless()
 	return nil
 }
 
 // ActionEnded: act has carried out the part of the action that is outside of the
-// record: a webhook was sent, a job was triggered, older runs were cancelled. A skip
-// ends the run. The other actions wait for the job's slot, or for their delay.
+// record: a webhook was sent, a job was triggered. A skip ends the run. The other actions
+// wait for the job's slot, or for their delay.
 type ActionEnded struct {
 	// Failure is the sentence that says why the action failed; empty if it did not.
 	// Otherwise Answer is that of a webhook.
@@ -185,7 +122,7 @@ type ActionEnded struct {
 func (ActionEnded) acted(Run) bool { return true }
 
 func (f ActionEnded) apply(d *draft) error {
-	if d.State != ActionRunning || d.Acting == nil || d.Acting.Waits || d.Acting.Done {
+	if !d.ActionDue() {
 		return nil
 	}
 	action, _ := d.ViolationAction()
@@ -200,29 +137,47 @@ func (f ActionEnded) apply(d *draft) error {
 		d.triggered(f.Triggered)
 		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer), Triggered: f.Triggered})
 	}
-	until := d.now.Add(action.wait(d.Policy.CancelGrace))
+	d.carryOut(action, f.Prediction)
+	return nil
+}
+
+// ActionDue reports whether the action on the violated constraints is to be carried out.
+func (r Run) ActionDue() bool {
+	return r.State == ActionRunning && r.Acting != nil && !r.Acting.Waits && !r.Acting.Due && !r.Acting.Done
+}
+
+// carryOut carries out the part of an action that is in the record. Its limit counts from the
+// first action on the run.
+func (d *draft) carryOut(action Action, p *Prediction) {
+	until := d.Acting.At.Add(action.wait(d.Policy.CancelGrace))
 	switch action.Type {
 	case ActionSkip:
 		d.Skipped = true
 		d.finish(Completed, "skipped: "+describe(d.Violations), nil)
+		return
 	case ActionRetryLater:
 		d.awaitAction(until, d.now.Add(action.RetryDelay()))
-		d.predict(f.Prediction)
 	case ActionKillOld, ActionWait:
+		if !d.awaitsSlot() {
+			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
+			break
+		}
 		d.awaitAction(until, time.Time{})
 		d.awaitJobSlot()
-		d.predict(f.Prediction)
 	default:
-		if d.violates(MaxConcurrentRuns) {
-			d.awaitAction(until, time.Time{})
-			d.awaitJobSlot()
-			d.predict(f.Prediction)
-			return nil
+		if !d.violates(MaxConcurrentRuns) {
+			d.startAfterAction()
+			return
 		}
-		d.startAfterAction()
+		d.awaitAction(until, time.Time{})
+		d.awaitJobSlot()
 	}
-	return nil
+	d.predict(p)
 }
+
+// checkDelay is the time between two checks of wait and kill_old while no other run of the
+// job is awaited.
+var checkDelay = retry.Backoff{First: 2 * time.Second, Most: ActionDelay, Multiplier: 2}
 
 // RetryDelay returns the time between two checks of retry_later.
 func (a Action) RetryDelay() time.Duration { return cmp.Or(a.Delay, ActionDelay) }
@@ -245,31 +200,6 @@ func (d *draft) awaitAction(until, notBefore time.Time) {
 	d.await(StepActionWaiting)
 }
 
-// awaitJobSlot puts the run in its job's queue.
-func (d *draft) awaitJobSlot() { d.JobSlot = d.QueuedJobSlot() }
-
-// QueuedJobSlot returns the place of the run in its job's queue, which is that of its
-// creation. The run has a limit of its job.
-func (r Run) QueuedJobSlot() Slot {
-	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.place()}
-}
-
-// place returns the scheduled time of a run, or its creation time if it has none. It
-// orders the runs of a job.
-func (r Run) place() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
-
-// Older reports whether the run is older than another one of its job, in the order of
-// the job's queue.
-func (r Run) Older(other Run) bool {
-	return cmp.Or(r.place().Compare(other.place()), cmp.Compare(r.ID, other.ID)) < 0
-}
-
-// AwaitsOlder reports whether the run gets its job's slot only after all older runs have
-// released theirs, whose end it has requested.
-func (r Run) AwaitsOlder() bool {
-	return r.AwaitsJobSlot() && r.Acting != nil && r.Acting.Type == ActionKillOld
-}
-
 // startAfterAction begins the attempt, or lets the run queue for the slot of its pool
 // that it has given back.
 func (d *draft) startAfterAction() {
@@ -284,43 +214,57 @@ func (d *draft) startAfterAction() {
 	d.release()
 }
 
-// JobGranted: the run is the first in its job's queue, and the commit takes a free
-// slot of the job.
-type JobGranted struct{}
+// checkAgain ends the wait of the action: all constraints are evaluated again.
+func (d *draft) checkAgain() {
+	acting := *d.Acting
+	acting.Waits, acting.NotBefore, acting.Due = false, time.Time{}, true
+	d.Acting = &acting
+	d.changed = true
+	d.release()
+}
 
-func (JobGranted) apply(d *draft) error {
-	if !d.AwaitsJobSlot() {
-		return nil
+// ActionRecheck: something outside of the run that its constraints depend on has changed, such
+// as the last result of its job. A run in a job's queue is not concerned.
+type ActionRecheck struct{}
+
+func (ActionRecheck) apply(d *draft) error {
+	if d.State == ActionRunning && d.Acting != nil && d.Acting.Waits && !d.Acting.NotBefore.IsZero() {
+		d.checkAgain()
 	}
-	d.JobSlot.State, d.JobSlot.Since = SlotHeld, d.now
-	d.startAfterAction()
 	return nil
 }
 
 // reconcileAction evaluates a run in ActionWaiting: its delay is over, or its limit.
 func (d *draft) reconcileAction() {
 	a := *d.Acting
+	v, late := d.Lateness(d.now)
 	switch {
 	case !a.Waits:
 	case !d.now.Before(a.Until):
-		why := fault.New(fault.ActionTimeout, "the action %s did not end within %s", a.Type, a.Until.Sub(a.At))
-		d.finish(Failed, why.Message, why)
+		d.timeOut("it did not lead to a start within %s: %s", a.Until.Sub(a.At), describe(d.Violations))
+	case a.Type.waits() && late:
+		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+		d.endHopeless()
 	case a.NotBefore.IsZero() || d.now.Before(a.NotBefore):
 		d.await(StepActionWaiting)
-	case d.Constraints == nil || d.Constraints.MaxConcurrentRuns == 0:
-		d.startAfterAction()
 	default:
-		a.NotBefore = time.Time{}
-		d.Acting = &a
-		d.awaitJobSlot()
-		d.await(StepActionWaiting)
+		d.checkAgain()
 	}
 }
 
 // actionUntil is when the wait of the action is evaluated next.
 func (r Run) actionUntil() time.Time {
-	if !r.Acting.NotBefore.IsZero() && r.Acting.NotBefore.Before(r.Acting.Until) {
-		return r.Acting.NotBefore
+	until := r.Acting.Until
+	if at := r.Acting.NotBefore; !at.IsZero() && at.Before(until) {
+		until = at
 	}
-	return r.Acting.Until
+	if end := r.windowEnd(); !end.IsZero() && r.Acting.Type.waits() && end.Before(until) {
+		until = end.Add(time.Second)
+	}
+	return until
+}
+
+// waits reports whether the run waits until its constraints are met.
+func (t ActionType) waits() bool {
+	return t == ActionRetryLater || t == ActionKillOld || t == ActionWait
 }

@@ -98,6 +98,8 @@ func (d *draft) takeOver(newest Run) {
 type Admitted struct {
 	Pool  string
 	Limit int
+	// KeyLimit is as in KeyGranted.
+	KeyLimit int
 	// Prediction is when the attempt is expected to start; nil if that is unknown.
 	Prediction *Prediction
 }
@@ -108,7 +110,7 @@ func (f Admitted) apply(d *draft) error {
 	if !d.AwaitsAdmission() {
 		return nil
 	}
-	d.takeKey()
+	d.takeKey(f.KeyLimit)
 	d.Slot = d.SlotOf(f.Pool, f.Limit)
 	d.predictUnlessWaited(f.Prediction)
 	d.grant()
@@ -122,6 +124,8 @@ type Enqueued struct {
 	Limit int
 	// Line is the queue as it was read.
 	Line Line
+	// KeyLimit is as in KeyGranted.
+	KeyLimit int
 	// Prediction is as in Admitted.
 	Prediction *Prediction
 }
@@ -132,7 +136,7 @@ func (f Enqueued) apply(d *draft) error {
 	if !d.AwaitsAdmission() {
 		return nil
 	}
-	d.takeKey()
+	d.takeKey(f.KeyLimit)
 	d.predictUnlessWaited(f.Prediction)
 	d.enqueue(f.Pool, f.Limit, d.EnteredAt, f.Line)
 	d.await(StepQueued)

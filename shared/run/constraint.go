@@ -10,7 +10,8 @@ import (
 type Constraints struct {
 	// MaxConcurrentRuns is the number of the job's slots; 0 means no limit.
 	MaxConcurrentRuns int `json:"maxConcurrentRuns,omitempty"`
-	// RequirePreviousSuccess: the job's last run that was not skipped succeeded.
+	// RequirePreviousSuccess: the newest earlier run of the job that is not LookedPast has
+	// ended, and succeeded.
 	RequirePreviousSuccess bool `json:"requirePreviousSuccess,omitempty"`
 	// CatchUpWindow is how late a run may start after its time; 0 means no limit.
 	CatchUpWindow time.Duration `json:"catchUpWindow,omitempty"`
@@ -80,10 +81,34 @@ type ConstraintViolation struct {
 	At      time.Time `json:"timestamp"`
 	// Unchecked: the constraint could not be checked.
 	Unchecked bool `json:"unchecked,omitempty"`
+	// Awaits: the end of a run that has a slot of the job, or is queued for one, can meet
+	// the constraint.
+	Awaits bool `json:"awaits,omitempty"`
 }
 
 // String returns the constraint and the observation.
 func (v ConstraintViolation) String() string { return fmt.Sprintf("%s: %s", v.Constraint, v.Message) }
+
+// windowEnd is the time until which the run may start by its catchUpWindow; zero without one.
+func (r Run) windowEnd() time.Time {
+	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
+		return r.ScheduledAt.Add(c.CatchUpWindow)
+	}
+	return time.Time{}
+}
+
+// Lateness returns the violation of the catchUpWindow of the run. ok is false if the run is
+// not too late.
+func (r Run) Lateness(now time.Time) (v ConstraintViolation, ok bool) {
+	end := r.windowEnd()
+	if end.IsZero() || !now.After(end) {
+		return v, false
+	}
+	late := now.Sub(r.ScheduledAt).Round(time.Second)
+	return ConstraintViolation{
+		Constraint: CatchUpWindow, At: now, Message: fmt.Sprintf("the run is %s late, want at most %s", late, r.Constraints.CatchUpWindow),
+	}, true
+}
 
 // Hook is an HTTP address that is asked or informed about a run.
 type Hook struct {
@@ -131,8 +156,10 @@ type Action struct {
 	Type ActionType `json:"type"`
 	// Critical: the failure of the action ends the run as Failed.
 	Critical bool `json:"critical,omitempty"`
-	// Delay is the time between two checks of retry_later.
-	Delay time.Duration `json:"delay,omitempty"`
+	// Delay is the time between two checks of retry_later, MaxRetries the largest number of
+	// further checks; 0 means no limit.
+	Delay      time.Duration `json:"delay,omitempty"`
+	MaxRetries int           `json:"maxRetries,omitempty"`
 	// Limit is how long retry_later, kill_old and wait may take.
 	Limit time.Duration `json:"limit,omitempty"`
 	// Hook is the address of a webhook.

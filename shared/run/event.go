@@ -72,6 +72,7 @@ const (
 	EventWorkerContacted   = EventType(eventtype.WorkerContacted)
 
 	EventConstraintViolated   = EventType(eventtype.ConstraintViolated)
+	EventConditionsMet        = EventType(eventtype.ConditionsMet)
 	EventActionExecuted       = EventType(eventtype.ActionExecuted)
 	EventActionFailed         = EventType(eventtype.ActionFailed)
 	EventExpectedTimeExceeded = EventType(eventtype.ExpectedTimeExceeded)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -130,15 +131,47 @@ type Result struct {
 	RunID   string    `json:"runId"`
 	Success bool      `json:"success"`
 	EndedAt time.Time `json:"endedAt"`
+	// State is the state in which the run has ended; empty in a result of an earlier
+	// release.
+	State State `json:"state,omitempty"`
 }
 
 // Result returns what the job keeps of the run's end. ok is false for a run without
-// a stored job, one that has not ended, and one that was skipped.
+// a stored job, one that has not ended, and one that is LookedPast.
 func (r Run) Result() (result Result, ok bool) {
-	if r.JobID == "" || !r.State.Terminal() || r.Skipped {
+	if r.JobID == "" || !r.State.Terminal() || r.LookedPast() {
 		return Result{}, false
 	}
-	return Result{RunID: r.ID, Success: r.State == Completed, EndedAt: r.EndedAt}, true
+	return Result{RunID: r.ID, Success: r.State == Completed, EndedAt: r.EndedAt, State: r.State}, true
+}
+
+// Unsuccessful describes a result that is no success.
+func (r Result) Unsuccessful() string {
+	ended := "failed"
+	switch r.State {
+	case Cancelled:
+		ended = "was cancelled"
+	case Orphaned:
+		ended = "was orphaned"
+	}
+	return fmt.Sprintf("run %s %s at %s", r.RunID, ended, r.EndedAt.Format(time.RFC3339))
+}
+
+// PreviousViolation returns the violation of requirePreviousSuccess by the previous run of
+// the job. ok is false if the run has succeeded.
+func PreviousViolation(previous Run, now time.Time) (v ConstraintViolation, ok bool) {
+	v = ConstraintViolation{Constraint: RequirePreviousSuccess, At: now}
+	switch {
+	case !previous.State.Terminal():
+		v.Message = fmt.Sprintf("previous_running: run %s is under way, in %s", previous.ID, previous.State)
+		v.Awaits = previous.JobSlot.State != ""
+	case previous.State == Completed:
+		return v, false
+	default:
+		result, _ := previous.Result()
+		v.Message = result.Unsuccessful()
+	}
+	return v, true
 }
 
 // JobPool is the name of the pool whose slots are a job's concurrent runs. The names

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -86,10 +87,12 @@ func (r Run) Joined(as Admission, now time.Time) Run {
 	return r
 }
 
-// takeKey takes the slot of the run's key with the slot of its pool.
-func (d *draft) takeKey() {
+// takeKey takes the slot of the run's key with the slot of its pool. limit is the present
+// limit of the key, 0 that of the run.
+func (d *draft) takeKey(limit int) {
 	if d.needsKey() {
 		d.KeySlot = d.keySlot(SlotHeld, d.now)
+		d.KeySlot.Limit = cmp.Or(limit, d.KeySlot.Limit)
 	}
 }
 
@@ -128,6 +131,9 @@ type KeyGranted struct {
 	Pool  string
 	Limit int
 	Line  Line
+	// KeyLimit is the limit of the key in the newest definition of the run's job; 0 leaves
+	// that of the run.
+	KeyLimit int
 }
 
 func (f KeyGranted) apply(d *draft) error {
@@ -136,6 +142,7 @@ func (f KeyGranted) apply(d *draft) error {
 	}
 	since := d.KeySlot.Since
 	d.KeySlot.State, d.KeySlot.Since, d.changed = SlotHeld, d.now, true
+	d.KeySlot.Limit = cmp.Or(f.KeyLimit, d.KeySlot.Limit)
 	d.enqueue(f.Pool, f.Limit, since, f.Line)
 	return nil
 }

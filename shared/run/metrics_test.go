@@ -37,7 +37,8 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	play(time.Second, run.Checked{Violations: violated(run.MaxConcurrentRuns)})
 	play(time.Second, run.ActionStarted{})
 	play(time.Second, run.ActionEnded{})
-	play(time.Minute, run.JobGranted{})
+	play(time.Minute, run.JobGranted{Limit: 1})
+	play(0, run.Checked{})
 	play(time.Second, admitted)
 	play(4*time.Second, run.MachineRunning{Attempt: 1})
 	play(10*time.Second, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}})
@@ -72,7 +73,7 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	if end, ended := r.EndMetrics(last); !ended || !reflect.DeepEqual(end, m) {
 		t.Errorf("got metrics %+v of the terminal event, want %+v", end, m)
 	}
-	if m.StateTransitions != 14 || m.ConstraintsChecked != 4 || m.ConstraintsViolated != 1 || m.ActionsExecuted != 1 || m.ActionsFailed != 0 {
+	if m.StateTransitions != 14 || m.ConstraintsChecked != 8 || m.ConstraintsViolated != 1 || m.ActionsExecuted != 1 || m.ActionsFailed != 0 {
 		t.Errorf("got metrics %+v", m)
 	}
 	if m.RetryAttempt != 1 || m.MaxRetries != 2 || m.StartLatency.Round(time.Second) != 5*time.Second || !m.Success || m.Skipped || m.State != run.Completed {

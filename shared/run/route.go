@@ -78,7 +78,7 @@ func RouteOf(r Run, now time.Time) Route {
 		case r.Queued():
 			route.Next = StepQueued
 			route.limits(r.QueueBy().Sub(now), 0)
-		case r.Acting == nil:
+		case r.Acting == nil || r.Acting.Due:
 		case r.Acting.Waits:
 			route.Next = StepActionWaiting
 			route.limits(r.actionUntil().Sub(now), 0)

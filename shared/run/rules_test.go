@@ -300,10 +300,10 @@ func TestTaskFindsCancel(t *testing.T) {
 		"acted":                   {constrained: true, before: []run.Fact{admitted, violated}, task: run.ActionStarted{}},
 		"action ended":            {constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}}, task: run.ActionEnded{}},
 		"job's slot granted": {
-			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}}, task: run.JobGranted{},
+			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}}, task: run.JobGranted{Limit: 2},
 		},
 		"admitted, after a wait": {
-			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}, run.JobGranted{}}, task: admitted,
+			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}, run.JobGranted{Limit: 2}, run.Checked{}}, task: admitted,
 		},
 		"due": {
 			before: []run.Fact{admitted, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.Settled{}},

@@ -45,14 +45,40 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	action := run.Action{
 		Type: run.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
 	}
+	d.MaybeScanArgs(t, "retries", &action.MaxRetries)
 	r.Actions = &run.Actions{OnViolation: &action}
+	if d.HasArg("alone") { // the only constraint besides the slots
+		r.Constraints.RequirePreviousSuccess, r.Constraints.CatchUpWindow, r.Constraints.PreRunHook = false, 0, nil
+	}
 	if d.HasArg("for") {
 		r.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.Constraint(word(t, d, "for")): action}}
 	}
-	r.Constraints.PreRunHook.Critical = d.HasArg("critical-hook")
+	if r.Constraints.PreRunHook != nil {
+		r.Constraints.PreRunHook.Critical = d.HasArg("critical-hook")
+	}
 	if d.HasArg("slots") {
 		d.ScanArgs(t, "slots", &r.Constraints.MaxConcurrentRuns)
 	}
+}
+
+// checked is an evaluation: "violated" are the violated constraints.
+func (s *teller) checked(t *testing.T, d *datadriven.TestData) run.Checked {
+	limit := 0
+	if s.run.Constraints != nil {
+		limit = s.run.Constraints.MaxConcurrentRuns
+	}
+	return s.run.Evaluation(s.violations(t, d), limit)
+}
+
+// slots is the number of slots of which the run takes one; "slots" is the present limit of
+// the job.
+func (s *teller) slots(t *testing.T, d *datadriven.TestData) int {
+	limit := 0
+	if s.run.Constraints != nil {
+		limit = s.run.Constraints.MaxConcurrentRuns
+	}
+	d.MaybeScanArgs(t, "slots", &limit)
+	return s.run.JobLimit(limit)
 }
 
 func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.ConstraintViolation {
@@ -70,6 +96,7 @@ func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.Constrai
 	found := violated(names...)
 	for i := range found {
 		found[i].Unchecked = d.HasArg("unchecked")
+		found[i].Awaits = d.HasArg("awaits")
 	}
 	return found
 }
@@ -100,4 +127,21 @@ func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
 		d.Fatalf(t, "%v", err)
 	}
 	return length
+}
+
+// program is the program of a job; nil without the argument of its completion.
+func program(t *testing.T, d *datadriven.TestData) *run.Program {
+	if !d.HasArg("program") {
+		return nil
+	}
+	p := &run.Program{Completion: run.Completion(word(t, d, "program"))}
+	for name, codes := range map[string]*[]int{"success": &p.ExitCodes.Success, "retry": &p.ExitCodes.Retry, "fail": &p.ExitCodes.Fail} {
+		if code := -1; d.MaybeScanArgs(t, name, &code) {
+			*codes = []int{code}
+		}
+	}
+	if d.HasArg("output") {
+		p.Output = &run.ProgramOutput{Path: "report.txt", FileName: "report.txt"}
+	}
+	return p
 }

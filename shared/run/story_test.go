@@ -92,23 +92,6 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 	return s.emit(decision)
 }
 
-// program is the program of a job; nil without the argument of its completion.
-func program(t *testing.T, d *datadriven.TestData) *run.Program {
-	if !d.HasArg("program") {
-		return nil
-	}
-	p := &run.Program{Completion: run.Completion(word(t, d, "program"))}
-	for name, codes := range map[string]*[]int{"success": &p.ExitCodes.Success, "retry": &p.ExitCodes.Retry, "fail": &p.ExitCodes.Fail} {
-		if code := -1; d.MaybeScanArgs(t, name, &code) {
-			*codes = []int{code}
-		}
-	}
-	if d.HasArg("output") {
-		p.Output = &run.ProgramOutput{Path: "report.txt", FileName: "report.txt"}
-	}
-	return p
-}
-
 func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	attempt := s.run.Attempt.Number
 	d.MaybeScanArgs(t, "attempt", &attempt)
@@ -134,7 +117,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		return granted
 	case "checked":
-		return run.Checked{Violations: s.violations(t, d)}
+		return s.checked(t, d)
 	case "action-started":
 		return run.ActionStarted{}
 	case "action-ended":
@@ -150,7 +133,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		return f
 	case "job-granted":
-		return run.JobGranted{}
+		return run.JobGranted{Limit: s.slots(t, d)}
+	case "recheck":
+		return run.ActionRecheck{}
+	case "check-begun":
+		return run.CheckBegun{}
 	case "token":
 		return s.token(t, d)
 	case "created":

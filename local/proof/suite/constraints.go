@@ -84,8 +84,7 @@ func previousSuccess(c *Case) {
 	if call := c.received("violation", 1)[0]; call.Hook != "onConstraintViolation" || call.Constraint == nil || call.Constraint.Name != "requirePreviousSuccess" || call.Run.RunID != run.RunID {
 		c.T.Errorf("got %+v, want the violation of %s", call, run.RunID)
 	}
-	action(document{"type": "retry_later", "parameters": document{"delay": "1s"}})
-	started("1")
+	c.clearedWait(path, action)
 	action(document{"type": "trigger_job", "parameters": document{"jobId": jobID(other)}})
 	started("0")
 	if triggered := c.runsThat(other, 1, hasEnded); len(triggered) != 1 || triggered[0].Trigger != "trigger_job" || triggered[0].State != "Completed" {
@@ -93,6 +92,23 @@ func previousSuccess(c *Case) {
 	}
 	if run := c.endOf(path, nil); run.State != "Completed" || len(run.Violations) > 0 {
 		c.T.Errorf("got %s for %q after a success, want no violation", run.State, violated(run))
+	}
+}
+
+// clearedWait lets a run wait after a failed one until the result is cleared. It fails, too.
+func (c *Case) clearedWait(path string, action func(document)) {
+	c.T.Helper()
+	action(document{"type": "retry_later", "parameters": document{"delay": "1s"}})
+	waiting := c.runJob(path, map[string]string{"CODE": "1"})
+	c.Reach(waiting.TaskID, "ActionRunning")
+	first := c.task(waiting.RunID).Violations[0].Timestamp
+	c.eventually("second check of the constraints", func() bool { return c.task(waiting.RunID).Violations[0].Timestamp.After(first) })
+	if run := c.task(waiting.RunID); run.State != "ActionRunning" || run.Attempt != 0 {
+		c.T.Errorf("got %s in attempt %d after a failed run, want a run that waits", run.State, run.Attempt)
+	}
+	send[api.JobAnswer](c, http.MethodPost, path+"/clear", "", http.StatusOK)
+	if run := c.ended(waiting); run.State != "Failed" || run.Attempt != 1 {
+		c.T.Errorf("got %s in attempt %d after the result was cleared, want a run that fails", run.State, run.Attempt)
 	}
 }
 

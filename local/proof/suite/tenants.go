@@ -112,6 +112,7 @@ var jobCalls = []struct{ method, path, body, scope string }{
 	{http.MethodPatch, "", `{"image": "b"}`, "jobs:write"},
 	{http.MethodPost, "/pause", "", "jobs:write"},
 	{http.MethodPost, "/resume", "", "jobs:write"},
+	{http.MethodPost, "/clear", "", "jobs:write"},
 	{http.MethodPost, "/runs", "{}", "runs:write"},
 	{http.MethodDelete, "", "", "jobs:write"},
 }

@@ -63,6 +63,11 @@ func (c *Client) ResumeJob(ctx context.Context, id string) (Job, error) {
 	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "resume"), body: struct{}{}, repeat: true})
 }
 
+// ClearJob forgets how the last run of a job ended.
+func (c *Client) ClearJob(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "clear"), body: struct{}{}, repeat: true})
+}
+
 // DeleteJob removes a job.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	var none []byte

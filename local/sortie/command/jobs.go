@@ -19,7 +19,7 @@ import (
 
 func (a *app) jobs() *cobra.Command {
 	commands := []*cobra.Command{
-		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsDelete(),
+		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsClear(), a.jobsDelete(),
 	}
 	for _, c := range commands {
 		a.serverFlags(c)
@@ -216,6 +216,10 @@ func (a *app) jobsPause() *cobra.Command {
 
 func (a *app) jobsResume() *cobra.Command {
 	return a.jobsSwitch("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob)
+}
+
+func (a *app) jobsClear() *cobra.Command {
+	return a.jobsSwitch("clear", "Forget how the last run of a job ended, for requirePreviousSuccess", (*client.Client).ClearJob)
 }
 
 func (a *app) jobsSwitch(name, short string, call func(*client.Client, context.Context, string) (client.Job, error)) *cobra.Command {

@@ -110,7 +110,7 @@ func TestScheduledRunCostsAtMostSeventyWriteUnits(t *testing.T) {
 		row("fired")
 		for _, c := range []commit{
 			{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
-			{name: "checked, takes its job's slot", fact: run.Checked{}},
+			{name: "checked, takes its job's slot", fact: run.Checked{Slots: 2}},
 			{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
 			{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "reports", ID: "3d8d9014b32e89"}}},
 			{name: "started", fact: run.MachineRunning{Attempt: 1}},

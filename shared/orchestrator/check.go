@@ -1,0 +1,218 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// evaluate evaluates all constraints of a run and commits what it has found, with a slot of
+// the job if they are met. A missing slot is a violation. It may be repeated; a hook is then
+// asked again.
+func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in StepInput) (run.Run, error) {
+	violations, err := s.check(ctx, hooks, r)
+	if err != nil {
+		return r, err
+	}
+	newest, err := s.jobOf(ctx, r) // after the hook, which may take long
+	if err != nil {
+		return r, err
+	}
+	limit := currentLimit(r, newest)
+	f := r.Evaluation(violations, limit)
+	if len(violations) > 0 && limit > 0 && r.JobSlot.State != run.SlotHeld {
+		// A run that does not start for another reason takes no slot, also not for a moment:
+		// it would be in the way of others.
+		full, err := s.full(ctx, r, limit)
+		if err != nil {
+			return r, err
+		}
+		if full {
+			f.Slots = limit
+			f = r.WithoutSlot(f, limit, s.now())
+		}
+	}
+	return s.commitCheck(ctx, r, f, limit, in)
+}
+
+// commitCheck commits an evaluation with a slot of the job, or with the violation that all are
+// held. Slots that are free are granted to the runs in the queue first.
+func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, limit int, in StepInput) (run.Run, error) {
+	pool := run.JobPool(r.JobID)
+	for filled := false; ; {
+		after, err := s.applyTo(ctx, r, in.visited(is(f)))
+		if missing, none := errors.AsType[*port.NoSlot](err); !none || missing.Pool != pool {
+			return after, err
+		}
+		full, err := s.full(ctx, r, f.Slots)
+		switch {
+		case err != nil:
+			return r, err
+		case full || filled:
+			f = r.WithoutSlot(f, limit, s.now())
+		default:
+			s.fillAll(ctx, r.Tenant, pool)
+		}
+		filled = !full && !filled
+	}
+}
+
+// full reports whether all of a number of slots of the run's job are held or queued for.
+func (s *Lifecycle) full(ctx context.Context, r run.Run, slots int) (bool, error) {
+	pool := run.JobPool(r.JobID)
+	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)
+	}
+	queued, err := s.store.Queue(ctx, r.Tenant, pool, slots)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the queue of job %s: %w", r.JobID, err)
+	}
+	return len(holders)+len(queued) >= slots, nil
+}
+
+// jobOf returns the newest definition of the run's job; nil if the run needs none, or if the
+// job was deleted.
+func (s *Lifecycle) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
+	c := r.Constraints
+	if r.JobID == "" || c == nil || c.MaxConcurrentRuns == 0 && !c.RequirePreviousSuccess {
+		return nil, nil
+	}
+	return s.loadJob(ctx, r)
+}
+
+// loadJob is jobOf for a run that needs the job.
+func (s *Lifecycle) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
+	j, err := s.store.LoadJob(ctx, r.Tenant, r.JobID)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
+	}
+	return &j, nil
+}
+
+// currentLimit returns the maxConcurrentRuns of the newest definition, or that of the run if
+// the job was deleted. A run whose own definition has no limit has none.
+func currentLimit(r run.Run, newest *job.Job) int {
+	switch {
+	case r.Constraints == nil || r.Constraints.MaxConcurrentRuns == 0:
+		return 0
+	case newest == nil:
+		return r.Constraints.MaxConcurrentRuns
+	}
+	return newest.Definition.MaxConcurrentRuns()
+}
+
+// jobLimit returns the slots of the job of which a run that waits for one takes one.
+func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
+	newest, err := s.jobOf(ctx, r)
+	return r.JobLimit(currentLimit(r, newest)), err
+}
+
+// check evaluates every constraint before the run but the job's slot, which the commit
+// takes.
+func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
+	c := r.Constraints
+	if c == nil {
+		return nil, nil
+	}
+	if c.RequirePreviousSuccess && r.JobID != "" {
+		newest, err := s.jobOf(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		v, violated, err := s.checkPrevious(ctx, r, newest)
+		if err != nil {
+			return nil, err
+		}
+		if violated {
+			violations = append(violations, v)
+		}
+	}
+	if v, late := r.Lateness(s.now()); late {
+		violations = append(violations, v)
+	}
+	if c.PreRunHook != nil {
+		answer, err := hooks.Ask(ctx, r, *c.PreRunHook, run.PreRunHook)
+		if err != nil {
+			return nil, fmt.Errorf("cannot ask the hook: %w", err)
+		}
+		if v, violated := c.PreRunHook.Violation(run.PreRunHook, answer, s.now()); violated {
+			violations = append(violations, v)
+		} else if answer.Unavailable {
+			s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
+		}
+	}
+	return violations, nil
+}
+
+// checkPrevious evaluates requirePreviousSuccess. The result of the job counts where the
+// record of the previous run is deleted.
+func (s *Lifecycle) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v run.ConstraintViolation, violated bool, err error) {
+	last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
+	if err != nil && !isNotFound(err) {
+		return v, false, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
+	}
+	previous, err := s.previous(ctx, r, newest, last.RunID)
+	switch {
+	case err != nil:
+		return v, false, err
+	case previous == nil && !last.Success && last.RunID != "" && !cleared(newest, last.EndedAt):
+		return run.ConstraintViolation{Constraint: run.RequirePreviousSuccess, At: s.now(), Message: last.Unsuccessful()}, true, nil
+	case previous == nil, previous.State.Terminal() && cleared(newest, previous.EndedAt):
+		return v, false, nil
+	}
+	v, violated = run.PreviousViolation(*previous, s.now())
+	return v, violated, nil
+}
+
+// cleared reports whether a client has cleared the results of the runs that ended by a time.
+func cleared(newest *job.Job, endedAt time.Time) bool {
+	return newest != nil && !newest.ClearedAt.Before(endedAt)
+}
+
+// previousPages and previousPage bound the search for the previous run of a job.
+const previousPages, previousPage = 4, 16
+
+// previous returns the newest run of the job that is older than a run and that is not looked
+// past; nil if the newest runs of the job have no such run. lastID is the run that ended
+// last, which a list may miss.
+func (s *Lifecycle) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
+	var best *run.Run
+	consider := func(other run.Run) {
+		ofDeleted := newest != nil && other.State.Terminal() && other.CreatedAt.Before(newest.CreatedAt)
+		if other.ID != r.ID && other.Older(r) && !other.LookedPast() && !ofDeleted && (best == nil || best.Older(other)) {
+			best = &other
+		}
+	}
+	if lastID != "" {
+		last, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: lastID})
+		if err == nil {
+			consider(last)
+		} else if !isNotFound(err) {
+			return nil, fmt.Errorf("cannot read run %s: %w", lastID, err)
+		}
+	}
+	page := port.Page{JobID: r.JobID, Limit: previousPage}
+	for range previousPages {
+		runs, next, err := s.store.List(ctx, r.Tenant, page)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the runs of job %s: %w", r.JobID, err)
+		}
+		known := best != nil && best.ID != lastID
+		for _, other := range runs {
+			consider(other)
+		}
+		if page.Cursor = next; next == "" || known || best != nil && best.ID != lastID {
+			break
+		}
+	}
+	return best, nil
+}

@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// applyLimits grants the slots that a change of the limits of a job makes free to the runs that
+// wait for them, in their order. The sweep grants the rest.
+func (s *Jobs) applyLimits(ctx context.Context, before, after job.Job) {
+	if was, is := before.Definition.MaxConcurrentRuns(), after.Definition.MaxConcurrentRuns(); was != is {
+		if was == 0 {
+			s.countRuns(ctx, after)
+		}
+		s.fillAll(ctx, after.Tenant, run.JobPool(after.ID))
+	}
+	was, is := before.Run(s.policy).Concurrency, after.Run(s.policy).Concurrency
+	if was != nil && is != nil && was.Key == is.Key && was.Limit != is.Limit {
+		s.fillAll(ctx, after.Tenant, run.KeyPool(is.Key))
+	}
+}
+
+// countRuns lets the runs of a job that has got a limit count against it.
+func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
+	for _, state := range []run.State{run.ContainerCreating, run.Running, run.Terminating, run.Retrying, run.Pending} {
+		page := port.Page{JobID: j.ID, State: state, Limit: sweepPage}
+		for more := true; more; more = page.Cursor != "" {
+			runs, next, err := s.store.List(ctx, j.Tenant, page)
+			for _, r := range runs {
+				if _, failed := s.applyTo(ctx, r, is(run.JobLimited{})); failed != nil {
+					err = failed
+				}
+			}
+			if err != nil {
+				s.log.WarnContext(ctx, "cannot count all runs of the job against its new limit", "job_id", j.ID, "error", err.Error())
+				return
+			}
+			page.Cursor = next
+		}
+	}
+}
+
+// Clear forgets how the earlier runs of a job ended, so that requirePreviousSuccess holds for
+// the next run; runs that wait for that check again. One under way still has to succeed. It is
+// idempotent. Faults: NotFound, PreconditionFailed.
+func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+	j, err := s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
+	if err != nil {
+		return job.Job{}, err
+	}
+	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: previousPage})
+	for _, r := range waiting {
+		if _, err = s.applyTo(ctx, r, is(run.ActionRecheck{})); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot let the waiting runs check again; they do it themselves", "job_id", id, "error", err.Error())
+	}
+	return j, nil
+}
