@@ -40,6 +40,11 @@ func (w *world) checkChanges() {
 	changed := w.refresh()
 	w.checkFirings(changed)
 	w.noteTurns(changed)
+	for _, id := range w.jobIDs {
+		if m := w.jobs[id]; m != nil && len(changed) > 0 {
+			w.noteUse(m)
+		}
+	}
 	for _, r := range changed {
 		w.checkChange(w.last[r.ID], r)
 	}

@@ -2,9 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,40 +26,85 @@ func (w *world) checkJobRun(before, r *run.Run) {
 		if r.JobSlot.State == run.SlotHeld && before.JobSlot.State != run.SlotHeld {
 			w.checkJobGrant(before, r)
 		}
-		if r.Attempt.Number > 0 && before.Attempt.Number == 0 {
-			w.checkConcurrent(r)
-			w.checkPrevious(r)
+		if admitted(r) && !admitted(before) {
+			w.checkAdmitted(r)
 		}
 	}
+	w.checkRefused(before, r)
 	if r.Cancel != nil && (before == nil || before.Cancel == nil) {
 		w.checkReplaced(r)
 	}
 	if r.State.Terminal() && (before == nil || !before.State.Terminal()) {
 		w.checkSkip(r)
-		if !r.Skipped {
-			w.results[r.JobID] = append(w.results[r.JobID], result{w.time.now, r.State == run.Completed})
-		}
 	}
 }
 
-// checkPrevious checks that a run which requires the success of the previous one does
-// not begin after a failure. One that ended during the evaluation or after it does not
-// count: an action that waits does not evaluate the constraints again.
-func (w *world) checkPrevious(r *run.Run) {
-	results, m := w.results[r.JobID], w.jobs[r.JobID]
-	if r.Constraints == nil || !r.Constraints.RequirePreviousSuccess || violated(r, run.RequirePreviousSuccess) || !w.calm() || m == nil || m.deleted {
+// admitted reports whether the constraints of a run are met, or passed over.
+func admitted(r *run.Run) bool {
+	return r.Attempt.Number > 0 || r.Acting != nil && r.Acting.Done && r.State == run.ActionRunning
+}
+
+// checkAdmitted checks that no constraint refused a run that is to start. The informing
+// actions pass over that.
+func (w *world) checkAdmitted(r *run.Run) {
+	c := r.Constraints
+	if c == nil || passes(r) {
 		return
 	}
-	evaluated := w.time.now
-	if r.Acting != nil {
-		evaluated = r.Acting.At.Add(-2 * w.plan.skew)
+	facts := w.factsOf(r)
+	facts.admittedAt = w.time.now
+	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != run.SlotHeld && !r.State.Terminal() {
+		w.fail("%s is to start without a slot of its job", r.ID)
 	}
-	for len(results) > 0 && evaluated.Sub(results[len(results)-1].at) <= hookTime {
-		results = results[:len(results)-1]
+	if late := w.time.now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.plan.skew+w.limitSlack()+hookTime {
+		w.fail("%s is to start %s late, want at most %s", r.ID, late, c.CatchUpWindow)
 	}
-	if len(results) > 0 && !results[len(results)-1].success && len(results) == len(w.results[r.JobID]) {
-		w.fail("%s began after the failure at %s", r.ID, results[len(results)-1].at.Sub(start))
+	if c.PreRunHook != nil {
+		w.checkAllowed(r)
 	}
+	if c.RequirePreviousSuccess {
+		w.checkPrevious(r)
+	}
+}
+
+// checkAllowed checks that the hook before a run allowed it after it had refused it, or could
+// not be reached and may be away.
+func (w *world) checkAllowed(r *run.Run) {
+	facts := w.factsOf(r)
+	answered := w.hooks.allowedAt[r.ID]
+	if r.Constraints.PreRunHook.AllowUnavailable && w.hooks.awayAt[r.ID].After(answered) {
+		answered = w.hooks.awayAt[r.ID]
+	}
+	if answered.IsZero() || answered.Before(facts.refusedAt) {
+		w.fail("%s is to start after its hook refused it at %s", r.ID, facts.refusedAt.Sub(start))
+	}
+}
+
+// lookedPast reports whether requirePreviousSuccess looks past a run: it was skipped, or
+// replaced by a newer one.
+func lookedPast(r *run.Run) bool {
+	return r.Skipped || r.State == run.Cancelled && r.Cancel != nil && strings.HasPrefix(r.Cancel.By, "job:")
+}
+
+// checkPrevious checks that a run which requires the success of the previous one starts only
+// after that. A run that was created a moment ago may be missed, and so may a result that is
+// cleared at the same time.
+func (w *world) checkPrevious(r *run.Run) {
+	m := w.jobs[r.JobID]
+	if m == nil || m.deleted || m.record == nil {
+		return
+	}
+	var previous *run.Run
+	for _, other := range w.records.ordered {
+		recent := w.time.now.Sub(w.factsOf(other).createdAt) < w.limitSlack()+hookTime+w.lag
+		if other.JobID == r.JobID && older(other, r) && !lookedPast(other) && !(recent && !other.State.Terminal()) && (previous == nil || older(previous, other)) {
+			previous = other
+		}
+	}
+	if previous == nil || previous.State == run.Completed || !m.clearedAt.IsZero() && !w.factsOf(previous).endedAt.After(m.clearedAt) {
+		return
+	}
+	w.fail("%s is to start, and the previous run %s is %s", r.ID, previous.ID, previous.State)
 }
 
 // checkLineage checks that jobs do not trigger one another in a circle or without
@@ -92,23 +134,6 @@ func (w *world) checkDefinition(before, r *run.Run) {
 	}
 	if r.JobVersion != m.record.Version {
 		w.fail("%s left PreRun with version %d of its job, want %d", r.ID, r.JobVersion, m.record.Version)
-	}
-}
-
-// checkReplaced checks that kill_old ends older runs of the same job only.
-func (w *world) checkReplaced(r *run.Run) {
-	job, replaced := strings.CutPrefix(r.Cancel.By, "job:")
-	if !replaced {
-		return
-	}
-	newer := w.records.byID[r.Cancel.Reason[strings.LastIndex(r.Cancel.Reason, " ")+1:]]
-	switch {
-	case newer == nil || newer.JobID != r.JobID || job != r.JobID:
-		w.fail("%s of job %s was replaced by %s: %s", r.ID, r.JobID, r.Cancel.By, r.Cancel.Reason)
-	case !older(r, newer):
-		w.fail("%s was replaced by %s, which is older", r.ID, newer.ID)
-	case !slices.ContainsFunc(actionsOf(newer), func(a run.Action) bool { return a.Type == run.ActionKillOld }):
-		w.fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
 	}
 }
 
@@ -147,6 +172,49 @@ func waitLimits(r *run.Run) (least, most time.Duration) {
 	return least, most
 }
 
+// checkWait checks that a run waits no longer than it can start, and checks its constraints no
+// more often than its action allows.
+func (w *world) checkWait(r *run.Run) {
+	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Done || passes(r) || r.Acting.Type == run.ActionSkip {
+		return
+	}
+	if c := r.Constraints; c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
+		end := r.ScheduledAt.Add(c.CatchUpWindow)
+		if at := w.factsOf(r).actingAt; at.After(end) {
+			end = at
+		}
+		if late := w.overdue(end, 2*hookTime+5*time.Second, hookTime+w.patience()); late > 0 {
+			w.fail("%s waits, and is too late since %s", r.ID, late)
+		}
+	}
+	most := 0
+	for _, a := range actionsOf(r) {
+		if a.Type != run.ActionRetryLater || a.MaxRetries == 0 {
+			return
+		}
+		most = max(most, a.MaxRetries)
+	}
+	if most > 0 && r.Acting.Checks > most {
+		w.fail("%s has checked its constraints %d more times, want at most %d", r.ID, r.Acting.Checks, most)
+	}
+}
+
+// checkActionTimeout checks that a wait ends at its limit, or earlier if the run cannot start
+// any more, or after the last of its further checks.
+func (w *world) checkActionTimeout(r *run.Run, early func(limit, lasted time.Duration)) {
+	for _, a := range actionsOf(r) {
+		if a.Type == run.ActionRetryLater && r.Acting.Type == a.Type && a.MaxRetries > 0 && r.Acting.Checks >= a.MaxRetries {
+			return
+		}
+	}
+	if violated(r, run.CatchUpWindow) {
+		early(r.Constraints.CatchUpWindow, r.EndedAt.Sub(r.ScheduledAt))
+		return
+	}
+	least, _ := waitLimits(r)
+	early(least, r.EndedAt.Sub(r.Acting.At))
+}
+
 // checkSkip checks that a skipped run never had a machine.
 func (w *world) checkSkip(r *run.Run) {
 	if !r.Skipped {
@@ -172,176 +240,14 @@ func (w *world) checkExpected(r *run.Run) {
 	}
 }
 
-func violated(r *run.Run, name run.Constraint) bool {
-	return slices.ContainsFunc(r.Violations, func(v run.ConstraintViolation) bool { return v.Constraint == name })
-}
+func violated(r *run.Run, name run.Constraint) bool { return violation(r, name) != nil }
 
-// checkActions compares the actions of an ended run with its events, the messages that
-// arrived and the runs that were triggered.
-func (w *world) checkActions(ctx context.Context, r *run.Run) {
-	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
-	if err != nil {
-		w.fail("cannot read the events of %s: %v", r.ID, err)
-	}
-	exceeded, actedOnViolations, triggered := 0, 0, map[string]int{}
-	done := map[string]run.EventType{}
-	for _, e := range events {
-		switch e.Type {
-		case run.EventExpectedTimeExceeded:
-			exceeded++
-		case run.EventActionExecuted, run.EventActionFailed:
-			reason, kind := reasonOf(e.Message)
-			if strings.HasSuffix(e.Message, "does not apply after a run") {
-				continue
-			}
-			switch {
-			case reason == "":
-				actedOnViolations++
-			case done[reason] != "":
-				w.fail("%s has two records of its action %s", r.ID, reason)
-			default:
-				done[reason] = e.Type
-			}
-			w.checkAction(r, reason, kind, e.Type, triggered)
+// violation returns the violation of a constraint; nil without one.
+func violation(r *run.Run, name run.Constraint) *run.ConstraintViolation {
+	for i := range r.Violations {
+		if r.Violations[i].Constraint == name {
+			return &r.Violations[i]
 		}
 	}
-	if exceeded > 1 || actedOnViolations > 1 {
-		w.fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1", r.ID, exceeded, actedOnViolations)
-	}
-	for _, reason := range endActions(r) {
-		if done[reason] == "" {
-			w.fail("%s ended as %s without its action %s", r.ID, r.State, reason)
-		}
-		delete(done, reason)
-	}
-	for _, reason := range slices.Sorted(maps.Keys(done)) {
-		w.fail("%s ended as %s with the action %s", r.ID, r.State, reason)
-	}
-	for _, other := range w.records.ordered {
-		if other.ParentRun == r.ID && other.RetryOf == "" {
-			triggered[other.JobID]--
-		}
-	}
-	for _, job := range slices.Sorted(maps.Keys(triggered)) {
-		if missing := triggered[job]; missing != 0 {
-			w.fail("%s triggered runs of %s: %d are missing", r.ID, job, missing)
-		}
-	}
-}
-
-// reasonOf returns the reason and the type of the action of an event; no reason is the
-// action on the constraints before the run.
-func reasonOf(message string) (reason string, kind run.ActionType) {
-	first, rest, _ := strings.Cut(message, ": ")
-	if slices.Contains(run.ActionTypes(), run.ActionType(first)) {
-		return "", run.ActionType(first)
-	}
-	second, _, _ := strings.Cut(rest, ": ")
-	return first, run.ActionType(second)
-}
-
-// checkAction compares the event of an action with what its receiver saw.
-func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, event run.EventType, triggered map[string]int) {
-	var action run.Action
-	accepted, refused := 0, 0
-	if reason == "" { // the message is about one of the violated constraints
-		for _, v := range r.Violations {
-			accepted += w.hooks.accepted[messageID(r, string(v.Constraint))]
-			refused += w.hooks.refused[messageID(r, string(v.Constraint))]
-		}
-		action = violationAction(r)
-	} else {
-		action = endAction(r, reason)
-		accepted, refused = w.hooks.accepted[messageID(r, reason)], w.hooks.refused[messageID(r, reason)]
-	}
-	switch executed := event == run.EventActionExecuted; {
-	case kind == run.ActionWebhook && executed && accepted == 0:
-		w.fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
-	case kind == run.ActionWebhook && !executed && refused == 0:
-		w.fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
-	case kind == run.ActionTriggerJob && executed:
-		triggered[action.JobID]++
-	}
-}
-
-// violationAction returns the action on the constraints that a run violated before it
-// began: that of the first one with an action of its own, or else that for all.
-func violationAction(r *run.Run) (action run.Action) {
-	if r.Actions == nil {
-		return action
-	}
-	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
-		if own, has := r.Actions.Each[name]; has && violated(r, name) {
-			return own
-		}
-	}
-	if r.Actions.OnViolation != nil {
-		action = *r.Actions.OnViolation
-	}
-	return action
-}
-
-// endAction returns the action of a run for the reason; it has no type without one.
-func endAction(r *run.Run, reason string) (action run.Action) {
-	actions := r.Actions
-	if actions == nil {
-		return action
-	}
-	found := actions.OnViolation
-	switch own, has := actions.Each[run.Constraint(reason)]; {
-	case reason == "onSuccess":
-		found = actions.OnSuccess
-	case reason == "onFailure":
-		found = actions.OnFailure
-	case reason == "onSkip":
-		found = actions.OnSkip
-	case has:
-		found = &own
-	}
-	if found != nil {
-		action = *found
-	}
-	return action
-}
-
-// endActions returns the reasons of the actions that follow the end of a run.
-func endActions(r *run.Run) (reasons []string) {
-	if r.State == run.Cancelled {
-		return nil
-	}
-	candidates := []string{"onFailure"}
-	switch {
-	case r.Skipped:
-		candidates = []string{"onSkip"}
-	case r.State == run.Completed:
-		candidates = []string{"onSuccess"}
-	}
-	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
-		if violated(r, name) {
-			candidates = append(candidates, string(name))
-		}
-	}
-	for _, reason := range candidates {
-		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionTriggerJob {
-			reasons = append(reasons, reason)
-		}
-	}
-	return reasons
-}
-
-// actionsPending describes the actions of a run that are not carried out; empty if
-// none is left.
-func actionsPending(r *run.Run) string {
-	for _, e := range r.Execution.Pending {
-		if e.Kind == run.EffectAct {
-			return fmt.Sprintf("the action %s", e.Action)
-		}
-	}
-	return ""
-}
-
-// result is how a run of a job ended.
-type result struct {
-	at      time.Time
-	success bool
+	return nil
 }

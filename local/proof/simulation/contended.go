@@ -86,7 +86,7 @@ func (w *world) operateContended() {
 
 // longestWork limits the work of most workers.
 func (w *world) longestWork() time.Duration {
-	if w.contended() {
+	if w.contended() || w.admitting() {
 		return 25 * time.Second
 	}
 	return w.longest / 2

@@ -27,6 +27,13 @@
 // SQLite and every twentieth on AWS (contended.go) jobs that fire every few seconds compete
 // for a few slots of a pool, a job or a key, and Sortie has no faults.
 //
+// In every fifth world (admissions.go) jobs are requested many times at once, while their
+// limits are raised, lowered and removed, hooks refuse for a while, runs fail, and results are
+// cleared. In three of four of them Sortie has no faults. No run takes a slot beyond the limit
+// in force or before an older one that waits; none is refused a slot that is free, or waits for
+// it; none starts that a constraint refused; kill_old leaves the newest (jobslots.go,
+// replacements.go, constraints.go).
+//
 // Every fifth world (mixed.go) has three to five pools on three platforms, with fallbacks in
 // chains, which an operator changes and drains. A cluster (cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,

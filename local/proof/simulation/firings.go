@@ -58,6 +58,13 @@ type jobModel struct {
 	// recorded has the run that is the record of a time, by seconds.
 	recorded map[int64]*run.Run
 	deleted  bool
+	// limits are the changes of its maxConcurrentRuns, uses those of the number of used
+	// slots. idleSince is since when one is free for a run that waits.
+	limits    []limitChange
+	uses      []slotUse
+	idleSince time.Time
+	// clearedAt is when the last request to clear its results was sent.
+	clearedAt time.Time
 }
 
 type jobVersion struct {
@@ -111,6 +118,7 @@ func (w *world) jobChanged(id string, now *job.Job) {
 	}
 	before := m.record
 	m.record = now
+	w.noteLimit(m)
 	if now == nil {
 		m.deleted = m.deleted || before != nil
 		m.epoch = nil

@@ -15,7 +15,12 @@ const (
 	hookFails   = "https://hooks.example.org/fail"
 	hookHangs   = "https://hooks.example.org/hang"
 	hookVaries  = "https://hooks.example.org/vary"
+	// hookFreezes refuses everything for a while, again and again.
+	hookFreezes = "https://hooks.example.org/freeze"
 )
+
+// freezes is how long hookFreezes refuses and allows in turn.
+const freezes = 20 * time.Second
 
 // hookTime is how long the tries of a hook take at most.
 const hookTime = 35 * time.Second
@@ -26,10 +31,13 @@ type hooks struct {
 	// accepted counts the accepted messages and refused the others, each by the id
 	// of the message.
 	accepted, refused map[string]int
+	// allowedAt is when a run was allowed last before it began, awayAt when that could not
+	// be asked.
+	allowedAt, awayAt map[string]time.Time
 }
 
 func newHooks(w *world) *hooks {
-	return &hooks{w: w, accepted: map[string]int{}, refused: map[string]int{}}
+	return &hooks{w: w, accepted: map[string]int{}, refused: map[string]int{}, allowedAt: map[string]time.Time{}, awayAt: map[string]time.Time{}}
 }
 
 // messageID is the id of the message about a run for a reason.
@@ -42,6 +50,11 @@ func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err e
 	w.maybeInterrupt()
 	if url == hookVaries {
 		url = []string{hookAllows, hookRefuses, hookFails, hookHangs}[w.random.IntN(4)]
+	}
+	if url == hookFreezes {
+		if url = hookAllows; w.time.now.Sub(start)/freezes%2 == 0 {
+			url = hookRefuses
+		}
 	}
 	if url == hookHangs {
 		w.time.sleep(hookTime - 5*time.Second)
@@ -63,8 +76,18 @@ func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err e
 }
 
 // Ask implements orchestrator.Hooks.
-func (h *hooks) Ask(ctx context.Context, _ run.Run, of run.Hook, _ run.Constraint) (run.HookAnswer, error) {
+func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constraint) (run.HookAnswer, error) {
+	if name == run.PreRunHook && r.State != run.ConditionRunning && r.State != run.ActionRunning {
+		h.w.fail("the hook before %s is asked in %s", r.ID, r.State)
+	}
 	a, err := h.answer(ctx, of.URL)
+	switch {
+	case name != run.PreRunHook || err != nil:
+	case a.Allowed:
+		h.allowedAt[r.ID] = h.w.time.now
+	case a.Unavailable:
+		h.awayAt[r.ID] = h.w.time.now
+	}
 	h.w.maybeCrash()
 	return a, err
 }

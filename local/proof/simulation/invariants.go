@@ -20,6 +20,10 @@ type runFacts struct {
 	// jobQueuedAt is the same for the queue of its job. enteredAt is when the run was
 	// first seen in its state, actingAt when its action was seen to begin.
 	jobQueuedAt, enteredAt, actingAt time.Time
+	// createdAt is when the run was first seen, actedAt when its action was seen to continue,
+	// refusedAt when the refusal of its hook was seen last, admittedAt when it was seen to be
+	// admitted, contendsSince when it was seen to get or to await a slot of its job.
+	createdAt, actedAt, refusedAt, admittedAt, contendsSince time.Time
 	// keyQueuedAt is the same for the queue of its key.
 	keyQueuedAt time.Time
 	// machines counts the machines of all attempts.
@@ -63,6 +67,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if r.Acting != nil && (before == nil || before.Acting == nil) {
 		facts.actingAt = w.time.now
 	}
+	facts.note(w.time.now, before, r)
 	w.checkJobRun(before, r)
 	w.checkClaims(before, r)
 	w.checkReplica(before, r)
@@ -101,6 +106,23 @@ func (w *world) checkChange(before, r *run.Run) {
 	facts.endedAt = w.time.now
 	if w.chance(w.plan.retries) {
 		w.time.after(w.upTo(time.Minute), func() { w.retry(r.TaskID) })
+	}
+}
+
+// note notes what happened to a run of a job.
+func (f *runFacts) note(now time.Time, before, r *run.Run) {
+	if before == nil {
+		f.createdAt = now
+		before = &run.Run{}
+	}
+	if v, was := violation(r, run.PreRunHook), violation(before, run.PreRunHook); v != nil && (was == nil || !was.At.Equal(v.At)) {
+		f.refusedAt = now
+	}
+	if a, was := r.Acting, before.Acting; a != nil && (was == nil || a.Waits != was.Waits || a.Due != was.Due || a.Done != was.Done || a.Checks != was.Checks) {
+		f.actedAt = now
+	}
+	if contends(r) && !contends(before) {
+		f.contendsSince = now
 	}
 }
 
@@ -180,8 +202,7 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.QueueTimeout:
 		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
 	case fault.ActionTimeout:
-		least, _ := waitLimits(r)
-		early(least, r.EndedAt.Sub(r.Acting.At))
+		w.checkActionTimeout(r, early)
 	case fault.StartTimeout:
 		if machine == nil || machine.alive() {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))

@@ -30,11 +30,16 @@ func (w *world) drawJobs() {
 		}
 		return
 	}
-	if !w.contended() && (w.requests > 10 || w.chance(0.4)) {
+	if !w.contended() && !w.admitting() && (w.requests > 10 || w.chance(0.4)) {
 		return
 	}
 	if !w.severalPools() {
 		w.requests = w.random.IntN(3)
+	}
+	if w.admitting() {
+		w.requests, w.horizon = w.random.IntN(2), w.between(2*time.Minute, 4*time.Minute)
+		w.jobIDs = []string{"job-1", "job-2"}
+		return
 	}
 	if w.contended() {
 		w.requests, w.horizon = 1+w.random.IntN(6), w.between(time.Minute, 4*time.Minute)
@@ -71,6 +76,10 @@ func (w *world) ownJob(id string) {
 		return
 	}
 	changes := w.random.IntN(6)
+	if w.admitting() {
+		w.ownAdmitting(id, until)
+		changes = 0
+	}
 	if w.contended() {
 		w.ownContended(id, until)
 		changes = 0
@@ -202,6 +211,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next, "onSkip": next}
 		return d
 	}
+	if w.admitting() {
+		w.drawAdmission(id, d)
+		return d
+	}
 	if w.contended() {
 		w.drawContended(d)
 		return d
@@ -300,7 +313,7 @@ func (w *world) drawConstraints(c map[string]any) {
 	if w.chance(0.6) {
 		c["maxConcurrentRuns"] = 1 + w.random.IntN(2)
 	}
-	if w.chance(0.2) {
+	if w.chance(0.3) {
 		c["requirePreviousSuccess"] = true
 	}
 	if w.chance(0.3) {
@@ -322,7 +335,7 @@ func (w *world) drawConstraints(c map[string]any) {
 }
 
 func (w *world) drawHook() map[string]any {
-	h := map[string]any{"url": []string{hookAllows, hookAllows, hookRefuses, hookFails, hookHangs, hookVaries}[w.random.IntN(6)]}
+	h := map[string]any{"url": []string{hookAllows, hookAllows, hookRefuses, hookFails, hookHangs, hookVaries, hookFreezes}[w.random.IntN(7)]}
 	if w.chance(0.3) {
 		h["critical"] = true
 	}
@@ -330,68 +343,4 @@ func (w *world) drawHook() map[string]any {
 		h["onUnavailable"] = job.UnavailableAllow
 	}
 	return h
-}
-
-// drawActions draws the actions of a job. Those that name a job may build chains and
-// cycles.
-func (w *world) drawActions(id string, constraints map[string]any) map[string]any {
-	_, limited := constraints["maxConcurrentRuns"]
-	actions := map[string]any{}
-	if w.chance(0.8) {
-		actions["onConstraintViolation"] = w.drawAction(id, limited, false)
-	}
-	single := map[run.Constraint]any{}
-	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
-		if _, has := constraints[string(name)]; has && w.chance(0.3) {
-			single[name] = w.drawAction(id, limited, false)
-		}
-	}
-	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
-		if _, has := constraints[string(name)]; has && w.chance(0.3) {
-			single[name] = w.drawAction(id, limited, true)
-		}
-	}
-	if len(single) > 0 {
-		actions["onViolationOf"] = single
-	}
-	for _, name := range []string{"onSuccess", "onFailure", "onSkip"} {
-		if w.chance(0.4) {
-			actions[name] = w.drawAction(id, limited, true)
-		}
-	}
-	return actions
-}
-
-// drawAction draws an action; one that follows a run is a webhook or trigger_job.
-func (w *world) drawAction(id string, limited, after bool) map[string]any {
-	types := []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
-	if !after {
-		types = append(types, run.ActionSkip, run.ActionRetryLater)
-	}
-	if !after && limited {
-		types = append(types, run.ActionWait, run.ActionKillOld, run.ActionWait, run.ActionKillOld)
-	}
-	kind, parameters := types[w.random.IntN(len(types))], map[string]any{}
-	switch kind {
-	case run.ActionWebhook:
-		parameters["url"] = w.drawHook()["url"]
-	case run.ActionTriggerJob:
-		parameters["jobId"] = fmt.Sprintf("job-%d", 1+w.random.IntN(maxJobs))
-		if parameters["jobId"] == id {
-			parameters["jobId"] = "job-0" // it does not exist
-		}
-	case run.ActionRetryLater:
-		limit := w.between(10*time.Second, max(w.longest/8, 20*time.Second))
-		parameters["limit"], parameters["delay"] = limit.String(), w.between(time.Second, limit/2).String()
-	case run.ActionWait:
-		parameters["limit"] = w.between(10*time.Second, max(w.longest/8, 20*time.Second)).String()
-	}
-	a := map[string]any{"type": kind, "parameters": parameters}
-	if len(parameters) == 0 {
-		delete(a, "parameters")
-	}
-	if w.chance(0.2) && !after && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
-		a["critical"] = true
-	}
-	return a
 }

@@ -7,10 +7,146 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// limitChange is a change of the maxConcurrentRuns of a job; 0 is no limit, and a job that
+// does not exist leaves each run its own.
+type limitChange struct {
+	at    time.Time
+	limit int
+	gone  bool
+	// key is the concurrency key of its runs, keyLimit its limit.
+	key      string
+	keyLimit int
+}
+
+// slotUse is how many runs held slots of a job, or were queued for one, from a time on.
+type slotUse struct {
+	at    time.Time
+	slots int
+}
+
+// noteLimit notes the limit of a job's record.
+func (w *world) noteLimit(m *jobModel) {
+	c := limitChange{at: w.time.now, gone: m.record == nil}
+	if m.record != nil {
+		c.limit = m.record.Definition.MaxConcurrentRuns()
+		if of := m.record.Run(w.config.Policy).Concurrency; of != nil {
+			c.key, c.keyLimit = of.Key, of.Limit
+		}
+	}
+	if n := len(m.limits); n > 0 {
+		last := m.limits[n-1]
+		if last.at = c.at; last == c {
+			return
+		}
+	}
+	m.limits = append(m.limits, c)
+}
+
+// keyLimitOf returns the largest limit by which a run can get a slot of its key now.
+func (w *world) keyLimitOf(r *run.Run) int {
+	most := r.Concurrency.Limit
+	m := w.jobs[r.JobID]
+	if m == nil {
+		return most
+	}
+	since := w.time.now.Add(-w.limitSlack())
+	for i, c := range m.limits {
+		if recent := i+1 == len(m.limits) || !m.limits[i+1].at.Before(since); recent && c.key == r.Concurrency.Key {
+			most = max(most, c.keyLimit)
+		}
+	}
+	return most
+}
+
+// limitSlack is how long before a commit the limit of a job may have been read.
+func (w *world) limitSlack() time.Duration {
+	if w.calm() {
+		return 2 * time.Second
+	}
+	return hookTime + 4*slowest + time.Minute
+}
+
+// limitsOf returns the smallest and the largest limit by which a run can be admitted now;
+// most is 0 if it may need no slot, and then least may be 0, too.
+func (w *world) limitsOf(r *run.Run) (least, most int) {
+	return w.limitsSince(r, w.time.now.Add(-w.limitSlack()))
+}
+
+// limitsSince returns the limits by which a run could be admitted since a time.
+func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
+	own := r.Constraints.MaxConcurrentRuns
+	m := w.jobs[r.JobID]
+	if own == 0 || m == nil {
+		return own, own
+	}
+	none := false
+	for i, c := range m.limits {
+		if i+1 < len(m.limits) && m.limits[i+1].at.Before(since) {
+			continue
+		}
+		limit := c.limit
+		if c.gone {
+			limit = own
+		}
+		none = none || limit == 0
+		if least == 0 || limit < least {
+			least = limit
+		}
+		most = max(most, limit)
+	}
+	if none {
+		most = 0
+	}
+	return least, most
+}
+
+// passes reports whether the action on the violated constraints of a run lets it start.
+func passes(r *run.Run) bool {
+	return r.Acting != nil && (r.Acting.Type == run.ActionWebhook || r.Acting.Type == run.ActionTriggerJob)
+}
+
+// needsOnlySlot reports whether no other run of its job may run beside the run.
+func needsOnlySlot(r *run.Run) bool {
+	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess && !passes(r) && !violated(r, run.RequirePreviousSuccess)
+}
+
+func needsPrevious(r *run.Run) bool {
+	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess
+}
+
 // holdsJobSlot reports whether a run counts against the limit of its job.
 func holdsJobSlot(r *run.Run) bool {
-	limited := r.Constraints != nil && r.Constraints.MaxConcurrentRuns > 0
-	return limited && !r.State.Terminal() && (r.JobSlot.State == run.SlotHeld || r.Attempt.Number > 0)
+	return !r.State.Terminal() && r.JobSlot.State == run.SlotHeld && r.JobSlot.Limit > 0
+}
+
+// contends reports whether a run holds a slot of its job or is queued for one.
+func contends(r *run.Run) bool {
+	return holdsJobSlot(r) || !r.State.Terminal() && r.JobSlot.State == run.SlotQueued
+}
+
+// noteUse notes how many slots of the job are used, or were since the last check.
+func (w *world) noteUse(m *jobModel) {
+	n := 0
+	for _, r := range w.records.ordered {
+		was := w.last[r.ID]
+		ended := r.State.Terminal() && r.Attempt.Number > 0 && (was == nil || !was.State.Terminal())
+		if r.JobID == m.id && (contends(r) || ended || was != nil && contends(was)) {
+			n++
+		}
+	}
+	if last := len(m.uses) - 1; last < 0 || m.uses[last].slots != n {
+		m.uses = append(m.uses, slotUse{w.time.now, n})
+	}
+}
+
+// mostUsed returns the largest number of used slots since a time.
+func (m *jobModel) mostUsed(since time.Time) (most int) {
+	for i, u := range m.uses {
+		if i+1 == len(m.uses) || !m.uses[i+1].at.Before(since) {
+			most = max(most, u.slots)
+		}
+	}
+	return most
 }
 
 // tookJobAfter reports whether a run can have taken its slot of the job after another one.
@@ -24,7 +160,7 @@ func queuedForJob(before, r *run.Run) bool {
 	if before.JobSlot.State == run.SlotQueued {
 		return true
 	}
-	if r.Acting == nil || !r.Acting.Done {
+	if r.Acting == nil || !r.Acting.Done && !r.Acting.Due {
 		return false
 	}
 	switch r.Acting.Type {
@@ -32,35 +168,6 @@ func queuedForJob(before, r *run.Run) bool {
 		return true
 	}
 	return violated(r, run.MaxConcurrentRuns)
-}
-
-// replaces reports whether a run with a slot of its job gets it only after an older run,
-// which has one, has ended.
-func (w *world) replaces(r, other *run.Run) bool {
-	return r.Acting != nil && r.Acting.Type == run.ActionKillOld && other.JobID == r.JobID && other.ID != r.ID &&
-		holdsJobSlot(other) && older(other, r) && !w.tookJobAfter(other, r)
-}
-
-// checkConcurrent checks that a run which begins has a slot of its job.
-func (w *world) checkConcurrent(r *run.Run) {
-	if !holdsJobSlot(r) {
-		return
-	}
-	held := 0
-	for _, other := range w.records.ordered {
-		largerLimit := other.Constraints != nil && other.Constraints.MaxConcurrentRuns > r.Constraints.MaxConcurrentRuns // of another version
-		if other.JobID == r.JobID && holdsJobSlot(other) && !(largerLimit && w.tookJobAfter(other, r)) {
-			held++
-		}
-	}
-	if most := r.Constraints.MaxConcurrentRuns; held > most {
-		w.fail("%s began with %d runs of its job, want at most %d", r.ID, held, most)
-	}
-	for _, other := range w.records.ordered {
-		if w.replaces(r, other) {
-			w.fail("%s began while the older %s, which it replaces, is %s", r.ID, other.ID, other.State)
-		}
-	}
 }
 
 // placeOf is the place of a run in the queue of its job: the time that it is for, or
@@ -77,15 +184,44 @@ func older(a, b *run.Run) bool {
 	return cmp.Or(placeOf(a).Compare(placeOf(b)), a.ScheduledAt.Compare(b.ScheduledAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// checkJobGrant checks that a run does not take a slot of its job before a run that
-// waits for one longer.
+// checkJobGrant checks that a run takes a slot of its job within the limit in force, and not
+// before a run that waits for one longer.
 func (w *world) checkJobGrant(before, r *run.Run) {
+	if before.Attempt.Number > 0 {
+		w.checkCounted(r)
+		return
+	}
+	held := 0
+	for _, other := range w.records.ordered {
+		later := other.ID != r.ID && other.JobSlot.Limit > r.JobSlot.Limit && w.tookJobAfter(other, r)
+		if other.JobID == r.JobID && holdsJobSlot(other) && !later {
+			held++
+		}
+	}
+	_, most := w.limitsOf(r)
+	if r.JobSlot.Limit > 0 && (held > r.JobSlot.Limit || most > 0 && r.JobSlot.Limit > max(most, 1)) {
+		w.fail("%s took one of %d slots of its job with %d others, want at most %d in all", r.ID, r.JobSlot.Limit, held-1, most)
+	}
+	if r.JobSlot.Limit != 1 && needsOnlySlot(r) {
+		w.fail("%s took one of %d slots of its job, and needs the only one", r.ID, r.JobSlot.Limit)
+	}
+	w.checkJobOrder(before, r)
+}
+
+// checkCounted checks that a run which has begun gets a slot of its job only when the job gets
+// a limit.
+func (w *world) checkCounted(r *run.Run) {
+	m := w.jobs[r.JobID]
+	if m == nil || len(m.limits) < 2 || m.limits[len(m.limits)-1].limit == 0 && w.calm() {
+		w.fail("%s got a slot after it had begun, and its job has no new limit", r.ID)
+	}
+}
+
+// checkJobOrder checks that no run overtakes one that waits for a slot of its job.
+func (w *world) checkJobOrder(before, r *run.Run) {
 	queued := queuedForJob(before, r)
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if queued && w.replaces(r, other) {
-			w.fail("%s got a slot of its job while the older %s, which it replaces, is %s", r.ID, other.ID, other.State)
-		}
 		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != run.SlotQueued || was == nil || was.JobSlot.State != run.SlotQueued {
 			continue
 		}
@@ -95,6 +231,71 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 		// A run that does not queue takes a slot only if none is queued.
 		if !queued || older(other, r) {
 			w.fail("%s got a slot of its job before %s, which is queued since %s", r.ID, other.ID, placeOf(other).Sub(start))
+		}
+	}
+}
+
+// checkRefused checks that a run is refused a slot of its job only if none was free.
+func (w *world) checkRefused(before, r *run.Run) {
+	m := w.jobs[r.JobID]
+	v := violation(r, run.MaxConcurrentRuns)
+	if v == nil || m == nil || m.record == nil || !w.calm() || r.State.Terminal() && !r.Skipped {
+		return
+	}
+	if before != nil {
+		if was := violation(before, run.MaxConcurrentRuns); was != nil && was.At.Equal(v.At) {
+			return
+		}
+	}
+	least, _ := w.limitsOf(r)
+	others := m.mostUsed(w.time.now.Add(-w.limitSlack()))
+	for _, other := range w.records.ordered {
+		// One that needs the only slot is queued while others are free, and is not overtaken.
+		if other.JobID == r.JobID && other.ID != r.ID && needsPrevious(other) && (contends(other) || w.last[other.ID] != nil && contends(w.last[other.ID])) {
+			return
+		}
+	}
+	if least > 0 && others < least {
+		w.fail("%s found no slot of its job, and %d of %d were used", r.ID, others, least)
+	}
+	if least == 0 {
+		w.fail("%s found no slot of a job without a limit", r.ID)
+	}
+}
+
+// checkIdleJobs checks that no run waits for a slot of its job while one is free.
+func (w *world) checkIdleJobs() {
+	for _, id := range w.jobIDs {
+		m := w.jobs[id]
+		if m == nil {
+			continue
+		}
+		var first *run.Run
+		held := 0
+		for _, r := range w.records.ordered {
+			switch {
+			case r.JobID != id:
+			case holdsJobSlot(r):
+				held++
+			case r.AwaitsJobSlot() && (first == nil || older(r, first)):
+				first = r
+			}
+		}
+		if first == nil || m.record == nil {
+			m.idleSince = time.Time{}
+			continue
+		}
+		slots := first.JobLimit(m.record.Definition.MaxConcurrentRuns())
+		if slots > 0 && held >= slots {
+			m.idleSince = time.Time{}
+			continue
+		}
+		if m.idleSince.IsZero() {
+			m.idleSince = w.time.now
+		}
+		bound := 5 * time.Second
+		if late := w.overdue(m.idleSince, bound, bound+w.patience()); late > 0 {
+			w.fail("%s waits for a slot of its job, of which %d of %d are held since %s", first.ID, held, slots, late+bound)
 		}
 	}
 }

@@ -41,6 +41,8 @@ func (w *world) checkPrompt() {
 			continue
 		}
 		w.checkExpected(r)
+		w.checkReplacing(r)
+		w.checkWait(r)
 		what, end, kind := w.limitOf(r)
 		if late := w.overdue(end, kind, kind+w.patience()); late > 0 {
 			w.fail("%s waits %s too long for the end of %s", r.ID, late, what)
@@ -58,6 +60,7 @@ func (w *world) checkPrompt() {
 		}
 	}
 	w.checkIdle()
+	w.checkIdleJobs()
 }
 
 // limitOf returns what ends the state of a run, when, and how much longer it
@@ -150,7 +153,11 @@ func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time
 	case r.Slot.State == run.SlotQueued:
 		return "the queue timeout", w.queueEnd(r), 3 * time.Second
 	case r.Acting == nil || !r.Acting.Waits && !r.Acting.Done:
-		return "its action", facts.enteredAt, hookTime + 2*time.Second
+		since := facts.enteredAt
+		if facts.actedAt.After(since) {
+			since = facts.actedAt
+		}
+		return "its action", since, 2*hookTime + 2*time.Second
 	}
 	_, most := waitLimits(r)
 	return "the wait of its action", facts.actingAt.Add(most), hookTime + 3*time.Second

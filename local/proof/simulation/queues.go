@@ -52,7 +52,7 @@ func (w *world) checkKey(before, r *run.Run) {
 	for _, other := range w.records.ordered {
 		switch {
 		case other.Concurrency == nil || other.Concurrency.Key != c.Key || other.State.Terminal():
-		case other.KeySlot.State == run.SlotHeld && w.tookKeyAfter(other, c.Limit):
+		case other.KeySlot.State == run.SlotHeld && w.tookKeyAfter(other, r.KeySlot.Limit):
 		case other.KeySlot.State == run.SlotHeld:
 			held++
 		case other.KeySlot.State == run.SlotQueued:
@@ -60,8 +60,8 @@ func (w *world) checkKey(before, r *run.Run) {
 		}
 	}
 	if !r.State.Terminal() && r.KeySlot.State == run.SlotHeld && now != run.SlotHeld {
-		if held > c.Limit {
-			w.fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, c.Limit)
+		if most := min(r.KeySlot.Limit, w.keyLimitOf(r)); held > most {
+			w.fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, most)
 		}
 		w.checkKeyGrant(before, r)
 	}
@@ -80,7 +80,7 @@ func (w *world) checkKey(before, r *run.Run) {
 // job allows limit: since the last check, with a larger limit of its own job.
 func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 	was := w.last[r.ID]
-	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.Concurrency.Limit > limit
+	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.KeySlot.Limit > limit
 }
 
 // checkKeyGrant checks that a run does not take a slot of its key before a more urgent

@@ -60,7 +60,7 @@ func (w *world) drawPlan() plan {
 		workerContract: []float64{0, 0.5, 1, 1}[w.random.IntN(4)], clones: some(0.3), freezes: some(0.5), ignoreSignals: some(0.5),
 		strangers: some(0.2), retries: some(0.2), lostWakeUps: some(0.3), interrupts: some(0.02) * float64(w.random.IntN(2)),
 	}
-	if w.contended() {
+	if w.contended() || w.admitting() && w.seed%4 != 3 {
 		return plan{workerContract: p.workerContract, immediate: p.immediate, late: p.late, lostExits: p.lostExits, ignoreSignals: p.ignoreSignals}
 	}
 	if w.chance(0.1) {

@@ -63,9 +63,6 @@ type world struct {
 	drains drains
 	// resizes are the changes of its limits, after its first limits.
 	resizes []resize
-	// results are the ends of the runs of each job, in their order.
-	results map[string][]result
-
 	// events is what was seen of the stream of events, subscribers have webhooks.
 	events      *streamModel
 	subscribers []*subscriber
@@ -128,7 +125,7 @@ func newWorld(seed uint64, dir string) *world {
 		attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{},
 		records: records{touched: map[run.Ref]bool{}, byID: map[string]*run.Run{}}, runs: map[string]*runFacts{}, positions: map[string]*position{},
 		last: map[string]*run.Run{}, tokens: map[string]int{}, schedules: map[scheduleKey]nominal{},
-		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{}, results: map[string][]result{},
+		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{},
 	}
 	w.log = slog.New(slog.NewTextHandler(w.trace, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -148,6 +145,9 @@ func newWorld(seed uint64, dir string) *world {
 	w.config = w.drawConfig()
 	if w.contended() {
 		w.drawContention()
+	}
+	if w.admitting() {
+		w.drawAdmitting()
 	}
 	w.drawPools()
 	if w.warmed() {

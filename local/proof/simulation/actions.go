@@ -1,0 +1,179 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// checkActions compares the actions of an ended run with its events, the messages that
+// arrived and the runs that were triggered.
+func (w *world) checkActions(ctx context.Context, r *run.Run) {
+	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	if err != nil {
+		w.fail("cannot read the events of %s: %v", r.ID, err)
+	}
+	exceeded, actedOnViolations, triggered := 0, 0, map[string]int{}
+	done := map[string]run.EventType{}
+	for _, e := range events {
+		switch e.Type {
+		case run.EventExpectedTimeExceeded:
+			exceeded++
+		case run.EventActionExecuted, run.EventActionFailed:
+			reason, kind := reasonOf(e.Message)
+			if strings.HasSuffix(e.Message, "does not apply after a run") {
+				continue
+			}
+			switch {
+			case reason == "":
+				actedOnViolations++
+			case done[reason] != "":
+				w.fail("%s has two records of its action %s", r.ID, reason)
+			default:
+				done[reason] = e.Type
+			}
+			w.checkAction(r, reason, kind, e.Type, triggered)
+		}
+	}
+	most := 1
+	if r.Acting != nil {
+		most += r.Acting.Checks // each further check may lead to another action
+	}
+	if exceeded > 1 || actedOnViolations > most {
+		w.fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1 and %d", r.ID, exceeded, actedOnViolations, most)
+	}
+	for _, reason := range endActions(r) {
+		if done[reason] == "" {
+			w.fail("%s ended as %s without its action %s", r.ID, r.State, reason)
+		}
+		delete(done, reason)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(done)) {
+		w.fail("%s ended as %s with the action %s", r.ID, r.State, reason)
+	}
+	for _, other := range w.records.ordered {
+		if other.ParentRun == r.ID && other.RetryOf == "" {
+			triggered[other.JobID]--
+		}
+	}
+	for _, job := range slices.Sorted(maps.Keys(triggered)) {
+		if missing := triggered[job]; missing != 0 {
+			w.fail("%s triggered runs of %s: %d are missing", r.ID, job, missing)
+		}
+	}
+}
+
+// reasonOf returns the reason and the type of the action of an event; no reason is the
+// action on the constraints before the run.
+func reasonOf(message string) (reason string, kind run.ActionType) {
+	first, rest, _ := strings.Cut(message, ": ")
+	if slices.Contains(run.ActionTypes(), run.ActionType(first)) {
+		return "", run.ActionType(first)
+	}
+	second, _, _ := strings.Cut(rest, ": ")
+	return first, run.ActionType(second)
+}
+
+// checkAction compares the event of an action with what its receiver saw.
+func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, event run.EventType, triggered map[string]int) {
+	var action run.Action
+	accepted, refused := 0, 0
+	if reason == "" { // the message is about one of the violated constraints
+		for _, v := range r.Violations {
+			accepted += w.hooks.accepted[messageID(r, string(v.Constraint))]
+			refused += w.hooks.refused[messageID(r, string(v.Constraint))]
+		}
+		action = violationAction(r)
+	} else {
+		action = endAction(r, reason)
+		accepted, refused = w.hooks.accepted[messageID(r, reason)], w.hooks.refused[messageID(r, reason)]
+	}
+	switch executed := event == run.EventActionExecuted; {
+	case kind == run.ActionWebhook && executed && accepted == 0:
+		w.fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
+	case kind == run.ActionWebhook && !executed && refused == 0:
+		w.fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
+	case kind == run.ActionTriggerJob && executed:
+		triggered[action.JobID]++
+	}
+}
+
+// violationAction returns the action on the constraints that a run violated before it
+// began: that of the first one with an action of its own, or else that for all.
+func violationAction(r *run.Run) (action run.Action) {
+	if r.Actions == nil {
+		return action
+	}
+	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
+		if own, has := r.Actions.Each[name]; has && violated(r, name) {
+			return own
+		}
+	}
+	if r.Actions.OnViolation != nil {
+		action = *r.Actions.OnViolation
+	}
+	return action
+}
+
+// endAction returns the action of a run for the reason; it has no type without one.
+func endAction(r *run.Run, reason string) (action run.Action) {
+	actions := r.Actions
+	if actions == nil {
+		return action
+	}
+	found := actions.OnViolation
+	switch own, has := actions.Each[run.Constraint(reason)]; {
+	case reason == "onSuccess":
+		found = actions.OnSuccess
+	case reason == "onFailure":
+		found = actions.OnFailure
+	case reason == "onSkip":
+		found = actions.OnSkip
+	case has:
+		found = &own
+	}
+	if found != nil {
+		action = *found
+	}
+	return action
+}
+
+// endActions returns the reasons of the actions that follow the end of a run.
+func endActions(r *run.Run) (reasons []string) {
+	if r.State == run.Cancelled {
+		return nil
+	}
+	candidates := []string{"onFailure"}
+	switch {
+	case r.Skipped:
+		candidates = []string{"onSkip"}
+	case r.State == run.Completed:
+		candidates = []string{"onSuccess"}
+	}
+	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
+		if violated(r, name) {
+			candidates = append(candidates, string(name))
+		}
+	}
+	for _, reason := range candidates {
+		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionTriggerJob {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// actionsPending describes the actions of a run that are not carried out; empty if
+// none is left.
+func actionsPending(r *run.Run) string {
+	for _, e := range r.Execution.Pending {
+		if e.Kind == run.EffectAct {
+			return fmt.Sprintf("the action %s", e.Action)
+		}
+	}
+	return ""
+}

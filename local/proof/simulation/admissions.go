@@ -1,0 +1,130 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// admitting reports whether the jobs of the world have constraints that refuse runs for a
+// while: limits that change, hooks that freeze, runs that fail, and requests that overlap. In
+// three of four such worlds nothing of Sortie fails, so that admissions are checked exactly.
+func (w *world) admitting() bool {
+	return !w.chained() && (w.seed%10 == 5 || w.seed%20 == 10 || w.seed%20 == 14)
+}
+
+// drawAdmitting replaces the settings that keep runs apart, or that end them early.
+func (w *world) drawAdmitting() {
+	w.longest = min(w.longest, 20*time.Minute)
+	w.config.MaxMachines, w.config.Policy.QueueTimeout = 20, w.longest
+	w.config.Policy.StartTimeout, w.config.Policy.TimeLimit = time.Minute, 2*time.Minute
+	w.config.Policy.HeartbeatTimeout, w.config.Policy.HeartbeatInterval = 30*time.Second, 10*time.Second
+	w.config.Policy.CancelGrace = w.between(2*time.Second, 20*time.Second)
+	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
+	w.config.Policy.Retry.MaxDelay = 5 * time.Second
+	w.plan.ignoreSignals = 0.3
+	w.plan.workerContract = 0.3
+}
+
+// drawAdmission draws the definition of a job that is requested again and again.
+func (w *world) drawAdmission(id string, d map[string]any) {
+	constraints := map[string]any{"maxConcurrentRuns": 1 + w.random.IntN(3), "maxAllowedRunTime": "1m"}
+	if w.chance(0.4) {
+		constraints["requirePreviousSuccess"] = true
+	}
+	if w.chance(0.4) {
+		constraints["preRunHook"] = map[string]any{"url": []string{hookFreezes, hookFreezes, hookVaries}[w.random.IntN(3)]}
+	}
+	if w.chance(0.2) {
+		constraints["catchUpWindow"] = w.between(10*time.Second, time.Minute).String()
+	}
+	d["completion"], d["constraints"] = run.CompletionExit, constraints
+	draw := func() map[string]any {
+		kind := []run.ActionType{
+			run.ActionWait, run.ActionWait, run.ActionWait, run.ActionKillOld, run.ActionKillOld, run.ActionRetryLater, run.ActionSkip, run.ActionWebhook,
+		}[w.random.IntN(8)]
+		parameters := map[string]any{}
+		switch kind {
+		case run.ActionWait:
+			parameters["limit"] = w.between(20*time.Second, 5*time.Minute).String()
+		case run.ActionRetryLater:
+			parameters["delay"], parameters["limit"] = w.between(time.Second, 8*time.Second).String(), w.between(20*time.Second, 3*time.Minute).String()
+			if w.chance(0.4) {
+				parameters["maxRetries"] = 1 + w.random.IntN(10)
+			}
+		case run.ActionWebhook:
+			parameters["url"] = hookAllows
+		}
+		return map[string]any{"type": kind, "parameters": parameters}
+	}
+	actions := map[string]any{"onConstraintViolation": draw()}
+	if _, hooked := constraints["preRunHook"]; hooked && w.chance(0.3) {
+		actions["onViolationOf"] = map[run.Constraint]any{run.PreRunHook: draw()}
+	}
+	d["actions"] = actions
+}
+
+// ownAdmitting runs a job, changes its limit and clears its results until the horizon.
+func (w *world) ownAdmitting(id string, until time.Time) {
+	for w.time.now.Before(until) {
+		w.time.sleep(w.upTo(w.horizon / 12))
+		switch draw := w.random.IntN(12); {
+		case draw < 5:
+			for range 1 + w.random.IntN(4) { // requests that overlap
+				w.runNow(id)
+				if w.chance(0.5) {
+					w.time.sleep(w.upTo(3 * time.Second))
+				}
+			}
+		case draw < 6:
+			w.runJob(id)
+		case draw < 9:
+			w.limitJob(id)
+		case draw < 10:
+			w.clearJob(id)
+		case draw < 11:
+			w.putJob(id)
+		}
+	}
+}
+
+// runNow requests a run of a job.
+func (w *world) runNow(id string) {
+	in := orchestrator.JobRunRequest{Identity: client, JobID: id, CorrelationID: "overlapping " + id}
+	var accepted run.Run
+	err := w.clientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+		return err
+	})
+	if err != nil {
+		w.note("run of %s: %v", id, err)
+		return
+	}
+	w.accepted(in.CorrelationID, accepted)
+}
+
+// limitJob changes the limit of a job, or removes it from one whose actions need none.
+func (w *world) limitJob(id string) {
+	patch := fmt.Sprintf(`{"constraints":{"maxConcurrentRuns":%d}}`, 1+w.random.IntN(4))
+	if m := w.jobs[id]; m != nil && m.record != nil && w.chance(0.25) {
+		patch = `{"constraints":{"maxConcurrentRuns":null},"actions":{"onConstraintViolation":{"type":"skip","parameters":null},"onViolationOf":null}}`
+	}
+	w.jobCall("limit of "+id+": "+patch, func(ctx context.Context) error {
+		_, err := w.system.Jobs.Patch(ctx, client, id, []byte(patch), orchestrator.Precondition{})
+		return err
+	})
+}
+
+// clearJob forgets how the runs of a job ended.
+func (w *world) clearJob(id string) {
+	w.jobCall("clear of "+id, func(ctx context.Context) error {
+		if m := w.jobs[id]; m != nil {
+			m.clearedAt = w.time.now.Add(2*w.plan.skew + w.limitSlack())
+		}
+		_, err := w.system.Jobs.Clear(ctx, client, id, orchestrator.Precondition{})
+		return err
+	})
+}

@@ -1,0 +1,70 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// checkReplaced checks that kill_old ends older runs of the same job only, and no more than
+// are needed.
+func (w *world) checkReplaced(r *run.Run) {
+	job, replaced := strings.CutPrefix(r.Cancel.By, "job:")
+	if !replaced {
+		return
+	}
+	newer := w.records.byID[r.Cancel.Reason[strings.LastIndex(r.Cancel.Reason, " ")+1:]]
+	switch {
+	case newer == nil || newer.JobID != r.JobID || job != r.JobID:
+		w.fail("%s of job %s was replaced by %s: %s", r.ID, r.JobID, r.Cancel.By, r.Cancel.Reason)
+		return
+	case !older(r, newer):
+		w.fail("%s was replaced by %s, which is older", r.ID, newer.ID)
+	case !slices.ContainsFunc(actionsOf(newer), func(a run.Action) bool { return a.Type == run.ActionKillOld }):
+		w.fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
+	}
+	if !w.calm() {
+		return
+	}
+	newest := 0
+	for _, other := range w.records.ordered {
+		was := w.last[other.ID]
+		if other.JobID == r.JobID && other.ID != r.ID && older(r, other) && (other.ID == newer.ID || contends(other) || was != nil && contends(was)) {
+			newest++
+		}
+	}
+	least, _ := w.limitsOf(r)
+	if needsPrevious(newer) || needsPrevious(r) {
+		least = 1
+	}
+	if newest < least {
+		w.fail("%s was replaced with %d newer runs of its job, want at least %d", r.ID, newest, least)
+	}
+}
+
+// checkReplacing checks that a run with kill_old that waits has requested the end of the runs
+// that are in its way.
+func (w *world) checkReplacing(r *run.Run) {
+	facts := w.factsOf(r)
+	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld || w.overdue(facts.jobQueuedAt, 5*time.Second, w.patience()) == 0 {
+		return
+	}
+	newest, inTheWay := 1, ""
+	_, most := w.limitsSince(r, facts.jobQueuedAt.Add(-w.limitSlack())) // a lowered limit ends nothing
+	if r.Constraints.RequirePreviousSuccess {
+		most = 1
+	}
+	for _, other := range slices.Backward(w.records.ordered) {
+		if other.JobID != r.JobID || other.ID == r.ID || !contends(other) || other.Cancel != nil {
+			continue
+		}
+		if newest++; older(other, r) && newest > most && w.factsOf(other).contendsSince.Before(facts.jobQueuedAt) {
+			inTheWay = other.ID
+		}
+	}
+	if most > 0 && inTheWay != "" {
+		w.fail("%s waits by kill_old for %s, whose end was not requested", r.ID, inTheWay)
+	}
+}
