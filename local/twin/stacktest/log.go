@@ -29,7 +29,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// names removes names that contain SECRET and are none.
+// names removes the names that contain the word SECRET.
 var names = strings.NewReplacer(string(fault.SecretMissing), "", "missing R2_SECRET_ACCESS_KEY", "")
 
 // Secrets returns an error with the surrounding text if the log contains a secret or one
