@@ -22,7 +22,9 @@ func (h *fixture) createJob(id, more string) job.Ref {
 	if len(problems) > 0 {
 		h.Fatal(problems)
 	}
-	j := job.Create(client.Tenant, d, "me", h.clock.now)
+	deleted, err := h.store.DeletedVersion(h.Context(), client.Tenant, id)
+	h.ok(err)
+	j := job.Create(client.Tenant, d, "me", h.clock.now).After(deleted)
 	h.ok(h.store.SaveJob(h.Context(), j))
 	h.ok(h.service.Wake(h.Context(), j))
 	return j.Ref()
