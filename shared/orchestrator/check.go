@@ -95,6 +95,9 @@ func (s *Lifecycle) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
 	}
+	if !j.Made(r.JobVersion) {
+		return nil, nil // another job has the id now
+	}
 	return &j, nil
 }
 
@@ -187,7 +190,7 @@ const previousPages, previousPage = 4, 16
 func (s *Lifecycle) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
 	var best *run.Run
 	consider := func(other run.Run) {
-		ofDeleted := newest != nil && other.State.Terminal() && other.CreatedAt.Before(newest.CreatedAt)
+		ofDeleted := newest != nil && other.State.Terminal() && !newest.Made(other.JobVersion)
 		if other.ID != r.ID && other.Older(r) && !other.LookedPast() && !ofDeleted && (best == nil || best.Older(other)) {
 			best = &other
 		}

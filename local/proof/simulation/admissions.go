@@ -25,7 +25,7 @@ func (w *world) drawAdmitting() {
 	w.config.Policy.CancelGrace = w.between(2*time.Second, 20*time.Second)
 	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
 	w.config.Policy.Retry.MaxDelay = 5 * time.Second
-	w.plan.ignoreSignals = 0.3
+	w.plan.ignoreSignals, w.plan.cancels = 0.3, 0.15
 	w.plan.workerContract = 0.3
 }
 
