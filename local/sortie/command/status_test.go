@@ -42,7 +42,7 @@ func TestStatusShowsTheRun(t *testing.T) {
 			nil, 0,
 			[]string{"error       skipped: maxConcurrentRuns: 1 of 1 slots are held\n", "error code  SKIPPED\n"},
 		},
-		"skipped, and waited for": {skipped(), []string{"--wait"}, 8, []string{"Completed", "SKIPPED"}},
+		"skipped, and waited for":   {skipped(), []string{"--wait"}, 8, []string{"Completed", "SKIPPED"}},
 		"failed":                    {failed(), nil, 0, []string{"404 Not Found", "WORKER_ERROR"}},
 		"failed, and waited for":    {failed(), []string{"--wait"}, 1, []string{"404 Not Found"}},
 		"cancelled, and waited for": {cancelled(), []string{"--wait"}, 7, []string{"Cancelled"}},
