@@ -113,7 +113,8 @@ func mixed(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// CatchesUp reports whether firings that were missed are made up for.
+// CatchesUp reports whether all firings that were missed are made up for, also those of a
+// pause.
 func (d Definition) CatchesUp() bool { return d.Constraints != nil && given(d.Constraints.CatchUp) }
 
 // schedule returns the schedule; ok is false without a valid one.

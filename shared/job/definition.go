@@ -33,6 +33,11 @@ type Definition struct {
 	Schedule string   `json:"schedule,omitempty"`
 	TimeZone string   `json:"timeZone,omitempty"`
 	Jitter   Duration `json:"jitter,omitempty"`
+	// Missed says which of the times that were missed start a run; empty is MissedLatest.
+	// StartingDeadline is how late a firing may start, after its jitter; empty is
+	// DefaultDeadline.
+	Missed           Missed   `json:"missed,omitempty"`
+	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 
 	Constraints *Constraints `json:"constraints,omitempty"`
 	Actions     *Actions     `json:"actions,omitempty"`
@@ -93,6 +98,16 @@ type Constraints struct {
 	PostRunHook       *Hook       `json:"postRunHook,omitempty"`
 	OnUnavailable     Unavailable `json:"onUnavailable,omitempty"`
 }
+
+// Missed is the rule for times that were missed. It does not concern the times of a pause.
+type Missed string
+
+// The rules for times that were missed.
+const (
+	MissedLatest Missed = "latest" // the newest time that is due starts
+	MissedAll    Missed = "all"    // each starts, the oldest first
+	MissedNone   Missed = "none"   // none starts
+)
 
 // Unavailable is the rule for what cannot be checked; empty is UnavailableSkip.
 type Unavailable string

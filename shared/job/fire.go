@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -9,10 +10,8 @@ import (
 )
 
 const (
-	// OnTime is how late a firing may be committed, after its jitter, and still be on
-	// time: timers promise the minute, and a lost wake-up is found in a few. A later
-	// firing was missed.
-	OnTime = 5 * time.Minute
+	// DefaultDeadline is how late a firing may start, after its jitter.
+	DefaultDeadline = 5 * time.Minute
 	// MaxCatchUp is how many missed firings a job catches up at once: the latest ones.
 	MaxCatchUp = 100
 )
@@ -26,17 +25,20 @@ type Firing struct {
 	Trigger run.Trigger
 	// Skipped is nil for a firing that is run.
 	Skipped *run.Missed
+	// InTurn: the run waits until those of earlier times leave it a slot of the job.
+	InTurn bool
 }
 
 // Fire returns the firings that are due at now, the oldest first and at most most, and
 // the job with its next firing, which may be due too. Without a due one it returns the
-// job unchanged. done are times that need no firing because their runs exist.
+// job unchanged. done are times that need no firing because their runs exist. precision is
+// how late a wake-up may be although nothing has failed.
 //
-// A job that does not catch up fires for each time that is due and not missed. A job
-// that catches up also fires for the missed times of its catchUpWindow, but for the
-// last MaxCatchUp ones at most; it marks them, and those that are committed after the
-// following time. Other missed times are skipped, as one firing for each reason.
-func (j Job) Fire(now time.Time, most int, done ...time.Time) (after Job, due []Firing) {
+// A time is missed if a later time is due too and it is further back than precision, or if
+// it is further back than the starting deadline. The definition's Missed says which missed
+// times start; the others are skipped, as one firing for each reason. MissedAll starts the
+// last MaxCatchUp times at most.
+func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time.Time) (after Job, due []Firing) {
 	if !j.Due(now) {
 		return j, nil
 	}
@@ -46,23 +48,34 @@ func (j Job) Fire(now time.Time, most int, done ...time.Time) (after Job, due []
 	}
 	punctual := now.Add(-j.Delay()) // the latest time that is due
 	w := walk{schedule: schedule, since: j.Since, at: j.NextAt, end: punctual.Add(1), done: done}
-	switch window, catchesUp := j.Definition.window(), j.Definition.CatchesUp(); {
-	case !catchesUp:
-		due = w.skip(due, punctual.Add(-OnTime), math.MaxInt, run.SkipMissed)
-	case window > 0:
-		due = w.skip(due, now.Add(-window), math.MaxInt, run.SkipWindow)
-		fallthrough
-	default:
-		all := w
-		if n := all.pass(w.end, math.MaxInt); n > MaxCatchUp {
+	all := w
+	n := all.pass(w.end, math.MaxInt)
+	newest, on := all.last, punctual.Add(-precision)
+	recent := earlier(newest, on) // times before it were missed
+	oldest, late := j.Definition.oldest(now, punctual)
+	rule := j.Definition.missed()
+	switch {
+	case newest.Before(oldest):
+		due = w.skip(due, w.end, math.MaxInt, late)
+	case rule == MissedLatest:
+		due = w.skip(due, later(oldest, recent), math.MaxInt, run.SkipMissed)
+	case rule == MissedNone && n > 1:
+		due = w.skip(due, later(oldest, on), math.MaxInt, run.SkipMissed)
+	case rule == MissedAll:
+		due = w.skip(due, oldest, math.MaxInt, late)
+		left := w
+		if n := left.pass(w.end, math.MaxInt); n > MaxCatchUp {
 			due = w.skip(due, w.end, n-MaxCatchUp, run.SkipLimit)
+		}
+		if w.before(recent) {
+			j.InTurn = newest
 		}
 	}
 	for len(due) < most && w.before(w.end) {
-		f := Firing{At: w.at, Trigger: run.TriggerSchedule}
+		f := Firing{At: w.at, Trigger: run.TriggerSchedule, InTurn: !w.at.After(j.InTurn)}
 		w.pass(w.end, 1)
-		missed := w.before(w.end) || f.At.Before(punctual.Add(-OnTime)) || !f.At.After(j.ResumedAt)
-		if missed && j.Definition.CatchesUp() {
+		missed := f.At.Before(recent) || f.At.Before(punctual.Add(-DefaultDeadline)) || !f.At.After(j.ResumedAt)
+		if missed && rule == MissedAll {
 			f.Trigger = run.TriggerCatchUp
 		}
 		if !slices.ContainsFunc(done, f.At.Equal) {
@@ -71,6 +84,44 @@ func (j Job) Fire(now time.Time, most int, done ...time.Time) (after Job, due []
 	}
 	j.NextAt = w.at
 	return j.awaited(), due
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// missed returns the rule for times that were missed.
+func (d Definition) missed() Missed {
+	if d.CatchesUp() {
+		return MissedAll
+	}
+	return cmp.Or(d.Missed, MissedLatest)
+}
+
+// oldest returns the oldest time that may start at now, and why older ones are skipped.
+// punctual is the latest time that is due. The zero time is no limit.
+func (d Definition) oldest(now, punctual time.Time) (oldest time.Time, why run.SkipReason) {
+	if !d.CatchesUp() {
+		why = run.SkipMissed
+		if d.missed() == MissedAll {
+			why = run.SkipDeadline
+		}
+		return punctual.Add(-cmp.Or(d.StartingDeadline.Value(), DefaultDeadline)), why
+	}
+	if window := d.window(); window > 0 {
+		oldest = now.Add(-window)
+	}
+	return oldest, run.SkipWindow
 }
 
 // Upcoming returns how many firings are due until a time, at most most.

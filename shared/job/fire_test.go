@@ -2,7 +2,6 @@ package job_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,18 +37,18 @@ const catchUp = "constraints: {catchUp: true}\n"
 func TestFiringIsCommittedOnce(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, ""), "me", noon)
-	early, due := j.Fire(j.WakeAt.Add(-1), 20)
+	early, due := j.Fire(j.WakeAt.Add(-1), 0, 20)
 	wantFired(t, due)
 	wantNext(t, early, j.NextAt, j.WakeAt)
-	j, due = j.Fire(j.WakeAt, 20)
+	j, due = j.Fire(j.WakeAt, 0, 20)
 	wantFired(t, due, "02 13:00:00 schedule")
 	wantNext(t, j, noon.Add(2*time.Hour), noon.Add(2*time.Hour))
 	for _, now := range []time.Time{noon.Add(time.Hour), noon.Add(-240 * time.Hour), noon.Add(2*time.Hour - 1)} {
-		if _, again := j.Fire(now, 20); len(again) > 0 {
+		if _, again := j.Fire(now, 0, 20); len(again) > 0 {
 			t.Errorf("at %s: got %s again", now, fired(again))
 		}
 	}
-	if _, due = j.Pause(noon).Fire(noon.Add(24*time.Hour), 20); len(due) > 0 {
+	if _, due = j.Pause(noon).Fire(noon.Add(24*time.Hour), 0, 20); len(due) > 0 {
 		t.Errorf("paused: got %s, want none", fired(due))
 	}
 }
@@ -57,30 +56,62 @@ func TestFiringIsCommittedOnce(t *testing.T) {
 func TestOneShotScheduleFiresOnce(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"@at 2026-03-02T12:30:00Z\"\n"), "me", noon)
-	j, due := j.Fire(noon.Add(31*time.Minute), 20)
+	j, due := j.Fire(noon.Add(31*time.Minute), 0, 20)
 	wantFired(t, due, "02 12:30:00 schedule")
 	wantNext(t, j, time.Time{}, time.Time{})
 }
 
-func TestMissedFiringsAreSkipped(t *testing.T) {
+func TestNewestMissedTimeStarts(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, ""), "me", noon)
-	after, due := j.Fire(noon.Add(5*time.Hour+job.OnTime), 20)
+	after, due := j.Fire(noon.Add(5*time.Hour+job.DefaultDeadline), 0, 20)
 	wantFired(t, due, "02 13:00:00 x4 until 02 16:00:00 missed", "02 17:00:00 schedule")
 	wantNext(t, after, noon.Add(6*time.Hour), noon.Add(6*time.Hour))
-	_, due = j.Fire(noon.Add(5*time.Hour+job.OnTime+1), 20)
+	_, due = j.Fire(noon.Add(5*time.Hour+job.DefaultDeadline+1), 0, 20)
 	wantFired(t, due, "02 13:00:00 x5 until 02 17:00:00 missed")
+}
+
+// TestMissedTimesOfShortIntervals stops the process for 40 s: lateness is relative to the
+// schedule.
+func TestMissedTimesOfShortIntervals(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string][]string{
+		"":                                     {"02 12:00:02 x19 until 02 12:00:38 missed", "02 12:00:40 schedule"},
+		"missed: latest\n":                     {"02 12:00:02 x19 until 02 12:00:38 missed", "02 12:00:40 schedule"},
+		"missed: none\n":                       {"02 12:00:02 x20 until 02 12:00:40 missed"},
+		"missed: all\nstartingDeadline: 10s\n": {"02 12:00:02 x15 until 02 12:00:30 starting_deadline", "02 12:00:32 catch_up", "02 12:00:34 catch_up", "02 12:00:36 catch_up", "02 12:00:38 catch_up", "02 12:00:40 schedule"},
+		"constraints: {catchUp: true, catchUpWindow: 4s}\n": {"02 12:00:02 x18 until 02 12:00:36 catch_up_window", "02 12:00:38 catch_up", "02 12:00:40 schedule"},
+	} {
+		j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"@every 2s\"\n"+more), "me", noon)
+		after, due := j.Fire(noon.Add(41*time.Second), 0, 20)
+		wantFired(t, due, want...)
+		_, due = after.Fire(after.WakeAt.Add(time.Second), 0, 20)
+		wantFired(t, due, "02 12:00:42 schedule")
+	}
+}
+
+// TestWakeUpsMayBeImprecise fires all times that one wake-up of a platform finds that
+// promises the minute, and no older ones.
+func TestWakeUpsMayBeImprecise(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{"", "missed: none\n"} {
+		j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"@every 20s\"\n"+more), "me", noon)
+		_, due := j.Fire(noon.Add(75*time.Second), time.Minute, 20)
+		wantFired(t, due, "02 12:00:20 schedule", "02 12:00:40 schedule", "02 12:01:00 schedule")
+		_, due = j.Fire(noon.Add(2*time.Minute+15*time.Second), time.Minute, 20)
+		wantFired(t, due, "02 12:00:20 x3 until 02 12:01:00 missed", "02 12:01:20 schedule", "02 12:01:40 schedule", "02 12:02:00 schedule")
+	}
 }
 
 func TestMissedFiringsAreCaughtUp(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, catchUp), "me", noon)
-	_, due := j.Fire(noon.Add(3*time.Hour+time.Second), 20)
+	_, due := j.Fire(noon.Add(3*time.Hour+time.Second), 0, 20)
 	wantFired(t, due, "02 13:00:00 catch_up", "02 14:00:00 catch_up", "02 15:00:00 schedule")
-	_, due = j.Fire(noon.Add(3*time.Hour+job.OnTime+1), 20)
+	_, due = j.Fire(noon.Add(3*time.Hour+job.DefaultDeadline+1), 0, 20)
 	wantFired(t, due, "02 13:00:00 catch_up", "02 14:00:00 catch_up", "02 15:00:00 catch_up")
 	j = job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"* * * * *\"\n"+catchUp), "me", noon)
-	_, due = j.Fire(noon.Add(2*time.Minute), 20) // on time, but after the following time
+	_, due = j.Fire(noon.Add(2*time.Minute), 0, 20) // on time, but after the following time
 	wantFired(t, due, "02 12:01:00 catch_up", "02 12:02:00 schedule")
 }
 
@@ -89,7 +120,7 @@ func TestCatchUpWindowBoundsCatchUp(t *testing.T) {
 	for _, schedule := range []string{"0 * * * *", "@every 1h"} {
 		const constraints = "constraints: {catchUp: true, catchUpWindow: 2h}\n"
 		j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \""+schedule+"\"\n"+constraints), "me", noon)
-		_, due := j.Fire(noon.Add(5*time.Hour), 20)
+		_, due := j.Fire(noon.Add(5*time.Hour), 0, 20)
 		wantFired(t, due, "02 13:00:00 x2 until 02 14:00:00 catch_up_window",
 			"02 15:00:00 catch_up", "02 16:00:00 catch_up", "02 17:00:00 schedule")
 	}
@@ -102,7 +133,7 @@ func TestCatchUpIsBounded(t *testing.T) {
 		now, skipped, caught := noon.AddDate(0, 3, 0), 0, 0
 		for !j.WakeAt.After(now) {
 			var due []job.Firing
-			if j, due = j.Fire(now, 20); len(due) > 20 || len(due) == 0 {
+			if j, due = j.Fire(now, 0, 20); len(due) > 20 || len(due) == 0 {
 				t.Fatalf("%s: got %d firings of one commit, want 1 to 20", schedule, len(due))
 			}
 			for _, f := range due {
@@ -128,9 +159,9 @@ func TestPauseIsMissedOnlyByCatchUp(t *testing.T) {
 		j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"* * * * *\"\n"+more), "me", noon).Pause(noon.Add(time.Second))
 		return j.Resume(noon.Add(2 * time.Minute))
 	}
-	_, due := minutes("").Fire(noon.Add(3*time.Minute), 20)
+	_, due := minutes("").Fire(noon.Add(3*time.Minute), 0, 20)
 	wantFired(t, due, "02 12:03:00 schedule")
-	_, due = minutes(catchUp).Fire(noon.Add(2*time.Minute), 20)
+	_, due = minutes(catchUp).Fire(noon.Add(2*time.Minute), 0, 20)
 	wantFired(t, due, "02 12:01:00 catch_up", "02 12:02:00 catch_up")
 }
 
@@ -138,7 +169,7 @@ func TestFiringWithARunIsDone(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, ""), "me", noon)
 	now := noon.Add(4 * time.Hour)
-	after, due := j.Fire(now, 20, noon.Add(time.Hour), noon.Add(4*time.Hour))
+	after, due := j.Fire(now, 0, 20, noon.Add(time.Hour), noon.Add(4*time.Hour))
 	wantFired(t, due, "02 14:00:00 x2 until 02 15:00:00 missed")
 	wantNext(t, after, noon.Add(5*time.Hour), noon.Add(5*time.Hour))
 }
@@ -150,10 +181,10 @@ func TestJitterDelaysEachFiring(t *testing.T) {
 	if delay <= 0 || delay >= 10*time.Minute {
 		t.Fatalf("got delay %s, want a part of 10m", delay)
 	}
-	if _, due := j.Fire(j.NextAt.Add(delay-1), 20); len(due) > 0 {
+	if _, due := j.Fire(j.NextAt.Add(delay-1), 0, 20); len(due) > 0 {
 		t.Errorf("got %s before the wake-up", fired(due))
 	}
-	j, due := j.Fire(j.NextAt.Add(delay+job.OnTime), 20)
+	j, due := j.Fire(j.NextAt.Add(delay+job.DefaultDeadline), 0, 20)
 	wantFired(t, due, "02 13:00:00 schedule")
 	wantNext(t, j, noon.Add(2*time.Hour), noon.Add(2*time.Hour+delay))
 }
@@ -173,13 +204,17 @@ func TestEachTimeFiresOnce(t *testing.T) {
 		if strings.HasPrefix(text, "@") {
 			zoned = ""
 		}
-		catches := rapid.Bool().Draw(t, "catchUp")
-		window := rapid.SampledFrom([]string{"", ", catchUpWindow: 10m", ", catchUpWindow: 3h"}).Draw(t, "window")
+		rule := rapid.SampledFrom([]string{"", "missed: latest\n", "missed: none\n", "missed: all\n", "missed: all\nstartingDeadline: 2h\n", "startingDeadline: 10s\n", "catchUp"}).Draw(t, "missed")
+		constraints := "constraints: {maxConcurrentRuns: 1}\n"
+		if rule == "catchUp" {
+			rule, constraints = "", "constraints: {maxConcurrentRuns: 1, catchUp: true"+rapid.SampledFrom([]string{"", ", catchUpWindow: 10m", ", catchUpWindow: 3h"}).Draw(t, "window")+"}\n"
+		}
+		precision := rapid.SampledFrom([]time.Duration{0, 90 * time.Second}).Draw(t, "precision")
 		jitter := rapid.SampledFrom([]string{"", "jitter: 30s\n"}).Draw(t, "jitter")
 		if text == "@every 1s" {
 			jitter = "" // it has to be less than the interval
 		}
-		d, problems := job.Parse(fmt.Appendf(nil, "id: a\nimage: b\nschedule: %q\n%s\n%sconstraints: {catchUp: %t%s}\n", text, zoned, jitter, catches, window), nil)
+		d, problems := job.Parse(fmt.Appendf(nil, "id: a\nimage: b\nschedule: %q\n%s\n%s%s%s", text, zoned, jitter, rule, constraints), nil)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -201,14 +236,17 @@ func TestEachTimeFiresOnce(t *testing.T) {
 			if now.After(latest) {
 				latest = now
 			}
+			first := j.NextAt
 			for commits := 0; !j.WakeAt.IsZero() && !j.WakeAt.After(now); commits++ {
 				var due []job.Firing
-				if j, due = j.Fire(now, most); len(due) == 0 || len(due) > most || commits > 400 {
+				if j, due = j.Fire(now, precision, most); len(due) == 0 || len(due) > most || commits > 400 {
 					t.Fatalf("got %d firings of commit %d, want 1 to %d", len(due), commits, most)
 				}
 				for _, f := range due {
 					expected = covers(t, f, expected, schedule, began.Truncate(time.Second))
-					checkFiring(t, f, now.Add(-j.Delay()), catches, d.Constraints.CatchUpWindow.Value())
+					next, ok := schedule.Next(expected.Add(-1), began.Truncate(time.Second))
+					at := wake{now, now.Add(-j.Delay()), precision, first, ok && !next.After(now.Add(-j.Delay()))}
+					checkFiring(t, f, at, d)
 				}
 			}
 			if !j.NextAt.Equal(expected) || !j.WakeAt.Equal(expected.Add(j.Delay())) {
@@ -240,27 +278,59 @@ func covers(t *rapid.T, f job.Firing, expected time.Time, s job.Schedule, since 
 	return expected
 }
 
-// checkFiring checks what a firing that is committed at a time without its jitter does.
-func checkFiring(t *rapid.T, f job.Firing, at time.Time, catches bool, window time.Duration) {
-	late := at.Sub(f.At)
-	allowed := []run.SkipReason{run.SkipMissed}
-	if catches {
-		allowed = []run.SkipReason{run.SkipLimit}
-		if window > 0 {
-			allowed = append(allowed, run.SkipWindow)
+// wake is a wake-up of a job.
+type wake struct {
+	// punctual is now without the jitter.
+	now, punctual time.Time
+	precision     time.Duration
+	// first is the first time that was due. later: a time after the firing is due too.
+	first time.Time
+	later bool
+}
+
+// checkFiring checks what a firing does.
+func checkFiring(t *rapid.T, f job.Firing, w wake, d job.Definition) {
+	last, rule, oldest := f.At, d.Missed, w.punctual.Add(-job.DefaultDeadline)
+	if f.Skipped != nil {
+		last = f.Skipped.Until
+	}
+	if d.StartingDeadline != "" {
+		oldest = w.punctual.Add(-d.StartingDeadline.Value())
+	}
+	if d.CatchesUp() {
+		rule, oldest = job.MissedAll, time.Time{}
+		if window := d.Constraints.CatchUpWindow.Value(); window > 0 {
+			oldest = w.now.Add(-window)
 		}
 	}
+	imprecise := last.Before(w.punctual.Add(-w.precision))
+	missed := imprecise && w.later
+	if rule == job.MissedNone {
+		missed = missed || imprecise && !last.Equal(w.first)
+	}
+	allowed := map[run.SkipReason]bool{}
 	switch {
-	case late < 0:
+	case rule != job.MissedAll:
+		allowed[run.SkipMissed] = missed || last.Before(oldest)
+	case d.CatchesUp():
+		allowed[run.SkipWindow], allowed[run.SkipLimit] = last.Before(oldest), true
+	default:
+		allowed[run.SkipDeadline], allowed[run.SkipLimit] = last.Before(oldest), true
+	}
+	catchUp := rule == job.MissedAll && (missed || f.At.Before(w.punctual.Add(-job.DefaultDeadline)))
+	switch {
+	case f.At.After(w.punctual):
 		t.Fatalf("got %s before its time", fired([]job.Firing{f}))
 	case f.Skipped != nil:
-		if !slices.Contains(allowed, f.Skipped.Reason) {
-			t.Fatalf("got %s, want one of %v", fired([]job.Firing{f}), allowed)
+		if !allowed[f.Skipped.Reason] {
+			t.Fatalf("at %s: got %s, want one of %v", w.now, fired([]job.Firing{f}), allowed)
 		}
-	case late > job.OnTime && f.Trigger != run.TriggerCatchUp, f.Trigger == run.TriggerCatchUp && !catches:
-		t.Fatalf("got %s, %s late", fired([]job.Firing{f}), late)
-	case catches && window > 0 && late > window:
-		t.Fatalf("got %s, %s late, want at most %s", fired([]job.Firing{f}), late, window)
+	case f.At.Before(oldest), missed && rule != job.MissedAll:
+		t.Fatalf("at %s: got %s, want it to be skipped", w.now, fired([]job.Firing{f}))
+	case (f.Trigger == run.TriggerCatchUp) != catchUp:
+		t.Fatalf("at %s: got %s, want catch_up %t", w.now, fired([]job.Firing{f}), catchUp)
+	case catchUp && missed && !f.InTurn || f.InTurn && rule != job.MissedAll:
+		t.Fatalf("at %s: got %s, in its turn %t", w.now, fired([]job.Firing{f}), f.InTurn)
 	}
 }
 

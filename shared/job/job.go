@@ -45,6 +45,9 @@ type Job struct {
 	// committed: NextAt and the jitter. They are zero if the job does not fire by itself.
 	NextAt time.Time `json:"nextAt,omitzero"`
 	WakeAt time.Time `json:"wakeAt,omitzero"`
+	// InTurn is the newest of the times that MissedAll made up for last. The runs of these
+	// times start one after the other where the job's limit demands that.
+	InTurn time.Time `json:"inTurn,omitzero"`
 }
 
 // Ref returns the job's tenant and id.

@@ -163,6 +163,9 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"cron":             {"id: a\nimage: b\nschedule: \"61 * * * *\"\n", []string{"line 3: schedule: position 1: "}},
 		"zone":             {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: Mars/Olympus\n", []string{"line 4: timeZone: unknown time zone"}},
 		"duration":         {"id: a\nimage: b\nschedule: \"@daily\"\njitter: 5\n", []string{"line 4: jitter: 5, want a string"}},
+		"missed rule":      {"id: a\nimage: b\nschedule: \"@daily\"\nmissed: newest\n", []string{`line 4: missed: unknown value "newest", want latest or all or none`}},
+		"short deadline":   {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 5s\n", []string{"line 4: startingDeadline: "}},
+		"long deadline":    {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 721h\n", []string{"line 4: startingDeadline: "}},
 		"duration unit":    {"id: a\nimage: b\nconstraints: {catchUpWindow: 6 hours}\n", []string{`line 3: constraints.catchUpWindow: malformed duration "6 hours", want one such as 90s`}},
 		"no duration":      {"id: a\nimage: b\nconstraints: {maxAllowedRunTime: 1 day}\n", []string{`line 3: constraints.maxAllowedRunTime: malformed duration "1 day"`}},
 		"time limit":       {"id: a\nimage: b\nconstraints:\n  maxAllowedRunTime: 1s\n", []string{"line 4: constraints.maxAllowedRunTime: 1s is out of range"}},
@@ -252,6 +255,10 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"zone of an interval":          {"schedule: \"@every 1h\"\ntimeZone: Europe/Berlin", "timeZone"},
 		"jitter without schedule":      {"jitter: 1m", "jitter"},
 		"jitter over interval":         {"schedule: \"@every 1m\"\njitter: 60s", "jitter"},
+		"missed without schedule":      {"missed: all", "missed"},
+		"deadline without schedule":    {"startingDeadline: 1m", "startingDeadline"},
+		"latest with catchUp":          {"schedule: \"@daily\"\nmissed: latest\nconstraints: {catchUp: true}", "missed"},
+		"deadline with catchUp":        {"schedule: \"@daily\"\nstartingDeadline: 1h\nconstraints: {catchUp: true}", "startingDeadline"},
 		"catch-up without schedule":    {"constraints: {catchUp: true}", "constraints.catchUp"},
 		"export of a command":          {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\ncommand: [a]", "command"},
 		"export with a log rule":       {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\nlogs: keep", "logs"},
@@ -301,6 +308,24 @@ func TestAdHocDefinition(t *testing.T) {
 	_, problems := job.Parse([]byte(`{"id": "a", "image": "b", "schedule": "@daily"}`), adHoc)
 	if !matches(problems, []string{"id: ", "schedule: "}) {
 		t.Errorf("got %v, want problems of id and schedule", problems)
+	}
+}
+
+// TestDeadlineIsNoShorterThanWakeUpsAreLate parses a deadline for deployments whose wake-ups
+// are precise, and up to 90 s late.
+func TestDeadlineIsNoShorterThanWakeUpsAreLate(t *testing.T) {
+	t.Parallel()
+	for deadline, want := range map[string]int{"startingDeadline: 89s\n": 1, "startingDeadline: 90s\n": 0, "": 0} {
+		text := []byte("id: a\nimage: b\nschedule: \"@daily\"\n" + deadline)
+		at := deployment()
+		if _, problems := job.Parse(text, at); len(problems) > 0 {
+			t.Errorf("%s: got %v, want none", deadline, problems)
+		}
+		at.WakePrecision = 90 * time.Second
+		_, problems := job.Parse(text, at)
+		if len(problems) != want || want > 0 && (problems[0].Field != "startingDeadline" || !problems[0].Unprocessable) {
+			t.Errorf("%s: got %v with wake-ups that are late, want %d", deadline, problems, want)
+		}
 	}
 }
 

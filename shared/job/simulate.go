@@ -14,21 +14,33 @@ type Decision string
 const (
 	DecisionRun     Decision = "run"     // no constraint can prevent the run
 	DecisionDepends Decision = "depends" // constraints can; the reasons say which, and what follows
+	DecisionSkip    Decision = "skip"    // the firing is missed and skipped; the reason says why
 )
 
-// SimulatedFiring is a firing of Simulate.
+// Outage is a time during which nothing fires, from From until To.
+type Outage struct{ From, To time.Time }
+
+// SimulatedFiring is a firing of Simulate, or a span of firings that are skipped together.
 type SimulatedFiring struct {
-	// ScheduledAt is the nominal time, in the zone of the schedule.
+	// ScheduledAt is the nominal time, the first one of a span, in the zone of the schedule.
 	ScheduledAt time.Time
-	Decision    Decision
-	// Reasons has a sentence for each constraint that is evaluated.
+	// Until is the last time of a span, Count the number of its times; ScheduledAt and 1 for
+	// a single firing.
+	Until time.Time
+	Count int
+	// FiredAt is when the firing is committed: its time, or the end of an outage.
+	FiredAt  time.Time
+	Trigger  run.Trigger
+	Decision Decision
+	// Reasons has a sentence for each constraint that is evaluated, or for the skip.
 	Reasons []string
 }
 
 // Simulate returns at most limit firings of a valid definition, after < t <= until,
 // with what its constraints would do. It assumes that the schedule was committed at
-// after.
-func Simulate(d Definition, after, until time.Time, limit int) []SimulatedFiring {
+// after. Without an outage each firing is on time; jitter is left out. The outages are in
+// any order and may overlap.
+func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) []SimulatedFiring {
 	s, ok := d.schedule()
 	if !ok {
 		return nil
@@ -37,17 +49,52 @@ func Simulate(d Definition, after, until time.Time, limit int) []SimulatedFiring
 	if zone == nil {
 		zone = time.UTC
 	}
+	d.Jitter = ""
+	j := Job{Definition: d, Since: after}.scheduled(after)
 	var firings []SimulatedFiring
-	at, ok := s.Next(after, after)
-	for ok && !at.After(until) && len(firings) < limit {
-		f := SimulatedFiring{ScheduledAt: at.In(zone), Decision: DecisionRun, Reasons: d.demands(at)}
-		if len(f.Reasons) > 0 {
-			f.Decision = DecisionDepends
+	for !j.WakeAt.IsZero() && !j.NextAt.After(until) {
+		now := ups(j.WakeAt, down)
+		var due []Firing
+		j, due = j.Fire(now, 0, limit)
+		for _, f := range due {
+			if len(firings) == limit || f.At.After(until) {
+				return firings
+			}
+			firings = append(firings, d.simulated(f, now, zone))
 		}
-		firings = append(firings, f)
-		at, ok = s.Next(at, after)
 	}
 	return firings
+}
+
+// ups returns the first time from at on that is in no outage.
+func ups(at time.Time, down []Outage) time.Time {
+	for moved := true; moved; {
+		moved = false
+		for _, o := range down {
+			if !at.Before(o.From) && at.Before(o.To) {
+				at, moved = o.To, true
+			}
+		}
+	}
+	return at
+}
+
+func (d Definition) simulated(f Firing, now time.Time, zone *time.Location) SimulatedFiring {
+	shown := SimulatedFiring{
+		ScheduledAt: f.At.In(zone), Until: f.At.In(zone), Count: 1, FiredAt: now.In(zone), Trigger: f.Trigger, Decision: DecisionRun,
+	}
+	if f.Skipped != nil {
+		shown.Until, shown.Count, shown.Decision, shown.Reasons = f.Skipped.Until.In(zone), f.Skipped.Count, DecisionSkip, []string{f.Skipped.String()}
+		return shown
+	}
+	shown.Reasons = d.demands(f.At)
+	if f.InTurn && d.has(run.MaxConcurrentRuns) {
+		shown.Reasons[0] = fmt.Sprintf("%s: starts after the runs of earlier times, at most %d at a time", run.MaxConcurrentRuns, *d.Constraints.MaxConcurrentRuns)
+	}
+	if len(shown.Reasons) > 0 {
+		shown.Decision = DecisionDepends
+	}
+	return shown
 }
 
 // demands describes what each constraint before the run would do at a firing.

@@ -35,6 +35,8 @@ type Deployment struct {
 	ID string
 	// NoBucketKeys: workers get presigned URLs alone.
 	NoBucketKeys bool
+	// WakePrecision is how late a wake-up of a schedule may be although nothing has failed.
+	WakePrecision time.Duration
 	// AdHoc: the definition is that of a single run, without an id and a schedule.
 	AdHoc bool
 }
@@ -50,6 +52,7 @@ func (d Definition) Validate(deployment *Deployment) []Problem {
 // The ranges of fields without a limit of their own elsewhere.
 const (
 	maxJitter    = time.Hour
+	minDeadline  = 10 * time.Second
 	maxArguments = 1000
 	maxVariables = 500
 	maxImage     = 512
@@ -86,6 +89,9 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	}
 	if limit.ValidName(d.Pool) && deployment.HasPool != nil && !deployment.HasPool(d.Pool) {
 		p.clash("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
+	}
+	if least := deployment.WakePrecision; d.StartingDeadline != "" && d.StartingDeadline.Value() < least {
+		p.clash("startingDeadline", "%s is too short, want at least %s: wake-ups of this deployment can be that late", d.StartingDeadline, short(least))
 	}
 	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
@@ -211,6 +217,7 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 		p.bad("timeZone", "%v", err)
 	}
 	p.duration("jitter", d.Jitter, time.Second, maxJitter)
+	validateMissed(d, p)
 	if d.Schedule == "" {
 		for _, field := range []struct {
 			name  string
@@ -218,6 +225,8 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 		}{
 			{"timeZone", d.TimeZone != ""},
 			{"jitter", d.Jitter != ""},
+			{"missed", d.Missed != ""},
+			{"startingDeadline", d.StartingDeadline != ""},
 			{"constraints.catchUp", d.Constraints != nil && given(d.Constraints.CatchUp)},
 		} {
 			if field.given {
@@ -240,6 +249,21 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 	}
 	if s.every > 0 && d.Jitter.Value() >= s.every {
 		p.clash("jitter", "%s is too long, want less than the interval of %s", d.Jitter, s.every)
+	}
+}
+
+// validateMissed checks the rules for times that were missed.
+func validateMissed(d Definition, p *problems) {
+	oneOf(p, "missed", d.Missed, MissedLatest, MissedAll, MissedNone)
+	p.duration("startingDeadline", d.StartingDeadline, minDeadline, maxWindow)
+	if !d.CatchesUp() {
+		return
+	}
+	if d.Missed == MissedLatest || d.Missed == MissedNone {
+		p.clash("missed", "%s contradicts constraints.catchUp: true, which starts all; leave one out", d.Missed)
+	}
+	if d.StartingDeadline != "" {
+		p.clash("startingDeadline", "no meaning with constraints.catchUp: true, whose limit is constraints.catchUpWindow; leave it out")
 	}
 }
 

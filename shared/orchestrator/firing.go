@@ -43,7 +43,7 @@ func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 			return fmt.Errorf("cannot read job %s: %w", ref.ID, err)
 		}
 		now := s.now()
-		after, due := j.Fire(now, port.MaxFirings, done...)
+		after, due := j.Fire(now, s.schedules.Precision(), port.MaxFirings, done...)
 		if len(due) == 0 && after.NextAt.Equal(j.NextAt) {
 			return s.Wake(ctx, j)
 		}
@@ -113,6 +113,9 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 	}
 	if r.Missed != nil {
 		return run.NewSkipped(r, now), nil
+	}
+	if f.InTurn {
+		r = r.InTurn()
 	}
 	return run.New(r, now), nil
 }

@@ -264,7 +264,7 @@ func TestFailedTimerDelaysOneFiring(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []fake.Fate{fake.Lost, fake.Unsure} {
 		h := setup(t)
-		ref := h.createJob("minutely", "schedule: \"@every 1m\"\n")
+		ref := h.createJob("minutely", "schedule: \"@every 1m\"\nmissed: all\n")
 		down := fake.NewSchedules(fake.Script(fate))
 		service := h.service
 		h.schedules = down

@@ -107,8 +107,8 @@ func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.Creat
 // Definition reads the definition of the job with an id from a document in YAML or
 // JSON. Faults: those of DefinitionProblems, of HostPrograms.check and of
 // checkTriggers.
-func (s *Definitions) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
-	return s.parse(ctx, who, document, job.Deployment{ID: id})
+func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
+	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.schedules.Precision()})
 }
 
 // parse reads a definition for this deployment.

@@ -18,4 +18,7 @@ type Schedules interface {
 	Set(ctx context.Context, ref job.Ref, at time.Time) error
 	// Remove removes the wake-up of a job; a job without one is no error.
 	Remove(ctx context.Context, ref job.Ref) error
+	// Precision is how late a wake-up may be although nothing has failed; 0 means that each
+	// is delivered at its time.
+	Precision() time.Duration
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -20,8 +21,10 @@ type SkipReason string
 
 // The reasons.
 const (
-	// SkipMissed: the firing was missed, and its job does not catch up.
+	// SkipMissed: the firing was missed, and its job starts the newest one at most.
 	SkipMissed SkipReason = "missed"
+	// SkipDeadline: the firing was missed longer ago than its job's starting deadline.
+	SkipDeadline SkipReason = "starting_deadline"
 	// SkipWindow: the firing was missed longer ago than its job catches up.
 	SkipWindow SkipReason = "catch_up_window"
 	// SkipLimit: more firings were missed than a job catches up.
@@ -42,9 +45,10 @@ func (m Missed) String() string {
 		firings = fmt.Sprintf("%d firings until %s were", m.Count, m.Until.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%s skipped: %s", firings, map[SkipReason]string{
-		SkipMissed: "missed, and the job does not catch up",
-		SkipWindow: "missed longer ago than the job's catchUpWindow",
-		SkipLimit:  "missed more often than a job catches up",
+		SkipMissed:   "missed, and the job does not catch up",
+		SkipDeadline: "missed longer ago than the job's startingDeadline",
+		SkipWindow:   "missed longer ago than the job's catchUpWindow",
+		SkipLimit:    "missed more often than a job catches up",
 
 		SkipQueueFull: "the queue of the job's pool is full",
 		SkipNoPool:    "the job's pool does not exist",
@@ -72,4 +76,33 @@ func (d *draft) created() Decision {
 	d.Execution.Pending = d.effects
 	d.Execution.ActBy = actBy(d.Run, d.now)
 	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
+}
+
+// turnLimit is how long a run waits for its turn.
+const turnLimit = 30 * 24 * time.Hour
+
+// InTurn returns a new run that waits until the runs before it leave it a slot of its job,
+// where the job's action would skip it, cancel those, or lose the order.
+func (r Run) InTurn() Run {
+	if r.Constraints == nil || r.Constraints.MaxConcurrentRuns == 0 {
+		return r
+	}
+	r.Violations = []ConstraintViolation{{Constraint: MaxConcurrentRuns}}
+	action, _ := r.ViolationAction()
+	r.Violations = nil
+	switch action.Type {
+	case ActionWait, ActionWebhook, ActionTriggerJob:
+		return r
+	case ActionSkip, ActionKillOld, ActionRetryLater:
+	}
+	var actions Actions
+	if r.Actions != nil {
+		actions = *r.Actions
+	}
+	if actions.Each = maps.Clone(actions.Each); actions.Each == nil {
+		actions.Each = map[Constraint]Action{}
+	}
+	actions.Each[MaxConcurrentRuns] = Action{Type: ActionWait, Limit: turnLimit}
+	r.Actions = &actions
+	return r
 }

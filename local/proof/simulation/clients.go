@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -15,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
+var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost", Scopes: access.Scopes()}
 
 // errUnreachable is returned for a process that has crashed or cannot be
 // reached.

@@ -81,9 +81,6 @@ type epoch struct {
 	next, dueSince time.Time
 }
 
-// onTime is how late a firing may be, after its jitter, before it is missed.
-const onTime = 5 * time.Minute
-
 // maxCatchUp is how many missed firings a job catches up at once.
 const maxCatchUp = 100
 
@@ -285,52 +282,6 @@ func (w *world) recordFiring(r *run.Run) {
 	m.skipRecorded()
 	if inEpoch && !e.next.IsZero() && e.next.Before(r.ScheduledAt) {
 		w.fail("%s fired for %s, and the earlier time %s has no record", r.JobID, r.ScheduledAt.Sub(start), e.next.Sub(start))
-	}
-}
-
-// checkFiring checks that a firing belongs to its schedule and follows the rules of
-// missed times. What the store has recorded is compared with the definition of its
-// version.
-func (w *world) checkFiring(m *jobModel, r *run.Run) {
-	if m.record == nil {
-		return
-	}
-	d, known := m.definitions[jobVersion{m.record.CreatedAt.UnixNano(), r.JobVersion}]
-	times, scheduled := w.schedules[scheduleKey{d.Schedule, d.TimeZone}]
-	if !known || !scheduled || m.epoch == nil || d.Schedule != m.record.Definition.Schedule {
-		return // the job has changed since
-	}
-	since, first := m.epoch.since, r.ScheduledAt
-	if at, ok := times.next(first.Add(-1), since); !ok || !at.Equal(first) {
-		w.fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(start), d.Schedule)
-		return
-	}
-	late, jitter, window := r.FiredAt.Sub(first), jitterOf(d), windowOf(d)
-	if late < 0 {
-		w.fail("%s fired %s early", r.ID, -late)
-	}
-	if r.Missed == nil {
-		switch {
-		case !catchesUp(d) && late > onTime+jitter:
-			w.fail("%s fired %s late, want it to be skipped", r.ID, late)
-		case catchesUp(d) && window > 0 && late > window:
-			w.fail("%s fired %s late, want at most %s", r.ID, late, window)
-		}
-		return
-	}
-	last := r.Missed.Until
-	if n := times.between(first, last, since); n != r.Missed.Count {
-		w.fail("%s counts %d skipped times, want %d", r.ID, r.Missed.Count, n)
-	}
-	late = r.FiredAt.Sub(last)
-	switch reason := r.Missed.Reason; {
-	case reason == run.SkipQueueFull && r.Missed.Count == 1 && w.queueLimited():
-	case !catchesUp(d) && (reason != run.SkipMissed || late <= onTime):
-		w.fail("%s was skipped (%s) %s after its time", r.ID, reason, late)
-	case catchesUp(d) && reason == run.SkipWindow && late > window && window > 0:
-	case catchesUp(d) && reason == run.SkipLimit && times.between(last, r.FiredAt, since) > maxCatchUp:
-	case catchesUp(d):
-		w.fail("%s was skipped (%s) %s after its time, want it to be caught up", r.ID, reason, late)
 	}
 }
 

@@ -300,9 +300,7 @@ func (w *world) drawSchedule(d, constraints map[string]any) {
 			d["jitter"] = jitter.String()
 		}
 	}
-	if w.chance(0.5) {
-		constraints["catchUp"] = true
-	}
+	w.drawMissed(d, constraints)
 	w.schedules[scheduleKey{d["schedule"].(string), zone}] = times //nolint:forcetypeassert // set above
 }
 

@@ -65,6 +65,9 @@ func (s *schedules) Set(ctx context.Context, ref job.Ref, at time.Time) error {
 	})
 }
 
+// Precision implements port.Schedules.
+func (s *schedules) Precision() time.Duration { return s.w.precision() }
+
 // Remove implements port.Schedules.
 func (s *schedules) Remove(ctx context.Context, ref job.Ref) error {
 	return s.call(ctx, func() { delete(s.wakeUps, ref) })

@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // jobFile is a job document that was read from a file.
@@ -218,25 +219,39 @@ type simulatedFiring struct {
 	LocalTime   string       `json:"localTime"`
 	Decision    job.Decision `json:"decision"`
 	Reasons     []string     `json:"reasons"`
+	// FiredAt is when the firing is committed, and Trigger that of its run.
+	FiredAt string      `json:"firedAt"`
+	Trigger run.Trigger `json:"trigger"`
+	// Count and Until describe firings that are skipped together.
+	Count int    `json:"count,omitempty"`
+	Until string `json:"until,omitempty"`
 }
 
 func (a *app) jobsSimulate() *cobra.Command {
 	var from, until string
+	var down []string
 	most := 10
 	c := &cobra.Command{
 		Use: "simulate FILE", Short: "Show when the job of a file fires",
 		Long: `Show the firings of a job file, and what its constraints would do at each. The
 command needs no server. The schedule counts from --from, which is exclusive;
 --until is inclusive. The decision is "run" if no constraint can prevent the run,
-and "depends" if one can: the reasons say which, and what follows then.`,
+and "depends" if one can: the reasons say which, and what follows then.
+
+--down FROM..TO is an outage: nothing fires from FROM until TO, two times of RFC
+3339. What happens to the times in between follows from the fields missed,
+startingDeadline and constraints.catchUp of the job. "skip" is a record of firings
+that were missed, with their number. The flag can be repeated.`,
 		Example: "  sortie jobs simulate nightly-report.yaml\n" +
-			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --until 2027-03-30T00:00:00Z --json",
+			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --until 2027-03-30T00:00:00Z --json\n" +
+			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --down 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z",
 		Args: exactly("FILE"),
 	}
 	flags := c.Flags()
 	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339; by default now")
 	flags.StringVar(&until, "until", "", "time until which firings are shown, RFC 3339; by default 400 years later")
 	flags.IntVar(&most, "limit", most, "how many, 1 to 100000")
+	flags.StringArrayVar(&down, "down", nil, "outage FROM..TO, two times of RFC 3339 (repeatable)")
 	c.RunE = does(func(_ context.Context, args []string) error {
 		if most < 1 || most > 100_000 {
 			return wrong("--limit: %d is out of range, want 1 to 100000", most)
@@ -252,6 +267,10 @@ and "depends" if one can: the reasons say which, and what follows then.`,
 		if last.Before(after) {
 			return wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
 		}
+		outages, err := outagesOf(down)
+		if err != nil {
+			return err
+		}
 		f, err := a.readJob(args[0])
 		if err != nil {
 			return err
@@ -260,16 +279,37 @@ and "depends" if one can: the reasons say which, and what follows then.`,
 			return wrong("%s: the job has no schedule, want one to simulate", f.name)
 		}
 		f.warn(a)
-		return a.showFirings(job.Simulate(f.definition, after, last, most))
+		return a.showFirings(job.Simulate(f.definition, after, last, most, outages...))
 	})
 	return c
+}
+
+// outagesOf reads the values of --down.
+func outagesOf(texts []string) (outages []job.Outage, err error) {
+	for _, text := range texts {
+		first, last, ok := strings.Cut(text, "..")
+		from, wrongFrom := time.Parse(time.RFC3339, first)
+		to, wrongTo := time.Parse(time.RFC3339, last)
+		if !ok || wrongFrom != nil || wrongTo != nil {
+			return nil, wrong("--down: malformed outage %q, want FROM..TO such as 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z", text)
+		}
+		if !from.Before(to) {
+			return nil, wrong("--down: %s does not end after it begins", text)
+		}
+		outages = append(outages, job.Outage{From: from, To: to})
+	}
+	return outages, nil
 }
 
 func (a *app) showFirings(firings []job.SimulatedFiring) error {
 	t := display.NewTable("SCHEDULED", "LOCAL TIME", "DECISION")
 	for _, f := range firings {
 		line := simulatedFiring{
-			f.ScheduledAt.UTC().Format(time.RFC3339), f.ScheduledAt.Format(time.RFC3339), f.Decision, append([]string{}, f.Reasons...),
+			ScheduledAt: f.ScheduledAt.UTC().Format(time.RFC3339), LocalTime: f.ScheduledAt.Format(time.RFC3339), Decision: f.Decision,
+			Reasons: append([]string{}, f.Reasons...), FiredAt: f.FiredAt.UTC().Format(time.RFC3339), Trigger: f.Trigger,
+		}
+		if f.Decision == job.DecisionSkip {
+			line.Count, line.Until = f.Count, f.Until.UTC().Format(time.RFC3339)
 		}
 		if a.json {
 			if err := a.printLine(line); err != nil {
@@ -277,7 +317,11 @@ func (a *app) showFirings(firings []job.SimulatedFiring) error {
 			}
 			continue
 		}
-		t.Row(line.ScheduledAt, f.ScheduledAt.Format("Mon 2006-01-02 15:04:05 MST"), string(line.Decision))
+		decision := string(f.Decision)
+		if late := f.FiredAt.Sub(f.ScheduledAt); late > 0 && f.Decision != job.DecisionSkip {
+			decision += ", " + display.Duration(late) + " late"
+		}
+		t.Row(line.ScheduledAt, f.ScheduledAt.Format("Mon 2006-01-02 15:04:05 MST"), decision)
 		for _, reason := range line.Reasons {
 			t.Row("", "", "  "+reason)
 		}

@@ -187,27 +187,52 @@ func TestHistoryShowsFirings(t *testing.T) {
 	}
 }
 
+// TestSimulateShowsOutages takes a daily job through two outages.
+func TestSimulateShowsOutages(t *testing.T) {
+	t.Parallel()
+	free := written(t, "id: a\nimage: b\nschedule: \"0 2 * * *\"\n")
+	args := []string{
+		"jobs", "simulate", free, "--from", "2027-01-01T12:00:00Z", "--limit", "4",
+		"--down", "2027-01-02T01:00:00Z..2027-01-04T02:03:00Z", "--down", "2027-01-05T01:59:00Z..2027-01-05T02:06:00Z",
+	}
+	got := sortie(t, nil, "", args...)
+	for _, want := range []string{
+		"2027-01-02T02:00:00Z Sat 2027-01-02 02:00:00 UTC skip", "2 firings until 2027-01-03T02:00:00Z were skipped: missed, and the job does not catch up",
+		"2027-01-04T02:00:00Z Mon 2027-01-04 02:00:00 UTC run, 3 min 0 s late", "2027-01-05T02:00:00Z Tue 2027-01-05 02:00:00 UTC skip",
+		"2027-01-06T02:00:00Z Wed 2027-01-06 02:00:00 UTC run",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
+			t.Errorf("got %s, want %q", got.stdout, want)
+		}
+	}
+	lines := strings.Split(sortie(t, nil, "", append(args, "--json")...).stdout, "\n")
+	if want := `"firedAt":"2027-01-04T02:03:00Z","trigger":"schedule","count":2,"until":"2027-01-03T02:00:00Z"}`; !strings.HasSuffix(lines[0], want) {
+		t.Errorf("got %s, want %s", lines[0], want)
+	}
+}
+
 func TestSimulateIsOffline(t *testing.T) {
 	t.Parallel()
 	name := written(t, jobFile)
 	args := []string{"jobs", "simulate", name, "--from", "2027-01-01T00:00:00Z", "--until", "2027-01-01T01:00:00Z", "--json"}
 	got := sortie(t, nil, "", args...)
-	want := `{"scheduledAt":"2027-01-01T00:30:00Z","localTime":"2027-01-01T00:30:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"]}
-{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T01:00:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"]}
+	want := `{"scheduledAt":"2027-01-01T00:30:00Z","localTime":"2027-01-01T00:30:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T00:30:00Z","trigger":"schedule"}
+{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T01:00:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T01:00:00Z","trigger":"schedule"}
 `
 	if got.code != 0 || got.stdout != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	free := written(t, "id: a\nimage: b\nschedule: \"0 2 * * *\"\ntimeZone: Europe/Berlin\n")
 	got = sortie(t, nil, "", "jobs", "simulate", free, "--from", "2027-01-01T00:00:00Z", "--limit", "1", "--json")
-	if want := `{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T02:00:00+01:00","decision":"run","reasons":[]}` + "\n"; got.stdout != want {
+	if want := `{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T02:00:00+01:00","decision":"run","reasons":[],"firedAt":"2027-01-01T01:00:00Z","trigger":"schedule"}` + "\n"; got.stdout != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	got = sortie(t, nil, "", "jobs", "simulate", free, "--from", "2027-01-01T00:00:00Z", "--limit", "2")
 	if want := "2027-01-02T01:00:00Z  Sat 2027-01-02 02:00:00 CET   run\n"; got.code != 0 || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), strings.Join(strings.Fields(want), " ")) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
-	for _, wrong := range [][]string{{"--limit", "0"}, {"--from", "x"}, {"--from", "2027-01-02T00:00:00Z", "--until", "2027-01-01T00:00:00Z"}} {
+	for _, wrong := range [][]string{{"--limit", "0"}, {"--from", "x"}, {"--from", "2027-01-02T00:00:00Z", "--until", "2027-01-01T00:00:00Z"},
+		{"--down", "2027-01-02T00:00:00Z"}, {"--down", "2027-01-02..2027-01-03"}, {"--down", "2027-01-02T00:00:00Z..2027-01-02T00:00:00Z"}} {
 		if got := sortie(t, nil, "", append([]string{"jobs", "simulate", name}, wrong...)...); got.code != 2 {
 			t.Errorf("%v: got %+v, want exit code 2", wrong, got)
 		}

@@ -126,6 +126,10 @@ func (s *Schedules) schedule(ref job.Ref, at time.Time) (*scheduler.UpdateSchedu
 	}, nil
 }
 
+// Precision implements port.Schedules. The service promises the minute, and the function may
+// have to start.
+func (s *Schedules) Precision() time.Duration { return 90 * time.Second }
+
 // Remove implements port.Schedules.
 func (s *Schedules) Remove(ctx context.Context, ref job.Ref) error {
 	_, err := s.client.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{Name: aws.String(Name(ref)), GroupName: &s.config.Group})

@@ -60,6 +60,9 @@ func (s *Schedules) set(ref job.Ref, at time.Time) {
 	}
 }
 
+// Precision implements port.Schedules: a wake-up is delivered at its time.
+func (s *Schedules) Precision() time.Duration { return 0 }
+
 // Remove implements port.Schedules. It does not fail.
 func (s *Schedules) Remove(_ context.Context, ref job.Ref) error {
 	s.mu.Lock()

@@ -13,6 +13,8 @@ import (
 // calls is the job's id. It is safe for concurrent use.
 type Schedules struct {
 	calls
+	// Late is the precision that it declares.
+	Late    time.Duration
 	lock    sync.Mutex
 	wakeUps map[job.Ref]time.Time
 }
@@ -33,6 +35,9 @@ func (s *Schedules) Set(ctx context.Context, ref job.Ref, at time.Time) error {
 		return nil
 	})
 }
+
+// Precision implements port.Schedules.
+func (s *Schedules) Precision() time.Duration { return s.Late }
 
 // Remove implements port.Schedules.
 func (s *Schedules) Remove(ctx context.Context, ref job.Ref) error {
