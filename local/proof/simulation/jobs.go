@@ -112,7 +112,7 @@ func (w *world) ownJob(id string) {
 		w.deleteJob(id)
 	} else {
 		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
-			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"constraints":{"catchUp":null}}`), orchestrator.Precondition{})
+			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), orchestrator.Precondition{})
 			return err
 		})
 	}
