@@ -63,8 +63,15 @@ func TestRunStartsOnce(t *testing.T) {
 	r, now := run.New(fresh(), epoch).Run, epoch
 	var starts []time.Time
 	for _, f := range []run.Fact{
-		run.Due{}, run.Admitted{Pool: "p", Limit: 2}, run.Checked{}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
-		run.Due{}, run.Admitted{Pool: "p", Limit: 2}, run.MachineRunning{Attempt: 2},
+		run.Due{},
+		run.Admitted{Pool: "p", Limit: 2},
+		run.Checked{},
+		run.MachineRunning{Attempt: 1},
+		run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}},
+		run.Settled{},
+		run.Due{},
+		run.Admitted{Pool: "p", Limit: 2},
+		run.MachineRunning{Attempt: 2},
 	} {
 		now = now.Add(time.Hour)
 		d, err := run.Decide(r, f, now)
