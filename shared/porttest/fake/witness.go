@@ -160,7 +160,7 @@ func (w *witness) saves(j job.Job) {
 	if j.Tenant == "" || j.ID == "" || j.CreatedAt.IsZero() {
 		misuse("of a job without a tenant, an id or a time of creation")
 	}
-	if j.Version < 1 || j.Revision < 0 || j.Revision == 0 && j.Version != 1 {
+	if j.Version < 1 || j.Revision < 0 || j.Revision == 0 && j.Version != max(j.FirstVersion, 1) {
 		misuse("of a job with version %d on revision %d", j.Version, j.Revision)
 	}
 	if !j.WakeAt.IsZero() && j.WakeAt.Before(j.NextAt) {
