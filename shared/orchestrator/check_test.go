@@ -238,6 +238,37 @@ func TestChangedLimitAppliesToWaitingRuns(t *testing.T) {
 	}
 }
 
+// TestOnlySlotIsFollowedByAll lets a run that needs the only slot of a job wait before others.
+// When it is over, or gives up its place, all slots are granted.
+func TestOnlySlotIsFollowedByAll(t *testing.T) {
+	t.Parallel()
+	for _, cancelled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cancelled %t", cancelled), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, manyMachines)
+			ref := h.createJob("nightly", limited("requirePreviousSuccess: true, maxConcurrentRuns: 3", "type: wait"))
+			first, only := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+			h.patch(ref, `{"constraints": {"requirePreviousSuccess": null}}`)
+			others := []string{h.requested(ref, run.Override{}), h.requested(ref, run.Override{})}
+			h.wantState(only, run.ActionRunning)
+			for _, id := range others {
+				h.wantState(id, run.ActionRunning)
+			}
+			if cancelled {
+				h.cancel(only)
+				h.step()
+			} else {
+				h.exit(first, 0)
+				h.wantState(only, run.Running)
+				h.exit(only, 0)
+			}
+			for _, id := range others {
+				h.wantState(id, run.Running)
+			}
+		})
+	}
+}
+
 // TestAddedLimitCountsRunsUnderWay adds a limit to a job, and again after it was removed.
 func TestAddedLimitCountsRunsUnderWay(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	}()
 	given := append([]run.Decision{d}, with...)
 	released := releasedPools(d)
-	var left, full []string // released, but granted to no run by the commit
+	var left, full []string // released, and not or not all granted by the commit
 	for range commitTries {
 		decisions := slices.Clone(given)
 		var gate *run.StartGate
@@ -105,8 +105,8 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 			if err != nil {
 				return run.Run{}, err
 			}
-			if len(first.decisions) == 0 {
-				left = append(left, pool)
+			if len(first.decisions) == 0 || pool == d.Run.JobSlot.Pool && first.decisions[0].Run.JobSlot.Limit != d.Run.JobSlot.Limit {
+				left = append(left, pool) // also if the queued run leaves more slots free than this one did
 			}
 			if first.gate != nil { // the gate is written with the last decision
 				decisions, gate = append(decisions, first.decisions...), first.gate
@@ -155,10 +155,11 @@ func releasedPools(d run.Decision) (pools []string) {
 	return pools
 }
 
-// awaitedPools returns the pool of the job whose queue the run joins: a slot may have
-// been released since it was missed.
+// awaitedPools returns the pool of the job whose queue the run joins or leaves: a slot may have
+// been released since it was missed, or the run may have waited for more than the next ones need.
 func awaitedPools(d run.Decision) []string {
-	if d.JobLease == run.LeaseEnqueue || d.JobLease == run.LeaseRequeue {
+	switch d.JobLease {
+	case run.LeaseEnqueue, run.LeaseRequeue, run.LeaseDequeue:
 		return []string{d.Run.JobSlot.Pool}
 	}
 	return nil

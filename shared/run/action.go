@@ -162,17 +162,24 @@ func (d *draft) carryOut(action Action, p *Prediction) {
 			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
 			break
 		}
-		d.awaitAction(until, time.Time{})
-		d.awaitJobSlot()
+		d.awaitQueued(until)
 	default:
 		if !d.violates(MaxConcurrentRuns) {
 			d.startAfterAction()
 			return
 		}
-		d.awaitAction(until, time.Time{})
+		d.awaitQueued(until)
+	}
+	if !d.State.Terminal() {
+		d.predict(p)
+	}
+}
+
+// awaitQueued sends the run into ActionWaiting, in its job's queue.
+func (d *draft) awaitQueued(until time.Time) {
+	if d.awaitAction(until, time.Time{}) {
 		d.awaitJobSlot()
 	}
-	d.predict(p)
 }
 
 // checkDelay is the time between two checks of wait and kill_old while no other run of the
@@ -190,14 +197,20 @@ func withAnswer(message, answer string) string {
 	return message + ": " + answer
 }
 
-// awaitAction sends the run into ActionWaiting, without slots.
-func (d *draft) awaitAction(until, notBefore time.Time) {
+// awaitAction sends the run into ActionWaiting, without slots. It returns false if the limit
+// has passed and the run has ended: the limit of the action may have changed with the violation.
+func (d *draft) awaitAction(until, notBefore time.Time) bool {
 	acting := *d.Acting
 	acting.Waits, acting.Until, acting.NotBefore = true, until, notBefore
 	d.Acting = &acting
+	if !d.now.Before(until) {
+		d.reconcileAction()
+		return false
+	}
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
 	d.await(StepActionWaiting)
+	return true
 }
 
 // startAfterAction begins the attempt, or lets the run queue for the slot of its pool

@@ -263,11 +263,14 @@ func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
 }
 
 // mayGiveUp reports whether an attempt that needs its claimed machine may destroy it: its
-// host has refused the start, or the start deadline is over.
+// host has refused the start, or the start deadline is over. A program that starts after the
+// deadline may be ended.
 func (w *world) mayGiveUp(r run.Run, m *machine) bool {
 	claim := r.Attempt.Warm
-	return m.warm != nil && claim != nil && claim.Machine.ID == m.id && r.State == run.ContainerCreating &&
-		(m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy))
+	if m.warm == nil || claim == nil || claim.Machine.ID != m.id || r.State != run.ContainerCreating && r.Attempt.StartedAt.Before(claim.StartBy) {
+		return false
+	}
+	return m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy)
 }
 
 // checkDestroyIdle checks that no attempt needs the machine, which it was not started on.
