@@ -231,8 +231,14 @@ func TestSimulateIsOffline(t *testing.T) {
 	if want := "2027-01-02T01:00:00Z  Sat 2027-01-02 02:00:00 CET   run\n"; got.code != 0 || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), strings.Join(strings.Fields(want), " ")) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
-	for _, wrong := range [][]string{{"--limit", "0"}, {"--from", "x"}, {"--from", "2027-01-02T00:00:00Z", "--until", "2027-01-01T00:00:00Z"},
-		{"--down", "2027-01-02T00:00:00Z"}, {"--down", "2027-01-02..2027-01-03"}, {"--down", "2027-01-02T00:00:00Z..2027-01-02T00:00:00Z"}} {
+	for _, wrong := range [][]string{
+		{"--limit", "0"},
+		{"--from", "x"},
+		{"--from", "2027-01-02T00:00:00Z", "--until", "2027-01-01T00:00:00Z"},
+		{"--down", "2027-01-02T00:00:00Z"},
+		{"--down", "2027-01-02..2027-01-03"},
+		{"--down", "2027-01-02T00:00:00Z..2027-01-02T00:00:00Z"},
+	} {
 		if got := sortie(t, nil, "", append([]string{"jobs", "simulate", name}, wrong...)...); got.code != 2 {
 			t.Errorf("%v: got %+v, want exit code 2", wrong, got)
 		}
