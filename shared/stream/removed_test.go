@@ -28,19 +28,21 @@ func (a *aging) Read(ctx context.Context, name string, after int64, limit int) (
 }
 
 // TestRemovedEventsEndAPage removes the events behind a cursor while they are read: the page
-// is refused, instead of continuing with later ones.
+// is refused, instead of continuing with later ones, or of ending at the cursor.
 func TestRemovedEventsEndAPage(t *testing.T) {
 	t.Parallel()
-	b := setup(t, settings)
-	b.add(t, 5, eventtype.Queued)
-	b.clock.Advance(retention / 2)
-	b.add(t, 5, eventtype.Queued)
-	feed := &aging{b.feed, func() { b.clock.Advance(retention/2 + time.Second) }}
-	streams := stream.New(feed, b.clock, nil, nil, settings)
-	at := stream.Cursor{Epoch: b.Cursor().Epoch, Position: 2}
-	p, err := streams.Page(t.Context(), who, stream.PageQuery{After: at.String(), Limit: 100})
-	if !fault.Is(err, fault.CursorExpired) {
-		t.Errorf("got the events %v, %v, want CursorExpired", positions(p.Events), err)
+	for name, age := range map[string]time.Duration{"some": retention/2 + time.Second, "all": retention + time.Second} {
+		b := setup(t, settings)
+		b.add(t, 5, eventtype.Queued)
+		b.clock.Advance(retention / 2)
+		b.add(t, 5, eventtype.Queued)
+		feed := &aging{b.feed, func() { b.clock.Advance(age) }}
+		streams := stream.New(feed, b.clock, nil, nil, settings)
+		at := stream.Cursor{Epoch: b.Cursor().Epoch, Position: 2}
+		p, err := streams.Page(t.Context(), who, stream.PageQuery{After: at.String(), Limit: 100})
+		if !fault.Is(err, fault.CursorExpired) {
+			t.Errorf("%s removed: got the events %v, %v, want CursorExpired", name, positions(p.Events), err)
+		}
 	}
 }
 

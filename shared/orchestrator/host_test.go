@@ -1,0 +1,72 @@
+package orchestrator_test
+
+import (
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestProgramOfTheHostNeedsTheScopeExec retries a run of a program of the host, and gives
+// pools machines of one: with the scope exec, with all others, and without a token.
+func TestProgramOfTheHostNeedsTheScopeExec(t *testing.T) {
+	t.Parallel()
+	anonymous, ordinary, owner := client, client, client
+	anonymous.Anonymous = true
+	anonymous.Scopes, ordinary.Scopes, owner.Scopes = access.Ordinary(), access.Ordinary(), access.Scopes()
+	for name, row := range map[string]struct {
+		who  port.Identity
+		want fault.Code
+	}{
+		"without a token":   {anonymous, fault.RunnerNotAllowed},
+		"without the scope": {ordinary, fault.MissingScope},
+		"with the scope":    {owner, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := keeping(t, func(c *orchestrator.Config) { c.Host.Exec = true })
+			for door, use := range h.hostDoors(row.who) {
+				err := use()
+				if row.want == "" && err != nil || row.want != "" && !fault.Is(err, row.want) {
+					t.Errorf("%s: got %v, want %q", door, err, row.want)
+				}
+			}
+		})
+	}
+}
+
+// hostDoors returns the ways to start a program of the host that no other caller has sent.
+func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
+	h.Helper()
+	const program = "exec:/bin/true"
+	j, err := h.store.LoadJob(h.Context(), client.Tenant, h.createJob("host", "").ID)
+	h.ok(err)
+	j.Definition.Image, j.Exec = program, true
+	j.Version++
+	h.ok(h.store.SaveJob(h.Context(), j))
+	task := h.post()
+	h.succeed(task)
+	r := h.record(task)
+	r.Work = run.Work{Kind: run.KindJob, Image: program, Program: &run.Program{}}
+	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
+	put := func(id string, d orchestrator.PoolDefinition) error {
+		_, _, err := h.service.Pools.Put(h.Context(), who, id, d, orchestrator.Precondition{})
+		return err
+	}
+	return map[string]func() error{
+		"a retry": func() error {
+			_, _, err := h.service.Retry(h.Context(), orchestrator.RetryRequest{Identity: who, TaskID: task})
+			return err
+		},
+		"warm machines": func() error {
+			return put("warm", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 1, Max: 1, Image: program}})
+		},
+		"replicas": func() error {
+			place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "host", Count: 1, Port: 8080}}
+			return put("own", orchestrator.PoolDefinition{Limit: place.Limit(), Engine: &place})
+		},
+	}
+}
