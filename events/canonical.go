@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
@@ -150,7 +151,7 @@ func (p *plain) text() bool {
 // escape copies an escape, and leaves p at its last byte.
 func (p *plain) escape() bool {
 	rest := p.from[p.at+1:]
-	if len(rest) > 0 && bytes.IndexByte([]byte(`"\bfnrt`), rest[0]) >= 0 {
+	if len(rest) > 0 && strings.IndexByte(`"\bfnrt`, rest[0]) >= 0 {
 		p.to = append(p.to, '\\', rest[0])
 		p.at++
 		return true

@@ -40,7 +40,7 @@ func FromEAD(dir fs.FS) (*Collection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot order the finding aids: %w", err)
 	}
-	c.skipped = append(r.skipped, skipped...)
+	c.skipped = slices.Concat(r.skipped, skipped)
 	slices.SortFunc(c.skipped, func(a, b Skipped) int { return cmp.Compare(a.File, b.File) })
 	return c, nil
 }

@@ -62,7 +62,7 @@ func TestUnknownFieldNamesTheOneThatWasMeant(t *testing.T) {
 		"comand: [a]":                          "comand: unknown field, did you mean command?",
 		"constraints: {maxConcurentRuns: 1}":   "constraints.maxConcurentRuns: unknown field, did you mean maxConcurrentRuns?",
 		"retryConfig: {maxRetrys: 1}":          "retryConfig.maxRetrys: unknown field, did you mean maxRetries?",
-		"exitCodes: {sucess: [1]}":             "exitCodes.sucess: unknown field, did you mean success?",
+		"exitCodes: {succes: [1]}":             "exitCodes.succes: unknown field, did you mean success?",
 		"cron: '* * * * *'":                    "cron: unknown field, want one of ",
 		"actions: {onFail: {type: skip}}":      "actions.onFail: unknown field, want one of ",
 		"actions: {onSuccess: {typ: webhook}}": "actions.onSuccess.typ: unknown field, did you mean type?",

@@ -348,7 +348,7 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("nightly", limited("requirePreviousSuccess: true", "type: wait"))
-	clear := func() {
+	forget := func() {
 		h.Helper()
 		_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, orchestrator.Precondition{})
 		h.ok(err)
@@ -357,15 +357,15 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	h.exit(h.requested(ref, run.Override{}), 1)
 	waiting := h.requested(ref, run.Override{})
 	h.wantState(waiting, run.ActionRunning)
-	clear()
+	forget()
 	h.wantState(waiting, run.Running)
 	next := h.requested(ref, run.Override{})
-	clear() // the run under way still has to succeed
+	forget() // the run under way still has to succeed
 	h.wantState(next, run.ActionRunning)
 	h.advance(time.Second)
 	h.exit(waiting, 1)
 	h.wantState(next, run.ActionRunning)
-	clear()
+	forget()
 	h.wantState(next, run.Running)
 	if _, err := h.service.Jobs.Clear(h.Context(), client, "other", orchestrator.Precondition{}); fault.Of(err) == nil || fault.Of(err).Code != fault.NotFound {
 		t.Errorf("got %v for an unknown job, want NOT_FOUND", err)

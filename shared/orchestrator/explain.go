@@ -90,7 +90,7 @@ func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
 		if err == nil {
 			f.Last = &last
-		} else if err != nil && !isNotFound(err) {
+		} else if !isNotFound(err) {
 			return f, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
 		}
 		if f.Previous, err = s.previousNow(ctx, r); err != nil {

@@ -30,7 +30,7 @@ func (w *world) drawAdmitting() {
 }
 
 // drawAdmission draws the definition of a job that is requested again and again.
-func (w *world) drawAdmission(id string, d map[string]any) {
+func (w *world) drawAdmission(d map[string]any) {
 	constraints := map[string]any{"maxConcurrentRuns": 1 + w.random.IntN(3), "maxAllowedRunTime": "1m"}
 	if w.chance(0.4) {
 		constraints["requirePreviousSuccess"] = true

@@ -212,7 +212,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 		return d
 	}
 	if w.admitting() {
-		w.drawAdmission(id, d)
+		w.drawAdmission(d)
 		return d
 	}
 	if w.contended() {

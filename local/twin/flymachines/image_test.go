@@ -1,6 +1,7 @@
 package flymachines_test
 
 import (
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -88,9 +89,9 @@ func TestWrapperHasAnEnvironmentOfItsOwn(t *testing.T) {
 	})
 	in := m.input("", "")
 	in.Config.Image = "exec:/bin/true"
-	for name, value := range map[string]string{"SORTIE_COMPLETION": "exit", "LD_PRELOAD": "/no/such.so", "GODEBUG": "x", "PATH": "/of/the/job", "TASK_ENVELOPE": "{}"} {
-		in.Config.Env[name] = value
-	}
+	maps.Copy(in.Config.Env, map[string]string{
+		"SORTIE_COMPLETION": "exit", "LD_PRELOAD": "/no/such.so", "GODEBUG": "x", "PATH": "/of/the/job", "TASK_ENVELOPE": "{}",
+	})
 	id := m.launch(in).ID
 	m.exit(id)
 	text, err := m.server.Logs(id)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,12 +49,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 func (r *recorder) took() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, each := range r.got {
-		if each == "token" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.got, "token")
 }
 
 func serve(t *testing.T, handler http.Handler) (address string) {
@@ -266,10 +262,14 @@ func TestMalformedChallengeIsRefused(t *testing.T) {
 	server := httptest.NewServer(proof.Handler(key, http.NotFoundHandler()))
 	t.Cleanup(server.Close)
 	own, nonce := server.Listener.Addr().String(), strings.Repeat("ab", proof.KeySize)
+	_, port, err := net.SplitHostPort(own)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for query, want := range map[string]int{
 		"nonce=" + nonce + "&address=" + own: 200, "": 400, "nonce=ab&address=" + own: 400, "nonce=" + nonce[1:] + "g&address=" + own: 400,
-		"nonce=" + nonce: 403, "nonce=" + nonce + "&address=127.0.0.1:1": 403, "nonce=" + nonce + "&address=localhost" + own[strings.Index(own, ":"):]: 403,
-		"nonce=" + nonce + "&address=%5B::ffff:127.0.0.1%5D" + own[strings.Index(own, ":"):]: 403,
+		"nonce=" + nonce: 403, "nonce=" + nonce + "&address=127.0.0.1:1": 403, "nonce=" + nonce + "&address=localhost:" + port: 403,
+		"nonce=" + nonce + "&address=%5B::ffff:127.0.0.1%5D:" + port: 403,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+proof.Path+"?"+query, nil)
 		if err != nil {

@@ -97,6 +97,7 @@ func TestScheduleHasTheRightsOfItsJob(t *testing.T) {
 	body := `{"image": "later:latest", "schedule": "@every 1s", "retryConfig": {"maxRetries": 0}}`
 	for name, owned := range map[string]bool{"of a stranger": false, "of the owner": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			data := filepath.Join(data, strings.ReplaceAll(name, " ", "-"))
 			g := start(t, served{Data: data})
 			if owned {
