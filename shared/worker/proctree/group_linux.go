@@ -158,11 +158,21 @@ func KillMarked(mark Mark, path string) (int, error) {
 		left += alive
 	}
 	self := os.Getpid()
-	found, err := killAll(func(p process, in map[int]bool) bool {
-		return p.pid != self && (in[p.parent] || p.marked(string(mark)))
-	})
-	return left + found, err
+	for range looks {
+		found, err := killAll(func(p process, in map[int]bool) bool {
+			return p.pid != self && (in[p.parent] || p.marked(string(mark)))
+		})
+		if left += found; found > 0 || err != nil {
+			return left, err
+		}
+	}
+	return left, nil
 }
+
+// looks is how often KillMarked looks before it reports that nothing is alive. One look may
+// miss a process: a chain of forks whose numbers wrap around meanwhile continues below the
+// part that was read, and a process that is executing a program shows no environment.
+const looks = 4
 
 // killGroup kills the processes of a cgroup and removes it once it is empty. It returns 1
 // if there were any, and 0 otherwise.
