@@ -48,6 +48,8 @@ type machine struct {
 	// ranAt is when its program started, endedAt when the machine was gone. failed: its
 	// program has ended by itself.
 	ranAt, endedAt time.Time
+	// neededAt is when its attempt was last seen to be the present one, after the machine ended.
+	neededAt time.Time
 	failed         bool
 	// warm: it was created stopped; nil for another machine.
 	warm *warmFacts

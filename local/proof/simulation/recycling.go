@@ -139,11 +139,14 @@ func (w *world) checkEndsRecord(m *machine) {
 // destroyed.
 func (w *world) checkKeptMachine(m *machine) {
 	since := m.endedAt
-	if r, ok := w.storedRun(m.spec.Owner); ok && r.Attempt.Number == m.spec.Owner.Attempt {
-		if !r.State.Terminal() {
-			return
-		}
+	switch r, ok := w.storedRun(m.spec.Owner); {
+	case ok && r.Attempt.Number == m.spec.Owner.Attempt && !r.State.Terminal():
+		m.neededAt = w.time.now
+		return
+	case ok && r.Attempt.Number == m.spec.Owner.Attempt:
 		since = w.factsOf(&r).endedAt
+	case m.neededAt.After(since): // until the retry
+		since = m.neededAt
 	}
 	bound := w.sweepBound() + time.Minute
 	if late := w.overdue(since, bound, bound+w.patience()); late > 0 {

@@ -35,7 +35,7 @@ func (w *world) checkReplaced(r *run.Run) {
 			newest++
 		}
 	}
-	least, _ := w.limitsOf(r)
+	least, _ := w.limitsOf(newer) // after the deletion of the job each run has its own
 	if needsPrevious(newer) || needsPrevious(r) {
 		least = 1
 	}
