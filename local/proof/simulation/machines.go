@@ -50,7 +50,7 @@ type machine struct {
 	ranAt, endedAt time.Time
 	// neededAt is when its attempt was last seen to be the present one, after the machine ended.
 	neededAt time.Time
-	failed         bool
+	failed   bool
 	// warm: it was created stopped; nil for another machine.
 	warm *warmFacts
 	// known: the record of its run has its id.
