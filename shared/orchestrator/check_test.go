@@ -70,6 +70,25 @@ func TestConstraintsAreCheckedAfterTheWaitForASlot(t *testing.T) {
 	h.wantState("b", run.Running)
 }
 
+// TestCancelledRunIsNotCheckedAgain cancels a run whose constraints have become due.
+func TestCancelledRunIsNotCheckedAgain(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "frozen"}}
+	ref := h.createJob("nightly", limited("maxConcurrentRuns: 1, preRunHook: {url: 'https://example.org/hook'}", "type: wait"))
+	id := h.requested(ref, run.Override{})
+	h.wantState(id, run.ActionRunning)
+	_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, orchestrator.Precondition{})
+	h.ok(err)
+	h.cancel(id)
+	asked := len(h.hooks.asked)
+	h.step()
+	h.wantState(id, run.Cancelled)
+	if len(h.hooks.asked) != asked {
+		t.Errorf("got %d calls of the hook after the cancel, want none", len(h.hooks.asked)-asked)
+	}
+}
+
 // TestRetryLaterIsBounded ends a run whose hook never allows it.
 func TestRetryLaterIsBounded(t *testing.T) {
 	t.Parallel()
