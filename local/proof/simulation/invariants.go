@@ -79,7 +79,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if r.Slot.State == run.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
 		w.fail("%s holds a slot in %s", r.ID, r.State)
 	}
-	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.served(r)) {
+	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.served(r) && !m.gaveUp(r)) {
 		w.fail("%s has machine %s in attempt %d, which is of another attempt", r.ID, r.Attempt.Machine.ID, r.Attempt.Number)
 	}
 	if generation, known := w.tokens[r.Wait.Token]; known && generation != r.Wait.Generation {

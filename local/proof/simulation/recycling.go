@@ -29,6 +29,13 @@ func (m *machine) served(r *run.Run) bool {
 	})
 }
 
+// gaveUp reports whether the run's attempt has claimed the machine and given it up. The attempt
+// ends if it cannot know whether its program has started.
+func (m *machine) gaveUp(r *run.Run) bool {
+	claim := r.Attempt.Warm
+	return m.warm != nil && m.phase == port.MachineGone && claim != nil && claim.Machine.ID == m.id
+}
+
 // drop removes a kept machine.
 func (r *machines) drop(m *machine) {
 	r.w.note("%s, which was kept, is destroyed", m.id)
