@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 		localStack()
 	case len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "-Dsortie.localstack="):
 		signal.Ignore(syscall.SIGTERM)
+		_ = os.Stdout.Close() // its command line is visible now
 		select {}
 	}
 	os.Exit(m.Run())
@@ -40,10 +42,15 @@ func localStack() {
 	}
 	child := exec.Command(os.Args[0], "-Dsortie.localstack="+os.Getenv("SORTIE_LOCALSTACK"), "x")
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	said, err := child.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
 	if err := child.Start(); err != nil {
 		panic(err)
 	}
-	err := http.ListenAndServe(os.Getenv("GATEWAY_LISTEN"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, said)
+	err = http.ListenAndServe(os.Getenv("GATEWAY_LISTEN"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"stage": "READY", "completed": %t}`, r.URL.Path == "/_localstack/init/ready")
 	}))
 	fmt.Println(err)
