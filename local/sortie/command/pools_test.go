@@ -28,7 +28,7 @@ func TestPoolFilesAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		"queueLimit: 1":                            "-:1: id: missing id, want the name of the pool\n  -:1: limit: missing limit, want the number of slots, or 0 for no limit\n",
 		"id: 5\nlimit: 1":                          `-:1: id: 5, want a string, such as "5"`,
-		"{id: a, limits: 1}":                       "-:1: limits: unknown field, want one of id, runner, settings, fallback, warm, limit",
+		"{id: a, limits: 1}":                       "-:1: limits: unknown field, did you mean limit?",
 		"{id: a, limit: 1, settings: {socket: 1}}": `-:1: settings.socket: 1, want a string, such as "1"`,
 		"{id: a, limit: [1]}":                      "-:1: limit: a list, want an integer",
 		"id: [":                                    "-:1: ",
@@ -37,7 +37,7 @@ func TestPoolFilesAreChecked(t *testing.T) {
 		"id: a\nlimit: 1\nrunner: moon":            `-:3: runner: unknown runner "moon"`,
 		"{id: a, limit: 1, runner: process}":       "the deployment has no runner process, want fly",
 		"{id: a, limit: 1, runner: fly, settings: {apps: [x]}}": `the app "x"`,
-		"id: a\nlimits: 1\nqueueLimit: x\n": "-:2: limits: unknown field, want one of id, runner, settings, fallback, warm, limit, queueLimit, engine\n" +
+		"id: a\nlimits: 1\nqueueLimit: x\n": "-:2: limits: unknown field, did you mean limit?\n" +
 			`  -:3: queueLimit: "x", want an integer`,
 		"id: a\nlimit: -1\nrunner: fly\nsettings:\n  apps: [app-a, x]\n  regions:\n  - fra\n  - B\nfallback:\n- pool: moon\n  on: [exit]": "" +
 			"-:2: limit: -1 is out of range, want 0 (no limit) to 100000\n" +

@@ -110,7 +110,7 @@ func TestHooksOfARun(t *testing.T) {
 	}
 	receiver.mu.Lock()
 	defer receiver.mu.Unlock()
-	want := []string{"preRunHook Pending", "postRunHook Completed", "onSuccess Completed", "preRunHook Pending"}
+	want := []string{"preRunHook ConditionRunning", "postRunHook Completed", "onSuccess Completed", "preRunHook ConditionRunning"}
 	if !slices.Equal(receiver.calls, want) {
 		t.Errorf("got calls %q, want %q", receiver.calls, want)
 	}
