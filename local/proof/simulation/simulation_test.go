@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var flags = seeds.Define(60)
+var flags = seeds.Define(40)
 
 // slow is the duration from which a simulation is reported.
 const slow = 10 * time.Second
@@ -44,20 +44,20 @@ func TestInvariants(t *testing.T) {
 			}
 		}}
 	})
-	if ends[run.Completed]*4 < runs-replicas && *flags.Count >= 60 {
+	if ends[run.Completed]*4 < runs-replicas && *flags.Count >= 40 {
 		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs-replicas)
 	}
-	if fallbacks < 10 && *flags.Count >= 60 {
+	if fallbacks < 10 && *flags.Count >= 40 {
 		t.Errorf("got %d fallbacks, want at least 10", fallbacks)
 	}
-	if (claimed < 10 || stuck == 0) && *flags.Count >= 60 {
+	if (claimed < 10 || stuck == 0) && *flags.Count >= 40 {
 		t.Errorf("got %d claims of warm machines, of which %d were given up, want at least 10 and 1", claimed, stuck)
 	}
-	if (recycled < 3 || reused == 0) && *flags.Count >= 60 {
-		t.Errorf("got %d recycled machines and %d claims of them, want at least 3 and 1", recycled, reused)
+	if (recycled == 0 || reused == 0) && *flags.Count >= 40 {
+		t.Errorf("got %d recycled machines and %d claims of them, want at least 1 and 1", recycled, reused)
 	}
-	if (replicas < 100 || tasks < 50 || drained < 20) && *flags.Count >= 60 {
-		t.Errorf("got %d runs of replicas, %d tasks of them and %d that the pools ended, want at least 100, 50 and 20", replicas, tasks, drained)
+	if (replicas < 50 || tasks < 50 || drained < 20) && *flags.Count >= 40 {
+		t.Errorf("got %d runs of replicas, %d tasks of them and %d that the pools ended, want at least 50, 50 and 20", replicas, tasks, drained)
 	}
 	if renewals == 0 && *flags.Count >= 300 {
 		t.Error("got no renewed token, want some")
