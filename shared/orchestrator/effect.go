@@ -59,11 +59,11 @@ func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error
 	return err
 }
 
-// act tries the effects of a commit once, except the actions of a job. The sweep repeats
-// those that fail, when the record's ActBy has passed.
-func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect) {
+// act tries the effects of a commit once, except the actions of a job and those that the
+// commit has made. The sweep repeats those that fail, when the record's ActBy has passed.
+func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
-		if e.Kind == run.EffectAct {
+		if e.Kind == run.EffectAct || made[e] {
 			continue
 		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, r, e) })
@@ -95,12 +95,15 @@ func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effe
 // is gone was completed.
 func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 	switch e.Kind {
-	case run.EffectStart:
-		input, err := json.Marshal(r.Ref())
-		if err != nil {
-			return fmt.Errorf("cannot encode the execution's input: %w", err)
+	case run.EffectStart, run.EffectComplete:
+		call, _, err := s.callOf(r, e)
+		if err == nil {
+			err = call.Make(ctx, s.executions)
 		}
-		return s.executions.Start(ctx, e.Execution, input)
+		if errors.Is(err, port.ErrTokenGone) {
+			return nil
+		}
+		return err
 	case run.EffectStop:
 		return s.executions.Stop(ctx, e.Execution, "the run was cancelled")
 	case run.EffectAct:
@@ -108,8 +111,6 @@ func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 			return errors.New("this function does not act for jobs; the sweep does")
 		}
 		return s.actions.end(ctx, r, e.Action)
-	case run.EffectComplete:
-		return s.complete(ctx, r, e.Step, e.Token)
 	}
 	return fmt.Errorf("unknown effect %q", e.Kind)
 }
@@ -118,21 +119,56 @@ func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 // state machine then enters Reconciling, which has all of them.
 const movedOn = "MovedOn"
 
-// complete completes a token with the execution's next step.
-func (s *Lifecycle) complete(ctx context.Context, r run.Run, step run.Step, token string) error {
-	route := run.RouteOf(r, s.now())
-	var err error
-	if step.LeadsTo(route) {
-		var output []byte
-		if output, err = json.Marshal(route); err != nil {
-			return fmt.Errorf("cannot encode the route: %w", err)
+// callOf returns the call of the executions that an effect is; false for another effect.
+// A token is completed with the execution's next step.
+func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
+	switch e.Kind {
+	case run.EffectStart:
+		c.Start = e.Execution
+		if c.Data, err = json.Marshal(r.Ref()); err != nil {
+			err = fmt.Errorf("cannot encode the execution's input: %w", err)
 		}
-		err = s.executions.Succeed(ctx, token, output)
-	} else {
-		err = s.executions.Fail(ctx, token, movedOn, string(route.Next))
+		return c, true, err
+	case run.EffectComplete:
+		c.Token = e.Token
+		route := run.RouteOf(r, s.now())
+		if !e.Step.LeadsTo(route) {
+			c.Error, c.Cause = movedOn, string(route.Next)
+			return c, true, nil
+		}
+		if c.Data, err = json.Marshal(route); err != nil {
+			err = fmt.Errorf("cannot encode the route: %w", err)
+		}
+		return c, true, err
+	case run.EffectStop, run.EffectAct:
 	}
-	if errors.Is(err, port.ErrTokenGone) {
-		return nil
+	return c, false, nil
+}
+
+// committing makes the commit of decisions. It has those of their effects that are calls of
+// the executions, if these are in the same store, and made has these effects then.
+func (s *Lifecycle) committing(
+	ctx context.Context, decisions []run.Decision, commit func(context.Context) error,
+) (made map[run.Effect]bool, err error) {
+	executions, ok := s.executions.(port.JoinedExecutions)
+	if !ok {
+		return nil, commit(ctx)
 	}
-	return err
+	var effects []run.Effect
+	var calls []port.ExecutionCall
+	for _, d := range decisions {
+		for _, e := range d.Effects {
+			if c, ok, err := s.callOf(d.Run, e); ok && err == nil {
+				effects, calls = append(effects, e), append(calls, c)
+			}
+		}
+	}
+	ctx, finish := executions.Join(ctx, calls...)
+	made = map[run.Effect]bool{}
+	defer func() {
+		for i, is := range finish() {
+			made[effects[i]] = is
+		}
+	}()
+	return made, commit(ctx)
 }

@@ -139,6 +139,8 @@ type executions struct {
 	// slow is how long each call takes by clock.
 	slow  time.Duration
 	clock *clock
+	// joins makes calls with commits. Those calls are never lost.
+	joins bool
 }
 
 func (e *executions) call(ctx context.Context, name, subject string, do func() error) error {
@@ -173,6 +175,15 @@ func (e *executions) wait(ctx context.Context) error {
 // Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
 	return e.call(ctx, "Start", name, func() error { return e.Engine.Start(ctx, name, input) })
+}
+
+// Join implements port.JoinedExecutions.
+func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (context.Context, func() []bool) {
+	if e.joins {
+		return e.Engine.Join(ctx, calls...)
+	}
+	ctx, finish := e.Engine.Join(ctx) // the step of the caller alone
+	return ctx, func() []bool { finish(); return make([]bool, len(calls)) }
 }
 
 // Succeed implements port.Executions.

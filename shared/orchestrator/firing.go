@@ -90,7 +90,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 	}
 	for _, d := range decisions {
 		d.Run.Version = 1
-		s.act(ctx, d.Run, d.Effects)
+		s.act(ctx, d.Run, d.Effects, nil)
 		if d.Run.Skipped {
 			skipped = append(skipped, d)
 		}

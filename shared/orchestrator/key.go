@@ -47,7 +47,10 @@ func (s *Requests) createRun(
 		for i, old := range replaced {
 			with[i] = port.WriteOf(old)
 		}
-		known, err = s.store.Create(ctx, port.WriteOf(d), under, with...)
+		made, err := s.committing(ctx, append(replaced, d), func(ctx context.Context) (err error) {
+			known, err = s.store.Create(ctx, port.WriteOf(d), under, with...)
+			return err
+		})
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored first, and then joins the queue
@@ -67,7 +70,7 @@ func (s *Requests) createRun(
 		d.Run.Version = 1
 		for _, each := range append(replaced, d) {
 			s.committed(ctx, each)
-			s.act(ctx, each.Run, each.Effects)
+			s.act(ctx, each.Run, each.Effects, made)
 			s.actForSkipped(ctx, each)
 		}
 		if begins != nil {

@@ -168,7 +168,8 @@ func awaitedPools(d run.Decision) []string {
 // write commits decisions together, with the gate of the last one, and acts on
 // their effects.
 func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
-	if err := s.Records.write(ctx, decisions, gate); err != nil {
+	made, err := s.committing(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, gate) })
+	if err != nil {
 		return err
 	}
 	ctx = WithEffectBudget(ctx)
@@ -176,7 +177,7 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *r
 		s.queue.committed(d)
 	}
 	for _, d := range decisions {
-		s.act(ctx, d.Run, d.Effects)
+		s.act(ctx, d.Run, d.Effects, made)
 	}
 	for _, d := range decisions {
 		s.refusals.note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)

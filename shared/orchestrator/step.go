@@ -148,7 +148,7 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	if r.Wait.Token == in.Token && r.Wait.Step == in.Step {
 		return r, true, nil
 	}
-	return r, false, s.complete(ctx, r, in.Step, in.Token)
+	return r, false, s.effect(ctx, r, run.Effect{Kind: run.EffectComplete, Step: in.Step, Token: in.Token})
 }
 
 // placement returns the placement of the run's pool. A deleted pool leaves that of the

@@ -47,6 +47,37 @@ type Executions interface {
 	Describe(ctx context.Context, name string) (Execution, error)
 }
 
+// ExecutionCall is a call of Executions.
+type ExecutionCall struct {
+	// Start is the name of the execution to start with Data; empty for a call that
+	// completes Token, with Data or, if Error is not empty, with an error.
+	Start, Token string
+	Data         json.RawMessage
+	Error, Cause string
+}
+
+// Make makes the call.
+func (c ExecutionCall) Make(ctx context.Context, executions Executions) error {
+	switch {
+	case c.Start != "":
+		return executions.Start(ctx, c.Start, c.Data)
+	case c.Error != "":
+		return executions.Fail(ctx, c.Token, c.Error, c.Cause)
+	}
+	return executions.Succeed(ctx, c.Token, c.Data)
+}
+
+// JoinedExecutions are Executions that can be stored in a commit of the store.
+type JoinedExecutions interface {
+	Executions
+	// Join returns a context for one commit of the store, which has the effects of the
+	// calls: both are durable, or none. A commit of an invocation has the execution that
+	// made it, too. The caller calls finish once, after the commit or without one; the calls have
+	// their effects then. It reports for each call whether it was made. One that was not is
+	// to be made as usual.
+	Join(ctx context.Context, calls ...ExecutionCall) (joined context.Context, finish func() (made []bool))
+}
+
 // ExecutionStatus is the status of an execution, in Step Functions' spelling.
 type ExecutionStatus string
 

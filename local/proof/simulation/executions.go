@@ -39,6 +39,33 @@ func (e *executions) Start(ctx context.Context, name string, input json.RawMessa
 	return e.call(ctx, func() error { return e.w.home.executions().Start(ctx, name, input) })
 }
 
+// Join implements port.JoinedExecutions. Not every call is made with a commit.
+func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (context.Context, func() []bool) {
+	joined, ok := e.w.home.executions().(port.JoinedExecutions)
+	none := make([]bool, len(calls))
+	switch {
+	case !ok:
+		return ctx, func() []bool { return none }
+	case e.w.chance(e.w.plan.lostCalls):
+		ctx, finish := joined.Join(ctx)
+		return ctx, func() []bool { finish(); return none }
+	}
+	ctx, finish := joined.Join(ctx, calls...)
+	return ctx, func() []bool {
+		made := finish()
+		for i, c := range calls {
+			switch {
+			case !made[i]:
+			case c.Start != "":
+				e.checkStart(c.Start, c.Data)
+			default:
+				e.checkToken(c.Token)
+			}
+		}
+		return made
+	}
+}
+
 // Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	e.checkToken(token)

@@ -101,7 +101,7 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 
 // invoke calls a function for the state machine. Calls are lost, delayed, and
 // fail without a code.
-func (w *world) invoke(_ context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
+func (w *world) invoke(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 	w.watchCall(payload)
 	if w.chance(w.plan.lostCalls / 2) {
 		return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
@@ -114,21 +114,35 @@ func (w *world) invoke(_ context.Context, function string, payload json.RawMessa
 		w.time.after(w.upTo(2*time.Minute), func() {
 			w.note("a delayed call of %s runs: %s", function, payload)
 			if w.process == p || w.home.survivesCrash() {
-				_, _ = w.function(function, payload)
+				_, _ = w.function(ctx, function, payload)
 			}
 		})
 		return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "no response"}
 	}
-	return w.function(function, payload)
+	return w.function(ctx, function, payload)
+}
+
+// called is the context of a call, with the values of the invocation that makes it.
+type called struct {
+	context.Context
+	invocation context.Context
+}
+
+// Value implements context.Context.
+func (c called) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.invocation.Value(key)
 }
 
 // function calls a function of the current process.
-func (w *world) function(name string, payload json.RawMessage) (answer json.RawMessage, err error) {
+func (w *world) function(invocation context.Context, name string, payload json.RawMessage) (answer json.RawMessage, err error) {
 	functions := w.process.functions
 	ok := w.call(func(ctx context.Context) {
 		// The context of a local function ends only with its process.
 		w.time.current.call.lasting = !w.home.survivesCrash()
-		answer, err = functions[name](ctx, payload)
+		answer, err = functions[name](called{ctx, invocation}, payload)
 	})
 	if panicked, isPanic := errors.AsType[lambdakit.Panicked](err); ok && isPanic {
 		w.fail("%s panics: %s\n%s", name, panicked.Value, panicked.Stack)

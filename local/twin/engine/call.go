@@ -38,7 +38,7 @@ func (e *Engine) invoke(ctx context.Context, c call) (stimulus, error) {
 	if wrong != "" {
 		return e.failed(c, asl.NewFailure("States.Runtime", wrong)), nil
 	}
-	text, err := e.config.Invoke(ctx, function, payload)
+	text, err := e.config.Invoke(context.WithValue(ctx, callerKey{}, c.entry), function, payload)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

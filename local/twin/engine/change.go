@@ -24,6 +24,12 @@ type stimulus func(*asl.Execution, asl.Env) ([]asl.Invocation, bool)
 // nothing or the execution has ended. After an error the execution is
 // unchanged, unless the process crashed while the store wrote.
 func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, error) {
+	return e.changeOr(ctx, en, apply, func(int64) bool { return false })
+}
+
+// changeOr is change for a result that is not stored at once if later reports so. Its
+// argument is the number of states that had been entered.
+func (e *Engine) changeOr(ctx context.Context, en *entry, apply stimulus, later func(entered int64) bool) (bool, error) {
 	en.mu.Lock()
 	defer en.mu.Unlock()
 	if en.over {
@@ -32,16 +38,25 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	if ok, err := e.ready(ctx, en); !ok {
 		return false, err
 	}
+	former := e.unsaved(en)
 	env, entered := e.env(en)
+	before := en.execution.Entered()
 	invocations, ok := apply(en.execution, env)
 	if !ok {
 		return false, nil
 	}
+	if later(before) {
+		r := e.summary(en)
+		e.saveLater(en, r)
+		e.show(ctx, en, r, invocations, *entered)
+		return true, nil
+	}
 	r := e.row(en)
 	if err := e.store.update(ctx, r); err != nil {
-		en.forget()
+		en.restore(former)
 		return false, fmt.Errorf("cannot store the execution: %w", err)
 	}
+	en.later = nil
 	e.show(ctx, en, r, invocations, *entered)
 	return true, nil
 }
@@ -102,11 +117,14 @@ func (e *Engine) load(ctx context.Context, en *entry) error {
 }
 
 func (e *Engine) read(ctx context.Context, en *entry) error {
-	r, err := e.store.byID(ctx, en.id)
-	if err != nil {
-		return err
+	r := en.later
+	if r == nil {
+		var err error
+		if r, err = e.store.byID(ctx, en.id); err != nil {
+			return err
+		}
 	}
-	en.name = r.name
+	en.name, en.definition = r.name, r.definition
 	d, err := e.definition(ctx, r.definition)
 	if err != nil {
 		return err
@@ -127,6 +145,7 @@ func (e *Engine) giveUp(ctx context.Context, en *entry, reason error) error {
 	if err := e.store.update(ctx, r); err != nil {
 		return fmt.Errorf("cannot store the execution: %w", err)
 	}
+	en.later = nil
 	e.config.Log.ErrorContext(ctx, "an execution cannot be resumed", "execution", en.name, "error", reason)
 	e.show(ctx, en, r, nil, nil)
 	return nil
@@ -158,8 +177,17 @@ func (e *Engine) identity(name string) asl.Identity {
 
 // row returns the execution in its stored form.
 func (e *Engine) row(en *entry) *row {
+	r := e.summary(en)
+	if r.ended == 0 {
+		r.document = en.execution.Append(make([]byte, 0, 1024))
+	}
+	return r
+}
+
+// summary returns the row of the execution without its document.
+func (e *Engine) summary(en *entry) *row {
 	x := en.execution
-	r := &row{id: en.id, name: en.name, status: port.ExecutionStatus(x.Status()), entered: x.Entered()}
+	r := &row{id: en.id, name: en.name, definition: en.definition, status: port.ExecutionStatus(x.Status()), entered: x.Entered()}
 	if x.Status() != asl.Running {
 		r.ended = milli(e.config.Clock.Now())
 		if failed := x.Failure(); failed != nil {
@@ -174,7 +202,6 @@ func (e *Engine) row(en *entry) *row {
 		r.due = milli(due)
 	}
 	r.calls = x.Busy()
-	r.document = x.Append(make([]byte, 0, 1024))
 	return r
 }
 
@@ -184,7 +211,11 @@ func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.
 	if r.ended != 0 {
 		en.over, en.execution, en.pulse = true, nil, asl.Pulse{}
 		e.timers.set(en, 0)
-		delete(e.entries, en.id)
+		if en.later == nil {
+			delete(e.entries, en.id)
+		} else {
+			e.ending++
+		}
 	} else {
 		en.pulse, en.listens = en.execution.Pulse(), true
 		e.entries[en.id] = en
@@ -224,7 +255,12 @@ func (e *Engine) remember(en *entry) {
 }
 
 // forget drops the execution from memory.
-func (en *entry) forget() { en.execution, en.name = nil, "" }
+func (en *entry) forget() {
+	if en.later != nil && en.execution != nil {
+		en.later.document = en.execution.Append(nil)
+	}
+	en.execution, en.name, en.definition = nil, "", ""
+}
 
 // ended reports whether the execution has ended.
 func (en *entry) ended() bool {

@@ -73,6 +73,8 @@ type Engine struct {
 	machines map[string]*definition
 	recent   []*entry // a ring of the executions whose document is in memory
 	turn     int
+	later    []unsaved // in the order of their times
+	ending   int       // ended executions in entries, which are not stored as ended
 }
 
 var _ port.Executions = (*Engine)(nil)
@@ -102,6 +104,11 @@ type entry struct {
 	// The execution and its name; nil and empty if they are only in the store.
 	execution *asl.Execution
 	name      string
+	// definition is the digest of the execution's machine, while that is in memory.
+	definition string
+	// later is not nil if the execution was changed and not stored. It has the
+	// document if the execution is not in memory.
+	later *row
 }
 
 // Migrate creates or upgrades the engine's tables in db, as New does. It
@@ -250,5 +257,5 @@ func (e *Engine) Purge(ctx context.Context, before time.Time) (int64, error) {
 func (e *Engine) Running() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.entries)
+	return len(e.entries) - e.ending
 }

@@ -344,6 +344,8 @@ func TestResultIsKeptUntilStored(t *testing.T) {
 	w.store = dying
 	w.open()
 	w.start("run", `{"id":1}`)
+	w.step()
+	w.clock.Advance(saveAfter)
 	for range 3 {
 		if _, err := w.engine.Step(t.Context()); !errors.Is(err, errDead) {
 			t.Fatalf("got %v", err)
@@ -353,7 +355,12 @@ func TestResultIsKeptUntilStored(t *testing.T) {
 	dying.left = 1000
 	dying.mu.Unlock()
 	w.step()
-	if w.token("launch") == "" {
-		t.Error("the execution did not continue")
+	if dying.left != 999 {
+		t.Errorf("got %d writes, want 1", 1000-dying.left)
+	}
+	w.open()
+	w.step()
+	if w.count("admit") != 1 || w.count("launch") != 1 {
+		t.Errorf("got invocations %v, want none repeated", w.invoked)
 	}
 }

@@ -27,25 +27,13 @@ var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 // Start implements port.Executions. It returns ErrNameTaken if the name was
 // used with another input.
 func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) error {
-	if !names.MatchString(name) {
-		return fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
-	}
-	value, err := object(input)
+	en, r, invocations, entered, err := e.begin(name, input)
 	if err != nil {
-		return fmt.Errorf("cannot start the execution %s: its input %w", name, err)
+		return err
 	}
-	e.mu.Lock()
-	e.last++
-	en := &entry{id: e.last, name: name}
-	e.mu.Unlock()
 	en.mu.Lock()
 	defer en.mu.Unlock()
-	env, entered := e.env(en)
-	var invocations []asl.Invocation
-	en.execution, invocations = e.machine.machine.Start(env, value)
-	r := e.row(en)
-	r.definition, r.input = e.machine.digest, digest(document.Append(nil, value))
-	taken, err := e.store.insert(ctx, r, milli(e.config.Clock.Now().Add(-retention)))
+	taken, err := e.store.insert(ctx, r, e.forgotten())
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot start the execution %s: %w", name, err)
@@ -54,9 +42,33 @@ func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) 
 	case taken != nil:
 		return nil
 	}
-	e.show(ctx, en, r, invocations, *entered)
+	e.show(ctx, en, r, invocations, entered)
 	return nil
 }
+
+// begin returns a new execution, which is not stored, with its first invocations and the
+// states that it has entered.
+func (e *Engine) begin(name string, input json.RawMessage) (en *entry, r *row, invocations []asl.Invocation, entered []string, err error) {
+	if !names.MatchString(name) {
+		return nil, nil, nil, nil, fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
+	}
+	value, err := object(input)
+	if err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("cannot start the execution %s: its input %w", name, err)
+	}
+	e.mu.Lock()
+	e.last++
+	en = &entry{id: e.last, name: name, definition: e.machine.digest}
+	e.mu.Unlock()
+	env, states := e.env(en)
+	en.execution, invocations = e.machine.machine.Start(env, value)
+	r = e.row(en)
+	r.input = digest(document.Append(nil, value))
+	return en, r, invocations, *states, nil
+}
+
+// forgotten is the time before which an execution has ended whose name is free.
+func (e *Engine) forgotten() int64 { return milli(e.config.Clock.Now().Add(-retention)) }
 
 // object parses a JSON object of limited size.
 func object(text json.RawMessage) (any, error) {
@@ -75,23 +87,12 @@ func object(text json.RawMessage) (any, error) {
 
 // Succeed implements port.Executions.
 func (e *Engine) Succeed(ctx context.Context, token string, output json.RawMessage) error {
-	value, err := object(output)
-	if err != nil {
-		return fmt.Errorf("cannot complete the token: its output %w", err)
-	}
-	return e.complete(ctx, token, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
-		return x.Succeed(env, token, value)
-	})
+	return e.complete(ctx, port.ExecutionCall{Token: token, Data: output})
 }
 
 // Fail implements port.Executions.
 func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
-	if strings.HasPrefix(name, "States.") {
-		return fmt.Errorf("cannot fail the token: error name %s is reserved for Step Functions", name)
-	}
-	return e.complete(ctx, token, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
-		return x.Fail(env, token, asl.NewFailure(name, cause))
-	})
+	return e.complete(ctx, port.ExecutionCall{Token: token, Error: name, Cause: cause})
 }
 
 // Heartbeat implements port.Executions. It only extends a deadline in memory;
@@ -119,8 +120,12 @@ func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 	return nil
 }
 
-func (e *Engine) complete(ctx context.Context, token string, apply stimulus) error {
-	en := e.holder(token)
+func (e *Engine) complete(ctx context.Context, c port.ExecutionCall) error {
+	apply, err := completion(c)
+	if err != nil {
+		return err
+	}
+	en := e.holder(c.Token)
 	if en == nil {
 		return port.ErrTokenGone
 	}
@@ -129,6 +134,25 @@ func (e *Engine) complete(ctx context.Context, token string, apply stimulus) err
 		return port.ErrTokenGone
 	}
 	return err
+}
+
+// completion is the stimulus of a call that completes a token.
+func completion(c port.ExecutionCall) (stimulus, error) {
+	if c.Error != "" {
+		if strings.HasPrefix(c.Error, "States.") {
+			return nil, fmt.Errorf("cannot fail the token: error name %s is reserved for Step Functions", c.Error)
+		}
+		return func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
+			return x.Fail(env, c.Token, asl.NewFailure(c.Error, c.Cause))
+		}, nil
+	}
+	value, err := object(c.Data)
+	if err != nil {
+		return nil, fmt.Errorf("cannot complete the token: its output %w", err)
+	}
+	return func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
+		return x.Succeed(env, c.Token, value)
+	}, nil
 }
 
 // Stop implements port.Executions.
@@ -154,12 +178,32 @@ func (e *Engine) Stop(ctx context.Context, name, cause string) error {
 
 // Describe implements port.Executions.
 func (e *Engine) Describe(ctx context.Context, name string) (port.Execution, error) {
-	r, err := e.store.byName(ctx, name)
-	if errors.Is(err, errNoRow) || err == nil && r.ended != 0 && r.ended < milli(e.config.Clock.Now().Add(-retention)) {
+	r, err := e.byName(ctx, name)
+	if errors.Is(err, errNoRow) || err == nil && r.ended != 0 && r.ended < e.forgotten() {
 		return port.Execution{}, port.ErrNotFound
 	}
 	if err != nil {
 		return port.Execution{}, fmt.Errorf("cannot describe the execution %s: %w", name, err)
 	}
 	return port.Execution{Name: name, Status: r.status, Error: r.code, Cause: r.cause, Transitions: int(r.entered)}, nil
+}
+
+// byName returns the newest row of an execution without its document.
+func (e *Engine) byName(ctx context.Context, name string) (*row, error) {
+	r, err := e.store.byName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	en := e.entries[r.id]
+	e.mu.Unlock()
+	if en == nil {
+		return r, nil
+	}
+	en.mu.Lock()
+	defer en.mu.Unlock()
+	if en.later != nil {
+		return en.later, nil
+	}
+	return r, nil
 }

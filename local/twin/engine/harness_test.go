@@ -212,8 +212,8 @@ func (m *mortal) insert(ctx context.Context, r *row, since int64) (taken *row, e
 	return taken, err
 }
 
-func (m *mortal) update(ctx context.Context, r *row) error {
-	return m.write(func() error { return m.store.update(ctx, r) })
+func (m *mortal) update(ctx context.Context, all ...*row) error {
+	return m.write(func() error { return m.store.update(ctx, all...) })
 }
 
 // database returns a store in a file, and a function that opens the file again.

@@ -38,34 +38,43 @@ type rows struct{ db *sqlite.DB }
 
 func (s rows) insert(ctx context.Context, r *row, since int64) (taken *row, err error) {
 	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
-		taken = nil
-		for {
-			added, err := tx.Exec(`INSERT INTO executions
-				(id, name, definition, input, status, ended, due, calls, entered, code, cause, document)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-				r.id, r.name, r.definition, r.input, string(r.status), r.ended, r.due, r.calls, r.entered, r.code, r.cause, r.document)
-			if err != nil || added == 1 {
-				return err
-			}
-			removed, err := tx.Exec("DELETE FROM executions WHERE name = ? AND ended > 0 AND ended < ?", r.name, since)
-			if err != nil {
-				return err
-			}
-			if removed == 0 {
-				taken, err = find(tx, r.name)
-				return err
-			}
-		}
+		taken, err = insertRow(tx, r, since)
+		return err
 	})
 	return taken, err
 }
 
-func (s rows) update(ctx context.Context, r *row) error {
-	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
-		_, err := tx.Exec(`UPDATE executions SET status = ?, ended = ?, due = ?, calls = ?, entered = ?, code = ?, cause = ?, document = ?
-			WHERE id = ?`, string(r.status), r.ended, r.due, r.calls, r.entered, r.code, r.cause, r.document, r.id)
-		return err
-	})
+func insertRow(tx *sqlite.Tx, r *row, since int64) (taken *row, err error) {
+	for {
+		added, err := tx.Exec(`INSERT INTO executions
+			(id, name, definition, input, status, ended, due, calls, entered, code, cause, document)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+			r.id, r.name, r.definition, r.input, string(r.status), r.ended, r.due, r.calls, r.entered, r.code, r.cause, r.document)
+		if err != nil || added == 1 {
+			return nil, err
+		}
+		removed, err := tx.Exec("DELETE FROM executions WHERE name = ? AND ended > 0 AND ended < ?", r.name, since)
+		if err != nil {
+			return nil, err
+		}
+		if removed == 0 {
+			return find(tx, r.name)
+		}
+	}
+}
+
+func (s rows) update(ctx context.Context, all ...*row) error {
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error { return updateRows(tx, all...) })
+}
+
+func updateRows(tx *sqlite.Tx, all ...*row) error {
+	for _, r := range all {
+		if _, err := tx.Exec(`UPDATE executions SET status = ?, ended = ?, due = ?, calls = ?, entered = ?, code = ?, cause = ?, document = ?
+			WHERE id = ?`, string(r.status), r.ended, r.due, r.calls, r.entered, r.code, r.cause, r.document, r.id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func find(tx *sqlite.Tx, name string) (*row, error) {

@@ -21,9 +21,15 @@ const firings = 64
 // Step may be active.
 func (e *Engine) Run(ctx context.Context) error {
 	var working sync.WaitGroup
-	defer working.Wait()
+	defer func() {
+		working.Wait()
+		if err := e.save(context.WithoutCancel(ctx)); err != nil {
+			e.config.Log.ErrorContext(ctx, "the last results of functions could not be stored; these are called again", "error", err)
+		}
+	}()
 	calls := make(chan struct{}, e.config.Concurrency)
 	fires := make(chan struct{}, firings)
+	saves := make(chan struct{}, 1)
 	for ctx.Err() == nil {
 		for len(calls) < cap(calls) {
 			c, ok := e.nextCall()
@@ -47,16 +53,28 @@ func (e *Engine) Run(ctx context.Context) error {
 				e.fire(ctx, en)
 			})
 		}
-		e.rest(ctx, len(fires) == cap(fires))
+		if at, ok := e.nextSave(); ok && !at.After(e.config.Clock.Now()) && len(saves) == 0 {
+			saves <- struct{}{}
+			working.Go(func() {
+				defer func() { <-saves; e.nudge() }()
+				e.saveOrPause(ctx)
+			})
+		}
+		e.rest(ctx, len(fires) == cap(fires), len(saves) == cap(saves))
 	}
 	return nil
 }
 
 // rest waits for work. If busy is true, the pending deadlines belong to firings
-// that are in progress.
-func (e *Engine) rest(ctx context.Context, busy bool) {
+// that are in progress, and if saving is true, results are being stored.
+func (e *Engine) rest(ctx context.Context, busy, saving bool) {
 	var due <-chan time.Time
-	if at, ok := e.nextDeadline(); ok && !busy {
+	at, ok := e.nextDeadline()
+	ok = ok && !busy
+	if save, waits := e.nextSave(); waits && !saving && (!ok || save.Before(at)) {
+		at, ok = save, true
+	}
+	if ok {
 		fired, stop := e.config.Clock.NewTimer(at.Sub(e.config.Clock.Now()))
 		defer stop()
 		due = fired
@@ -79,7 +97,7 @@ func (e *Engine) perform(ctx context.Context, c call) {
 	}
 	// The result is stored even if ctx ends meanwhile.
 	for {
-		_, err := e.change(context.WithoutCancel(ctx), c.entry, result)
+		err := e.returned(context.WithoutCancel(ctx), c.entry, result)
 		if err == nil {
 			return
 		}
@@ -87,6 +105,13 @@ func (e *Engine) perform(ctx context.Context, c call) {
 		if !e.pause(ctx) {
 			return
 		}
+	}
+}
+
+func (e *Engine) saveOrPause(ctx context.Context) {
+	if err := e.save(context.WithoutCancel(ctx)); err != nil {
+		e.config.Log.ErrorContext(ctx, "results of functions could not be stored", "error", err)
+		e.pause(ctx)
 	}
 }
 
@@ -166,6 +191,9 @@ func (e *Engine) nextDeadline() (time.Time, bool) {
 // invocations in the order of their creation, then deadlines. It reports
 // whether there was work. After an error the next Step repeats what failed.
 func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
+	if err := e.saveDue(ctx); err != nil {
+		return false, err
+	}
 	for {
 		if c, ok := e.nextCall(); ok {
 			worked = true
@@ -197,7 +225,7 @@ func (e *Engine) stepCall(ctx context.Context, c call) error {
 	}
 	result, err := e.invoke(ctx, c)
 	if err == nil {
-		_, err = e.change(ctx, c.entry, result)
+		err = e.returned(ctx, c.entry, result)
 	}
 	if err != nil {
 		e.mu.Lock()

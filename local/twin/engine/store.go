@@ -32,8 +32,8 @@ type store interface {
 	// insert adds the row, unless its name belongs to an execution that runs or
 	// ended after since; then it returns that one.
 	insert(ctx context.Context, r *row, since int64) (taken *row, err error)
-	// update writes the mutable fields of a running row.
-	update(ctx context.Context, r *row) error
+	// update writes the mutable fields of running rows, all or none.
+	update(ctx context.Context, all ...*row) error
 	// byName returns the row without its document, or errNoRow.
 	byName(ctx context.Context, name string) (*row, error)
 	// byID returns the row with its document, or errNoRow.
@@ -79,16 +79,18 @@ func (m *memory) insert(_ context.Context, r *row, since int64) (*row, error) {
 	return nil, nil
 }
 
-func (m *memory) update(_ context.Context, r *row) error {
+func (m *memory) update(_ context.Context, all ...*row) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old, ok := m.rows[r.id]
-	if !ok {
-		return errNoRow
+	for _, r := range all {
+		old, ok := m.rows[r.id]
+		if !ok {
+			return errNoRow
+		}
+		copied := *r
+		copied.name, copied.definition, copied.input = old.name, old.definition, old.input
+		m.rows[r.id] = &copied
 	}
-	copied := *r
-	copied.name, copied.definition, copied.input = old.name, old.definition, old.input
-	m.rows[r.id] = &copied
 	return nil
 }
 

@@ -50,7 +50,21 @@ func (c *change) finish(err error) {
 // committed (only a crash at the moment of a disk error can still make it
 // appear); ctx's error if ctx ended before the change started. A later end of
 // ctx has no effect. Write re-raises a panic of do.
-func (d *DB) Write(ctx context.Context, do func(*Tx) error) error { return d.write(ctx, false, do) }
+func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
+	joint := jointOf(ctx)
+	if joint == nil {
+		return d.write(ctx, false, do)
+	}
+	joint.Begin(ctx)
+	err := d.write(ctx, false, func(tx *Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return joint.Write(tx)
+	})
+	joint.End(err == nil)
+	return err
+}
 
 // WriteRelaxed is Write without an fsync of its own. The change is visible and survives the
 // end of the process when WriteRelaxed returns, and is on disk when a later Write returns: a

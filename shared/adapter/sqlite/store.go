@@ -64,8 +64,11 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		now := s.now()
 		if key != nil {
 			doc, err := useOfKey(tx, first.Run.Tenant, *key, now)
-			if known = doc; err != nil || known != nil {
+			if err != nil {
 				return err
+			}
+			if known = doc; known != nil {
+				return errKnown
 			}
 		}
 		n, err := insertRun(tx, rec, now)
@@ -88,17 +91,20 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		}
 		return moveAccounts(tx, append(slices.Clone(with), first)...)
 	})
-	end(err == nil && known == nil)
+	end(err == nil)
+	if errors.Is(err, errKnown) {
+		existing, err := s.decodeRun(known)
+		return &existing, err
+	}
 	if err != nil {
 		return nil, wrap(err, "create run", first.Run.ID)
 	}
-	if known == nil {
-		s.newest.begin(rec.Run, since)
-		return nil, nil
-	}
-	existing, err := s.decodeRun(known)
-	return &existing, err
+	s.newest.begin(rec.Run, since)
+	return nil, nil
 }
+
+// errKnown ends the creation of a run whose key belongs to another one.
+var errKnown = errors.New("known idempotency key")
 
 // useOfKey returns the run of the key's first use, nil for an unknown key.
 func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {

@@ -94,7 +94,12 @@ func (h *onSQLite) relay() {
 	}
 }
 
+// settle is longer than results of functions are in memory alone.
+const settle = 5 * time.Second
+
 func (h *onSQLite) read(c counts) {
+	h.w.ok(clock.Sleep(h.w.Context(), clock.System{}, settle))
+	h.step()
 	s := h.db.Stats()
 	c[commits], c[fsyncs], c[rows] = float64(s.Commits), float64(s.Commits-s.Relaxed), float64(s.Rows)
 	c[encoded], c[decoded] = float64(s.Encoded), float64(s.Decoded)+float64(h.decoded)
