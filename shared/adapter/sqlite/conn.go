@@ -16,6 +16,9 @@ func connect(path string, pragmas ...string) (*sqlite.Conn, error) {
 		return nil, named(err)
 	}
 	conn.SetBusyTimeout(5 * time.Second)
+	if err := addUnpack(conn); err != nil {
+		return nil, errors.Join(named(err), conn.Close())
+	}
 	for _, pragma := range append([]string{
 		"PRAGMA synchronous = FULL",
 		"PRAGMA foreign_keys = ON",

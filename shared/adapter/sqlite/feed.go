@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -136,6 +137,10 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 	}
 	epoch := strconv.FormatUint(f.config.Random(), 36)
 	appendedAt := int64(0)
+	forms, stored := make([]int, len(b.Records)), make([][]byte, len(b.Records))
+	for i, r := range b.Records {
+		forms[i], stored[i] = pack(r.Data)
+	}
 	err = f.db.write(ctx, b.Relaxed, func(tx *Tx) error {
 		s, err := streamOf(tx, stream)
 		if err == nil && s.newest != b.After {
@@ -154,8 +159,8 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 			return err
 		}
 		for i, r := range b.Records {
-			if _, err := tx.Exec("INSERT INTO feed_records (stream, position, appended_at, at, id, data) VALUES (?, ?, ?, ?, ?, ?)",
-				s.n, b.After+1+int64(i), s.appendedAt, nanos(r.At), r.ID, blob(r.Data)); err != nil {
+			if _, err := tx.Exec("INSERT INTO feed_records (stream, position, appended_at, at, id, packed, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+				s.n, b.After+1+int64(i), s.appendedAt, nanos(r.At), r.ID, forms[i], stored[i]); err != nil {
 				return err
 			}
 		}
@@ -217,13 +222,17 @@ func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) 
 			return err
 		}
 		size := 0
-		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = 0 + ? AND position >= ? ORDER BY position LIMIT 0 + ?",
+		rows := tx.Query("SELECT position, id, at, packed, data FROM feed_records WHERE stream = 0 + ? AND position >= ? ORDER BY position LIMIT 0 + ?",
 			s.n, max(after+1, oldest), limit)
 		for rows.Next() {
 			var r port.FeedRecord
 			var at int64
-			if err := rows.Scan(&r.Position, &r.ID, &at, &r.Data); err != nil {
+			var form int
+			if err := rows.Scan(&r.Position, &r.ID, &at, &form, &r.Data); err != nil {
 				return err
+			}
+			if r.Data, err = unpack(form, r.Data); err != nil {
+				return fault.Wrap(err, fault.Internal, "unreadable record of a stream")
 			}
 			if size += len(r.Data); len(records) > 0 && size > port.MaxFeedPage {
 				break

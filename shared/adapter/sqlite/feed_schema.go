@@ -37,4 +37,7 @@ CREATE TABLE feed_cursors (
 	position INTEGER NOT NULL,
 	PRIMARY KEY (stream, consumer)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- The form of data; see pack.
+ALTER TABLE feed_records ADD COLUMN packed INTEGER NOT NULL DEFAULT 0;
 `}

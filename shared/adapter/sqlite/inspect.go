@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -45,6 +46,14 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 	if !errors.Is(err, port.ErrNotFound) {
 		return found, err
 	}
+	form := "0" // in a file of an earlier version
+	var packs bool
+	if failed := tx.QueryRow("SELECT count(*) FROM pragma_table_info('feed_records') WHERE name = 'packed'").Scan(&packs); failed != nil {
+		return nil, failed
+	}
+	if packs {
+		form = "packed"
+	}
 	for _, other := range others {
 		var present bool // false in a file of an earlier version
 		if failed := tx.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = ?", other.table).Scan(&present); failed != nil {
@@ -53,7 +62,7 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 		if !present {
 			continue
 		}
-		if found, err = inspectBy(tx, id, other.query, other.beside); !errors.Is(err, port.ErrNotFound) {
+		if found, err = inspectBy(tx, id, other.query, other.beside, "FORM", form); !errors.Is(err, port.ErrNotFound) {
 			return found, err
 		}
 	}
@@ -80,20 +89,22 @@ var others = []struct {
 			FROM feed_marks WHERE stream = ? ORDER BY position DESC LIMIT 100`,
 		"cursors": `SELECT json_object('consumer', c.consumer, 'position', c.position)
 			FROM feed_cursors c JOIN feed_streams s ON s.stream = c.stream WHERE s.n = ? ORDER BY c.consumer`,
-		"newest": `SELECT json_object('position', position, 'id', id, 'at', at, 'bytes', length(data))
+		"newest": `SELECT json_object('position', position, 'id', id, 'at', at, 'bytes', length(unpacked(FORM, data)))
 			FROM feed_records WHERE stream = 0 + ? ORDER BY position DESC LIMIT 100`,
 	}},
 	{"feed_records", `SELECT r.rowid, json_object('stream', s.stream, 'epoch', s.epoch, 'position', r.position, 'id', r.id,
-			'at', r.at, 'appendedAt', r.appended_at, 'data', CAST(r.data AS TEXT))
+			'at', r.at, 'appendedAt', r.appended_at, 'data', CAST(unpacked(FORM, r.data) AS TEXT))
 		FROM feed_streams s JOIN feed_records r ON r.stream = s.n AND r.id = ?`, nil},
 }
 
 // inspectBy returns the document of the row with the id, and beside it the lists of
-// the queries, which get the row's number.
-func inspectBy(tx *Tx, id, query string, beside map[string]string) (map[string]any, error) {
+// the queries, which get the row's number. replace has words in the queries and their
+// replacements.
+func inspectBy(tx *Tx, id, query string, beside map[string]string, replace ...string) (map[string]any, error) {
+	replaced := strings.NewReplacer(replace...)
 	var n int64
 	var doc json.RawMessage
-	err := tx.QueryRow(query, id).Scan(&n, &doc)
+	err := tx.QueryRow(replaced.Replace(query), id).Scan(&n, &doc)
 	if errors.Is(err, ErrNoRow) {
 		return nil, port.ErrNotFound
 	}
@@ -103,7 +114,7 @@ func inspectBy(tx *Tx, id, query string, beside map[string]string) (map[string]a
 	found := map[string]any{"record": doc}
 	for name, query := range beside {
 		list := []json.RawMessage{}
-		rows := tx.Query(query, n)
+		rows := tx.Query(replaced.Replace(query), n)
 		for rows.Next() {
 			var doc json.RawMessage
 			if err := rows.Scan(&doc); err != nil {
