@@ -36,6 +36,7 @@ require (
 	github.com/gowebpki/jcs v1.0.1
 	github.com/hashicorp/cronexpr v1.1.3
 	github.com/jacoelho/xsd v0.0.27
+	github.com/klauspost/compress v1.20.3
 	github.com/mattn/go-runewidth v0.0.20
 	github.com/moby/moby/api v1.56.1
 	github.com/moby/moby/client v0.6.2
@@ -144,7 +145,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
+	stateless "github.com/klauspost/compress/flate"
 	"zombiezen.com/go/sqlite"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -33,31 +35,9 @@ var feedDictionary1 []byte
 // payloadStart is what precedes the Base64 of a payload in a DSSE envelope.
 const payloadStart = `"payload":"`
 
-// packers and unpackers are reused: a packer takes 0.8 MB, an unpacker 40 KB. A collection
-// of garbage leaves the packers.
-var (
-	packers   = make(chan *flate.Writer, 2)
-	unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
-)
-
-// packer returns a packer to a buffer, and the function that gives it back.
-func packer(to *bytes.Buffer) (w *flate.Writer, release func()) {
-	select {
-	case w = <-packers:
-		w.Reset(to)
-	default:
-		var err error
-		if w, err = flate.NewWriterDict(to, flate.DefaultCompression, feedDictionary1); err != nil {
-			panic(err) // the level is valid
-		}
-	}
-	return w, func() {
-		select {
-		case packers <- w:
-		default:
-		}
-	}
-}
+// unpackers are reused: one takes 40 KB. Nothing is kept to compress, since the tables of a
+// compressor take longer to clear than an event to compress.
+var unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 // pack returns the stored form of the data of a record. Only an envelope is compressed, if
 // unpack returns the same bytes for it.
@@ -76,15 +56,8 @@ func pack(data []byte) (form int, stored []byte) {
 	}
 	var to bytes.Buffer
 	to.Write(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(start)), uint64(len(payload))))
-	w, release := packer(&to)
-	defer release()
-	for _, part := range [][]byte{data[:start], payload, data[start+size:]} {
-		_, err = w.Write(part)
-		if err != nil {
-			return unpacked, blob(data)
-		}
-	}
-	if w.Close() != nil || to.Len() >= len(data) {
+	err = stateless.StatelessDeflate(&to, slices.Concat(data[:start], payload, data[start+size:]), true, feedDictionary1)
+	if err != nil || to.Len() >= len(data) {
 		return unpacked, blob(data)
 	}
 	return packed1, to.Bytes()

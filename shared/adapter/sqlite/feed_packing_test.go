@@ -65,7 +65,7 @@ func TestStoredEventIsSmall(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if most := len(event) / 2; size > most {
+	if most := len(event) * 3 / 5; size > most {
 		t.Errorf("got %d bytes for an envelope of %d, want at most %d", size, len(envelope(event)), most)
 	}
 	found, err := sqlite.Inspect(t.Context(), path, "event")
