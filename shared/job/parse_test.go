@@ -164,8 +164,8 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"zone":             {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: Mars/Olympus\n", []string{"line 4: timeZone: unknown time zone"}},
 		"duration":         {"id: a\nimage: b\nschedule: \"@daily\"\njitter: 5\n", []string{"line 4: jitter: 5, want a string"}},
 		"missed rule":      {"id: a\nimage: b\nschedule: \"@daily\"\nmissed: newest\n", []string{`line 4: missed: unknown value "newest", want latest or all or none`}},
-		"short deadline":   {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 5s\n", []string{"line 4: startingDeadline: "}},
-		"long deadline":    {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 721h\n", []string{"line 4: startingDeadline: "}},
+		"short deadline":   {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 9s\n", []string{"line 4: startingDeadline: 9s is out of range, want 10s to 720h"}},
+		"long deadline":    {"id: a\nimage: b\nschedule: \"@daily\"\nstartingDeadline: 721h\n", []string{"line 4: startingDeadline: 721h is out of range, want 10s to 720h"}},
 		"duration unit":    {"id: a\nimage: b\nconstraints: {catchUpWindow: 6 hours}\n", []string{`line 3: constraints.catchUpWindow: malformed duration "6 hours", want one such as 90s`}},
 		"no duration":      {"id: a\nimage: b\nconstraints: {maxAllowedRunTime: 1 day}\n", []string{`line 3: constraints.maxAllowedRunTime: malformed duration "1 day"`}},
 		"time limit":       {"id: a\nimage: b\nconstraints:\n  maxAllowedRunTime: 1s\n", []string{"line 4: constraints.maxAllowedRunTime: 1s is out of range"}},
@@ -258,6 +258,7 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"missed without schedule":      {"missed: all", "missed"},
 		"deadline without schedule":    {"startingDeadline: 1m", "startingDeadline"},
 		"latest with catchUp":          {"schedule: \"@daily\"\nmissed: latest\nconstraints: {catchUp: true}", "missed"},
+		"none with catchUp":            {"schedule: \"@daily\"\nmissed: none\nconstraints: {catchUp: true}", "missed"},
 		"deadline with catchUp":        {"schedule: \"@daily\"\nstartingDeadline: 1h\nconstraints: {catchUp: true}", "startingDeadline"},
 		"catch-up without schedule":    {"constraints: {catchUp: true}", "constraints.catchUp"},
 		"export of a command":          {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\ncommand: [a]", "command"},
@@ -315,7 +316,9 @@ func TestAdHocDefinition(t *testing.T) {
 // are precise, and up to 90 s late.
 func TestDeadlineIsNoShorterThanWakeUpsAreLate(t *testing.T) {
 	t.Parallel()
-	for deadline, want := range map[string]int{"startingDeadline: 89s\n": 1, "startingDeadline: 90s\n": 0, "": 0} {
+	for deadline, want := range map[string]int{
+		"startingDeadline: 10s\n": 1, "startingDeadline: 89s\n": 1, "startingDeadline: 90s\n": 0, "startingDeadline: 720h\n": 0, "": 0,
+	} {
 		text := []byte("id: a\nimage: b\nschedule: \"@daily\"\n" + deadline)
 		at := deployment()
 		if _, problems := job.Parse(text, at); len(problems) > 0 {
