@@ -84,7 +84,9 @@ func sample(t eventtype.Type, n int) events.Envelope {
 	case eventtype.PackRunLog:
 		e.Log = &events.Log{Stream: "stdout", Sequence: int64(n), Data: []byte("12 orders\n")}
 	case eventtype.ScheduleSkipped:
-		e.Schedule.Skipped, e.Schedule.Reason = 3, "the job was paused"
+		e.Schedule.ScheduledAt = noon.AddDate(0, 0, -3)
+		e.Schedule.RunID, e.Schedule.Skipped = "nightly:20260226T120000Z", 3
+		e.Schedule.Reason = "3 firings until 2026-02-28T12:00:00Z were skipped: missed, and the job does not catch up"
 	}
 	return e
 }
