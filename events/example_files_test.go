@@ -86,7 +86,7 @@ func sample(t eventtype.Type, n int) events.Envelope {
 	case eventtype.ScheduleSkipped:
 		e.Schedule.ScheduledAt = noon.AddDate(0, 0, -3)
 		e.Schedule.RunID, e.Schedule.Skipped = "nightly:20260226T120000Z", 3
-		e.Schedule.Reason = "3 firings until 2026-02-28T12:00:00Z were skipped: missed, and the job does not catch up"
+		e.Schedule.Reason = "3 firings until 2026-02-28T12:00:00Z were skipped: missed, since a later one was due too or it was too late"
 	}
 	return e
 }

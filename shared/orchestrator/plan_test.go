@@ -189,7 +189,7 @@ func TestJobExplanations(t *testing.T) {
 		explain.JobWaiting: {every, func(h *fixture) {
 			h.clock.to(epoch.Add(26 * time.Minute))
 			h.fire(h.nightly())
-		}, "", "Completed firings_missed: 2 firings until 2026-03-01T08:20:00Z were skipped: missed, and the job does not catch up"},
+		}, "", "Completed firings_missed: 2 firings until 2026-03-01T08:20:00Z were skipped: missed, since a later one was due too or it was too late"},
 		explain.JobFiring: {every, func(h *fixture) { h.clock.to(epoch.Add(10*time.Minute + time.Second)) }, "", ""},
 		explain.JobLate:   {every, func(h *fixture) { h.clock.to(epoch.Add(12 * time.Minute)) }, "", ""},
 		explain.JobPaused: {every, func(h *fixture) {

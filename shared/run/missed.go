@@ -45,7 +45,7 @@ func (m Missed) String() string {
 		firings = fmt.Sprintf("%d firings until %s were", m.Count, m.Until.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%s skipped: %s", firings, map[SkipReason]string{
-		SkipMissed:   "missed, and the job does not catch up",
+		SkipMissed:   "missed, since a later one was due too or it was too late",
 		SkipDeadline: "missed longer ago than the job's startingDeadline",
 		SkipWindow:   "missed longer ago than the job's catchUpWindow",
 		SkipLimit:    "missed more often than a job catches up",

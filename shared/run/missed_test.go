@@ -26,7 +26,7 @@ func TestSkippedFiringsAreOneCompletedRun(t *testing.T) {
 	if _, ok := got.Result(); ok {
 		t.Error("got a result of the job, want none")
 	}
-	const message = "3 firings until 2026-11-21T11:00:00Z were skipped: missed, and the job does not catch up"
+	const message = "3 firings until 2026-11-21T11:00:00Z were skipped: missed, since a later one was due too or it was too late"
 	if len(d.Events) != 1 || d.Events[0].Type != run.EventSkipped || d.Events[0].Message != message {
 		t.Errorf("got events %+v, want one job.skipped: %s", d.Events, message)
 	}

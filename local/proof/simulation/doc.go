@@ -21,7 +21,9 @@
 // hosts are wrong, and contexts end in the middle of calls.
 //
 // Half of the worlds have jobs (jobs.go). Their owners create, change, pause, run and
-// delete them; schedules fire by wake-ups that are late, lost and repeated; hooks
+// delete them; schedules fire by wake-ups that are late, lost and repeated, and after outages.
+// Each time of a schedule starts one run, or one record counts it as skipped, by the rule of
+// missed times of its job (missed.go); hooks
 // allow, refuse, fail and hang; jobs trigger one another in chains and circles. An
 // operator drains the pool, resumes it and changes its limits. In every tenth world on
 // SQLite and every twentieth on AWS (contended.go) jobs that fire every few seconds compete

@@ -202,7 +202,7 @@ func TestSimulateShowsOutages(t *testing.T) {
 	}
 	got := sortie(t, nil, "", args...)
 	for _, want := range []string{
-		"2027-01-02T02:00:00Z Sat 2027-01-02 02:00:00 UTC skip", "2 firings until 2027-01-03T02:00:00Z were skipped: missed, and the job does not catch up",
+		"2027-01-02T02:00:00Z Sat 2027-01-02 02:00:00 UTC skip", "2 firings until 2027-01-03T02:00:00Z were skipped: missed, since a later one was due too or it was too late",
 		"2027-01-04T02:00:00Z Mon 2027-01-04 02:00:00 UTC run, 3 min 0 s late", "2027-01-05T02:00:00Z Tue 2027-01-05 02:00:00 UTC skip",
 		"2027-01-06T02:00:00Z Wed 2027-01-06 02:00:00 UTC run",
 	} {
