@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -26,8 +28,9 @@ var commands = map[string]string{
 		(trap "" TERM HUP INT; sh -c "$DAEMON" &)`,
 	"stopped": `setsid sh -c "$DAEMON" & stopped=$!; while [ ! -e "$BEGIN" ]; do sleep 0.01; done; kill -STOP $stopped`,
 	"loop":    `setsid sh -c 'i=0; while [ $i -lt 400 ]; do setsid sh -c "$DAEMON" & i=$((i+1)); done; wait' $MARK &`,
-	"hopping": `setsid sh -c 'hop() { : >"$BEGIN"; (hop "$1") & exit; }; hop "$1"' hop $MARK &`,
-	"pipes":   `setsid sh -c "$DAEMON" | setsid sh -c "$DAEMON" | cat &`,
+	"hopping": `export HOP='hop() { n=$((n+1)); [ $n -lt 900 ] || exec sh -c "$HOP" hop $MARK; : >"$BEGIN"; (hop) & exit; }; hop'
+		setsid sh -c "$HOP" hop $MARK 2>/dev/null &`, // a shell nests 1000 calls, and processes may run out
+	"pipes": `setsid sh -c "$DAEMON" | setsid sh -c "$DAEMON" | cat &`,
 }
 
 // Names returns the ways in which a daemon starts.
@@ -46,16 +49,43 @@ type Daemon struct {
 // New returns a daemon. Nothing of it is alive at the end of the test.
 func New(t *testing.T, name string) Daemon {
 	t.Helper()
-	d := Daemon{name, fmt.Sprintf("%d.%d", 100_000+rand.IntN(900_000), os.Getpid()), filepath.Join(t.TempDir(), "begun")}
+	return Daemon{name, NewMark(t), filepath.Join(t.TempDir(), "begun")}
+}
+
+// NewMark returns a mark for Alive. Nothing with it is alive at the end of the test.
+func NewMark(t *testing.T) string {
+	t.Helper()
+	mark := fmt.Sprintf("%d.%d", 100_000+rand.IntN(900_000), os.Getpid())
 	t.Cleanup(func() {
-		for _, pid := range d.Alive() {
+		for _, pid := range Alive(mark) {
 			if process, err := os.FindProcess(pid); err == nil {
 				_ = process.Kill()
 			}
 		}
 	})
-	return d
+	return mark
 }
+
+// StartAll starts a daemon in every way and returns when all of them run. It needs the
+// programs of Tools.
+func StartAll(mark string) error {
+	dir, err := os.MkdirTemp("", "daemons")
+	if err != nil {
+		return err
+	}
+	for name := range commands {
+		d := Daemon{name, mark, filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))}
+		c := exec.Command("/bin/sh", "-c", d.Script("")) //nolint:noctx // it ends with the program that calls it
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		if err := c.Run(); err != nil {
+			return fmt.Errorf("cannot start the daemon %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Tools returns the programs that the commands call.
+func Tools() []string { return []string{"cat", "env", "nohup", "setsid", "sh", "sleep"} }
 
 // Script returns a shell script that starts the daemon, waits until it runs, and does
 // what then says.
@@ -78,11 +108,15 @@ func (d Daemon) WantNone(t *testing.T) {
 }
 
 // Alive returns the processes of the daemon that are no zombies.
-func (d Daemon) Alive() (alive []int) {
+func (d Daemon) Alive() []int { return Alive(d.mark) }
+
+// Alive returns the processes of this host that have the mark in their arguments and are no
+// zombies. Those of containers are among them.
+func Alive(mark string) (alive []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		args, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(args, []byte(d.mark)) {
+		if err != nil || !bytes.Contains(args, []byte(mark)) {
 			continue
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/local/proof/daemons"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
 )
@@ -75,8 +76,8 @@ func wantCut(t *testing.T, what, text string) {
 	}
 }
 
-// nothingLeft waits until the platform has nothing of the run.
-func (s *system) nothingLeft(t *testing.T, task string) {
+// nothingLeft waits until the platform has nothing of the run, and no process has its mark.
+func (s *system) nothingLeft(t *testing.T, task, mark string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -84,6 +85,9 @@ func (s *system) nothingLeft(t *testing.T, task string) {
 	defer often.Stop()
 	for {
 		left, err := s.Left(ctx, s.at, task)
+		for _, pid := range daemons.Alive(mark) {
+			left = append(left, fmt.Sprintf("daemon %d", pid))
+		}
 		if err == nil && len(left) == 0 {
 			return
 		}

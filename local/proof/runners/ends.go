@@ -72,12 +72,15 @@ func Cases() []Case {
 		{Job: "cancel-timeout", Cancel: true, End: End{
 			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
 		}},
-		// What the program has started ends with it.
+		// What the program has started ends with it, or with its wrapper.
 		{Job: "daemons", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "hello\n"}},
 		{Job: "daemons-failed", End: End{
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 3}, Stdout: "hello\n",
 		}},
 		{Job: "daemons-cancelled", Cancel: true, End: End{Exit: cancelled, State: "Cancelled", Code: "CANCELLED", Attempt: 1, Program: &contract.Exit{}, Stdout: "begun\nstopping\n"}},
+		{Job: "daemons-orphaned", End: End{
+			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9},
+		}},
 		{Job: "missing-image", End: End{Exit: failed, State: "Failed", Code: "IMAGE", Attempt: 1}},
 		{Job: "missing-program", End: End{Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 127}, Said: "no such file or directory"}},
 	}
@@ -101,6 +104,7 @@ func WithoutWrapper() map[string]Difference {
 		"killed": {Reason: "the platforms do not distinguish a signal from an exit code over 128", End: &End{
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 137}, Stdout: "hello\n",
 		}},
+		"daemons-orphaned": {Reason: "without sortie-exec there is no wrapper to kill"},
 		"cancel-ignored": {Reason: "no sortie-exec ends the program within the grace; the platform kills it after", End: &End{
 			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
 		}},

@@ -5,10 +5,15 @@ package runners
 import (
 	"archive/tar"
 	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
 
 // User is the user of the images, which are not for root.
@@ -46,12 +51,13 @@ func FileSystem(t *testing.T, root string) []byte {
 		}
 		content[name] = code
 	}
+	addTools(t, content)
 	var archive bytes.Buffer
 	files := tar.NewWriter(&archive)
 	if err := files.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"broken", "program", "sortie-exec"} {
+	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content[name]))}); err != nil {
 			t.Fatal(err)
 		}
@@ -63,4 +69,30 @@ func FileSystem(t *testing.T, root string) []byte {
 		t.Fatal(err)
 	}
 	return archive.Bytes()
+}
+
+// addTools adds the programs of this host that the daemons need, with their libraries.
+func addTools(t *testing.T, content map[string][]byte) {
+	t.Helper()
+	for _, tool := range daemons.Tools() {
+		at, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed := map[string]string{"bin/" + tool: at}
+		list, err := exec.CommandContext(t.Context(), "ldd", at).CombinedOutput()
+		if err != nil {
+			t.Fatalf("cannot list the libraries of %s: %v: %s", at, err, list)
+		}
+		for _, word := range strings.Fields(string(list)) {
+			if strings.HasPrefix(word, "/") {
+				needed[strings.TrimPrefix(word, "/")] = word
+			}
+		}
+		for name, from := range needed {
+			if content[name], err = os.ReadFile(from); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

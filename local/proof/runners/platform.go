@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/daemons"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -48,6 +49,9 @@ type Difference struct {
 	// End is the end there; nil if the platform cannot run the job.
 	End *End
 }
+
+// FirstProcess is the reason of a difference in containers.
+const FirstProcess = "the program that is to be killed is the first process of its container, which the kernel protects from the container's own signals"
 
 // Platform is a platform under a stack.
 type Platform struct {
@@ -166,6 +170,8 @@ func (s *system) run(t *testing.T, c Case) {
 	if s.Plain {
 		document = bytes.ReplaceAll(document, []byte(Image), []byte(Plain))
 	}
+	mark := daemons.NewMark(t)
+	document = bytes.ReplaceAll(document, []byte("$MARK"), []byte(mark))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "job.yaml")
 	if err := os.WriteFile(file, document, 0o600); err != nil {
@@ -198,6 +204,9 @@ func (s *system) run(t *testing.T, c Case) {
 		interrupt()
 	}
 	exit, said := <-ended, stderr.String()
+	if alive := daemons.Alive(mark); !s.Plain && len(alive) > 0 {
+		t.Errorf("got the processes %v alive after the end of the run, want none", alive)
+	}
 	task, _, _ := strings.Cut(said, "\n")
 	run := outside.Get[contract.Task](s.client(t), "/v1/runs/"+task)
 	t.Logf("%s: exit %d, %s, stderr %q", c.Job, exit, outside.Encode(t, run), said)
@@ -208,7 +217,7 @@ func (s *system) run(t *testing.T, c Case) {
 		}
 	}
 	s.compareLog(t, c.End, run, stdout.String(), said)
-	s.nothingLeft(t, run.TaskID)
+	s.nothingLeft(t, run.TaskID, mark)
 }
 
 // watched is a buffer that looks for a word.

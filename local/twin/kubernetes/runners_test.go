@@ -47,11 +47,11 @@ func ofNode(plain bool) map[string]runners.Difference {
 		return map[string]runners.Difference{"out-of-memory": {Reason: "the containers of the node are processes of the host, without a memory limit of their own"}}
 	}
 	if !plain {
-		return nil
+		return map[string]runners.Difference{"daemons-orphaned": {Reason: runners.FirstProcess}}
 	}
 	return map[string]runners.Difference{
 		"exit-code": {Reason: "the lines of the two streams are in any order in the log of the node; TestJobs checks the code"},
-		"killed":    {Reason: "the program is the first process of its container, which the kernel protects from its own signals"},
+		"killed":    {Reason: runners.FirstProcess},
 		"out-of-memory": {Reason: "the node reports that memory was exhausted", End: &runners.End{
 			Exit: 1, State: "Failed", Code: "OUT_OF_MEMORY", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9, OOM: true}, Stdout: "hello\n",
 		}},

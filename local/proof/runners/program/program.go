@@ -5,16 +5,17 @@
 package program
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/daemons"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 // Main executes the words and returns the exit code. env is the environment.
@@ -28,7 +29,8 @@ import (
 //	first:N     exits with the code if the attempt is the first
 //	memory:MB   uses memory
 //	kill:N      sends the signal to itself
-//	leave       starts a process in a session of its own, which ignores SIGTERM and does not end
+//	daemons     starts what package daemons has, with the variable MARK as its mark
+//	orphan      kills the wrapper, and does not end
 //	obey        waits for SIGTERM
 //	ignore      ignores SIGTERM from now on
 //	rest        does not end
@@ -68,10 +70,15 @@ func Main(words []string, env map[string]string) int {
 				return failed(err)
 			}
 			rest()
-		case "leave":
-			if err := leave(os.Args[:len(os.Args)-len(words)]); err != nil {
+		case "daemons":
+			if err := daemons.StartAll(env["MARK"]); err != nil {
 				return failed(err)
 			}
+		case "orphan":
+			if err := killWrapper(); err != nil {
+				return failed(err)
+			}
+			rest()
 		case "obey":
 			signal.Notify(terminated, syscall.SIGTERM)
 			fmt.Fprintln(os.Stdout, "begun")
@@ -96,28 +103,17 @@ func failed(err error) int {
 	return 99
 }
 
-// leave starts this program, which self are the first words of, and returns when it runs.
-func leave(self []string) error {
-	program, err := os.Executable()
+// killWrapper kills the process above this one, if that is a wrapper.
+func killWrapper() error {
+	parent := os.Getppid()
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", parent))
 	if err != nil {
 		return err
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
+	if !strings.Contains(string(args), wrap.Command) && !strings.Contains(string(args), "sortie-exec") {
+		return fmt.Errorf("the process above is no wrapper: %q", args)
 	}
-	attributes := os.ProcAttr{Files: []*os.File{nil, write, write}, Sys: &syscall.SysProcAttr{Setsid: true}}
-	process, err := os.StartProcess(program, append(slices.Clone(self), "ignore", "rest"), &attributes)
-	if closed := write.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		_, err = io.ReadFull(read, make([]byte, len("begun\n")))
-	}
-	if err == nil {
-		err = process.Release()
-	}
-	return errors.Join(err, read.Close())
+	return syscall.Kill(parent, syscall.SIGKILL)
 }
 
 // rest does not return. A timer keeps the runtime from reporting a deadlock.
