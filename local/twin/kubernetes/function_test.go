@@ -72,7 +72,7 @@ func TestMachinesOfAFunction(t *testing.T) {
 	}
 	r, err := adapter.NewCurrent(adapter.Config{
 		Cluster: "east", Orchestrator: "function", Namespaces: []string{namespace}, Keep: time.Nanosecond, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(logTo{t}, nil)),
-	}, func(context.Context) (clients.Interface, error) { return client, nil })
+	}, func(context.Context) (adapter.Client, error) { return client, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
