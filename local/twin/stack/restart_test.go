@@ -1,11 +1,16 @@
 package stack_test
 
 import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -48,6 +53,43 @@ func TestKilledStackResumes(t *testing.T) {
 		}
 		again.Events(each)
 	}
+}
+
+// TestProgramEndsWithoutAServer ends a wrapped program while no server runs. The wrapper
+// reports its result to the next one.
+func TestProgramEndsWithoutAServer(t *testing.T) {
+	t.Parallel()
+	data, files := t.TempDir(), t.TempDir()
+	begun, ready, ended := filepath.Join(files, "begun"), filepath.Join(files, "ready"), filepath.Join(files, "ended")
+	g := spawn(t, served{Data: data})
+	text, err := os.ReadFile(filepath.Join(data, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(text))
+	g.Token = token
+	answer := g.Call(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0},
+		"command": ["-c", "echo >%s; while [ ! -e %s ]; do sleep 0.05; done; echo >%s"]}`, begun, ready, ended))
+	if answer.Status != http.StatusAccepted {
+		t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
+	}
+	task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
+	exists := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(name); return err == nil }
+	}
+	// The machine runs before its wrapper has reported, and then the program begins.
+	eventually(t, "beginning of the program", exists(begun))
+	g.kill(syscall.SIGKILL)
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "end of the program", exists(ended))
+	again := spawn(t, served{Data: data})
+	again.Token = token
+	if status := again.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
+		t.Errorf("got %+v, want a success in attempt 1", status)
+	}
+	again.Events(task)
 }
 
 func TestSecondStackOnAFolderIsRefused(t *testing.T) {
