@@ -31,6 +31,9 @@ type Config struct {
 	// The configured export image is bound to the built-in worker unless it is
 	// in Images.
 	Images map[string][]string
+	// ReportWithin is how long a wrapper tries to deliver each part of a result to a server
+	// that is gone; 0 is a minute.
+	ReportWithin time.Duration
 	// Containers are where a container engine may be; empty is without one. Images that
 	// are not bound to a program are run by it.
 	Containers container.Addresses

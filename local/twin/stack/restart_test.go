@@ -8,7 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/daemons"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -56,40 +58,50 @@ func TestKilledStackResumes(t *testing.T) {
 }
 
 // TestProgramEndsWithoutAServer ends a wrapped program while no server runs. The wrapper
-// reports its result to the next one.
+// reports to the next one, or gives up before; then the next one reads how the program ended.
 func TestProgramEndsWithoutAServer(t *testing.T) {
 	t.Parallel()
-	data, files := t.TempDir(), t.TempDir()
-	begun, ready, ended := filepath.Join(files, "begun"), filepath.Join(files, "ready"), filepath.Join(files, "ended")
-	g := spawn(t, served{Data: data})
-	text, err := os.ReadFile(filepath.Join(data, "token"))
-	if err != nil {
-		t.Fatal(err)
+	for name, within := range map[string]time.Duration{"reported": 0, "given up": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given, files := served{Data: t.TempDir(), ReportWithin: within}, t.TempDir()
+			begun, ready, ended := filepath.Join(files, "begun"), filepath.Join(files, "ready"), filepath.Join(files, "ended")
+			exists := func(name string) func() bool {
+				return func() bool { _, err := os.Stat(name); return err == nil }
+			}
+			g := spawn(t, given)
+			token, err := os.ReadFile(filepath.Join(given.Data, "token"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Token = strings.TrimSpace(string(token))
+			answer := g.Call(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0},
+				"command": ["-c", "echo >%s; while [ ! -e %s ]; do sleep 0.05; done; echo >%s"]}`, begun, ready, ended))
+			if answer.Status != http.StatusAccepted {
+				t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
+			}
+			task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
+			// The machine runs before its wrapper has reported, and then the program begins.
+			eventually(t, "beginning of the program", exists(begun))
+			g.kill(syscall.SIGKILL)
+			if err := os.WriteFile(ready, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "end of the program", exists(ended))
+			if within > 0 {
+				eventually(t, "end of the wrapper", func() bool { return len(daemons.Alive(ready)) == 0 })
+			}
+			again := spawn(t, given)
+			again.Token = g.Token
+			if status := again.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
+				t.Errorf("got %+v, want a success in attempt 1", status)
+			}
+			again.Events(task)
+			if alive := daemons.Alive(ready); within > 0 && len(alive) > 0 {
+				t.Errorf("got the processes %v alive, want none", alive)
+			}
+		})
 	}
-	token := strings.TrimSpace(string(text))
-	g.Token = token
-	answer := g.Call(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0},
-		"command": ["-c", "echo >%s; while [ ! -e %s ]; do sleep 0.05; done; echo >%s"]}`, begun, ready, ended))
-	if answer.Status != http.StatusAccepted {
-		t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
-	}
-	task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
-	exists := func(name string) func() bool {
-		return func() bool { _, err := os.Stat(name); return err == nil }
-	}
-	// The machine runs before its wrapper has reported, and then the program begins.
-	eventually(t, "beginning of the program", exists(begun))
-	g.kill(syscall.SIGKILL)
-	if err := os.WriteFile(ready, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "end of the program", exists(ended))
-	again := spawn(t, served{Data: data})
-	again.Token = token
-	if status := again.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
-		t.Errorf("got %+v, want a success in attempt 1", status)
-	}
-	again.Events(task)
 }
 
 func TestSecondStackOnAFolderIsRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,8 +57,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// reportWithin is how long a wrapper tries to deliver each part of a result to a server that
-// is gone. It covers a restart. Then the wrapper ends: the next server reads the exit code of
+// reportWithin is the default of Config.ReportWithin. It covers a restart. Then the wrapper ends: the next server reads the exit code of
 // the program in the folder of its machine.
 const reportWithin = time.Minute
 
@@ -80,7 +80,7 @@ func (s *Stack) startMachines(context.Context) error {
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
 		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
-		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag, wrap.ReportFlag+"="+reportWithin.String()), Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag, wrap.ReportFlag+"="+cmp.Or(s.config.ReportWithin, reportWithin).String()), Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {

@@ -38,6 +38,8 @@ type Config struct {
 	Source string
 	// Sweep is the time between two sweeps; 0 is short, because tests wait for them.
 	Sweep time.Duration
+	// ReportWithin is that of the stack.
+	ReportWithin time.Duration
 	// Now is the initial time of the stack; the zero time is the present.
 	Now time.Time
 }
@@ -58,7 +60,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	config := stack.Config{
 		Addr: cmp.Or(c.Addr, "127.0.0.1:0"), DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: cmp.Or(c.Sweep, sweepInterval),
-		Engines: c.Engines,
+		Engines: c.Engines, ReportWithin: c.ReportWithin,
 	}
 	if c.Engine != "" {
 		config.Containers = container.Addresses{Tried: []string{c.Engine}}
