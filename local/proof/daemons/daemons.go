@@ -57,9 +57,15 @@ func NewMark(t *testing.T) string {
 	t.Helper()
 	mark := fmt.Sprintf("%d.%d", 100_000+rand.IntN(900_000), os.Getpid())
 	t.Cleanup(func() {
-		for _, pid := range Alive(mark) {
-			if process, err := os.FindProcess(pid); err == nil {
-				_ = process.Kill()
+		for range 1000 { // one pass may miss a process that forks
+			alive := Alive(mark)
+			for _, pid := range alive {
+				if process, err := os.FindProcess(pid); err == nil {
+					_ = process.Kill()
+				}
+			}
+			if len(alive) == 0 {
+				return
 			}
 		}
 	})
