@@ -43,9 +43,9 @@ type Options struct {
 	// ReportTimeout bounds the retries of started, completed and the callback if
 	// the envelope has no deadline; 0 selects an hour.
 	ReportTimeout time.Duration
-	// ResultTimeout bounds the retries of completed and of each upload, from its first try;
-	// 0 leaves them until the attempt's deadline. It is for platforms that keep
-	// the exit code.
+	// ResultTimeout bounds the retries of started, of completed and of each upload, from its
+	// first try; 0 leaves them until the attempt's deadline. It is for platforms that keep
+	// the exit code, and that start the attempt again.
 	ResultTimeout time.Duration
 }
 

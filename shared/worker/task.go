@@ -183,7 +183,7 @@ func (t *Task) started() error {
 		StartedAt: now.UTC(), HandlesSigterm: t.options.Terminated != nil,
 		SendsOutput: t.sender != nil,
 	}
-	return t.retry(t.ctx, t.retryUntil(now), "started", func(ctx context.Context) error {
+	return t.retry(t.ctx, t.resultUntil(now, t.retryUntil(now)), "started", func(ctx context.Context) error {
 		a, err := t.call(ctx, "started", body)
 		if err != nil || a.ok() {
 			return err
@@ -206,7 +206,7 @@ func (t *Task) retryUntil(now time.Time) time.Time {
 	return now.Add(t.options.ReportTimeout)
 }
 
-// resultUntil returns when the retries of a call that delivers the result end.
+// resultUntil returns when the retries of started, or of a call that delivers the result, end.
 func (t *Task) resultUntil(now time.Time, until time.Time) time.Time {
 	if limit := now.Add(t.options.ResultTimeout); t.options.ResultTimeout > 0 && limit.Before(until) {
 		return limit

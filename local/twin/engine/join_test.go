@@ -100,8 +100,10 @@ func TestUnreadableCallIsNotJoined(t *testing.T) {
 	w.start("run", `{"id":1}`)
 	w.step()
 	for _, c := range []port.ExecutionCall{
-		{Start: "other", Data: json.RawMessage(`[]`)}, {Start: "no name", Data: json.RawMessage(`{}`)},
-		{Token: w.token("launch"), Data: json.RawMessage(`[]`)}, {Token: w.token("launch"), Error: "States.Timeout"},
+		{Start: "other", Data: json.RawMessage(`[]`)},
+		{Start: "no name", Data: json.RawMessage(`{}`)},
+		{Token: w.token("launch"), Data: json.RawMessage(`[]`)},
+		{Token: w.token("launch"), Error: "States.Timeout"},
 	} {
 		if made := w.commit(t.Context(), nil, c); made[0] {
 			t.Errorf("%+v: got it made, want it left out", c)

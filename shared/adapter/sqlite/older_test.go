@@ -57,8 +57,12 @@ func TestOlderFileIsReadable(t *testing.T) {
 		// shrinks: the file needs no Compact.
 		shrinks bool
 	}{
-		{"folder-1", "local", 1, 1, false}, {"folder-2", "local", 2, 0, false}, {"folder-3", "default", 2, 0, false},
-		{"folder-4", "default", 2, 0, false}, {"folder-5", "default", 2, 0, false}, {"folder-6", "default", 2, 0, true},
+		{"folder-1", "local", 1, 1, false},
+		{"folder-2", "local", 2, 0, false},
+		{"folder-3", "default", 2, 0, false},
+		{"folder-4", "default", 2, 0, false},
+		{"folder-5", "default", 2, 0, false},
+		{"folder-6", "default", 2, 0, true},
 	} {
 		t.Run(row.folder, func(t *testing.T) {
 			t.Parallel()

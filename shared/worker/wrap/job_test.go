@@ -60,6 +60,24 @@ func TestResultIsGivenUpInTime(t *testing.T) {
 	}
 }
 
+// TestStartIsGivenUpInTime starts a wrapper whose server is gone. Its program does not begin.
+func TestStartIsGivenUpInTime(t *testing.T) {
+	t.Parallel()
+	s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}})
+	s.plane.Close()
+	begun := file(t, "begun")
+	cmd, out := self(t, s.env, ReportFlag+"=1s", "sh", "-c", "echo >"+begun)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, cmd.Wait(), out); got.code == 0 || !strings.Contains(got.stderr, "cannot start the work") {
+		t.Errorf("got code %d and %q, want a failure to start", got.code, got.stderr)
+	}
+	if _, err := os.Stat(begun); err == nil {
+		t.Error("the program has begun")
+	}
+}
+
 // exit returns the exit that completed reports.
 func (s *fixture) exit() contract.Exit {
 	s.t.Helper()

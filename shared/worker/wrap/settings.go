@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// ReportFlag limits the time in which sortie-exec delivers a result. It is for platforms
-// that keep the exit code, so that the wrapper need not outlive its program for long.
+// ReportFlag limits the time in which sortie-exec sends started and delivers a result. It is
+// for platforms that keep the exit code, so that no wrapper waits for a server that is gone.
 const ReportFlag = "--report-within"
 
 // settings are the flags.
@@ -59,8 +59,9 @@ Flags:
   --environment           read the environment of CMD from the standard input:
                           NAME=value with a NUL after each
   --report-within DURATION
-                          time from the first try to deliver a result, after
-                          which sortie-exec gives up (the attempt's deadline)
+                          time from the first try to send started, or to deliver
+                          a result, after which sortie-exec gives up (the
+                          attempt's deadline)
   --standalone            run CMD even if the environment has no task
   --verbose               log every step, not only failures; nothing is logged
                           without it for the program of a job
