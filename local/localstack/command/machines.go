@@ -35,7 +35,7 @@ both.`,
 				Machines: p.above(machinesAbove), Source: p.above(sourceAbove), Token: deployment.MachinesToken,
 				Dir: filepath.Join(p.server.Dir, "machines"), Clock: a.Clock, Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 				Worker: []string{a.Executable, WordWorker}, Supervisor: []string{a.Executable, WordSupervisor},
-				Wrapper: []string{a.Executable, wrap.Command},
+				Wrapper: []string{a.Executable, wrap.Command, wrap.EnvironmentFlag},
 			})
 			if err != nil {
 				return err

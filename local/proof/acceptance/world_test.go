@@ -185,7 +185,7 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
 	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, "machine-supervisor"}
 	around.Images = suite.Images(executable)
-	around.Wrapper = []string{executable, wrap.Command}
+	around.Wrapper = []string{executable, wrap.Command, wrap.EnvironmentFlag}
 	running, err := fixtures.Start(t.Context(), around)
 	if err != nil {
 		t.Fatal(err)

@@ -84,9 +84,9 @@ func addTools(t *testing.T, content map[string][]byte) {
 		if err != nil {
 			t.Fatalf("cannot list the libraries of %s: %v: %s", at, err, list)
 		}
-		for _, word := range strings.Fields(string(list)) {
-			if strings.HasPrefix(word, "/") {
-				needed[strings.TrimPrefix(word, "/")] = word
+		for word := range strings.FieldsSeq(string(list)) {
+			if name, is := strings.CutPrefix(word, "/"); is {
+				needed[name] = word
 			}
 		}
 		for name, from := range needed {

@@ -111,7 +111,13 @@ func (e *Engine) saveSome(ctx context.Context, some []unsaved) error {
 	rows := make([]*row, 0, len(some))
 	for _, each := range some {
 		each.entry.mu.Lock()
-		defer each.entry.mu.Unlock()
+	}
+	defer func() {
+		for _, each := range some {
+			each.entry.mu.Unlock()
+		}
+	}()
+	for _, each := range some {
 		if r := e.unsaved(each.entry); r != nil {
 			rows = append(rows, r)
 		}
