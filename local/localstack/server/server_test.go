@@ -26,9 +26,11 @@ func TestMain(m *testing.M) {
 	case slices.Contains(os.Args, "localstack.runtime.main"):
 		localStack()
 	case len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "-Dsortie.localstack="):
-		signal.Ignore(syscall.SIGTERM)
+		ignored := make(chan os.Signal, 1)
+		signal.Notify(ignored, syscall.SIGTERM)
 		_ = os.Stdout.Close() // its command line is visible now
-		select {}
+		for range ignored {   // select {} would be a deadlock without cgo
+		}
 	}
 	os.Exit(m.Run())
 }
