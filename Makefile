@@ -34,7 +34,7 @@ dev: ## build and run the whole system on http://127.0.0.1:8080
 
 .PHONY: test
 test: ## all tests that need Go alone; packages that wait for processes overlap with others
-	GOGC=400 $(GO) test -p 4 ./...
+	GOGC=400 $(GO) test -p 4 -timeout 20m ./...
 
 .PHONY: test-aws
 test-aws: ## run the suite against URL=..., with a client token in SORTIE_TOKEN
