@@ -108,7 +108,7 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 	t.Parallel()
 	given, _, _, ended := halfFull(t, 12)
 	size := sizeOf(t, given.Data)
-	given.Now, given.Settings = time.Now().Add(time.Minute), map[string]string{"SORTIE_STORE_LIMIT": fmt.Sprint(size.Used - 100_000)}
+	given.Now, given.Settings = time.Now().Add(time.Minute), map[string]string{"SORTIE_STORE_LIMIT": fmt.Sprint(size.Used - 40_000)}
 	g := start(t, given)
 	eventually(t, "removal of the oldest run", func() bool {
 		return g.Call(http.MethodGet, "/status/"+ended[0], "").Status == http.StatusNotFound
@@ -118,7 +118,7 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return now.Used <= size.Used-100_000
+		return now.Used <= size.Used-40_000
 	})
 	if answer := g.Call(http.MethodGet, "/download/"+ended[11], ""); answer.Status != http.StatusOK {
 		t.Errorf("newest run: got %d %s, want its output", answer.Status, answer.Body)
@@ -128,7 +128,7 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 // TestFileShrinksAfterRetention ends runs, and starts the folder after their retention.
 func TestFileShrinksAfterRetention(t *testing.T) {
 	t.Parallel()
-	given, hold, _, _ := halfFull(t, 12)
+	given, hold, _, _ := halfFull(t, 40)
 	suite.Release(t, hold)
 	before := sizeOf(t, given.Data)
 	given.Now = time.Now().Add(30 * 24 * time.Hour)
