@@ -147,7 +147,7 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if r, err = s.applyTo(ctx, r, in.visited(is(run.ActionStarted{}))); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot begin the action: %w", err))
 	}
-	if r.CheckDue() { // it may have been cancelled since it was read
+	if r.ChecksAgain() { // it may have been cancelled since it was read
 		if r, err = s.evaluate(ctx, s.hooks, r, in); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot evaluate the constraints again: %w", err))
 		}

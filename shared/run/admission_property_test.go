@@ -216,7 +216,7 @@ func (j *admission) settle() {
 			switch {
 			case r.State == run.Terminating:
 				j.apply(r, run.Settled{})
-			case r.CheckDue():
+			case checkDue(*r):
 				j.evaluate(r)
 				j.carryOut(r)
 			case r.AwaitsAdmission():
@@ -271,4 +271,10 @@ func (j *admission) check() {
 			j.Fatalf("the newest run %s was replaced", newest.ID)
 		}
 	}
+}
+
+// checkDue reports whether all constraints of the run are due, before its first attempt or
+// during an action.
+func checkDue(r run.Run) bool {
+	return r.State == run.ConditionPending || r.State == run.ConditionRunning || r.ChecksAgain() || r.State == run.Pending && r.Slot.State == run.SlotHeld
 }

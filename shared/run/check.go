@@ -48,7 +48,7 @@ type Checked struct {
 func (Checked) acted(Run) bool { return true }
 
 func (f Checked) apply(d *draft) error {
-	again := d.checksAgain()
+	again := d.ChecksAgain()
 	switch {
 	case again && f.Checks != d.Acting.Checks:
 		return nil
@@ -123,15 +123,9 @@ func (d *draft) recordViolations(found []ConstraintViolation) bool {
 	return true
 }
 
-// checksAgain reports whether the constraints of a run are due again, because the wait of
+// ChecksAgain reports whether the constraints of a run are due again, because the wait of
 // its action is over.
-func (r Run) checksAgain() bool { return r.State == ActionRunning && r.Acting != nil && r.Acting.Due }
-
-// CheckDue reports whether all constraints of the run are due, before its first attempt or
-// during an action.
-func (r Run) CheckDue() bool {
-	return r.State == ConditionPending || r.State == ConditionRunning || r.checksAgain() || r.State == Pending && r.Slot.State == SlotHeld
-}
+func (r Run) ChecksAgain() bool { return r.State == ActionRunning && r.Acting != nil && r.Acting.Due }
 
 // decideAgain decides about a run whose constraints were evaluated during its action. It
 // starts only if all of them are met. Otherwise the action of the violated ones continues;
