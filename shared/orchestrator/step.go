@@ -135,7 +135,10 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	if stale {
 		return r, false, s.executions.Stop(ctx, in.Execution, "another execution has taken over this run")
 	}
-	stored := run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token, Swept: s.crowded(ctx, in.Step)}
+	stored := run.TokenStored{
+		Step: in.Step, Generation: in.Generation, Token: in.Token,
+		Repeated: r.Wait.Token == in.Token, Swept: s.crowded(ctx, in.Step),
+	}
 	if in.Step == run.StepContainerCreating {
 		if stored.Placement, err = s.placement(ctx, r); err != nil {
 			return r, false, again(err)

@@ -160,6 +160,27 @@ func TestClaimSurvivesACrash(t *testing.T) {
 	}
 }
 
+// TestRepeatedLaunchClaimsNoMachine repeats a launch that may have created a machine, when a warm
+// one has become ready: the program must not run on both.
+func TestRepeatedLaunchClaimsNoMachine(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 0, Max: 1})
+	var in orchestrator.StepInput
+	h.before[run.StepContainerCreating] = func(same orchestrator.StepInput) { in = same }
+	h.runner.during = func(m *machine) error {
+		m.hidden = true // the sweep does not find it
+		h.setWarm(&run.Warm{Min: 1, Max: 1})
+		h.sweep()
+		h.wantWarm(0, 1, 0, 0)
+		m.hidden = false
+		return h.service.Launch(h.Context(), in)
+	}
+	h.wantState(h.post(), run.Running)
+	if h.runner.warmStarts != 0 {
+		t.Errorf("got %d warm starts after a create call, want 0", h.runner.warmStarts)
+	}
+}
+
 // TestWarmMachineThatIsGoneIsSkipped destroys the machines from outside.
 func TestWarmMachineThatIsGoneIsSkipped(t *testing.T) {
 	t.Parallel()

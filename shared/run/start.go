@@ -15,6 +15,9 @@ type TokenStored struct {
 	Step       Step
 	Generation int
 	Token      string
+	// Repeated: the record had the token when the call began, so an earlier call of the same
+	// step may have created a machine.
+	Repeated bool
 	// Swept, in ContainerCreating: heartbeats of the attempt are not forwarded.
 	Swept bool
 	// Placement, in ContainerCreating, is that of the run's pool. It is committed before
@@ -26,7 +29,13 @@ type TokenStored struct {
 func (f TokenStored) acted(r Run) bool { return f.Generation == r.Wait.Generation }
 
 func (f TokenStored) apply(d *draft) error {
-	if f.Step != d.Wait.Step || f.Generation != d.Wait.Generation || f.Token == d.Wait.Token {
+	if f.Step != d.Wait.Step || f.Generation != d.Wait.Generation {
+		return nil
+	}
+	if f.Token == d.Wait.Token {
+		if f.Repeated && !d.Attempt.Machine.Known() && !d.Attempt.CreateBy.IsZero() && !d.Attempt.Unsure {
+			d.Attempt.Unsure, d.changed = true, true
+		}
 		return nil
 	}
 	d.Wait.Token = f.Token

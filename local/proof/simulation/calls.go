@@ -130,8 +130,8 @@ type attemptFacts struct {
 	longStart bool
 	// evicted: the attempt was asked to end because its pool drains.
 	evicted bool
-	// withdrawn: a launch destroyed the machine again, which could not start. If its
-	// refusal is not committed, the machine seems to be stopped from outside.
+	// withdrawn: a launch destroyed the machine again, which could not start or took too
+	// long. If that is not committed, the machine seems to be stopped from outside.
 	withdrawn bool
 	// noticedAt is when a worker first learned of a cancel request or got
 	// SIGTERM.

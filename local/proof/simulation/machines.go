@@ -324,6 +324,9 @@ func (r *platform) Destroy(ctx context.Context, of port.Machine) error {
 	if m := r.own(of); m != nil && m.alive() {
 		r.w.checkDestroy(m)
 		r.w.maybeCancel(m.spec.Env["TASK_ID"])
+		if stored, ok := r.w.storedRun(m.spec.Owner); ok && m.warm != nil && stored.State == run.ContainerCreating {
+			r.w.attempt(stored.TaskID, m.spec.Owner.Attempt).withdrawn = true
+		}
 		r.destroy(m)
 	} else if m != nil && m.isKept() {
 		r.w.checkEndsRecord(m)
