@@ -258,7 +258,7 @@ func TestChangedLimitAppliesToWaitingRuns(t *testing.T) {
 }
 
 // TestOnlySlotIsFollowedByAll lets a run that needs the only slot of a job wait before others.
-// When it is over, or gives up its place, all slots are granted.
+// When it runs, is over, or gives up its place, all other slots are granted.
 func TestOnlySlotIsFollowedByAll(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
@@ -279,7 +279,6 @@ func TestOnlySlotIsFollowedByAll(t *testing.T) {
 			} else {
 				h.exit(first, 0)
 				h.wantState(only, run.Running)
-				h.exit(only, 0)
 			}
 			for _, id := range others {
 				h.wantState(id, run.Running)

@@ -105,8 +105,8 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 			if err != nil {
 				return run.Run{}, err
 			}
-			if len(first.decisions) == 0 || pool == d.Run.JobSlot.Pool && first.decisions[0].Run.JobSlot.Limit != d.Run.JobSlot.Limit {
-				left = append(left, pool) // also if the queued run leaves more slots free than this one did
+			if len(first.decisions) == 0 || pool == d.Run.JobSlot.Pool && mayLeaveMore(d.Run, first.decisions[0].Run) {
+				left = append(left, pool)
 			}
 			if first.gate != nil { // the gate is written with the last decision
 				decisions, gate = append(decisions, first.decisions...), first.gate
@@ -139,6 +139,13 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		return d.Run, nil
 	}
 	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the pool's queue; retry")
+}
+
+// mayLeaveMore reports whether a run that follows another one in a slot of their job may leave
+// more slots free than that one did. A run that takes the only slot takes one of all once it
+// has it.
+func mayLeaveMore(ended, next run.Run) bool {
+	return next.JobSlot.Limit != ended.JobSlot.Limit || next.Constraints != nil && next.Constraints.RequirePreviousSuccess
 }
 
 // releasedPools returns the pools of which a decision releases a slot.
