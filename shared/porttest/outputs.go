@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 		run  func(*testing.T, OutputsHarness)
 	}{
 		{"head after put", outputsHead},
+		{"calls at once", outputsAtOnce},
 		{"accept copies the object", outputsAccept},
 		{"accept refuses a changed object", outputsAcceptChanged},
 		{"accept copies large objects", outputsAcceptLarge},
@@ -66,6 +68,24 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 			test.run(t, setup(t))
 		})
 	}
+}
+
+// outputsAtOnce has concurrent callers, as a server has. With the race detector it finds
+// what they share.
+func outputsAtOnce(t *testing.T, h OutputsHarness) {
+	h.put(t, "exports/t/a", "a")
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for range 25 {
+				object, err := h.Outputs.Head(t.Context(), port.Uploads, "exports/t/a")
+				if err != nil || object.Size != 1 {
+					t.Errorf("got %+v, %v, want an object of 1 byte", object, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
 }
 
 func (h OutputsHarness) put(t *testing.T, key, body string) port.Object {

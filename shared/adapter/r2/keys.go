@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	smithyauth "github.com/aws/smithy-go/auth"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 )
 
@@ -105,7 +107,7 @@ func (r *resolver) resolve(ctx context.Context, keys Keys, params s3.EndpointPar
 	found, ok := r.known[at]
 	r.mu.Unlock()
 	if ok {
-		return found, nil
+		return separate(found), nil
 	}
 	params.Endpoint, params.Region = &keys.Endpoint, &keys.Region
 	found, err := r.next.ResolveEndpoint(ctx, params)
@@ -117,6 +119,26 @@ func (r *resolver) resolve(ctx context.Context, keys Keys, params s3.EndpointPar
 	if len(r.known) >= maxPlaces {
 		clear(r.known)
 	}
-	r.known[at] = found
+	r.known[at] = separate(found)
 	return found, nil
+}
+
+// separate returns a copy of an endpoint whose options of authentication are its own: the
+// SDK changes them for each request.
+func separate(e smithyendpoints.Endpoint) smithyendpoints.Endpoint {
+	known := e.Properties
+	e.Headers, e.Properties = e.Headers.Clone(), smithy.Properties{}
+	e.Properties.SetAll(&known)
+	shared, ok := smithyauth.GetAuthOptions(&known)
+	if !ok {
+		return e
+	}
+	own := make([]*smithyauth.Option, len(shared))
+	for i, option := range shared {
+		own[i] = &smithyauth.Option{SchemeID: option.SchemeID}
+		own[i].IdentityProperties.SetAll(&option.IdentityProperties)
+		own[i].SignerProperties.SetAll(&option.SignerProperties)
+	}
+	smithyauth.SetAuthOptions(&e.Properties, own)
+	return e
 }
