@@ -90,6 +90,7 @@ func Tree() *cobra.Command {
 }
 
 func (a *app) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "sortie",
 		Short: "Run ephemeral workers and fetch their results",
@@ -105,16 +106,21 @@ the server has proved that it has the folder's key.`,
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       describe(build()),
 		Args:          exactly(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return a.showVersion()
+			}
+			return cmd.Help()
+		},
 	}
 	root.AddGroup(
 		&cobra.Group{ID: "server", Title: "On this machine:"},
 		&cobra.Group{ID: "client", Title: "With a server:"},
 		&cobra.Group{ID: "stage", Title: "With a stage on AWS:"},
 	)
-	root.SetVersionTemplate("{{.Version}}\n")
+	// The version flag of cobra needs text/template for a text of its own.
+	root.Flags().BoolVarP(&version, "version", "v", false, "show the version of this program")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{

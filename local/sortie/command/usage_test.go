@@ -3,6 +3,7 @@ package command_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -120,9 +121,11 @@ func TestHelpBeginsWithADescription(t *testing.T) {
 
 func TestVersionFlag(t *testing.T) {
 	t.Parallel()
-	flag, command := sortie(t, nil, "", "--version"), sortie(t, nil, "", "version")
-	if flag.code != 0 || flag.stdout != command.stdout || !strings.HasPrefix(flag.stdout, "sortie ") {
-		t.Errorf("got %q, want %q", flag.stdout, command.stdout)
+	for flag, command := range map[string]string{"--version": "version", "-v": "version", "--version --json": "version --json"} {
+		got, want := sortie(t, nil, "", strings.Fields(flag)...), sortie(t, nil, "", strings.Fields(command)...)
+		if got.code != 0 || got.stdout != want.stdout || !strings.Contains(got.stdout, runtime.Version()) {
+			t.Errorf("%s: got %q, want %q", flag, got.stdout, want.stdout)
+		}
 	}
 }
 
