@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
@@ -25,6 +27,9 @@ type Relay struct {
 	log    *slog.Logger
 	as     Published
 	record series.Recorder
+	// settled: no change of the outbox has events in its stream, except for those that
+	// leave it later than their events; see tenantEvents.late.
+	settled atomic.Bool
 }
 
 // Published makes the events of changes as they are published.
@@ -38,7 +43,7 @@ type Published struct {
 
 // NewRelay returns a Relay to a feed. record gets the samples of appended events.
 func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published, record series.Recorder) *Relay {
-	return &Relay{feed, keys, c, log, as, record}
+	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record}
 }
 
 // Change is one commit, as the store's stream or the outbox delivers it.
@@ -65,6 +70,11 @@ type Relayed struct {
 	Tenants []string
 	// Events is the number of events that are in their streams now.
 	Events int
+
+	// removed are the changes that have left the outbox with their events; apart reports
+	// events that were appended in another commit than that.
+	removed []string
+	apart   bool
 }
 
 const (
@@ -83,30 +93,23 @@ const (
 // first that fails; those of other tenants are not affected. A change that cannot be read
 // is the event relay.unreadable in the stream of its tenant.
 func (s *Relay) Relay(ctx context.Context, changes []Change) Relayed {
+	return s.relay(ctx, changes, nil)
+}
+
+// relay is Relay for changes of an outbox, which they leave with their events if they can.
+// Without an outbox it is nil.
+func (s *Relay) relay(ctx context.Context, changes []Change, outbox port.CommitOutbox) Relayed {
 	var done Relayed
-	tenants := map[string]*tenantEvents{}
-	unreadable := make([]bool, len(changes))
-	for i, c := range changes {
-		all, err := s.eventsOf(c)
-		if err != nil {
-			unreadable[i] = true
-			s.log.ErrorContext(ctx, "cannot read a change of the store; its events are set aside",
-				"change", c.ID, "tenant", c.Run.Tenant, "error", err.Error())
-		}
-		for _, e := range all {
-			t := tenants[e.TenantID]
-			if t == nil {
-				t = &tenantEvents{tenant: e.TenantID}
-				tenants[e.TenantID] = t
-				done.Tenants = append(done.Tenants, e.TenantID)
-			}
-			t.entries = append(t.entries, entry{change: i, event: e})
-		}
+	tenants, unreadable := s.eventsByTenant(ctx, changes)
+	done.Tenants = slices.Sorted(maps.Keys(tenants))
+	for _, t := range tenants {
+		t.outbox = outbox
 	}
 	s.appendAll(ctx, tenants)
 	lost, forGood, works := make([]bool, len(changes)), make([]bool, len(changes)), len(tenants) == 0
 	for _, t := range tenants {
 		done.Events += t.done
+		done.removed, done.apart = append(done.removed, t.removed...), done.apart || t.apart
 		works = works || t.err == nil
 		for _, e := range t.entries[t.done:] {
 			lost[e.change] = true
@@ -126,6 +129,33 @@ func (s *Relay) Relay(ctx context.Context, changes []Change) Relayed {
 		}
 	}
 	return done
+}
+
+// eventsByTenant returns the events of changes by their tenants, and which changes cannot be
+// read.
+func (s *Relay) eventsByTenant(ctx context.Context, changes []Change) (tenants map[string]*tenantEvents, unreadable []bool) {
+	tenants, unreadable = map[string]*tenantEvents{}, make([]bool, len(changes))
+	ids := func(change int) string { return changes[change].ID }
+	for i, c := range changes {
+		all, err := s.eventsOf(c)
+		if err != nil {
+			unreadable[i] = true
+			s.log.ErrorContext(ctx, "cannot read a change of the store; its events are set aside",
+				"change", c.ID, "tenant", c.Run.Tenant, "error", err.Error())
+		}
+		late := err != nil || slices.ContainsFunc(all, func(e events.Envelope) bool { return e.TenantID != all[0].TenantID })
+		for _, e := range all {
+			t := tenants[e.TenantID]
+			if t == nil {
+				t = &tenantEvents{tenant: e.TenantID, ids: ids, late: map[int]bool{}, appended: map[string]bool{}}
+				tenants[e.TenantID] = t
+			}
+			if t.entries = append(t.entries, entry{change: i, event: e}); late {
+				t.late[i] = true
+			}
+		}
+	}
+	return tenants, unreadable
 }
 
 // eventsOf returns the events of a change. With an error they are the event in its place,
@@ -172,74 +202,4 @@ func (s *Relay) appendAll(ctx context.Context, tenants map[string]*tenantEvents)
 			s.log.ErrorContext(ctx, "cannot append events", "tenant", t.tenant, "events", len(t.entries)-t.done, "error", t.err.Error())
 		}
 	}
-}
-
-// Drained counts the changes of an outbox whose events are in their streams now, and
-// those that are left.
-type Drained struct {
-	Relayed, Left int
-	// Unreadable are those of Left that cannot be read.
-	Unreadable []string
-	// Tenants are those whose streams may have new events.
-	Tenants []string
-}
-
-// drainPage is how many changes of an outbox are relayed together.
-const drainPage = 100
-
-// Drain relays the changes in the outbox, page by page, in their order, until ctx ends.
-// Those that fail stay there, with all later ones of their tenants. done is called for
-// the changes that were relayed, if it is not nil.
-func (s *Relay) Drain(ctx context.Context, outbox port.Outbox, read func(port.StoredChange) Change, done func([]Change)) (Drained, error) {
-	var d Drained
-	failed := map[string]bool{}
-	for after := ""; ; {
-		stored, next, err := outbox.Stored(ctx, after, drainPage)
-		if err != nil {
-			return d, err
-		}
-		changes := make([]Change, 0, len(stored))
-		for _, c := range stored {
-			if change := read(c); failed[tenantOf(change)] {
-				d.Left++
-			} else {
-				changes = append(changes, change)
-			}
-		}
-		relayed := s.Relay(ctx, changes)
-		var ids []string
-		gone := slices.DeleteFunc(changes, func(c Change) bool {
-			left := slices.Contains(relayed.Again, c.ID) || slices.Contains(relayed.Aside, c.ID)
-			if !left {
-				ids = append(ids, c.ID)
-				return false
-			}
-			d.Left++
-			if !slices.Contains(relayed.Unreadable, c.ID) {
-				failed[tenantOf(c)] = true
-			}
-			return true
-		})
-		if err := outbox.Published(ctx, ids...); err != nil {
-			return d, err
-		}
-		d.Relayed += len(ids)
-		d.Tenants, d.Unreadable = append(d.Tenants, relayed.Tenants...), append(d.Unreadable, relayed.Unreadable...)
-		if done != nil {
-			done(gone)
-		}
-		if after = next; after == "" || ctx.Err() != nil {
-			slices.Sort(d.Tenants)
-			d.Tenants = slices.Compact(d.Tenants)
-			return d, ctx.Err()
-		}
-	}
-}
-
-// tenantOf returns the tenant of a change.
-func tenantOf(c Change) string {
-	if len(c.Notes) > 0 {
-		return c.Notes[0].Tenant
-	}
-	return c.Run.Tenant
 }

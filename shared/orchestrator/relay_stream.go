@@ -11,7 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // A stream gets a checkpoint when this time or number of events has passed since the
@@ -28,6 +27,67 @@ type tenantEvents struct {
 	// done is the number of the first entries that are in the stream.
 	done int
 	err  error
+
+	// outbox is what the changes are stored in; nil without one. ids returns the id of a
+	// change.
+	outbox port.CommitOutbox
+	ids    func(change int) string
+	// late are the changes that leave the outbox later than their events: those that cannot
+	// be read, and those with events of several tenants.
+	late map[int]bool
+	// appended are the ids of the events that were appended. removed are the ids of the
+	// changes that left the outbox with their events; apart reports an append that could not
+	// remove changes.
+	appended map[string]bool
+	removed  []string
+	apart    bool
+}
+
+// ends reports whether a change ends before an entry.
+func (t *tenantEvents) ends(i int) bool {
+	return i == len(t.entries) || i > 0 && t.entries[i-1].change != t.entries[i].change
+}
+
+// put appends a batch with events of the next n entries. The changes that end with it leave
+// the outbox in the same commit.
+func (t *tenantEvents) put(ctx context.Context, feed port.Feed, b port.Batch, n int) (head port.Head, err error) {
+	joined := func() bool { return true }
+	ids := t.leaving(b, n)
+	if t.outbox != nil {
+		ctx, joined = t.outbox.Join(ctx, ids...)
+	}
+	if head, err = feed.Append(ctx, port.EventStream(t.tenant), b); err != nil {
+		return head, err
+	}
+	for _, r := range b.Records {
+		t.appended[r.ID] = true
+	}
+	if !joined() {
+		t.apart = true
+	} else if t.outbox != nil {
+		t.removed = append(t.removed, ids...)
+	}
+	return head, nil
+}
+
+// leaving returns the ids of the changes that end within the next n entries and have an event
+// in the batch. Those of which the stream has all events may have left the outbox.
+func (t *tenantEvents) leaving(b port.Batch, n int) (ids []string) {
+	fresh := map[string]bool{}
+	for _, r := range b.Records {
+		fresh[r.ID] = true
+	}
+	has := false
+	for i := t.done; i < t.done+n; i++ {
+		has = has || fresh[t.entries[i].record.ID]
+		if change := t.entries[i].change; t.ends(i + 1) {
+			if has && !t.late[change] {
+				ids = append(ids, t.ids(change))
+			}
+			has = false
+		}
+	}
+	return ids
 }
 
 // entry is an event for a stream.
@@ -85,100 +145,6 @@ func stateOf(head port.Head) (state streamState, err error) {
 func (s streamState) due(now time.Time) bool {
 	fresh := s.Tree.Size - s.Checkpoint
 	return fresh > 0 && (fresh >= checkpointEvents || now.Sub(s.CheckpointAt) >= checkpointAge)
-}
-
-// append appends those events of a tenant that its stream does not have.
-func (s *Relay) append(ctx context.Context, key events.Key, t *tenantEvents) error {
-	for i := range t.entries {
-		e := &t.entries[i]
-		id, err := events.ULID(e.event.EventID)
-		if err != nil {
-			return fault.Wrap(err, fault.Internal, "an event without an id")
-		}
-		e.record.ID, e.record.At = id, e.event.OccurredAt
-	}
-	for range commitTries {
-		err := s.appendOnce(ctx, key, t)
-		if !errors.Is(err, port.ErrConflict) {
-			return err
-		}
-	}
-	return fault.New(fault.Unavailable, "too many concurrent writers of a stream; retry")
-}
-
-func (s *Relay) appendOnce(ctx context.Context, key events.Key, t *tenantEvents) error {
-	stream := port.EventStream(t.tenant)
-	head, err := s.feed.Head(ctx, stream)
-	if err != nil {
-		return fmt.Errorf("cannot read the head of the stream: %w", err)
-	}
-	records := make([]port.FeedRecord, len(t.entries))
-	for i, e := range t.entries {
-		records[i] = port.FeedRecord{ID: e.record.ID, At: e.record.At}
-	}
-	known := map[string]int64{}
-	if head.Newest > 0 {
-		if known, err = s.feed.Positions(ctx, stream, records); err != nil {
-			return fmt.Errorf("cannot look for the events in the stream: %w", err)
-		}
-	}
-	t.done = 0
-	for t.done < len(t.entries) {
-		batch, n, err := s.batch(ctx, key, t, head, known)
-		if err != nil {
-			return err
-		}
-		if len(batch.Records) > 0 {
-			if head, err = s.feed.Append(ctx, stream, batch); err != nil {
-				return fmt.Errorf("cannot append to the stream: %w", err)
-			}
-			s.record(ctx, series.Count(series.RelayEvents, len(batch.Records)))
-		}
-		for _, r := range batch.Records {
-			known[r.ID] = 0
-		}
-		t.done += n
-	}
-	if err := s.seal(ctx, key, t.tenant, head); err != nil {
-		s.log.WarnContext(ctx, "cannot write a checkpoint; the next relay does", "tenant", t.tenant, "error", err.Error())
-	}
-	return nil
-}
-
-// batch returns the next batch, and the number of entries that it covers.
-func (s *Relay) batch(ctx context.Context, key events.Key, t *tenantEvents, head port.Head, known map[string]int64) (b port.Batch, n int, err error) {
-	state, err := stateOf(head)
-	if err != nil {
-		return b, 0, err
-	}
-	b.After = head.Newest
-	most := max(checkpointEvents-int(state.Tree.Size-state.Checkpoint), 1)
-	size, taken := 0, map[string]bool{}
-	for i := t.done; i < len(t.entries); i++ {
-		e := &t.entries[i]
-		if _, has := known[e.record.ID]; has || taken[e.record.ID] {
-			n++
-			continue
-		}
-		if err := e.sign(ctx, key); err != nil {
-			return b, 0, err
-		}
-		if size += e.record.Size(); len(b.Records) == most || len(b.Records) > 0 && size > port.MaxFeedBatch {
-			break
-		}
-		if state.Tree, err = state.Tree.Add(e.payload); err != nil {
-			return b, 0, fault.Wrap(err, fault.Internal, "an event without a canonical form")
-		}
-		b.Records, taken[e.record.ID] = append(b.Records, e.record), true
-		n++
-	}
-	if head.Epoch != "" {
-		if b.Mark, err = s.checkpoint(key, t.tenant, head.Epoch, &state); err != nil {
-			return b, 0, err
-		}
-	}
-	b.State, err = json.Marshal(state)
-	return b, n, err
 }
 
 // checkpoint returns the checkpoint of a stream, and notes it in the state; nil if none

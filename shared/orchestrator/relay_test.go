@@ -68,7 +68,13 @@ func newRelayStage(tb fails, plan fake.Plan) *relayStage {
 		return plan(c)
 	}
 	s.feed = fake.NewFeed(s.clock, 7*24*time.Hour, feedPlan, func(err error) { tb.Errorf("%v", err) })
-	s.relay = orchestrator.NewRelay(s.feed, s.keys, s.clock, slog.New(slog.NewTextHandler(&s.log, nil)), orchestrator.Published{
+	s.relayTo(s.feed)
+	return s
+}
+
+// relayTo makes the relay append to a feed.
+func (s *relayStage) relayTo(feed port.Feed) {
+	s.relay = orchestrator.NewRelay(feed, s.keys, s.clock, slog.New(slog.NewTextHandler(&s.log, nil)), orchestrator.Published{
 		Events: func(c port.Change) (all []events.Envelope, err error) {
 			for _, e := range c.Events {
 				all = append(all, relayEvent(c.Run.Tenant, e.ID, e.At))
@@ -81,7 +87,6 @@ func newRelayStage(tb fails, plan fake.Plan) *relayStage {
 			return e
 		},
 	}, s.tally.Record)
-	return s
 }
 
 var relayStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

@@ -30,6 +30,11 @@ type CommitOutbox interface {
 	// if there is, and the error of ctx when that ends. The change after may be
 	// published. An empty id means any change.
 	Wait(ctx context.Context, after string) error
+	// Join returns a context for one Append to a Feed. If the feed is stored with the outbox,
+	// the commit of the append also removes the changes: both are made, or none. The append
+	// fails with ErrConflict if one of the changes is not stored. joined reports, after the
+	// append, whether its commit has removed them.
+	Join(ctx context.Context, ids ...string) (joint context.Context, joined func() bool)
 }
 
 // StoredChange is a change as the store's stream delivered it, or the JSON of a Change.

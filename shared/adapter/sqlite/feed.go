@@ -141,7 +141,11 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 	for i, r := range b.Records {
 		forms[i], stored[i] = pack(r.Data)
 	}
-	err = f.db.write(ctx, b.Relaxed, func(tx *Tx) error {
+	write := f.db.Write
+	if b.Relaxed {
+		write = f.db.WriteRelaxed
+	}
+	err = write(ctx, func(tx *Tx) error {
 		s, err := streamOf(tx, stream)
 		if err == nil && s.newest != b.After {
 			err = &port.FeedConflict{Newest: s.newest}

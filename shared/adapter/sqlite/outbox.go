@@ -121,18 +121,57 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 		return nil
 	}
 	return wrap(s.db.Write(ctx, func(tx *Tx) error {
-		for _, id := range ids {
-			query, key := "DELETE FROM outbox WHERE id = ?", any(id)
-			if n, own := ownNumber(id); own {
-				query, key = "DELETE FROM outbox WHERE n = ?", n
-			}
-			if _, err := tx.Exec(query, key); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := removeChanges(tx, ids)
+		return err
 	}), "remove changes", strings.Join(ids, " "))
 }
+
+// removeChanges removes those of the changes that are stored, and returns their number.
+func removeChanges(tx *Tx, ids []string) (removed int64, err error) {
+	for i := 0; i < len(ids); i++ {
+		query, key := "DELETE FROM outbox WHERE id = ?", []any{ids[i]}
+		if first, own := ownNumber(ids[i]); own {
+			last := first
+			for i+1 < len(ids) && ids[i+1] == ownID(last+1) {
+				i, last = i+1, last+1
+			}
+			query, key = "DELETE FROM outbox WHERE n BETWEEN ? AND ?", []any{first, last}
+		}
+		n, err := tx.Exec(query, key...)
+		if err != nil {
+			return removed, err
+		}
+		removed += n
+	}
+	return removed, nil
+}
+
+// removal is a Joint that removes changes.
+type removal struct {
+	ids  []string
+	done bool
+}
+
+// Join implements port.CommitOutbox. The feed is one of the same DB.
+func (s *Store) Join(ctx context.Context, ids ...string) (context.Context, func() bool) {
+	r := &removal{ids: ids}
+	return Join(ctx, r), func() bool { return r.done }
+}
+
+// Begin implements Joint.
+func (r *removal) Begin(context.Context) {}
+
+// Write implements Joint.
+func (r *removal) Write(tx *Tx) error {
+	removed, err := removeChanges(tx, r.ids)
+	if err == nil && removed < int64(len(r.ids)) {
+		return port.ErrConflict
+	}
+	return err
+}
+
+// End implements Joint.
+func (r *removal) End(committed bool) { r.done = committed }
 
 // Wait implements port.CommitOutbox.
 func (s *Store) Wait(ctx context.Context, after string) error {

@@ -3,7 +3,9 @@ package sqlite_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -151,5 +153,47 @@ func TestWaitEndsWithTheNextChange(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v from a cancelled wait, want %v", err, context.Canceled)
+	}
+}
+
+// TestChangesLeaveWithAnAppend appends to a feed of the same database and removes changes in
+// one commit. An append that fails leaves them, and so does a change that is not stored.
+func TestChangesLeaveWithAnAppend(t *testing.T) {
+	t.Parallel()
+	store, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	feed := newFeed(t, db, now)
+	for _, id := range []string{"#1", "#2", "x", "#4", "#5"} {
+		if err := store.SetAside(t.Context(), port.StoredChange{ID: id, At: newYear, Record: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		after   int64
+		remove  []string
+		err     error
+		records int
+		left    []string
+	}{
+		{1, []string{"#1"}, port.ErrConflict, 0, []string{"#1", "#2", "x", "#4", "#5"}},
+		{0, []string{"#1", "#2", "#9"}, port.ErrConflict, 0, []string{"#1", "#2", "x", "#4", "#5"}},
+		{0, []string{"#1", "#2", "x"}, nil, 1, []string{"#4", "#5"}},
+		{1, []string{"#2"}, port.ErrConflict, 1, []string{"#4", "#5"}},
+		{1, nil, nil, 2, []string{"#4", "#5"}},
+		{2, []string{"#4", "#5"}, nil, 3, nil},
+	} {
+		before := db.Stats().Commits
+		ctx, joined := store.Join(t.Context(), step.remove...)
+		record := port.FeedRecord{ID: fmt.Sprint(step.after), At: newYear, Data: []byte("{}")}
+		_, err := feed.Append(ctx, "s", port.Batch{After: step.after, Records: []port.FeedRecord{record}})
+		if !errors.Is(err, step.err) || joined() != (step.err == nil) {
+			t.Errorf("%v: got %v, joined %v, want %v", step.remove, err, joined(), step.err)
+		}
+		if commits := db.Stats().Commits - before; err == nil && commits != 1 {
+			t.Errorf("%v: got %d commits, want 1", step.remove, commits)
+		}
+		records, err := feed.Read(t.Context(), "s", 0, 10)
+		if _, left := changes(t, store); err != nil || len(records) != step.records || !slices.Equal(left, step.left) {
+			t.Errorf("%v: got %d records, %v, and changes %v, want %d and %v", step.remove, len(records), err, left, step.records, step.left)
+		}
 	}
 }

@@ -50,3 +50,8 @@ func (o *Outbox) Published(ctx context.Context, ids ...string) error {
 func (o *Outbox) Wait(ctx context.Context, after string) error {
 	return o.call(ctx, "Wait", after, false, func() error { return o.inner.Wait(ctx, after) })
 }
+
+// Join implements port.CommitOutbox. It is no call: the append is one of the feed.
+func (o *Outbox) Join(ctx context.Context, ids ...string) (context.Context, func() bool) {
+	return o.inner.Join(ctx, ids...)
+}
