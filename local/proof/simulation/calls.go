@@ -66,8 +66,10 @@ func (p *worker) send(c call) answer {
 func (p *worker) deliver(c call) answer {
 	w := p.w
 	if w.process.crashed || w.down(networkOutage) {
+		p.refused++
 		return answer{}
 	}
+	p.refused = 0
 	before, known := w.record(p.task())
 	calledAt := w.time.now
 	w.calls++

@@ -229,8 +229,9 @@ func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 		w.fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
 	}
 	for _, p := range w.workersOf(r) {
-		// A worker whose calls are lost, or take most of the limit, is silent.
-		if limit > 0 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits+w.plan.lostCommits == 0 || limit > 2*time.Minute) {
+		// A worker whose calls are lost, or take most of the limit, is silent. So is one that
+		// meets no process several times, where processes end every few seconds.
+		if limit > 0 && p.refused < 3 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits+w.plan.lostCommits == 0 || limit > 2*time.Minute) {
 			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
 		}
 	}

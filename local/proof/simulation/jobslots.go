@@ -286,6 +286,9 @@ func (w *world) checkIdleJobs() {
 			continue
 		}
 		slots := first.JobLimit(m.record.Definition.MaxConcurrentRuns())
+		if !m.record.Made(first.JobVersion) { // the run is of a deleted job with the id
+			slots = first.JobLimit(first.Constraints.MaxConcurrentRuns)
+		}
 		if slots > 0 && held >= slots {
 			m.idleSince = time.Time{}
 			continue

@@ -51,8 +51,10 @@ func (w *world) checkPrompt() {
 		w.checkSilence(r)
 		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && !m.alive() && r.IsCurrent(m.spec.Owner.Attempt) {
 			lost := m.endedAt
-			if m.visibleAt.After(lost) { // until then no look proves that it is gone
-				lost = m.visibleAt
+			for _, hidden := range []time.Time{m.visibleAt, r.Attempt.StartBy} { // until then no look proves that it is gone
+				if hidden.After(lost) {
+					lost = hidden
+				}
 			}
 			if late := w.overdue(lost, 2*w.config.SweepInterval+w.config.LaunchWait+5*time.Second, w.patience()); late > 0 {
 				w.fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)

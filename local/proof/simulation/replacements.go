@@ -60,7 +60,10 @@ func (w *world) checkReplacing(r *run.Run) {
 		if other.JobID != r.JobID || other.ID == r.ID || !contends(other) || other.Cancel != nil {
 			continue
 		}
-		if newest++; older(other, r) && newest > most && w.factsOf(other).contendsSince.Before(facts.jobQueuedAt) {
+		if !w.factsOf(other).contendsSince.Before(facts.jobQueuedAt) {
+			continue // the run did not see it
+		}
+		if newest++; older(other, r) && newest > most {
 			inTheWay = other.ID
 		}
 	}

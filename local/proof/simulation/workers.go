@@ -39,6 +39,8 @@ type worker struct {
 	beating bool
 	// wasFrozen: it has been frozen at least once.
 	wasFrozen bool
+	// refused counts its calls since the last answer that met no process.
+	refused int
 }
 
 // startWorkers schedules a machine's start and draws the behaviour of its
