@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 )
@@ -86,38 +85,24 @@ func newCalls(config *rest.Config) (*calls, error) {
 	return &calls{core: core, batch: batch}, nil
 }
 
-// object is a type of the API.
-type object interface {
-	runtime.Object
-	metav1.Object
-}
-
-func callsOf[T object, L runtime.Object](c rest.Interface, resource, namespace string, one func() T, list func() L) Calls[T, L] {
-	return gentype.NewClientWithList(resource, c, parameters, namespace, one, list, gentype.PrefersProtobuf[T]())
-}
-
 // Jobs implements Client.
 func (c *calls) Jobs(namespace string) Calls[*batchv1.Job, *batchv1.JobList] {
-	return callsOf(c.batch, "jobs", namespace,
-		func() *batchv1.Job { return &batchv1.Job{} }, func() *batchv1.JobList { return &batchv1.JobList{} })
+	return callsOf[batchv1.Job, batchv1.JobList](c.batch, "jobs", namespace)
 }
 
 // Pods implements Client.
 func (c *calls) Pods(namespace string) Calls[*corev1.Pod, *corev1.PodList] {
-	return callsOf(c.core, "pods", namespace,
-		func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} })
+	return callsOf[corev1.Pod, corev1.PodList](c.core, "pods", namespace)
 }
 
 // Secrets implements Client.
 func (c *calls) Secrets(namespace string) Calls[*corev1.Secret, *corev1.SecretList] {
-	return callsOf(c.core, "secrets", namespace,
-		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} })
+	return callsOf[corev1.Secret, corev1.SecretList](c.core, "secrets", namespace)
 }
 
 // Events implements Client.
 func (c *calls) Events(namespace string) Calls[*corev1.Event, *corev1.EventList] {
-	return callsOf(c.core, "events", namespace,
-		func() *corev1.Event { return &corev1.Event{} }, func() *corev1.EventList { return &corev1.EventList{} })
+	return callsOf[corev1.Event, corev1.EventList](c.core, "events", namespace)
 }
 
 // Log implements Client.

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -36,26 +35,6 @@ func parsePod(field string, document json.RawMessage) (corev1.PodSpec, error) {
 		spec.Containers[i].Name = container
 	}
 	return spec, nil
-}
-
-// overlay lays the pod specification of a later layer on that of an earlier one, as
-// "kubectl patch" does: objects are merged, and so are lists whose entries have a key.
-func overlay(base, over corev1.PodSpec) (corev1.PodSpec, error) {
-	original, err := json.Marshal(base)
-	if err != nil {
-		return base, err
-	}
-	patch, err := json.Marshal(over)
-	if err != nil {
-		return base, err
-	}
-	patch = []byte(strings.Replace(string(patch), `"containers":null`, `"containers":[]`, 1))
-	merged, err := strategicpatch.StrategicMergePatch(original, patch, corev1.PodSpec{})
-	if err != nil {
-		return base, err
-	}
-	var spec corev1.PodSpec
-	return spec, json.Unmarshal(merged, &spec)
 }
 
 // podSpec returns the pod of an attempt: the defaults of the deployment, on which those
