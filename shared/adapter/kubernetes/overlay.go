@@ -132,7 +132,7 @@ func reorder(all, base, over []any, key string) []any {
 	return append(ordered, others...)
 }
 
-// identity returns what tells an entry of a list from the others: the value of its key, or
+// identity returns what identifies an entry of a list: the value of its key, or the entry
 // itself if it is not an object. It is nil for an object without the key.
 func identity(entry any, key string) any {
 	if object, ok := entry.(map[string]any); ok {
