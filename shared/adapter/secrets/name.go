@@ -5,6 +5,9 @@ import "strings"
 // Name returns the secret's name in a stage.
 func Name(stage, kind string) string { return "sortie/" + stage + "/" + kind }
 
+// SeedName returns the name of the parameter with the seed of a stage's key of events.
+func SeedName(stage string) string { return "/sortie/" + stage + "/events" }
+
 // nameOf returns the name of a secret given by name or ARN. An ARN ends in the
 // name, a hyphen and six random characters.
 func nameOf(id string) string {

@@ -1,7 +1,7 @@
 // Package secrets reads Sortie's secrets from AWS Secrets Manager: the tokens
 // of clients, the token of the Machines API, and the keys to the outputs. Each
 // is one secret with one JSON document. The key of events is a parameter of
-// Systems Manager (OpenSeed).
+// Systems Manager (package seed).
 //
 // A secret is read once in five minutes. A rotated one is used within that
 // time, or ten seconds after the old one was refused. During an outage of
@@ -47,7 +47,7 @@ type Config struct {
 // Secret is one secret with its document in memory. It is safe for concurrent
 // use.
 type Secret[D Document] struct {
-	source source
+	source Source
 	id     string
 	config Config
 	// known has the state in memory; a goroutine that takes it out puts it
@@ -55,12 +55,12 @@ type Secret[D Document] struct {
 	known chan known[D]
 }
 
-// source is where the text of a secret is.
-type source struct {
-	// text returns the text, "" if it was never set.
-	text func(ctx context.Context) (string, error)
-	// fill is the command that sets it.
-	fill string
+// Source is where the text of a secret is.
+type Source struct {
+	// Text returns the text, "" if it was never set.
+	Text func(ctx context.Context) (string, error)
+	// Fill is the command that sets it.
+	Fill string
 }
 
 type known[D Document] struct {
@@ -76,7 +76,7 @@ type known[D Document] struct {
 // Open returns the secret with this name or ARN. It makes no call.
 func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], error) {
 	client := secretsmanager.NewFromConfig(cfg)
-	return open[D](id, config, source{fill: hint[D](id), text: func(ctx context.Context) (string, error) {
+	return OpenFrom[D](id, config, Source{Fill: hint[D](id), Text: func(ctx context.Context) (string, error) {
 		answer, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id})
 		if _, absent := errors.AsType[*types.ResourceNotFoundException](err); absent {
 			return "", nil
@@ -88,7 +88,9 @@ func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], err
 	}})
 }
 
-func open[D Document](id string, config Config, from source) (*Secret[D], error) {
+// OpenFrom returns the secret with this name in another source than Secrets Manager. It
+// makes no call.
+func OpenFrom[D Document](id string, config Config, from Source) (*Secret[D], error) {
 	var problems []error
 	if id == "" {
 		problems = append(problems, errors.New("its name is missing"))
@@ -157,9 +159,9 @@ func (s *Secret[D]) Refused() {
 
 func (s *Secret[D]) read(ctx context.Context) (D, error) {
 	var none D
-	text, err := s.source.text(ctx)
+	text, err := s.source.Text(ctx)
 	if err == nil && text == "" {
-		return none, fmt.Errorf("the secret %s was never filled; %q does it", nameOf(s.id), s.source.fill)
+		return none, fmt.Errorf("the secret %s was never filled; %q does it", nameOf(s.id), s.source.Fill)
 	}
 	if err != nil {
 		return none, fmt.Errorf("cannot read the secret %s: %w", nameOf(s.id), err)
@@ -171,7 +173,7 @@ func (s *Secret[D]) read(ctx context.Context) (D, error) {
 		err = errors.Join(document.problems()...)
 	}
 	if err != nil {
-		return none, fmt.Errorf("the secret %s is not usable; %q replaces it: %w", nameOf(s.id), s.source.fill, err)
+		return none, fmt.Errorf("the secret %s is not usable; %q replaces it: %w", nameOf(s.id), s.source.Fill, err)
 	}
 	return document, nil
 }

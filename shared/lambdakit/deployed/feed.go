@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets/seed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -20,13 +21,13 @@ func Feed(p *process.Process, store *dynamo.Store) port.Feed {
 // EventKeys returns the keys that sign events. The seed is the parameter that
 // SORTIE_EVENT_SEED names, which may be replaced while the process runs.
 func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
-	secret, err := secrets.OpenSeed(p.AWS(), p.Need("SORTIE_EVENT_SEED"), secrets.Config{Clock: p.Clock(), Log: p.Log})
+	secret, err := seed.Open(p.AWS(), p.Need("SORTIE_EVENT_SEED"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
-	seed := func(ctx context.Context) ([]byte, error) {
+	read := func(ctx context.Context) ([]byte, error) {
 		document, err := secret.Get(ctx)
 		return document.Bytes(), err
 	}
-	return orchestrator.NewEndorsedKeys(seed, store, Signer(p), p.Clock())
+	return orchestrator.NewEndorsedKeys(read, store, Signer(p), p.Clock())
 }
 
 // PublishedEventKeys returns the public keys of events. They sign nothing.

@@ -1,4 +1,4 @@
-package secrets_test
+package seed_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets/seed"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
@@ -59,11 +60,11 @@ func (p *parameters) open() (*secrets.Secret[secrets.Events], *bytes.Buffer) {
 	var log bytes.Buffer
 	cfg := awstest.Serve(p.T, map[string]awstest.Call{"GetParameter": p.get, "PutParameter": p.put})
 	now := clock.NewVirtual(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC))
-	seed, err := secrets.OpenSeed(cfg, secrets.SeedName("prod"), secrets.Config{Clock: now, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	opened, err := seed.Open(cfg, secrets.SeedName("prod"), secrets.Config{Clock: now, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		p.Fatal(err)
 	}
-	return seed, &log
+	return opened, &log
 }
 
 // TestSeedIsMadeOnce reads the seed in two processes of a new stage.

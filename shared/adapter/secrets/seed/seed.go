@@ -1,4 +1,7 @@
-package secrets
+// Package seed reads the seed of the key of events, an encrypted parameter of Systems
+// Manager: it costs nothing, unlike a secret. It is a package of its own because the client
+// of Systems Manager is large and only functions need it.
+package seed
 
 import (
 	"context"
@@ -10,20 +13,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// SeedName returns the name of the parameter with the seed of a stage's key of events.
-func SeedName(stage string) string { return "/sortie/" + stage + "/events" }
-
-// OpenSeed returns the seed of the key of events: an encrypted parameter of Systems
-// Manager, which costs nothing, unlike a secret. A parameter that does not exist is made
-// with a random seed, by one of any number of processes. It makes no call.
-func OpenSeed(cfg aws.Config, name string, config Config) (*Secret[Events], error) {
+// Open returns the seed of the key of events. A parameter that does not exist is made with
+// a random seed, by one of any number of processes. Open makes no call.
+func Open(cfg aws.Config, name string, config secrets.Config) (*secrets.Secret[secrets.Events], error) {
 	p := parameter{ssm.NewFromConfig(cfg), name}
-	return open[Events](name, config, source{p.text, "aws ssm delete-parameter --name " + name})
+	return secrets.OpenFrom[secrets.Events](name, config, secrets.Source{Text: p.text, Fill: "aws ssm delete-parameter --name " + name})
 }
 
-// parameter is a SecureString with an Events document.
+// parameter is a SecureString with a document of the type secrets.Events.
 type parameter struct {
 	client *ssm.Client
 	name   string
@@ -35,7 +36,7 @@ func (p parameter) text(ctx context.Context) (string, error) {
 	if err != nil || text != "" {
 		return text, err
 	}
-	made, err := json.Marshal(Events{Seed: rand.Text() + rand.Text()})
+	made, err := json.Marshal(secrets.Events{Seed: rand.Text() + rand.Text()})
 	if err != nil {
 		return "", errors.New("cannot encode a seed")
 	}
