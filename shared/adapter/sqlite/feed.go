@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -76,7 +75,7 @@ func (f *Feed) expired() int64 { return nanos(f.config.Clock.Now().Add(-f.config
 // counts positions from 1 for a stream without a record.
 func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 	first, expired := s.newest+1, f.expired()
-	err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 1", s.n).Scan(&first)
+	err := tx.QueryRow("SELECT position - count + 1 FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 1", s.n).Scan(&first)
 	if err != nil && !errors.Is(err, ErrNoRow) {
 		return 0, err
 	}
@@ -85,7 +84,7 @@ func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 	expiredAt := func(position int64) bool {
 		var at int64
 		if err == nil {
-			err = tx.QueryRow("SELECT appended_at FROM feed_records WHERE stream = 0 + ? AND position = 0 + ?", s.n, position).Scan(&at)
+			err = tx.QueryRow("SELECT appended_at FROM feed_records WHERE stream = 0 + ? AND position >= 0 + ? ORDER BY position LIMIT 1", s.n, position).Scan(&at)
 		}
 		return at <= expired
 	}
@@ -137,10 +136,7 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 	}
 	epoch := strconv.FormatUint(f.config.Random(), 36)
 	appendedAt := int64(0)
-	forms, stored := make([]int, len(b.Records)), make([][]byte, len(b.Records))
-	for i, r := range b.Records {
-		forms[i], stored[i] = pack(r.Data)
-	}
+	rows := rowsOf(b)
 	write := f.db.Write
 	if b.Relaxed {
 		write = f.db.WriteRelaxed
@@ -162,9 +158,9 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 			RETURNING n, epoch`, stream, epoch, s.newest, s.appendedAt, blob(b.State)).Scan(&s.n, &s.epoch); err != nil {
 			return err
 		}
-		for i, r := range b.Records {
-			if _, err := tx.Exec("INSERT INTO feed_records (stream, position, appended_at, at, id, packed, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
-				s.n, b.After+1+int64(i), s.appendedAt, nanos(r.At), r.ID, forms[i], stored[i]); err != nil {
+		for _, r := range rows {
+			if _, err := tx.Exec("INSERT INTO feed_records (stream, position, appended_at, at, id, packed, count, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+				s.n, r.position, s.appendedAt, r.at, r.id, r.form, r.count, r.data); err != nil {
 				return err
 			}
 		}
@@ -190,63 +186,6 @@ func blob(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-// Positions implements port.Feed.
-func (f *Feed) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
-	found := map[string]int64{}
-	err := f.read(ctx, "read positions of", stream, func(tx *Tx, s feedStream) error {
-		expired := f.expired()
-		for _, r := range records {
-			var position int64
-			// A record that expired may have been appended again.
-			err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = 0 + ? AND id = ? AND appended_at > ?", s.n, r.ID, expired).Scan(&position)
-			if err == nil {
-				found[r.ID] = position
-			} else if !errors.Is(err, ErrNoRow) {
-				return err
-			}
-		}
-		return nil
-	})
-	return found, err
-}
-
-// Read implements port.Feed.
-func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) (records []port.FeedRecord, err error) {
-	if limit <= 0 {
-		return nil, wrap(port.CheckFeedName(stream), "read", stream)
-	}
-	if records, ok := f.db.tails.read(stream, after, f.expired(), limit); ok {
-		return records, ctx.Err()
-	}
-	err = f.read(ctx, "read", stream, func(tx *Tx, s feedStream) error {
-		oldest, err := f.oldest(tx, s)
-		if err != nil {
-			return err
-		}
-		size := 0
-		rows := tx.Query("SELECT position, id, at, packed, data FROM feed_records WHERE stream = 0 + ? AND position >= ? ORDER BY position LIMIT 0 + ?",
-			s.n, max(after+1, oldest), limit)
-		for rows.Next() {
-			var r port.FeedRecord
-			var at int64
-			var form int
-			if err := rows.Scan(&r.Position, &r.ID, &at, &form, &r.Data); err != nil {
-				return err
-			}
-			if r.Data, err = unpack(form, r.Data); err != nil {
-				return fault.Wrap(err, fault.Internal, "unreadable record of a stream")
-			}
-			if size += len(r.Data); len(records) > 0 && size > port.MaxFeedPage {
-				break
-			}
-			r.At = time.Unix(0, at).UTC()
-			records = append(records, r)
-		}
-		return rows.Err()
-	})
-	return records, err
 }
 
 // Marks implements port.Feed.

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	stateless "github.com/klauspost/compress/flate"
-	"zombiezen.com/go/sqlite"
 
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -24,13 +23,25 @@ const (
 	// packed1 is compressed with feedDictionary1. The Base64 of a payload is stored decoded,
 	// because Base64 hardly compresses.
 	packed1 = 1
+	// packed2 is compressed with feedDictionary1.
+	packed2 = 2
+	// A block has several records; see encodeBlock. packedBlock is one that is compressed
+	// with feedDictionary1.
+	unpackedBlock = 3
+	packedBlock   = 4
 )
+
+// isBlock reports whether a form is that of a block.
+func isBlock(form int) bool { return form >= unpackedBlock }
 
 // feedDictionary1 has what the events of runs usually contain. It is part of the stored
 // format and never changes.
 //
 //go:embed feed_dictionary1.txt
 var feedDictionary1 []byte
+
+// eventStart is the begin of an event without a DSSE envelope.
+var eventStart = []byte(`{"schemaVersion":`)
 
 // payloadStart is what precedes the Base64 of a payload in a DSSE envelope.
 const payloadStart = `"payload":"`
@@ -42,6 +53,12 @@ var unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 // pack returns the stored form of the data of a record. Only an envelope is compressed, if
 // unpack returns the same bytes for it.
 func pack(data []byte) (form int, stored []byte) {
+	if bytes.HasPrefix(data, eventStart) {
+		if to := deflate(nil, data); len(to) < len(data) {
+			return packed2, to
+		}
+		return unpacked, blob(data)
+	}
 	start := bytes.Index(data, []byte(payloadStart)) + len(payloadStart)
 	if start < len(payloadStart) {
 		return unpacked, blob(data)
@@ -54,13 +71,32 @@ func pack(data []byte) (form int, stored []byte) {
 	if err != nil || base64.StdEncoding.EncodeToString(payload) != string(data[start:start+size]) {
 		return unpacked, blob(data)
 	}
-	var to bytes.Buffer
-	to.Write(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(start)), uint64(len(payload))))
-	err = stateless.StatelessDeflate(&to, slices.Concat(data[:start], payload, data[start+size:]), true, feedDictionary1)
-	if err != nil || to.Len() >= len(data) {
+	to := deflate(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(start)), uint64(len(payload))), slices.Concat(data[:start], payload, data[start+size:]))
+	if len(to) >= len(data) {
 		return unpacked, blob(data)
 	}
-	return packed1, to.Bytes()
+	return packed1, to
+}
+
+// deflate appends compressed data.
+func deflate(to, data []byte) []byte {
+	b := bytes.NewBuffer(to)
+	_ = stateless.StatelessDeflate(b, data, true, feedDictionary1) //nolint:errcheck // a write to memory does not fail
+	return b.Bytes()
+}
+
+// inflate is the reverse of deflate for data of at most a size.
+func inflate(from *bytes.Reader, most int64) ([]byte, error) {
+	r := unpackers.Get().(io.Reader) //nolint:forcetypeassert // New returns nothing else
+	defer unpackers.Put(r)
+	if err := r.(flate.Resetter).Reset(from, feedDictionary1); err != nil { //nolint:forcetypeassert // flate.NewReader documents it
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return data, err
 }
 
 // unpack is the reverse of pack.
@@ -68,6 +104,9 @@ func unpack(form int, stored []byte) ([]byte, error) {
 	switch form {
 	case unpacked:
 		return stored, nil
+	case packed2:
+		data, err := inflate(bytes.NewReader(stored), port.MaxFeedData)
+		return data, damaged(err)
 	case packed1:
 	default:
 		return nil, fmt.Errorf("unknown form %d of the data of a record", form)
@@ -75,12 +114,9 @@ func unpack(form int, stored []byte) ([]byte, error) {
 	from := bytes.NewReader(stored)
 	start, err1 := binary.ReadUvarint(from)
 	size, err2 := binary.ReadUvarint(from)
-	r := unpackers.Get().(io.Reader) //nolint:forcetypeassert // New returns nothing else
-	defer unpackers.Put(r)
-	err3 := r.(flate.Resetter).Reset(from, feedDictionary1) //nolint:forcetypeassert // flate.NewReader documents it
-	data, err4 := io.ReadAll(io.LimitReader(r, port.MaxFeedData+1))
-	if err := errors.Join(err1, err2, err3, err4); err != nil || start > uint64(len(data)) || size > uint64(len(data))-start {
-		return nil, errors.Join(errors.New("damaged data of a record"), err)
+	data, err3 := inflate(from, port.MaxFeedData)
+	if err := errors.Join(err1, err2, err3); err != nil || start > uint64(len(data)) || size > uint64(len(data))-start {
+		return nil, damaged(errors.Join(errShort, err))
 	}
 	whole := make([]byte, 0, len(data)+len(data)/3+4)
 	whole = append(whole, data[:start]...)
@@ -88,16 +124,12 @@ func unpack(form int, stored []byte) ([]byte, error) {
 	return append(whole, data[start+size:]...), nil
 }
 
-// addUnpack adds the function unpacked(packed, data) to a connection.
-func addUnpack(conn *sqlite.Conn) error {
-	return conn.CreateFunction("unpacked", &sqlite.FunctionImpl{
-		NArgs: 2, Deterministic: true,
-		Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
-			data, err := unpack(args[0].Int(), args[1].Blob())
-			if err != nil {
-				return sqlite.Value{}, err
-			}
-			return sqlite.BlobValue(data), nil
-		},
-	})
+// errShort is the error of data that ends before it should.
+var errShort = errors.New("incomplete data")
+
+func damaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("damaged data of a record: %w", err)
 }

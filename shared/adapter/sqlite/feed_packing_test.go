@@ -28,7 +28,7 @@ const event = `{"schemaVersion":"orch.event.v1","eventId":"urn:orch:event:00VHNC
 func TestDataOfRecordsIsKept(t *testing.T) {
 	t.Parallel()
 	all := []string{
-		envelope(event), envelope(""), envelope("{}"), envelope(strings.Repeat("x", 60<<10)), envelope("\x00\xff"),
+		event, `{"schemaVersion":`, `{"schemaVersion":"` + strings.Repeat("\x00", 100<<10), envelope(event), envelope(""), envelope("{}"), envelope(strings.Repeat("x", 60<<10)), envelope("\x00\xff"),
 		`"payload":"`, `"payload":""`, `"payload":"eA"`, `"payload":"eA=="`, `"payload":"eB=="`, "\"payload\":\"eA=\n=\"", `"payload":"not base64"`,
 		"", "{", "text", "\x01", strings.Repeat("\x00", port.MaxFeedData), strings.Repeat(" ", 90<<10) + envelope(event), envelope(envelope(event)),
 	}

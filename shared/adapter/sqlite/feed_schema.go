@@ -40,4 +40,10 @@ CREATE TABLE feed_cursors (
 `, `
 -- The form of data; see pack.
 ALTER TABLE feed_records ADD COLUMN packed INTEGER NOT NULL DEFAULT 0;
+`, `
+-- A row may have several records; see rowsOf. Its position is that of the last one.
+ALTER TABLE feed_records ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+-- Only a row with one record has its id.
+DROP INDEX feed_records_id;
+CREATE INDEX feed_records_id ON feed_records (stream, id) WHERE packed < 3;
 `}

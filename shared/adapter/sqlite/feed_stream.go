@@ -91,8 +91,7 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 		if err != nil {
 			return err
 		}
-		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
-			SELECT rowid FROM feed_records WHERE stream = 0 + ? AND position < ? ORDER BY position LIMIT 0 + ?)`, s.n, oldest, limit)
+		records, err := deleteFirst(tx, s, limit, func(position, _ int64) bool { return position < oldest })
 		if err != nil {
 			return err
 		}
@@ -116,6 +115,39 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 	return deleted, nil
 }
 
+// deleteFirst deletes at most limit of the first records of a stream, up to the first row
+// that is not old, and returns their number. The records that are left of a row are its last.
+func deleteFirst(tx *Tx, s feedStream, limit int, old func(position, appendedAt int64) bool) (deleted int64, err error) {
+	last, part, some := int64(0), int64(0), int64(0) // delete up to last, and some of the row part
+	rows := tx.Query("SELECT position, count, appended_at FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 0 + ?", s.n, max(limit, 0))
+	for deleted < int64(limit) && rows.Next() {
+		var position, count, at int64
+		if err := rows.Scan(&position, &count, &at); err != nil {
+			return 0, err
+		}
+		if !old(position, at) {
+			break
+		}
+		if count > int64(limit)-deleted {
+			part, some = position, int64(limit)-deleted
+			deleted += some
+			break
+		}
+		last, deleted = position, deleted+count
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil || deleted == 0 {
+		return 0, err
+	}
+	if _, err := tx.Exec("DELETE FROM feed_records WHERE stream = 0 + ? AND position <= ?", s.n, last); err != nil {
+		return 0, err
+	}
+	if some > 0 {
+		_, err = tx.Exec("UPDATE feed_records SET count = count - ? WHERE stream = 0 + ? AND position = ?", some, s.n, part)
+	}
+	return deleted, err
+}
+
 // Shed deletes records and marks of a stream that were appended before the time, although
 // they have not expired, the oldest first, at most limit of each. It returns how many
 // records it deleted. For readers they have expired.
@@ -126,9 +158,7 @@ func (f *Feed) Shed(ctx context.Context, stream string, before time.Time, limit 
 			return err
 		}
 		// Records are in the order of appended_at, so the first ones are read only.
-		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
-			SELECT rowid FROM (SELECT rowid, appended_at FROM feed_records WHERE stream = 0 + ?1 ORDER BY position LIMIT 0 + ?3)
-			WHERE appended_at < ?2)`, s.n, nanos(before), max(limit, 0))
+		records, err := deleteFirst(tx, s, limit, func(_, at int64) bool { return at < nanos(before) })
 		if err != nil {
 			return err
 		}

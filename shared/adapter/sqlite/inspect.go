@@ -46,13 +46,15 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 	if !errors.Is(err, port.ErrNotFound) {
 		return found, err
 	}
-	form := "0" // in a file of an earlier version
-	var packs bool
-	if failed := tx.QueryRow("SELECT count(*) FROM pragma_table_info('feed_records') WHERE name = 'packed'").Scan(&packs); failed != nil {
-		return nil, failed
-	}
-	if packs {
-		form = "packed"
+	columns := []string{"PACKED", "0", "COUNT", "1"} // in a file of an earlier version
+	for i := 0; i < len(columns); i += 2 {
+		name, present := strings.ToLower(columns[i]), false
+		if failed := tx.QueryRow("SELECT count(*) FROM pragma_table_info('feed_records') WHERE name = ?", name).Scan(&present); failed != nil {
+			return nil, failed
+		}
+		if present {
+			columns[i+1] = "r." + name
+		}
 	}
 	for _, other := range others {
 		var present bool // false in a file of an earlier version
@@ -62,7 +64,7 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 		if !present {
 			continue
 		}
-		if found, err = inspectBy(tx, id, other.query, other.beside, "FORM", form); !errors.Is(err, port.ErrNotFound) {
+		if found, err = inspectBy(tx, id, other.query, other.beside, columns...); !errors.Is(err, port.ErrNotFound) {
 			return found, err
 		}
 	}
@@ -89,19 +91,25 @@ var others = []struct {
 			FROM feed_marks WHERE stream = ? ORDER BY position DESC LIMIT 100`,
 		"cursors": `SELECT json_object('consumer', c.consumer, 'position', c.position)
 			FROM feed_cursors c JOIN feed_streams s ON s.stream = c.stream WHERE s.n = ? ORDER BY c.consumer`,
-		"newest": `SELECT json_object('position', position, 'id', id, 'at', at, 'bytes', length(unpacked(FORM, data)))
-			FROM feed_records WHERE stream = 0 + ? ORDER BY position DESC LIMIT 100`,
+		"newest": `SELECT json_remove(m.value, '$.data')
+			FROM (SELECT * FROM feed_records WHERE stream = 0 + ? ORDER BY position DESC LIMIT 100) r, json_each(RECORDS) m
+			ORDER BY m.value ->> 'position' DESC LIMIT 100`,
 	}},
-	{"feed_records", `SELECT r.rowid, json_object('stream', s.stream, 'epoch', s.epoch, 'position', r.position, 'id', r.id,
-			'at', r.at, 'appendedAt', r.appended_at, 'data', CAST(unpacked(FORM, r.data) AS TEXT))
-		FROM feed_streams s JOIN feed_records r ON r.stream = s.n AND r.id = ?`, nil},
+	{"feed_records", `SELECT r.rowid, json_object('stream', s.stream, 'epoch', s.epoch, 'position', m.value -> 'position', 'id', m.value ->> 'id',
+			'at', m.value -> 'at', 'appendedAt', r.appended_at, 'data', m.value ->> 'data')
+		FROM feed_streams s JOIN feed_records r ON r.stream = s.n, json_each(RECORDS) m
+		WHERE s.stream >= 'events/' AND s.stream < 'events0' AND m.value ->> 'id' = ?`, nil},
 }
+
+// recordsOfRow are the records of a row of feed_records as a JSON array.
+const recordsOfRow = "records(PACKED, COUNT, r.position, r.id, r.at, r.data)"
 
 // inspectBy returns the document of the row with the id, and beside it the lists of
 // the queries, which get the row's number. replace has words in the queries and their
 // replacements.
 func inspectBy(tx *Tx, id, query string, beside map[string]string, replace ...string) (map[string]any, error) {
-	replaced := strings.NewReplacer(replace...)
+	recordsOf := strings.NewReplacer(replace...).Replace(recordsOfRow)
+	replaced := strings.NewReplacer("RECORDS", recordsOf)
 	var n int64
 	var doc json.RawMessage
 	err := tx.QueryRow(replaced.Replace(query), id).Scan(&n, &doc)

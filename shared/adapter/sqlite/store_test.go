@@ -348,10 +348,10 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		"SELECT doc FROM pool_records WHERE tenant = ? AND id > ? ORDER BY id":                              "pool_records_id",
 		"SELECT n FROM pool_records WHERE drain_due <= ? AND (drain_due, n) > (?, ?) ORDER BY drain_due, n": "pool_records_drain",
 		"SELECT data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position":                "feed_records_position",
-		"SELECT position FROM feed_records WHERE stream = ? AND id = ? AND appended_at > ?":                 "feed_records_id",
+		"SELECT position FROM feed_records WHERE stream = ? AND id = ? AND packed < 3 AND appended_at > ?":  "feed_records_id",
 		"SELECT n FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream":        "feed_streams_stream",
-		"DELETE FROM outbox WHERE id = ?":                                                                   "outbox_id",
-		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq":                                     "events_seq",
+		"DELETE FROM outbox WHERE id = ?":                               "outbox_id",
+		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq": "events_seq",
 	} {
 		var plan []string
 		err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
