@@ -19,7 +19,8 @@ type Bus struct {
 	log       *slog.Logger
 }
 
-// NewBus returns a Bus. keys sign the events of replays.
+// NewBus returns a Bus. keys sign the events of replays, and those that are stored without a
+// signature.
 func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, log *slog.Logger) *Bus {
 	return &Bus{feed, publisher, keys, log}
 }
@@ -99,13 +100,17 @@ func (s *Bus) Publish(ctx context.Context, tenant string) error {
 func (s *Bus) publish(ctx context.Context, tenant, epoch string, records []port.FeedRecord) (to int64, err error) {
 	var list []port.PublishedEvent
 	for _, r := range records {
+		signed, err := events.Signed(ctx, r.Data, s.keys.Signing)
+		if err != nil {
+			return records[0].Position - 1, err
+		}
 		e, _, err := events.Unverified(r.Data)
 		if err != nil {
 			s.log.ErrorContext(ctx, "cannot read an event of the stream; the bus does not get it",
 				"tenant", tenant, "position", r.Position, "error", err.Error())
 			continue
 		}
-		list = append(list, port.PublishedEvent{Message: events.NewMessage(e, epoch, r.Position, r.Data), Position: r.Position})
+		list = append(list, port.PublishedEvent{Message: events.NewMessage(e, epoch, r.Position, signed), Position: r.Position})
 	}
 	taken, err := s.send(ctx, tenant, list)
 	if taken < len(list) {

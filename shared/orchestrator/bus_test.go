@@ -106,3 +106,65 @@ func TestBusReadsAStreamThatBeganAgain(t *testing.T) {
 		t.Errorf("got positions %v, want 1 to 3 twice", got)
 	}
 }
+
+// TestBusGetsASignedEvent publishes events that are stored without DSSE envelopes. The signed
+// ones are the same that another relay stores.
+func TestBusGetsASignedEvent(t *testing.T) {
+	t.Parallel()
+	var published [2][]port.PublishedEvent
+	for i, bare := range []bool{true, false} {
+		s, publisher := newRelayStage(t, nil), fake.NewPublisher(nil)
+		s.bare = bare
+		s.relayTo(s.feed)
+		s.relay.Relay(t.Context(), s.changes("acme", 1, 3))
+		records, err := s.feed.Read(t.Context(), port.EventStream("acme"), 0, 10)
+		if err != nil || len(records) != 3 || events.Bare(records[0].Data) != bare {
+			t.Fatalf("got %d records, %v, bare %v, want 3, %v", len(records), err, events.Bare(records[0].Data), bare)
+		}
+		if err := s.bus(publisher).Publish(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
+		published[i] = publisher.Events()
+		for _, e := range published[i] {
+			document, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.published().OpenMessage(t.Context(), document); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for i, e := range published[0] {
+		if string(e.Data) != string(published[1][i].Data) {
+			t.Errorf("got %s, want %s", e.Data, published[1][i].Data)
+		}
+	}
+}
+
+// TestBusWaitsForTheKey: no event is skipped while the key cannot be read.
+func TestBusWaitsForTheKey(t *testing.T) {
+	t.Parallel()
+	s, publisher := newRelayStage(t, nil), fake.NewPublisher(nil)
+	s.bare = true
+	s.relayTo(s.feed)
+	s.relay.Relay(t.Context(), s.changes("acme", 1, 3))
+	lost := true
+	s.keys = fake.NewEventKeys(func(fake.Call) fake.Fate {
+		if lost {
+			return fake.Lost
+		}
+		return fake.Applied
+	})
+	bus := s.bus(publisher)
+	if err := bus.Publish(t.Context(), "acme"); err == nil || len(publisher.Events()) > 0 {
+		t.Errorf("got %v and %d events, want an error and none", err, len(publisher.Events()))
+	}
+	lost = false
+	if err := bus.Publish(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
+	if got := positions(publisher); !slices.Equal(got, []int64{1, 2, 3}) {
+		t.Errorf("got positions %v, want 1 to 3", got)
+	}
+}

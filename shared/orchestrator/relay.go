@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Relay appends the events of changes to the streams of their tenants, signed. Any number
+// Relay appends the events of changes to the streams of their tenants, with checkpoints. Any number
 // of relays can do that for the same changes at the same time: a stream has each event
 // once, and the events of a change in their order.
 type Relay struct {
@@ -39,6 +39,9 @@ type Published struct {
 	Events func(c port.Change) ([]events.Envelope, error)
 	// Unreadable returns the event in place of those of a change that cannot be read.
 	Unreadable func(tenant, changeID string, at time.Time) events.Envelope
+	// Bare: events are stored without a DSSE envelope, because the processes that read
+	// them have the key and sign those that they publish. Checkpoints prove them all.
+	Bare bool
 }
 
 // NewRelay returns a Relay to a feed. record gets the samples of appended events.

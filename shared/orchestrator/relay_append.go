@@ -96,6 +96,10 @@ func (s *Relay) batch(ctx context.Context, key events.Key, t *tenantEvents, head
 	}
 	b.After = head.Newest
 	due := max(checkpointEvents-int(state.Tree.Size-state.Checkpoint), 1)
+	signing := &key
+	if s.as.Bare {
+		signing = nil
+	}
 	size, taken := 0, map[string]bool{}
 	var whole struct { // the batch up to the last end of a change
 		n, records int
@@ -110,7 +114,7 @@ func (s *Relay) batch(ctx context.Context, key events.Key, t *tenantEvents, head
 			n++
 			continue
 		}
-		if err := e.sign(ctx, key); err != nil {
+		if err := e.encode(ctx, signing); err != nil {
 			return b, 0, err
 		}
 		size += e.record.Size()

@@ -44,6 +44,7 @@ func newJoinedStage(t *testing.T) *joinedStage {
 	if s.feed, err = sqlite.NewFeed(t.Context(), s.db, sqlite.FeedConfig{Clock: s.clock, Retention: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
+	s.bare = true
 	s.relayTo(failingFeed{s.feed, s})
 	return s
 }

@@ -94,13 +94,13 @@ func (t *tenantEvents) leaving(b port.Batch, n int) (ids []string) {
 type entry struct {
 	change int
 	event  events.Envelope
-	// payload is what is signed, and record the signed event; both are made once.
+	// payload is the encoded event, and record what is stored of it; both are made once.
 	payload []byte
 	record  port.FeedRecord
 }
 
-// sign makes the record of the event.
-func (e *entry) sign(ctx context.Context, key events.Key) error {
+// encode makes the record of the event, which is signed if a key is given.
+func (e *entry) encode(ctx context.Context, key *events.Key) error {
 	if e.payload != nil {
 		return nil
 	}
@@ -113,8 +113,10 @@ func (e *entry) sign(ctx context.Context, key events.Key) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the event %s: %w", e.event.EventID, err)
 	}
-	if e.record.Data, err = events.Sign(ctx, payload, key); err != nil {
-		return err
+	if e.record.Data = payload; key != nil {
+		if e.record.Data, err = events.Sign(ctx, payload, *key); err != nil {
+			return err
+		}
 	}
 	e.payload = payload
 	return nil

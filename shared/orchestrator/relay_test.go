@@ -37,6 +37,8 @@ type relayStage struct {
 	log   lockedBuffer
 	// quiet: calls of the feed do not fail.
 	quiet atomic.Bool
+	// bare: events are stored without DSSE envelopes.
+	bare bool
 }
 
 // lockedBuffer is a log of concurrent relays.
@@ -86,6 +88,7 @@ func (s *relayStage) relayTo(feed port.Feed) {
 			e.EventType, e.Job = eventtype.RelayUnreadable, nil
 			return e
 		},
+		Bare: s.bare,
 	}, s.tally.Record)
 }
 

@@ -83,7 +83,8 @@ const (
 const EventStreams = "events/"
 
 // EventStream returns the name of the stream of a tenant's events. The data of its
-// records are DSSE envelopes, their ids the ULIDs of the events.
+// records are DSSE envelopes or events without one (events.Bare), their ids the ULIDs of the
+// events.
 func EventStream(tenant string) string { return EventStreams + tenant }
 
 // Head is the end of a stream.

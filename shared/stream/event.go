@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,11 +20,30 @@ type Event struct {
 	Position int64
 	Type     eventtype.Type
 	// Plain is the envelope for readers of the stream; empty if the record has none.
-	// Signed is the DSSE envelope as it is stored in the feed. Both are JSON on one line.
+	// Signed is the DSSE envelope, or the record if it is not an event. It is empty for an event
+	// that is stored without one, unless the page is in the signed form. Both are JSON on one
+	// line.
 	Plain, Signed []byte
 
 	// labels are the fields that a filter looks at.
 	labels events.Envelope
+	// bare is the event as it is stored without a DSSE envelope, which it gets in the signed
+	// form of a page.
+	bare []byte
+}
+
+// signed returns the event with its DSSE envelope.
+func (e *Event) signed(ctx context.Context, keys port.EventKeys) (*Event, error) {
+	if e.bare == nil {
+		return e, nil
+	}
+	if keys == nil {
+		return nil, fault.New(fault.Internal, "no key for an event without a signature")
+	}
+	own := *e
+	var err error
+	own.Signed, err = events.Signed(ctx, e.bare, keys.Signing)
+	return &own, err
 }
 
 // routing are the fields of an envelope that a stream needs. An events.Envelope also
@@ -64,13 +85,18 @@ func (r routing) labels() events.Envelope {
 // the record's data.
 func newEvent(r port.FeedRecord) (*Event, error) {
 	event := &Event{Position: r.Position, Signed: r.Data}
-	var signed dsse.Envelope
-	if err := json.Unmarshal(r.Data, &signed); err != nil {
-		return event, fmt.Errorf("malformed DSSE envelope: %w", err)
-	}
-	payload, err := signed.DecodeB64Payload()
-	if err != nil {
-		return event, fmt.Errorf("malformed payload: %w", err)
+	payload := r.Data
+	if events.Bare(payload) {
+		event.bare, event.Signed = payload, nil
+	} else {
+		var signed dsse.Envelope
+		err := json.Unmarshal(r.Data, &signed)
+		if err != nil {
+			return event, fmt.Errorf("malformed DSSE envelope: %w", err)
+		}
+		if payload, err = signed.DecodeB64Payload(); err != nil {
+			return event, fmt.Errorf("malformed payload: %w", err)
+		}
 	}
 	var fields routing
 	if err := json.Unmarshal(payload, &fields); err != nil {
@@ -158,5 +184,5 @@ func (e *Event) selected(f events.Filter) bool { return len(e.Plain) > 0 && f.Ma
 // size is about the memory of an event, in bytes.
 func (e *Event) size() int {
 	const fixed = 512
-	return fixed + len(e.Plain) + len(e.Signed)
+	return fixed + len(e.Plain) + len(e.Signed) + len(e.bare)
 }

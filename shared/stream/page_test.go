@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -219,5 +221,38 @@ func TestUnreadableRecordIsPassedOver(t *testing.T) {
 	f.next(t)
 	if got := f.next(t); !slices.Equal(positions(got.Events), from(1, 2)) || got.Cursor.Position != 3 {
 		t.Errorf("got %v behind %s, want the two events and the place behind the record", positions(got.Events), got.Cursor)
+	}
+}
+
+// TestPageSignsBareEvents reads events that are stored without DSSE envelopes: only the signed
+// form has signatures, and it verifies with the checkpoints. Without a key it is refused.
+func TestPageSignsBareEvents(t *testing.T) {
+	t.Parallel()
+	b := setup(t, settings)
+	b.Bare = true
+	b.add(t, 5, eventtype.Completed)
+	if _, err := b.streams.Page(t.Context(), who, stream.PageQuery{After: "0", Limit: 50, Signed: true}); !fault.Is(err, fault.Internal) {
+		t.Errorf("got %v without a key, want an Internal fault", err)
+	}
+	own := settings
+	own.Keys = b.Writer
+	streams := stream.New(b.feed, b.clock, slog.New(slog.DiscardHandler), rand.Float64, own)
+	for range 2 {
+		p, err := streams.Page(t.Context(), who, stream.PageQuery{After: "0", Limit: 50, Signed: true})
+		if err != nil || len(p.Events) != 5 || len(p.Checkpoints) == 0 {
+			t.Fatalf("got %d events and %d checkpoints, %v", len(p.Events), len(p.Checkpoints), err)
+		}
+		var file bytes.Buffer
+		for _, e := range p.Events {
+			fmt.Fprintf(&file, "%s\n", e.Signed)
+		}
+		checkpointLine(&file, p.Checkpoints[len(p.Checkpoints)-1])
+		if proof, err := events.Verify(t.Context(), &file, b.Keys()); err != nil || proof.To != 5 || proof.From != 0 {
+			t.Errorf("got %+v, %v, want a proof of 5 events", proof, err)
+		}
+		p, err = streams.Page(t.Context(), who, stream.PageQuery{After: "0", Limit: 50})
+		if err != nil || len(p.Events) != 5 || len(p.Events[0].Signed) > 0 || len(p.Events[0].Plain) == 0 {
+			t.Errorf("got %d events, %v, want 5 without signatures", len(p.Events), err)
+		}
 	}
 }

@@ -26,6 +26,8 @@ type Config struct {
 	// have Readers of them, and all tenants together Total; 0 is no limit.
 	Seats port.Seats
 	Total int
+	// Keys sign the events that are stored without a signature; nil where each has one.
+	Keys port.EventKeys
 	// Record gets the samples of readers; nil discards them.
 	Record series.Recorder
 }
@@ -109,6 +111,14 @@ func (s *Streams) Page(ctx context.Context, who port.Identity, q PageQuery) (Pag
 	p := Page{Next: at}
 	if err := s.fillPage(ctx, &p, q, name, head); err != nil {
 		return Page{}, err
+	}
+	for i, e := range p.Events {
+		if !q.Signed {
+			break
+		}
+		if p.Events[i], err = e.signed(ctx, s.config.Keys); err != nil {
+			return Page{}, fmt.Errorf("cannot sign an event: %w", err)
+		}
 	}
 	if q.Signed && all(q.Filter) {
 		if p.Checkpoints, err = s.marks(ctx, name, at.Position, p.Next.Position); err != nil {

@@ -213,7 +213,11 @@ func (m *streamModel) file(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 		for _, r := range records {
-			file = append(append(file, r.Data...), '\n')
+			signed, err := events.Signed(ctx, r.Data, m.keys.Signing)
+			if err != nil {
+				return nil, err
+			}
+			file = append(append(file, signed...), '\n')
 			at = r.Position
 			for _, mark := range marks {
 				if mark.Position == at {

@@ -40,13 +40,15 @@ func (w *world) newHost(name string) (*host, error) {
 	}
 	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
 	store := faultyWebhooks{w.process.store, w}
-	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, api.Published(), series.Discard)
+	published := api.Published()
+	published.Bare = !w.home.survivesCrash() // the local process has the key
+	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, published, series.Discard)
 	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
 	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
 	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
 	h.dispatch = orchestrator.NewDispatch(h.delivery)
 	h.webhooks = orchestrator.NewWebhooks(subscriptions, nil, guard.Policy{})
-	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{})
+	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{Keys: w.events.keys})
 	return h, nil
 }
 

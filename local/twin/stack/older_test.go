@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -104,7 +106,32 @@ func TestOlderFolderResumes(t *testing.T) {
 				}
 				g.Events(task)
 			}
+			wantProof(t, g)
 		})
+	}
+}
+
+// wantProof exports the stream of events, which may begin with events of an older program, and
+// verifies it with the published keys up to its last checkpoint: the copy has another epoch
+// than the folder.
+func wantProof(t *testing.T, g *target) {
+	t.Helper()
+	keys, err := events.ParseKeys(g.Call(http.MethodGet, "/.well-known/jwks.json", "").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := g.Call(http.MethodGet, "/v1/events?after=earliest&limit=1000", "", "Accept", "application/vnd.dsse+x-ndjson")
+	var file, end []byte
+	for line := range bytes.Lines(answer.Body) {
+		if bytes.HasPrefix(line, []byte(`{"checkpoint"`)) {
+			end = slices.Concat(file, line)
+		} else {
+			file = append(file, line...)
+		}
+	}
+	proof, err := events.Verify(t.Context(), bytes.NewReader(end), keys)
+	if err != nil || proof.From != 0 || proof.To == 0 {
+		t.Errorf("got the proof %+v, %v, want one from the first event", proof, err)
 	}
 }
 

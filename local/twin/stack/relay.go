@@ -29,7 +29,9 @@ func (s *Stack) wireRelay() error {
 	if s.eventKeys, err = keyfile.OpenEvents(filepath.Join(s.addresses.Data, EventKeysFile)); err != nil {
 		return fmt.Errorf("cannot open the keys of events: %w", err)
 	}
-	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, api.Published(), s.metrics.Record)
+	published := api.Published()
+	published.Bare = true // this process has the key
+	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, published, s.metrics.Record)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -118,6 +119,10 @@ func streamsOf(t *testing.T, data string, keys events.Keys) map[string][]events.
 	if err != nil {
 		t.Fatal(err)
 	}
+	signer, err := keyfile.OpenEvents(filepath.Join(data, stack.EventKeysFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := map[string][]events.Envelope{}
 	for _, stream := range streams {
 		records, err := feed.Read(t.Context(), stream, 0, 10_000)
@@ -130,14 +135,18 @@ func streamsOf(t *testing.T, data string, keys events.Keys) map[string][]events.
 		}
 		var file strings.Builder
 		for _, r := range records {
-			fmt.Fprintf(&file, "%s\n", r.Data)
+			signed, err := events.Signed(t.Context(), r.Data, signer.Signing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&file, "%s\n", signed)
 			for _, m := range marks {
 				if m.Position == r.Position {
 					line, _ := json.Marshal(events.CheckpointLine{Checkpoint: string(m.Data)}) //nolint:errchkjson // text
 					fmt.Fprintf(&file, "%s\n", line)
 				}
 			}
-			e, _, err := keys.Open(t.Context(), r.Data)
+			e, _, err := keys.Open(t.Context(), signed)
 			if err != nil {
 				t.Fatal(err)
 			}

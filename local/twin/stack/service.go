@@ -136,7 +136,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, err
 	}
 	s.streams = stream.New(s.feed, s.clock, s.config.Log, chance{}.Float64, stream.Config{
-		Life: config.StreamLife, Readers: config.StreamReaders, Record: s.metrics.Record,
+		Life: config.StreamLife, Readers: config.StreamReaders, Keys: s.eventKeys, Record: s.metrics.Record,
 	})
 	tickets := orchestrator.NewTokens(signer, s.clock, randomHex)
 	executions.Engine = s.engine

@@ -20,6 +20,8 @@ import (
 type Writer struct {
 	// Message is the message of the run in each event.
 	Message string
+	// Bare: the events are stored without DSSE envelopes.
+	Bare bool
 
 	feed   port.Feed
 	tenant string
@@ -34,6 +36,15 @@ func New(feed port.Feed, tenant string, c clock.Clock) (*Writer, error) {
 	const seed = 32
 	key, err := events.NewKey(bytes.Repeat([]byte{1}, seed))
 	return &Writer{Message: "ü\n<>&", feed: feed, tenant: tenant, key: key, clock: c}, err
+}
+
+// Signing implements port.EventKeys.
+func (w *Writer) Signing(context.Context) (events.Key, error) { return w.key, nil }
+
+// Published implements port.EventKeys.
+func (w *Writer) Published(context.Context) ([]json.RawMessage, error) {
+	document, err := w.key.JWK()
+	return []json.RawMessage{document}, err
 }
 
 // Keys returns the key that signs.
@@ -71,11 +82,13 @@ func (w *Writer) Add(ctx context.Context, checkpoint bool, types ...eventtype.Ty
 		if w.tree, err = w.tree.Add(payload); err != nil {
 			return err
 		}
-		signed, err := events.Sign(ctx, payload, w.key)
-		if err != nil {
-			return err
+		data := payload
+		if !w.Bare {
+			if data, err = events.Sign(ctx, payload, w.key); err != nil {
+				return err
+			}
 		}
-		b.Records = append(b.Records, port.FeedRecord{ID: e.EventID, At: e.OccurredAt, Data: signed})
+		b.Records = append(b.Records, port.FeedRecord{ID: e.EventID, At: e.OccurredAt, Data: data})
 	}
 	head, err := w.append(ctx, b)
 	if err != nil || !checkpoint {

@@ -70,7 +70,9 @@ func (h *onSQLite) begin(w *world) {
 	d := orchestrator.NewDispatcher(h.answers, w.system.Artifacts, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
 	go d.Run(w.Context())
 	<-d.Ready()
-	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, api.Published(), series.Discard)
+	published := api.Published()
+	published.Bare = true // as in the stack
+	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, published, series.Discard)
 }
 
 func (h *onSQLite) tasks() *orchestrator.Inference { return h.answers }
