@@ -13,7 +13,9 @@ import (
 // The SDK changes the options of the endpoint that it gets.
 func TestRequestsShareNoEndpoint(t *testing.T) {
 	t.Parallel()
-	r := newResolver(func(context.Context) (Keys, error) { return Keys{Endpoint: "http://127.0.0.1:9000", Region: regionAuto}, nil })
+	r := newResolver(func(context.Context) (Keys, error) {
+		return Keys{Endpoint: "http://127.0.0.1:9000", Region: regionAuto}, nil
+	})
 	resolve := func() (smithyendpoints.Endpoint, []*smithyauth.Option) {
 		t.Helper()
 		e, err := r.ResolveEndpoint(t.Context(), s3.EndpointParameters{Bucket: aws.String("uploads"), ForcePathStyle: aws.Bool(true)})
