@@ -22,14 +22,17 @@ help: ## list the targets
 # Symbols for a debugger are half of a binary.
 BUILD = GOGC=400 $(GO) build -ldflags '-s -w'
 
+# sortie starts the programs of jobs with the sortie-exec of its folder.
+PROGRAMS = ./local/sortie ./shared/worker/sortie-exec
+
 .PHONY: run
 run: ## build, export the sample collection with a system of its own, save it to out/
-	@$(BUILD) -o bin/sortie ./local/sortie
+	@$(BUILD) -o bin/ $(PROGRAMS)
 	@bin/sortie demo
 
 .PHONY: dev
 dev: ## build and run the whole system on http://127.0.0.1:8080
-	@$(BUILD) -o bin/sortie ./local/sortie
+	@$(BUILD) -o bin/ $(PROGRAMS)
 	@bin/sortie dev
 
 .PHONY: test
@@ -154,8 +157,8 @@ cost: ## measure the usage of a deployment in LocalStack and price it (stop it a
 	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/proof/cost -run TestDeploymentCost -count 1 -v -timeout 10m -args -rewrite
 
 .PHONY: build
-build: ## build the command line, bin/sortie
-	$(BUILD) -o bin/sortie ./local/sortie
+build: ## build bin/sortie, and bin/sortie-exec, with which it starts programs
+	$(BUILD) -o bin/ $(PROGRAMS)
 
 .PHONY: sortie-exec
 sortie-exec: ## build bin/sortie-exec, one static file that runs any program as a worker
@@ -166,7 +169,7 @@ PREFIX ?=
 BINDIR  = $(if $(PREFIX),$(PREFIX)/bin,$(or $(shell $(GO) env GOBIN),$(shell $(GO) env GOPATH)/bin))
 
 .PHONY: install
-install: build sortie-exec ## install sortie and sortie-exec into PREFIX/bin, or GOBIN
+install: build ## install sortie and sortie-exec into PREFIX/bin, or GOBIN
 	@mkdir -p "$(BINDIR)" && install -m 755 bin/sortie bin/sortie-exec "$(BINDIR)"
 	@echo "Installed sortie and sortie-exec in $(BINDIR)."
 

@@ -12,9 +12,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/localstack/command"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 func main() {
@@ -24,9 +23,7 @@ func main() {
 		case command.WordWorker:
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
 		case command.WordSupervisor:
-			os.Exit(flymachines.Supervise(os.Args[2:]))
-		case wrap.Command:
-			os.Exit(wrap.Main(os.Args[2:], os.Environ()))
+			os.Exit(supervisor.Main(os.Args[2:]))
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -18,9 +18,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/sortie/command"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 func main() {
@@ -30,10 +29,8 @@ func main() {
 		switch {
 		case os.Args[1] == "worker" && len(os.Args) == 2: // with more it is a command
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
-		case os.Args[1] == "machine-supervisor":
-			os.Exit(flymachines.Supervise(os.Args[2:]))
-		case os.Args[1] == wrap.Command:
-			os.Exit(wrap.Main(os.Args[2:], os.Environ()))
+		case os.Args[1] == supervisor.Command:
+			os.Exit(supervisor.Main(os.Args[2:]))
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -80,6 +80,7 @@ var importRules = []importRule{
 	},
 	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
 	{folder: "shared/porttest", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
+	{folder: "shared/worker/supervisor", may: []string{"shared/clock", "shared/limit", "shared/private", "shared/worker"}}, // with the system calls of macOS
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/private", "shared/redact", "shared/retry"}, standard: true},
 	{folder: "shared/archtest", may: []string{"shared/series", "shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},

@@ -9,13 +9,13 @@ import (
 
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
 	"github.com/sortie-dev/sortie/local/localstack/fixtures"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // The arguments with which this program runs as part of a machine.
 const (
 	WordWorker     = "worker"
-	WordSupervisor = "machine-supervisor"
+	WordSupervisor = supervisor.Command
 )
 
 func (a *app) machines() *cobra.Command {
@@ -35,7 +35,7 @@ both.`,
 				Machines: p.above(machinesAbove), Source: p.above(sourceAbove), Token: deployment.MachinesToken,
 				Dir: filepath.Join(p.server.Dir, "machines"), Clock: a.Clock, Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 				Worker: []string{a.Executable, WordWorker}, Supervisor: []string{a.Executable, WordSupervisor},
-				Wrapper: []string{a.Executable, wrap.Command, wrap.EnvironmentFlag},
+				Wrap: true,
 			})
 			if err != nil {
 				return err

@@ -35,7 +35,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // atOnce is the number of concurrent tests. They mostly wait, so it exceeds the
@@ -183,9 +183,9 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	}
 	w.target.Scripts = suite.NewScripts(plays)
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
-	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, "machine-supervisor"}
+	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, supervisor.Command}
 	around.Images = suite.Images(executable)
-	around.Wrapper = []string{executable, wrap.Command, wrap.EnvironmentFlag}
+	around.Wrap = true
 	running, err := fixtures.Start(t.Context(), around)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 func main() {
@@ -17,8 +17,8 @@ func main() {
 		switch os.Args[1] {
 		case "worker":
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
-		case "machine-supervisor":
-			os.Exit(flymachines.Supervise(os.Args[2:]))
+		case supervisor.Command:
+			os.Exit(supervisor.Main(os.Args[2:]))
 		case "work":
 			os.Exit(workAs(os.Args[2]))
 		case "serve":

@@ -25,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // deployment is a deployment in LocalStack whose functions call it through the
@@ -115,7 +116,7 @@ func (d *deployment) serve(machines, source, token string) {
 	around, err := fixtures.Start(d.Context(), fixtures.Config{
 		Machines: machines, Source: source, Token: token, Dir: d.TempDir(), Clock: clock.System{},
 		Log:    slog.New(slog.DiscardHandler),
-		Worker: d.stage.Image(executable), Supervisor: []string{executable, "machine-supervisor"},
+		Worker: d.stage.Image(executable), Supervisor: []string{executable, supervisor.Command},
 	})
 	if err != nil {
 		d.Fatal(err)

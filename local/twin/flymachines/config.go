@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
@@ -27,11 +28,11 @@ type Config struct {
 	Images map[string][]string
 	// ExecImages: an image "exec:PATH" is the program of this path on the host.
 	ExecImages bool
-	// Wrapper is a command that runs the programs of images whose environment has
-	// SORTIE_COMPLETION=exit, as sortie-exec does in a container; empty runs them
-	// without one. It gets the environment of the program on its standard input
-	// (NAME=value with a NUL after each), and has PATH, HOME, TMPDIR and the id of the machine alone in its own.
-	Wrapper []string
+	// Wrap: the programs of images whose environment has SORTIE_COMPLETION=exit are run as
+	// sortie-exec runs them in a container, with the flags WrapperFlags. The environment of this
+	// wrapper has PATH, HOME, TMPDIR and the id of the machine alone.
+	Wrap         bool
+	WrapperFlags []string
 	// Loopback: the addresses of machines are of the host's loopback network, so that their
 	// programs can be called. Linux has all of them; other systems need an alias for each.
 	Loopback bool
@@ -40,7 +41,7 @@ type Config struct {
 	// Regions are the regions that clients can ask for; the first is the
 	// default. Empty means Fly's regions.
 	Regions []string
-	// Path is the programs' PATH; empty is DefaultPath.
+	// Path is the programs' PATH; empty is environment.DefaultPath.
 	Path string
 	// OutputLimit is the largest stored output of a machine, in bytes; 0 means
 	// output.DefaultLimit.
@@ -83,9 +84,6 @@ func (d Delays) check() error {
 	return nil
 }
 
-// DefaultPath is the PATH of programs if Config.Path is empty.
-const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // complete validates the configuration, reports every problem at once, and sets
 // defaults.
 func (c Config) complete() (Config, error) {
@@ -118,7 +116,7 @@ func (c Config) complete() (Config, error) {
 		c.Regions = defaultRegions()
 	}
 	if c.Path == "" {
-		c.Path = DefaultPath
+		c.Path = environment.DefaultPath
 	}
 	if c.Keep <= 0 {
 		c.Keep = time.Hour

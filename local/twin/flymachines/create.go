@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 type createInput struct {

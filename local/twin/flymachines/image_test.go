@@ -1,9 +1,9 @@
 package flymachines_test
 
 import (
-	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,24 +11,31 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 )
 
-// The wrapper exits with the number of its arguments, so the exit code shows what it
-// was given.
+// A wrapped program has a descriptor for its progress.
 func TestProgramsOfJobsRunUnderTheWrapper(t *testing.T) {
 	t.Parallel()
+	const wrapped = 50
+	script := []string{"-c", `[ -z "$SORTIE_PROGRESS_FD" ] || exit 50; exit $#`, "name"}
 	m := setup(t, func(c *flymachines.Config) {
-		c.ExecImages, c.Wrapper = true, []string{"/bin/sh", "-c", "exit $#", "wrapper"}
-		c.Images["bound"] = []string{"/bin/sh", "-c", "exit 40"}
+		c.ExecImages, c.Wrap, c.WrapperFlags = true, true, []string{"--standalone"}
+		c.Images["bound"] = append([]string{"/bin/sh"}, script...)
+		c.Images["path"] = []string{"sh"}
 	})
 	for name, row := range map[string]struct {
 		image, completion string
 		cmd               []string
 		code              int
 	}{
-		"a program of the host":          {"exec:/bin/sh", "", []string{"-c", "exit 41"}, 41},
-		"a program of the host, wrapped": {"exec:/bin/sh", "exit", []string{"-c", "exit 41"}, 4}, // -- and three words
-		"a bound image":                  {"bound", "", nil, 40},
-		"a bound image, wrapped":         {"bound", "exit", []string{"x"}, 5},
-		"one that reports by itself":     {"bound", "callback", nil, 40},
+		"a program of the host":            {"exec:/bin/sh", "", append(script, "x"), 1},
+		"a program of the host, wrapped":   {"exec:/bin/sh", "exit", append(script, "x"), wrapped},
+		"a program in the PATH, wrapped":   {"path", "exit", script, wrapped},
+		"a bound image":                    {"bound", "", []string{"x", "y"}, 2},
+		"a bound image, wrapped":           {"bound", "exit", nil, wrapped},
+		"one that reports by itself":       {"bound", "callback", nil, 0},
+		"a missing program, wrapped":       {"exec:/no/such", "exit", nil, 127},
+		"one that is no program, wrapped":  {"exec:/etc/hosts", "exit", nil, 126},
+		"killed by itself, wrapped":        {"exec:/bin/sh", "exit", []string{"-c", "kill -KILL $$"}, 137},
+		"an argument like a flag, wrapped": {"exec:/bin/sh", "exit", []string{"--help"}, helped(t)},
 	} {
 		in := m.input("", "")
 		in.Config.Image, in.Config.Init.Cmd = row.image, row.cmd
@@ -37,6 +44,14 @@ func TestProgramsOfJobsRunUnderTheWrapper(t *testing.T) {
 			t.Errorf("%s: got exit code %d, want %d", name, exit.ExitCode, row.code)
 		}
 	}
+}
+
+// helped returns the exit code of a shell with --help.
+func helped(t *testing.T) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "--help")
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode()
 }
 
 func TestProgramsOfTheHostAreUnknownByDefault(t *testing.T) {
@@ -78,33 +93,5 @@ func TestDigestIsThatOfTheProgram(t *testing.T) {
 	}
 	if got := digest("pinned@sha256:ab", "d"); got != "sha256:ab" {
 		t.Errorf("got digest %q, want that of the reference", got)
-	}
-}
-
-// TestWrapperHasAnEnvironmentOfItsOwn runs a wrapper that prints its environment and its standard input.
-func TestWrapperHasAnEnvironmentOfItsOwn(t *testing.T) {
-	t.Parallel()
-	m := setup(t, func(c *flymachines.Config) {
-		c.ExecImages, c.Wrapper = true, []string{"/bin/sh", "-c", "env | sed s/=.*//; echo --; tr '\\0' '\\n'"}
-	})
-	in := m.input("", "")
-	in.Config.Image = "exec:/bin/true"
-	maps.Copy(in.Config.Env, map[string]string{
-		"SORTIE_COMPLETION": "exit", "LD_PRELOAD": "/no/such.so", "GODEBUG": "x", "PATH": "/of/the/job", "TASK_ENVELOPE": "{}",
-	})
-	id := m.launch(in).ID
-	m.exit(id)
-	text, err := m.server.Logs(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, job, _ := strings.Cut(string(text), "--\n")
-	for _, name := range []string{"LD_PRELOAD", "GODEBUG", "SORTIE_COMPLETION", "TASK_ENVELOPE"} {
-		if strings.Contains(own, name) || !strings.Contains(job, name+"=") {
-			t.Errorf("%s: got the wrapper's variables %q and the program's %q, want it in the latter alone", name, own, job)
-		}
-	}
-	if !strings.Contains(job, "PATH=/of/the/job\n") || !strings.Contains(own, "PATH\n") {
-		t.Errorf("got variables %q and %q, want a PATH in both", own, job)
 	}
 }

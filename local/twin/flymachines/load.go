@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 const appsFile = "apps.json"

@@ -7,8 +7,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 const recordFile = "machine.json"
@@ -134,13 +135,13 @@ func (s *Server) program(m *machine) Program {
 		Root: filepath.Join(m.dir, "root"), Tmp: filepath.Join(m.dir, "tmp"),
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
-	where := Placement{
+	where := environment.Placement{
 		App: rec.App, MachineID: rec.ID, PrivateIP: s.cfg.privateIP(rec.ID), Region: rec.Region, Image: manifest.Image, Version: rec.Version,
 		ProcessGroup: manifest.processGroup(), MemoryMB: manifest.memoryMB(), Path: s.cfg.Path, Root: p.Root, Tmp: p.Tmp,
 	}
 	p.Env = where.Environment(manifest.Env)
 	if manifest.wrapped(s.cfg) {
-		p.WrapperEnv = where.own()
+		p.Wrapper = &Wrapper{Flags: s.cfg.WrapperFlags, Env: where.Own()}
 	}
 	return p
 }

@@ -156,11 +156,11 @@ func (m *manifest) program(c Config) []string {
 
 // wrapped reports whether the wrapper runs the program.
 func (m *manifest) wrapped(c Config) bool {
-	return len(c.Wrapper) > 0 && m.Env[contract.CompletionVariable] == "exit" && len(m.Init.Exec) == 0 && len(m.Init.Entrypoint) == 0
+	return c.Wrap && m.Env[contract.CompletionVariable] == "exit" && len(m.Init.Exec) == 0 && len(m.Init.Entrypoint) == 0
 }
 
 // argv returns the command line that the config runs: its own command, or that of its
-// image, which the configured wrapper may run.
+// image.
 func (m *manifest) argv(c Config) ([]string, error) {
 	program := m.program(c)
 	switch {
@@ -170,8 +170,6 @@ func (m *manifest) argv(c Config) ([]string, error) {
 		return append(slices.Clip(m.Init.Entrypoint), m.Init.Cmd...), nil
 	case len(program) == 0:
 		return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
-	case m.wrapped(c):
-		program = slices.Concat(c.Wrapper, []string{"--"}, program)
 	}
 	return append(slices.Clip(program), m.Init.Cmd...), nil
 }

@@ -9,29 +9,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // Processes is the Starter of real programs. Each program runs under a supervisor that
 // outlives the server and kills everything that the program has started.
 type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
-	// with which it calls Supervise.
+	// with which it calls supervisor.Main.
 	Command []string
 	Clock   clock.Clock
-}
-
-// Supervise is the main function of the process that Processes.Command starts.
-// It takes no arguments, reads what to run from standard input, and returns the
-// exit code. Call it from the main goroutine, before other initialisation.
-func Supervise(args []string) int {
-	if len(args) > 0 {
-		fmt.Fprintln(os.Stderr, "this command takes no arguments; the machines server starts it")
-		return 2
-	}
-	return supervisor.Run(os.Stdin, os.Stdout, os.Stderr, clock.System{})
 }
 
 // Start creates the machine's folders and files and runs the program.
@@ -44,15 +34,15 @@ func (s Processes) Start(p Program) (Process, error) {
 	if err := writeFiles(p); err != nil {
 		return nil, fmt.Errorf("cannot write the machine's files: %w", err)
 	}
-	env, path, input := environ(p.Env), p.Env["PATH"], []byte(nil)
-	if p.WrapperEnv != nil {
-		env, path, input = environ(p.WrapperEnv), p.WrapperEnv["PATH"], []byte(strings.Join(env, "\x00")+"\x00")
+	spec := supervisor.Spec{
+		Dir: p.Dir, Start: p.Start, Argv: slices.Clone(p.Argv), Env: environ(p.Env), Mark: machineMark(p), Cwd: p.Root, OutputLimit: p.OutputLimit,
 	}
-	argv := slices.Clone(p.Argv)
-	argv[0] = locate(argv[0], path)
-	h, err := supervisor.Launch(s.Command, supervisor.Spec{
-		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Input: input, Mark: machineMark(p), Cwd: p.Root, OutputLimit: p.OutputLimit,
-	}, s.Clock)
+	if w := p.Wrapper; w != nil {
+		spec.Wrapper = &supervisor.Wrapper{Flags: w.Flags, Env: environ(w.Env)}
+	} else {
+		spec.Argv[0] = locate(spec.Argv[0], p.Env["PATH"])
+	}
+	h, err := supervisor.Launch(s.Command, spec, s.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +51,7 @@ func (s Processes) Start(p Program) (Process, error) {
 
 // machineMark returns the entry of the environment that identifies the machine.
 func machineMark(p Program) proctree.Mark {
-	return proctree.Mark(machineVariable + "=" + p.Env[machineVariable])
+	return proctree.Mark(environment.MachineVariable + "=" + p.Env[environment.MachineVariable])
 }
 
 // environ returns the variables as "NAME=value", ordered by name.

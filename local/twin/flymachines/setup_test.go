@@ -25,6 +25,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 const (
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
-			os.Exit(flymachines.Supervise(os.Args[2:]))
+			os.Exit(supervisor.Main(os.Args[2:]))
 		case "serve":
 			os.Exit(serve(os.Args[2]))
 		}

@@ -26,14 +26,21 @@ type Program struct {
 	Argv  []string
 	// Env is the whole environment.
 	Env map[string]string
-	// WrapperEnv is the whole environment of a wrapper that Argv starts with, which gets Env
-	// on its standard input; nil without a wrapper.
-	WrapperEnv map[string]string
+	// Wrapper runs the program as sortie-exec does; nil is without one.
+	Wrapper *Wrapper
 	// Dir is the machine's folder. Root and Tmp in it are HOME and TMPDIR; the
 	// starter creates them if the program needs them.
 	Dir, Root, Tmp string
 	Files          []File
 	OutputLimit    int
+}
+
+// Wrapper is sortie-exec as a part of the starter.
+type Wrapper struct {
+	// Flags are those of sortie-exec.
+	Flags []string
+	// Env is the whole environment of the wrapper: it has none of the program's variables.
+	Env map[string]string
 }
 
 // File is a file in Root that exists before the program starts.

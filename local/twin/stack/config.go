@@ -46,11 +46,14 @@ type Config struct {
 	// Executable starts this program again: the path, and arguments before the
 	// command "worker" or "machine-supervisor".
 	Executable []string
+	// Supervisor is the command that supervises the programs of machines; empty is
+	// sortie-exec in the folder of Executable, or Executable without one.
+	Supervisor []string
 	Settings   Settings
 	Log        *slog.Logger
 	// Version is the version in the response of /healthz.
 	Version string
-	// Path is the PATH of programs; empty is flymachines.DefaultPath.
+	// Path is the PATH of programs; empty is environment.DefaultPath.
 	Path string
 	// Starter runs the programs of machines; nil runs processes. Runner creates
 	// machines; nil creates them through the Fly Machines API. Both are for

@@ -18,11 +18,11 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 var keep = flag.String("keep", "", "create a data folder for older_test.go in this folder, which must not exist")

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 // memory has the ports and keys of the previous process of a folder. Workers that

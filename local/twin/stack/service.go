@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -34,6 +35,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
@@ -53,6 +55,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -62,12 +65,12 @@ import (
 const reportWithin = time.Minute
 
 // startMachines serves the Fly Machines API.
-func (s *Stack) startMachines(context.Context) error {
+func (s *Stack) startMachines(ctx context.Context) error {
 	images := map[string][]string{s.config.Settings.Service.Image: append(slices.Clone(s.config.Executable), "worker")}
 	for name, argv := range s.config.Images {
 		if s.config.Starter == nil {
 			var err error
-			if argv, err = flymachines.ResolveCommand(argv); err != nil {
+			if argv, err = environment.ResolveCommand(argv); err != nil {
 				return fmt.Errorf("cannot bind image %s: %w", name, err)
 			}
 		}
@@ -75,12 +78,12 @@ func (s *Stack) startMachines(context.Context) error {
 	}
 	starter := s.config.Starter
 	if starter == nil {
-		starter = flymachines.Processes{Command: append(slices.Clone(s.config.Executable), "machine-supervisor"), Clock: s.clock}
+		starter = flymachines.Processes{Command: s.supervisor(ctx), Clock: s.clock}
 	}
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
 		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
-		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command, wrap.EnvironmentFlag, wrap.ReportFlag+"="+cmp.Or(s.config.ReportWithin, reportWithin).String()), Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Images: images, ExecImages: true, Wrap: true, WrapperFlags: []string{wrap.ReportFlag + "=" + cmp.Or(s.config.ReportWithin, reportWithin).String()}, Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {
@@ -88,6 +91,21 @@ func (s *Stack) startMachines(context.Context) error {
 	}
 	s.addresses.Machines, err = s.serve(partMachines, s.machines)
 	return err
+}
+
+// supervisor returns the command that supervises the programs of machines.
+func (s *Stack) supervisor(ctx context.Context) []string {
+	if len(s.config.Supervisor) > 0 {
+		return s.config.Supervisor
+	}
+	small, err := flymachines.Beside(ctx, s.config.Executable[0])
+	if err == nil {
+		return []string{small, supervisor.Command}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.config.Log.Warn("sortie-exec is not used; each start of a program takes longer", "why", err)
+	}
+	return append(slices.Clone(s.config.Executable), supervisor.Command)
 }
 
 // startService connects the use cases and serves the API. It listens first

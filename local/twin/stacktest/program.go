@@ -15,14 +15,14 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 // The arguments that turn a test binary into another program.
 const (
-	wordWorker, wordSupervisor = "worker", "machine-supervisor"
+	wordWorker, wordSupervisor = "worker", supervisor.Command
 	wordServe, wordPlay        = "serve", "play"
 )
 
@@ -60,7 +60,7 @@ func programs(environ []string, more map[string]Program) map[string]Program {
 		wordWorker: func([]string, map[string]string) int {
 			return program.Main(context.Background(), environ, os.Stderr)
 		},
-		wordSupervisor: func(words []string, _ map[string]string) int { return flymachines.Supervise(words) },
+		wordSupervisor: func(words []string, _ map[string]string) int { return supervisor.Main(words) },
 		wrap.Command:   func(words []string, _ map[string]string) int { return wrap.Main(words, environ) },
 		wordServe:      func([]string, map[string]string) int { return serve() },
 		wordPlay:       Play,

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // TestMain also runs as the supervisor and the program of machines.
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
-			os.Exit(flymachines.Supervise(os.Args[2:]))
+			os.Exit(supervisor.Main(os.Args[2:]))
 		case "program":
 			terminated := make(chan os.Signal, 1)
 			signal.Notify(terminated, syscall.SIGTERM)

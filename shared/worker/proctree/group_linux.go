@@ -92,6 +92,9 @@ func (g *Group) Path() string {
 	return g.dir.Name()
 }
 
+// Remove removes the cgroup of a program that was not started. It is idempotent.
+func (g *Group) Remove() error { return g.remove() }
+
 // kill kills every process of the cgroup, also those that are being forked.
 func (g *Group) kill() error {
 	if g == nil {

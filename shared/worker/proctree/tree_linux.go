@@ -36,6 +36,16 @@ func (t *Tree) killDescendants() error {
 	return err
 }
 
+// KillTree kills a process that is a subreaper, and all its descendants. Without /proc it reaches
+// the process group alone. A process that is gone is no error.
+func KillTree(pid int) error {
+	_, err := killAll(func(p process, in map[int]bool) bool { return p.pid == pid || in[p.parent] })
+	if err != nil {
+		err = errors.Join(err, ignoreGone(syscall.Kill(-pid, syscall.SIGKILL)))
+	}
+	return err
+}
+
 // mostPasses bounds the passes of killAll, so that its caller can act.
 const mostPasses = 50
 

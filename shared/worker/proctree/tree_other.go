@@ -20,8 +20,14 @@ func NewGroup(Mark) (*Group, error) { return nil, errNoGroup }
 // Path returns the empty string.
 func (*Group) Path() string { return "" }
 
+// Remove does nothing on this system.
+func (*Group) Remove() error { return nil }
+
 func (*Group) kill() error   { return nil }
 func (*Group) remove() error { return nil }
+
+// KillTree kills the process group of a process.
+func KillTree(pid int) error { return ignoreGone(syscall.Kill(-pid, syscall.SIGKILL)) }
 
 // KillMarked does nothing on this system.
 func KillMarked(Mark, string) (int, error) { return 0, nil }

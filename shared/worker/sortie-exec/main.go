@@ -18,7 +18,14 @@ package main
 import (
 	"os"
 
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
-func main() { os.Exit(wrap.Main(os.Args[1:], os.Environ())) }
+func main() {
+	// The local system starts this program as the supervisor of a machine, too.
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Command {
+		os.Exit(supervisor.Main(os.Args[2:]))
+	}
+	os.Exit(wrap.Main(os.Args[1:], os.Environ()))
+}

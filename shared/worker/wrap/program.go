@@ -20,6 +20,7 @@ import (
 // program is a running process tree and its pipes.
 type program struct {
 	*proctree.Tree
+	process Process
 	copies  sync.WaitGroup
 	readers []*os.File
 }
@@ -46,13 +47,13 @@ type streams struct {
 
 // start runs a program. What it has started is killed when it ends. On Linux the
 // kernel kills the program when this process ends.
-func start(argv, env []string, to streams) (*program, error) {
+func (process Process) start(argv, env []string, to streams) (*program, error) {
 	name, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return nil, err
 	}
-	p := &program{}
-	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	p := &program{process: process}
+	files := []*os.File{process.Stdin, process.Stdout, process.Stderr}
 	var writers []*os.File
 	defer func() {
 		for _, w := range writers {
@@ -90,7 +91,7 @@ func start(argv, env []string, to streams) (*program, error) {
 	}
 	files = append(files, file)
 	env = append(env, fmt.Sprintf("SORTIE_PROGRESS_FD=%d", len(files)-1))
-	if p.Tree, err = proctree.Start(name, argv, os.ProcAttr{Env: env, Files: files}, nil); err != nil {
+	if p.Tree, err = proctree.Start(name, argv, os.ProcAttr{Env: env, Files: files}, process.Group); err != nil {
 		p.disconnect()
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func
 		select {
 		case status := <-p.Ended():
 			if err := p.Kill(); err != nil {
-				fmt.Fprintf(os.Stderr, "sortie-exec: cannot end what the program has started: %v\n", err)
+				fmt.Fprintf(p.process.Stderr, "sortie-exec: cannot end what the program has started: %v\n", err)
 			}
 			p.drain()
 			return endOf(status)

@@ -26,7 +26,6 @@ type settings struct {
 	output      string
 	contentType string
 	standalone  bool
-	environment bool
 	verbose     bool
 	noLog       bool
 	logLimit    int
@@ -56,8 +55,6 @@ Flags:
   --log-limit BYTES       size of the stored log, without its middle (1048576);
                           with less the output is not sent while CMD runs
   --no-log                leave CMD its own output: store no log, mask nothing
-  --environment           read the environment of CMD from the standard input:
-                          NAME=value with a NUL after each
   --report-within DURATION
                           time from the first try to send started, or to deliver
                           a result, after which sortie-exec gives up (the
@@ -124,7 +121,6 @@ func parse(args []string) (settings, error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&s.output, "output", "", "")
 	f.StringVar(&s.contentType, "content-type", "application/octet-stream", "")
-	f.BoolVar(&s.environment, strings.TrimPrefix(EnvironmentFlag, "--"), false, "")
 	f.BoolVar(&s.standalone, "standalone", false, "")
 	f.BoolVar(&s.verbose, "verbose", false, "")
 	f.BoolVar(&s.noLog, "no-log", false, "")

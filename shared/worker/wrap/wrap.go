@@ -30,6 +30,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // quiet is a level without records: the output of a job's program is that of the
@@ -50,44 +51,65 @@ const Command = "machine-exec"
 // It handles the signals of the process and waits for every child process, so the
 // process does nothing else.
 func Main(args, environ []string) int {
+	return Run(args, environ, Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: Signals()})
+}
+
+// Process is what the wrapper uses of the process that it runs in.
+type Process struct {
+	// Stdin is the standard input of a program without one of its own.
+	Stdin *os.File
+	// Stdout and Stderr get the program's output and the wrapper's messages.
+	Stdout, Stderr *os.File
+	// Signals are those of Signals.
+	Signals <-chan os.Signal
+	// Group is the cgroup of the program; nil is without one. Run removes it.
+	Group *proctree.Group
+}
+
+// Signals returns the signals of this process that the wrapper handles.
+func Signals() <-chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
 	// A closed standard output must not end the wrapper. The signal is not ignored,
 	// because the program would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return wrap(args, environ, signals)
+	return signals
 }
 
-// wrap is Main with the signals of the process.
-func wrap(args, environ []string, signals <-chan os.Signal) int {
+// Run is Main in a process that has another purpose, too. Its current folder is that of
+// the program.
+func Run(args, environ []string, process Process) int {
+	code := process.run(args, environ)
+	if err := process.Group.Remove(); err != nil { // of a program that did not start
+		process.fail("%v", err)
+	}
+	return code
+}
+
+func (process Process) run(args, environ []string) int {
 	s, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Print(help) //nolint:forbidigo // help is the output
+		fmt.Fprint(process.Stdout, help)
 		return 0
 	case err != nil:
-		return fail("%v\nRun sortie-exec --help for the usage.", err)
-	}
-	if s.environment {
-		if environ, err = readEnvironment(os.Stdin); err != nil {
-			return fail("%v", err)
-		}
+		return process.fail("%v\nRun sortie-exec --help for the usage.", err)
 	}
 	level := &slog.LevelVar{}
 	if level.Set(slog.LevelWarn); s.verbose {
 		level.Set(slog.LevelInfo)
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	w := &wrapper{settings: s, log: log, environ: environ, signals: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
-	terminated := w.route(signals)
+	log := slog.New(slog.NewJSONHandler(process.Stderr, &slog.HandlerOptions{Level: level}))
+	w := &wrapper{Process: process, settings: s, log: log, environ: environ, forward: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
+	terminated := w.route(process.Signals)
 	a, err := worker.ReadAssignment(environ)
 	switch {
 	case errors.Is(err, worker.ErrNoTask) && s.standalone:
 		return w.runStandalone(terminated)
 	case errors.Is(err, worker.ErrNoTask):
-		return fail("%v\nSortie sets one of them. Use --standalone to run CMD without a task.", err)
+		return w.fail("%v\nSortie sets one of them. Use --standalone to run CMD without a task.", err)
 	case err != nil:
-		return fail("%v", err)
+		return w.fail("%v", err)
 	}
 	w.redactor = redact.New(limit.Issuer, secretsOf(a, environ)...).Naming(secretValues(a, environ)...)
 	w.takeProgram(a)
@@ -95,7 +117,7 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 		level.Set(quiet)
 	}
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
-		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
+		return w.fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
 	err = worker.Run(context.Background(), a, worker.Options{
 		Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(), ResultTimeout: s.within,
@@ -104,7 +126,7 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	case err != nil && w.program == nil && errors.Is(err, worker.ErrTerminated):
 		return worker.ExitTerminated
 	case err != nil && w.program == nil && w.code == exitSelf:
-		return fail("%v", err)
+		return w.fail("%v", err)
 	case errors.Is(err, worker.ErrUndelivered) && w.successCodes != nil:
 		return w.code // the exit code of a job's program decides without a report
 	case errors.Is(err, worker.ErrUndelivered), err != nil && w.code == 0, aborted(err):
@@ -181,17 +203,18 @@ func aborted(err error) bool {
 }
 
 // fail prints an error of sortie-exec and returns its exit code.
-func fail(format string, args ...any) int {
-	fmt.Fprintf(os.Stderr, "sortie-exec: "+format+"\n", args...)
+func (process Process) fail(format string, args ...any) int {
+	fmt.Fprintf(process.Stderr, "sortie-exec: "+format+"\n", args...)
 	return exitSelf
 }
 
 // wrapper is one run of a program.
 type wrapper struct {
+	Process
 	settings settings
 	log      *slog.Logger
 	environ  []string
-	signals  chan os.Signal // to forward
+	forward  chan os.Signal
 	redactor *redact.Redactor
 	program  *program
 	code     int
@@ -226,7 +249,7 @@ func (w *wrapper) route(signals <-chan os.Signal) <-chan struct{} {
 				}
 				s = syscall.SIGKILL
 			}
-			w.signals <- s
+			w.forward <- s
 		}
 	}()
 	return terminated
@@ -237,12 +260,12 @@ func (w *wrapper) runStandalone(terminated <-chan struct{}) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { <-terminated; cancel() }()
-	p, err := start(w.settings.command, w.environ, streams{progress: func(r io.Reader) { _, _ = io.Copy(io.Discard, r) }})
+	p, err := w.start(w.settings.command, w.environ, streams{progress: func(r io.Reader) { _, _ = io.Copy(io.Discard, r) }})
 	if err != nil {
-		fail("%v", err)
+		w.fail("%v", err)
 		return exitOf(err)
 	}
-	return p.wait(ctx, w.signals, func() time.Duration {
+	return p.wait(ctx, w.forward, func() time.Duration {
 		if w.settings.killAfter > 0 {
 			return w.settings.killAfter
 		}
@@ -256,23 +279,23 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 	to := streams{progress: func(r io.Reader) { readNotes(r, func(n note) { w.apply(t, n) }) }}
 	log, stderr := newCapture(w.settings.logLimit), newCapture(maxTrace)
 	if !w.settings.noLog {
-		to.stdout = w.redactor.Writer(io.MultiWriter(log, t.Stdout(), lenient{os.Stdout}))
-		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, t.Stderr(), lenient{os.Stderr}))
+		to.stdout = w.redactor.Writer(io.MultiWriter(log, t.Stdout(), lenient{w.Stdout}))
+		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, t.Stderr(), lenient{w.Stderr}))
 	}
 	input, err := t.Input(ctx)
 	if err != nil {
 		return worker.Result{}, err
 	}
 	to.stdin = input
-	p, err := start(w.settings.command, w.environment(t), to)
+	p, err := w.start(w.settings.command, w.environment(t), to)
 	if err != nil {
 		w.code = exitOf(err)
-		fail("%v", err)
+		w.fail("%v", err)
 		fmt.Fprintf(t.Stderr(), "sortie-exec: %v\n", err)
 		return worker.Result{Exit: &contract.Exit{Code: w.code}}, worker.Fail(contract.CategoryConfiguration, false, fmt.Errorf("cannot run the program: %w", err))
 	}
 	w.program = p
-	e := p.wait(ctx, w.signals, func() time.Duration {
+	e := p.wait(ctx, w.forward, func() time.Duration {
 		grace := t.Grace() / 4 * 3
 		if w.settings.killAfter > 0 {
 			grace = min(grace, w.settings.killAfter)

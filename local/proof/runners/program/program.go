@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/daemons"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
@@ -110,7 +111,7 @@ func killWrapper() error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(string(args), wrap.Command) && !strings.Contains(string(args), "sortie-exec") {
+	if !strings.Contains(string(args), wrap.Command) && !strings.Contains(string(args), supervisor.Command) && !strings.Contains(string(args), "sortie-exec") {
 		return fmt.Errorf("the process above is no wrapper: %q", args)
 	}
 	return syscall.Kill(parent, syscall.SIGKILL)

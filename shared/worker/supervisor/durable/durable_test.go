@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 type record struct{ Name string }

@@ -13,9 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
-	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
 )
 
 func TestMain(m *testing.M) {

@@ -10,12 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 // lookAgain is the interval at which Wait polls a supervisor that is not a
@@ -28,6 +29,12 @@ type Handle struct {
 	start int
 	child *exec.Cmd // nil for a start that was found
 	clock clock.Clock
+	// killed: Signal has killed the supervisor that is a wrapper.
+	killed *atomic.Bool
+}
+
+func newHandle(dir string, start int, child *exec.Cmd, clock clock.Clock) *Handle {
+	return &Handle{dir, start, child, clock, new(atomic.Bool)}
 }
 
 // Launch starts the program under a supervisor, which command runs (the path of
@@ -44,7 +51,10 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	var problems bytes.Buffer
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = "/"
-	cmd.Env = []string{"GOMAXPROCS=1"} // bounds only the wait
+	cmd.Env = startEnvironment()
+	if w := spec.Wrapper; w != nil {
+		cmd.Dir, cmd.Env = spec.Cwd, append(cmd.Env, w.Env...)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdin = bytes.NewReader(words)
 	problemsFile := filepath.Join(spec.Dir, "supervisor.err")
@@ -62,12 +72,12 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 		return nil, fmt.Errorf("cannot start the supervisor: %w", err)
 	}
 	said, err := io.ReadAll(io.LimitReader(stdout, 64))
-	h := &Handle{dir: spec.Dir, start: spec.Start, child: cmd, clock: clock}
+	h := newHandle(spec.Dir, spec.Start, cmd, clock)
 	switch word := strings.TrimSpace(string(said)); {
 	case err == nil && word == saysStarted:
 		return h, nil
 	case err == nil && word == saysTaken:
-		return &Handle{dir: spec.Dir, start: spec.Start, clock: clock}, cmd.Wait()
+		return newHandle(spec.Dir, spec.Start, nil, clock), cmd.Wait()
 	}
 	if found, err := readStart(spec.Dir); err == nil && found.Start == spec.Start {
 		return h, nil // the supervisor was killed after the start; Wait detects it
@@ -82,7 +92,7 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 // Find returns the start that an earlier process made, or nil if it never happened
 // and never will unless Launch is called. The earlier process must have ended.
 func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
-	h := &Handle{dir: dir, start: number, clock: clock}
+	h := newHandle(dir, number, nil, clock)
 	for {
 		held, err := locked(dir)
 		if err != nil {
@@ -121,8 +131,28 @@ func (h *Handle) Signal(s syscall.Signal) error {
 	if record.Start != h.start || record.Program == nil {
 		return nil
 	}
+	if s == syscall.SIGKILL && record.wrapped() {
+		return h.killWrapper(record)
+	}
 	_, err = signalGroup(record, s)
 	return err
+}
+
+// killWrapper kills a supervisor that is a wrapper, with everything below it: nothing
+// else would kill what the program has started.
+func (h *Handle) killWrapper(record start) error {
+	now, err := identify(record.Program.PID)
+	if errors.Is(err, errNoProcess) || err == nil && *now != *record.Program {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h.killed.Store(true)
+	if err := proctree.KillTree(record.Program.PID); err != nil {
+		return fmt.Errorf("cannot kill the supervisor: %w", err)
+	}
+	return nil
 }
 
 // Wait returns how the program ended once the supervisor is gone. If the
@@ -146,7 +176,10 @@ func (h *Handle) Wait() (Exit, error) {
 		Start: h.start, Code: 128 + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL),
 		Problem: "the supervisor was killed", At: h.clock.Now(),
 	}
-	return exit, durable.Write(filepath.Join(h.dir, exitFile), exit)
+	if h.killed.Load() {
+		exit.Problem = ""
+	}
+	return exit, durable.Place(filepath.Join(h.dir, exitFile), exit)
 }
 
 func (h *Handle) waitUnlocked() error {

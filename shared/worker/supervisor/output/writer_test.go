@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
 )
 
 func TestShortOutputIsKeptWhole(t *testing.T) {

@@ -1,4 +1,6 @@
-package flymachines
+// Package environment is what the program of a machine finds: its command line, variables
+// and PATH.
+package environment
 
 import (
 	"errors"
@@ -9,9 +11,12 @@ import (
 	"path/filepath"
 )
 
-// machineVariable is the variable with the machine's id. It also identifies the
+// DefaultPath is the PATH of programs if none is configured.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// MachineVariable is the variable with the machine's id. It also identifies the
 // machine's processes after a kill of their supervisor.
-const machineVariable = "FLY_MACHINE_ID"
+const MachineVariable = "FLY_MACHINE_ID"
 
 // Placement describes the machine that a program runs in.
 type Placement struct {
@@ -28,19 +33,19 @@ type Placement struct {
 // the variables of the machine's configuration, and those that Fly sets. Later ones
 // replace earlier ones.
 func (p Placement) Environment(configured map[string]string) map[string]string {
-	env := p.own()
+	env := p.Own()
 	maps.Copy(env, configured)
 	maps.Copy(env, map[string]string{
-		"FLY_APP_NAME": p.App, machineVariable: p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
+		"FLY_APP_NAME": p.App, MachineVariable: p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
 		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": p.PrivateIP,
 		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
 	})
 	return env
 }
 
-// own returns the variables of every program of the machine.
-func (p Placement) own() map[string]string {
-	return map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp, machineVariable: p.MachineID}
+// Own returns the variables of every program of the machine.
+func (p Placement) Own() map[string]string {
+	return map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp, MachineVariable: p.MachineID}
 }
 
 // ResolveCommand returns a command for a machine, which has another current folder

@@ -10,13 +10,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
-	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
 )
 
 // The supervisor prints one of these lines on its standard output.
@@ -29,12 +30,39 @@ const (
 // process that holds the pipe open after that withstands SIGKILL.
 const drainTime = 2 * time.Second
 
+// Command is the argument with which a program that contains this package calls Main.
+const Command = "machine-supervisor"
+
+// Main is the main function of the process that Launch starts, and returns the exit code. It
+// takes no arguments, or VersionFlag. Call it from the main goroutine, before other
+// initialisation.
+func Main(args []string) int {
+	switch {
+	case len(args) == 0:
+		return Run(os.Stdin, os.Stdout, os.Stderr, clock.System{})
+	case len(args) == 1 && args[0] == VersionFlag:
+		fmt.Fprintln(os.Stdout, Version())
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "this command takes no arguments; the machines server starts it")
+	return 2
+}
+
+// startEnvironment is the environment of every supervisor. One processor bounds only
+// the wait. What a program allocates before it calls Run is not collected: in a large
+// program that takes as long as the rest of its start.
+func startEnvironment() []string { return []string{"GOMAXPROCS=1", "GOGC=off"} }
+
+// gcPercent is that of package debug from then on.
+const gcPercent = 100
+
 // Run is the main function of a supervisor: it reads a Spec from stdin, runs
 // the program to its end and records both. Call it from the main goroutine. It
 // returns the exit code: 0 if the end is recorded or another supervisor handles
 // this start, 1 if the end could not be recorded, 2 for an invalid Spec. Errors
 // go to stderr.
 func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.Clock) int {
+	debug.SetGCPercent(gcPercent)
 	// The kernel ties the program's life to the thread that started it.
 	runtime.LockOSThread()
 	// A handler, unlike SIG_IGN, is not inherited by the program.
@@ -58,30 +86,49 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 	return 0
 }
 
-func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock clock.Clock) error {
+// errTaken: another supervisor handles the start.
+var errTaken = errors.New("another supervisor handles the start")
+
+// claim takes the lock of the machine for this start. The error is errTaken if another
+// supervisor has it.
+func claim(spec Spec) (*durable.Lock, error) {
 	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) {
+		return nil, errTaken
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, err := readStart(spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if before.Start >= spec.Start {
+		return nil, errTaken
+	}
+	// A server that is opened after the end of this one finds the start or the lock,
+	// or can rely on it that the program does not start any more.
+	if os.Getppid() != spec.Parent {
+		return nil, errors.Join(errors.New("the server has ended before the program was started"), os.Remove(filepath.Join(spec.Dir, lockFile)))
+	}
+	return lock, nil
+}
+
+func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock clock.Clock) error {
+	lock, err := claim(spec)
+	if errors.Is(err, errTaken) {
 		return say(stdout, saysTaken)
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock() //nolint:errcheck // the process ends with it
-	before, err := readStart(spec.Dir)
-	if err != nil {
-		return err
-	}
-	if before.Start >= spec.Start {
-		return say(stdout, saysTaken)
-	}
-	// A server that is opened after the end of this one finds the start or the lock,
-	// or can rely on it that the program does not start any more.
-	if os.Getppid() != spec.Parent {
-		return errors.Join(errors.New("the server has ended before the program was started"), os.Remove(filepath.Join(spec.Dir, lockFile)))
-	}
 	group, err := proctree.NewGroup(spec.Mark)
 	if err != nil {
 		group = nil // the host permits none
+	}
+	if spec.Wrapper != nil {
+		return superviseWrapped(spec, group, stdout, clock)
 	}
 	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now(), Mark: spec.Mark, Group: group.Path()}
 	if err := durable.Place(filepath.Join(spec.Dir, startFile), record); err != nil {
@@ -93,7 +140,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 		if errors.Is(err, fs.ErrNotExist) {
 			exit.Code = 127
 		}
-		return errors.Join(finish(spec, exit), say(stdout, saysStarted))
+		return errors.Join(group.Remove(), finish(spec, exit), say(stdout, saysStarted))
 	}
 	if record.Program, err = identify(program.PID); err == nil {
 		record.At = clock.Now()
@@ -114,8 +161,10 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	return finish(spec, exit)
 }
 
+// finish records the end. A loss of power also ends the program, whose end the next server
+// then records.
 func finish(spec Spec, exit Exit) error {
-	return durable.Write(filepath.Join(spec.Dir, exitFile), exit)
+	return durable.Place(filepath.Join(spec.Dir, exitFile), exit)
 }
 
 func say(stdout io.WriteCloser, word string) error {
@@ -126,12 +175,11 @@ func say(stdout io.WriteCloser, word string) error {
 // running is a process tree with the goroutine that copies its output.
 type running struct {
 	*proctree.Tree
-	output *os.File
-	copied chan error
+	stored
 }
 
 func begin(spec Spec, group *proctree.Group) (*running, error) {
-	input, err := openInput(spec.Input)
+	input, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the input: %w", err)
 	}
@@ -149,32 +197,42 @@ func begin(spec Spec, group *proctree.Group) (*running, error) {
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	r := &running{Tree: tree, output: read, copied: make(chan error, 1)}
+	return &running{Tree: tree, stored: store(spec, read)}, nil
+}
+
+// stored is output that is being stored.
+type stored struct {
+	from   *os.File
+	copied chan error
+}
+
+// store stores what is read from a pipe until its end.
+func store(spec Spec, from *os.File) stored {
+	s := stored{from, make(chan error, 1)}
 	go func() {
 		w := output.NewWriter(spec.Dir, spec.OutputLimit)
-		_, err := io.Copy(w, read)
+		_, err := io.Copy(w, from)
 		if err != nil && !errors.Is(err, os.ErrClosed) {
 			// If the output cannot be stored, it is discarded: the program must
 			// not block.
-			_, drained := io.Copy(io.Discard, read)
+			_, drained := io.Copy(io.Discard, from)
 			err = errors.Join(err, drained)
 		}
-		r.copied <- errors.Join(err, w.Close())
+		s.copied <- errors.Join(err, w.Close())
 	}()
-	return r, nil
+	return s
 }
 
-// openInput returns a file whose content is the text.
-func openInput(text []byte) (*os.File, error) {
-	if len(text) == 0 {
-		return os.Open(os.DevNull)
+// drain waits for the rest of the output, for drainTime at most.
+func (s stored) drain(clock clock.Clock) error {
+	late, stop := clock.NewTimer(drainTime)
+	defer stop()
+	select {
+	case err := <-s.copied:
+		return err
+	case <-late:
+		return s.from.Close()
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	go func() { _, _ = write.Write(text); _ = write.Close() }() // EPIPE ends it if the program does not read
-	return read, nil
 }
 
 // passOn forwards a signal to the program: a user who stops the supervisor by
@@ -201,14 +259,7 @@ func (r *running) wait(clock clock.Clock) (Exit, error) {
 	if err != nil {
 		exit.Problem = err.Error()
 	}
-	late, stop := clock.NewTimer(drainTime)
-	defer stop()
-	select {
-	case err = <-r.copied:
-	case <-late:
-		err = r.output.Close()
-	}
-	if err != nil && exit.Problem == "" {
+	if err = r.drain(clock); err != nil && exit.Problem == "" {
 		exit.Problem = err.Error()
 	}
 	return exit, nil

@@ -6,7 +6,9 @@
 //	   └──────Wait────────┤ start.json  └─ output.*
 //	                      └ exit.json
 //
-// The supervisor is the same executable, run again in its own session. It holds
+// The supervisor is sortie-exec, or the server's executable, run in its own session. If the
+// program is that of a job, the supervisor is its wrapper, too (package wrap): one process
+// beside the program, which gets the signals that a wrapper gets. It holds
 // a lock on the machine's directory while it lives, records the start before
 // and after it happens and the end once it is known, stores the output, and
 // kills everything that the program has started (package proctree). So a later
@@ -20,7 +22,9 @@
 // A process is signalled only if its number and its birth are those that were read.
 // The package does not restart programs; that is the server's decision.
 //
-// A process escapes in two cases. Without a cgroup: the supervisor is killed, and the
+// A server that kills a wrapper kills all its descendants with it, so it needs no mark.
+//
+// A process escapes in two cases. Without a cgroup: another one kills the supervisor, and the
 // process has cleared its environment and lost its parents. On macOS: it leaves
 // the process group of its program.
 package supervisor

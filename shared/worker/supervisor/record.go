@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 // Spec says what to run. It is sent to the supervisor through a pipe, because
@@ -24,8 +24,8 @@ type Spec struct {
 	Env []string `json:"env"`
 	// Mark is an entry of Env that no other machine has; empty is without one.
 	Mark proctree.Mark `json:"mark,omitempty"`
-	// Input is the program's standard input.
-	Input []byte `json:"input,omitempty"`
+	// Wrapper makes the supervisor run the program as sortie-exec does; nil runs the program alone.
+	Wrapper *Wrapper `json:"wrapper,omitempty"`
 	// Cwd is the program's working directory.
 	Cwd string `json:"cwd"`
 	// Parent is the process that starts the supervisor, set by Launch. Without it
@@ -34,6 +34,14 @@ type Spec struct {
 	// OutputLimit is the largest stored output in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int `json:"outputLimit,omitempty"`
+}
+
+// Wrapper is a supervisor that is the wrapper of its program, too.
+type Wrapper struct {
+	// Flags are those of sortie-exec.
+	Flags []string `json:"flags,omitempty"`
+	// Env is the environment of the supervisor. No variable of a job is in it.
+	Env []string `json:"env,omitempty"`
 }
 
 // Exit is how a program ended.
@@ -53,7 +61,9 @@ type Exit struct {
 // start is the record of a start. It is written without a program first, then
 // with it.
 type start struct {
-	Start   int       `json:"start"`
+	Start int `json:"start"`
+	// Program is the process that signals are for: that of the program, or the supervisor
+	// that is its wrapper.
 	Program *process  `json:"program,omitempty"`
 	Session int       `json:"session"`
 	At      time.Time `json:"at"`
@@ -69,6 +79,9 @@ type process struct {
 	PID  int    `json:"pid"`
 	Born string `json:"born"`
 }
+
+// wrapped reports whether the supervisor is the wrapper of its program.
+func (s start) wrapped() bool { return s.Program != nil && s.Program.PID == s.Session }
 
 const (
 	lockFile  = "lock"

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/daemons"
-	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // mark returns a mark of the test. A separator in it prevents a cgroup of that name.
@@ -23,8 +23,14 @@ func mark(t *testing.T, separator string) proctree.Mark {
 // the supervisor and of the program to the port before it does what then says.
 func (m machine) launchDaemon(d daemons.Daemon, mark proctree.Mark, then string) (h *supervisor.Handle, boss, program int) {
 	m.t.Helper()
+	return m.launchUnder(nil, d, mark, then)
+}
+
+// launchUnder is launchDaemon with a wrapper.
+func (m machine) launchUnder(w *supervisor.Wrapper, d daemons.Daemon, mark proctree.Mark, then string) (h *supervisor.Handle, boss, program int) {
+	m.t.Helper()
 	h = m.launchSpec(supervisor.Spec{
-		Dir: m.dir, Start: 1, Cwd: m.dir, Mark: mark,
+		Dir: m.dir, Start: 1, Cwd: m.dir, Mark: mark, Wrapper: w,
 		Argv: []string{"/bin/bash", "-c", d.Script(`echo $PPID $$ >/dev/tcp/127.0.0.1/$PORT; ` + then)},
 	})
 	pids := strings.Fields(m.receive())
@@ -92,9 +98,42 @@ func testDaemon(t *testing.T, name, separator string, traceable bool) {
 		}
 		d.WantNone(t)
 	})
+	wrapper := &supervisor.Wrapper{Flags: []string{"--standalone"}}
+	t.Run("wrapped", func(t *testing.T) {
+		t.Parallel()
+		m, d := setup(t), daemons.New(t, name)
+		h, _, _ := m.launchUnder(wrapper, d, mark(t, separator), "exit 7")
+		if exit := wait(t, h); exit.Code != 7 || exit.Problem != "" {
+			t.Errorf("got exit %+v, want 7", exit)
+		}
+		d.WantNone(t)
+	})
+	t.Run("wrapped and killed by the server", func(t *testing.T) {
+		t.Parallel()
+		m, d := setup(t), daemons.New(t, name)
+		h, boss, _ := m.launchUnder(wrapper, d, mark(t, separator), rest)
+		if err := h.Signal(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		if exit := wait(t, h); exit.Signal != 9 || exit.Problem != "" {
+			t.Errorf("got exit %+v, want signal 9", exit)
+		}
+		gone(t, strconv.Itoa(boss))
+		d.WantNone(t)
+	})
 	if !traceable {
 		return
 	}
+	t.Run("wrapper killed", func(t *testing.T) {
+		t.Parallel()
+		m, d := setup(t), daemons.New(t, name)
+		h, boss, _ := m.launchUnder(wrapper, d, mark(t, separator), rest)
+		kill(t, boss)
+		if exit := wait(t, h); exit.Signal != 9 {
+			t.Errorf("got exit %+v, want signal 9", exit)
+		}
+		d.WantNone(t)
+	})
 	t.Run("supervisor killed", func(t *testing.T) {
 		t.Parallel()
 		m, d := setup(t), daemons.New(t, name)
