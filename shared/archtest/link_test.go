@@ -17,6 +17,7 @@ var unlinked = map[string][]string{
 	"": {
 		"golang.org/x/tools", "github.com/superfly/fly-go", "github.com/Khan/genqlient", "github.com/vektah/gqlparser/v2",
 		"github.com/google/gnostic-models", "k8s.io/client-go/kubernetes", "k8s.io/client-go/testing", "k8s.io/kube-openapi/pkg/validation",
+		"github.com/DataDog/datadog-go/v5", "github.com/go-ldap/ldap/v3", "github.com/hashicorp/vault-client-go", "github.com/rabbitmq/amqp091-go", "github.com/segmentio/kafka-go",
 	},
 	"github.com/sortie-dev/sortie/local/sortie": {"github.com/aws/aws-sdk-go-v2/service/ssm"},
 }

@@ -11,7 +11,6 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/uuid"
 	"github.com/versity/versitygw/backend"
-	"github.com/versity/versitygw/s3api/utils"
 	"github.com/versity/versitygw/s3err"
 	"github.com/versity/versitygw/s3response"
 
@@ -73,14 +72,7 @@ func (s *store) UploadPart(ctx context.Context, in *awss3.UploadPartInput) (*aws
 	if err != nil {
 		return nil, s.named(err)
 	}
-	body, err := checked(in.Body, map[utils.HashType]*string{
-		utils.HashTypeCRC32: in.ChecksumCRC32, utils.HashTypeCRC32C: in.ChecksumCRC32C, utils.HashTypeCRC64NVME: in.ChecksumCRC64NVME,
-		utils.HashTypeSha1: in.ChecksumSHA1, utils.HashTypeSha256: in.ChecksumSHA256,
-	})
-	if err != nil {
-		return nil, err
-	}
-	written, err := s.take(body, in.ContentLength)
+	written, err := s.take(in.Body, in.ContentLength)
 	if err != nil {
 		return nil, err
 	}

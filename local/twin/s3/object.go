@@ -10,7 +10,6 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/versity/versitygw/backend"
-	"github.com/versity/versitygw/s3api/utils"
 	"github.com/versity/versitygw/s3err"
 	"github.com/versity/versitygw/s3response"
 
@@ -19,14 +18,7 @@ import (
 
 // PutObject stores a body if it is complete and the conditions are met.
 func (s *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
-	body, err := checked(in.Body, map[utils.HashType]*string{
-		utils.HashTypeCRC32: in.ChecksumCRC32, utils.HashTypeCRC32C: in.ChecksumCRC32C, utils.HashTypeCRC64NVME: in.ChecksumCRC64NVME,
-		utils.HashTypeSha1: in.ChecksumSHA1, utils.HashTypeSha256: in.ChecksumSHA256,
-	})
-	if err != nil {
-		return s3response.PutObjectOutput{}, err
-	}
-	written, err := s.take(body, in.ContentLength)
+	written, err := s.take(in.Body, in.ContentLength)
 	if err != nil {
 		return s3response.PutObjectOutput{}, err
 	}
@@ -53,21 +45,6 @@ func (s *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3
 		return s3response.PutObjectOutput{}, err
 	}
 	return s3response.PutObjectOutput{ETag: quoted(o.etag), Size: &o.size}, nil
-}
-
-// checked makes a body end with an error if it differs from its checksums.
-func checked(body io.Reader, sums map[utils.HashType]*string) (io.Reader, error) {
-	for kind, sum := range sums {
-		if aws.ToString(sum) == "" {
-			continue
-		}
-		hashed, err := utils.NewHashReader(body, *sum, kind)
-		if err != nil {
-			return nil, err
-		}
-		body = hashed
-	}
-	return body, nil
 }
 
 // take writes a body of the announced length.

@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
-	"github.com/versity/versitygw/s3api"
-	"github.com/versity/versitygw/s3api/middlewares"
+	"github.com/gofiber/fiber/v3"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -19,6 +19,9 @@ import (
 
 // Region is the region of signatures; it is R2's.
 const Region = "auto"
+
+// stopLimit is how long Stop waits for active requests.
+const stopLimit = 10 * time.Second
 
 // Keys are an account's credentials.
 type Keys struct{ ID, Secret string }
@@ -48,7 +51,7 @@ type Config struct {
 // Server is a running store. It is safe for concurrent use.
 type Server struct {
 	url    string
-	api    *s3api.S3ApiServer
+	app    *fiber.App
 	db     *sqlite.DB
 	served chan error
 
@@ -132,7 +135,7 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	}
 	store := &store{
 		catalog: catalog, blobs: blobs, clock: cfg.Clock, log: cfg.Log,
-		uploads: cfg.Uploads, accepted: cfg.Accepted, owner: cfg.Owner.ID, worker: cfg.Worker.ID,
+		uploads: cfg.Uploads, accepted: cfg.Accepted, owner: cfg.Owner.ID,
 	}
 	if err := store.clean(ctx); err != nil {
 		return nil, err
@@ -140,57 +143,38 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	return listen(ctx, cfg, store, db)
 }
 
-// listen finds a free address and serves there. The library takes an address
-// instead of a listener and does not report its port, so listen reserves a
-// port, frees it, and retries if another process takes it first.
+// listen serves at the previous address, or at another one if that is taken.
 func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Server, error) {
-	const attempts = 20
-	var last error
-	for i := range attempts {
-		addr := cfg.Previous
-		if i > 0 || addr == "" {
-			var err error
-			if addr, err = freeAddr(ctx, cfg.Addr); err != nil {
-				return nil, err
-			}
+	var listener net.Listener
+	err := errors.New("no address")
+	for _, addr := range []string{cfg.Previous, cfg.Addr} {
+		if addr == "" {
+			continue
 		}
-		listening := make(chan struct{})
-		api, err := s3api.New(
-			store, middlewares.RootUserConfig{Access: cfg.Owner.ID, Secret: cfg.Owner.Secret}, Region,
-			accounts{owner: cfg.Owner, worker: cfg.Worker}, nil, nil, nil, nil,
-			s3api.WithQuiet(), s3api.WithKeepAlive(), s3api.WithDisableACL(),
-			s3api.WithConcurrencyLimiter(4096, 4096), s3api.WithMpMaxParts(10_000),
-			s3api.WithOnListen(func() { close(listening) }),
-		)
-		if err != nil {
-			return nil, err
-		}
-		server := &Server{url: "http://" + addr, api: api, db: db, served: make(chan error, 1)}
-		go func() { server.served <- api.ServeMultiPort([]string{addr}) }()
-		select {
-		case <-listening:
-			return server, nil
-		case last = <-server.served:
-		}
-		if addr == cfg.Addr { // a port that was requested by number
-			return nil, last
+		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err == nil {
+			break
 		}
 	}
-	return nil, last
-}
-
-// freeAddr replaces port 0 by a port that is free now.
-func freeAddr(ctx context.Context, addr string) (string, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || port != "0" {
-		return addr, err
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	addr = listener.Addr().String()
-	return addr, listener.Close()
+	server := &Server{
+		url: "http://" + listener.Addr().String(), app: newApp(store, accounts{owner: cfg.Owner, worker: cfg.Worker}), db: db, served: make(chan error, 1),
+	}
+	ready := make(chan struct{})
+	server.app.Hooks().OnListen(func(fiber.ListenData) error {
+		close(ready)
+		return nil
+	})
+	go func() {
+		server.served <- server.app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true})
+	}()
+	select {
+	case <-ready:
+		return server, nil
+	case err := <-server.served:
+		return nil, err
+	}
 }
 
 // URL returns the endpoint, "http://127.0.0.1:PORT".
@@ -211,8 +195,8 @@ func (s *Server) Stop(ctx context.Context) error {
 			defer close(down)
 			// The errors are that requests did not end in time or that the
 			// listener is closed: neither is a failure to stop.
-			s.api.ShutDown() //nolint:errcheck,gosec // see above
-			<-s.served       //nolint:errcheck // see above
+			s.app.ShutdownWithTimeout(stopLimit) //nolint:errcheck,gosec // see above
+			<-s.served                           //nolint:errcheck // see above
 		}()
 		select {
 		case <-down:

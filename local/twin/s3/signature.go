@@ -1,0 +1,191 @@
+package s3
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/versity/versitygw/s3api/utils"
+	"github.com/versity/versitygw/s3err"
+)
+
+// maxBody is the largest body of one request: 5 GiB, as in S3 and R2.
+const maxBody = 5 << 30
+
+// defaultRegion is the region in which clients list the buckets if none is configured.
+const defaultRegion = "us-east-1"
+
+// signedTime is the format of X-Amz-Date.
+const signedTime = "20060102T150405Z"
+
+// contentHash is the header with the hash of the body, or how the body is signed.
+const contentHash = "X-Amz-Content-Sha256"
+
+// accounts are the two accounts.
+type accounts struct{ owner, worker Keys }
+
+// identity is the account that signed a request.
+type identity struct {
+	id    string
+	owner bool
+}
+
+// find returns an account, and its key for signatures of a day in a region.
+func (a accounts) find(id, day, region string) (identity, []byte, error) {
+	var secret string
+	switch id {
+	case a.owner.ID:
+		secret = a.owner.Secret
+	case a.worker.ID:
+		secret = a.worker.Secret
+	default:
+		return identity{}, nil, s3err.GetInvalidAccessKeyIdErr(id)
+	}
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{day, region, "s3", "aws4_request"} {
+		hash := hmac.New(sha256.New, key)
+		hash.Write([]byte(part))
+		key = hash.Sum(nil)
+	}
+	return identity{id, id == a.owner.ID}, key, nil
+}
+
+// authenticate checks the signature of a request and sets its account. It sets the body, or
+// reads and checks it if the operation does not stream it.
+func (f *front) authenticate(r *request, streams bool) error {
+	body := r.Request().BodyStream()
+	if body == nil {
+		body = bytes.NewReader(nil)
+	}
+	var err error
+	switch {
+	case utils.IsPresignedURLAuthV2(r.Ctx):
+		return s3err.GetAPIError(s3err.ErrUnsupportedAuthorizationMechanism)
+	case utils.IsPresignedURLAuth(r.Ctx):
+		body, err = f.presigned(r, body, streams)
+	case r.Get(fiber.HeaderAuthorization) == "":
+		return s3err.GetAPIError(s3err.ErrAccessDenied)
+	default:
+		body, err = f.signed(r, body, streams)
+	}
+	if err != nil {
+		return err
+	}
+	r.body = body
+	if !streams {
+		r.whole = r.BodyRaw()
+	}
+	return nil
+}
+
+// presigned checks the signature of a presigned URL. It does not sign the body.
+func (f *front) presigned(r *request, body io.Reader, streams bool) (io.Reader, error) {
+	given, err := utils.ParsePresignedURIParts(r.Ctx, Region)
+	if err != nil {
+		return nil, err
+	}
+	by, key, err := f.accounts.find(given.Access, given.Date[:8], Region)
+	if err != nil {
+		return nil, err
+	}
+	if err := utils.CheckPresignedSignature(r.Ctx, given, key); err != nil {
+		return nil, err
+	}
+	r.by = by
+	if _, err := bodyLength(r, streams); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// signed checks the signature in the headers of a request, and makes the body end with an
+// error if it differs from what was signed.
+func (f *front) signed(r *request, body io.Reader, streams bool) (io.Reader, error) {
+	date := r.Get("X-Amz-Date", r.Get(fiber.HeaderDate))
+	at, err := time.Parse(signedTime, date)
+	if err != nil {
+		return nil, s3err.GetAPIError(s3err.ErrMissingDateHeader)
+	}
+	if err := utils.ValidateDate(at); err != nil {
+		return nil, err
+	}
+	given, err := utils.ParseAuthorization(r.Get(fiber.HeaderAuthorization))
+	if err != nil {
+		return nil, err
+	}
+	if given.Region != Region && (r.bucket != "" || given.Region != defaultRegion) {
+		return nil, s3err.MalformedAuth.IncorrectRegion(Region, given.Region)
+	}
+	by, key, err := f.accounts.find(given.Access, given.Date, given.Region)
+	if err != nil {
+		return nil, err
+	}
+	if date[:8] != given.Date {
+		return nil, s3err.MalformedAuth.DateMismatch()
+	}
+	hash, err := signedHash(r, streams)
+	if err != nil {
+		return nil, err
+	}
+	chunked := utils.IsStreamingPayload(hash)
+	length, err := bodyLength(r, streams && !chunked)
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := utils.CheckValidSignature(r.Ctx, given, key, hash, at, length)
+	if err != nil {
+		return nil, err
+	}
+	r.by = by
+	switch {
+	case chunked:
+		return utils.NewChunkReader(r.Ctx, body, given, canonical, key, at)
+	case utils.IsSpecialPayload(hash):
+		return body, nil
+	case streams:
+		return utils.NewHashReader(body, hash, utils.HashTypeSha256Hex)
+	}
+	sum := sha256.Sum256(r.BodyRaw())
+	if got := hex.EncodeToString(sum[:]); hash != got {
+		return nil, s3err.GetContentSHA256MismatchErr(hash, got)
+	}
+	return body, nil
+}
+
+// signedHash returns the header contentHash.
+func signedHash(r *request, streams bool) (string, error) {
+	hash := r.Get(contentHash)
+	switch {
+	case hash == "":
+		return "", s3err.GetAPIError(s3err.ErrMissingContentSha256)
+	case !utils.IsValidSha256PayloadHeader(hash):
+		return "", s3err.GetInvalidArgumentErr(s3err.InvalidArgSHA256Payload, hash)
+	case !streams && utils.IsStreamingPayload(hash):
+		return "", s3err.GetAPIError(s3err.ErrInvalidSHA256PayloadUsage)
+	}
+	return hash, nil
+}
+
+// bodyLength returns the header Content-Length, which an upload must have.
+func bodyLength(r *request, upload bool) (int64, error) {
+	text := r.Get(fiber.HeaderContentLength)
+	if text == "" && upload {
+		return 0, s3err.GetAPIError(s3err.ErrMissingContentLength)
+	}
+	if text == "" {
+		return 0, nil
+	}
+	length, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return 0, s3err.GetAPIError(s3err.ErrInvalidRequest)
+	case upload && length > maxBody:
+		return 0, s3err.GetEntityTooLargeErr(length, maxBody)
+	}
+	return length, nil
+}
