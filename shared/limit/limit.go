@@ -7,7 +7,6 @@ package limit
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -119,20 +118,23 @@ const (
 	Multiplier = 10.0
 )
 
+// crockford are the digits of Crockford's base 32.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
 var (
-	pi    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
-	plain = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
-	model = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`)
-	name  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	pi      = Form{First: "01234567", Rest: crockford, Most: 26}
+	batchID = Form{First: Letters + Digits + "._:-", Rest: Letters + Digits + "._:-", Most: BatchID}
+	model   = Form{First: Letters + Digits, Rest: Letters + Digits + "._:@-", Most: 128}
+	name    = Form{First: Lower + Digits, Rest: Lower + Digits + "-", Most: 63}
 )
 
 // ValidName reports whether a text can name a job, a pool or a secret: 1 to 63
 // lower-case letters, digits and hyphens, the first no hyphen.
-func ValidName(text string) bool { return name.MatchString(text) }
+func ValidName(text string) bool { return name.Matches(text) }
 
 // ValidModel reports whether a text can be the id of a model: 1 to 128 letters, digits,
 // '.', '_', ':', '@' and '-', the first a letter or a digit.
-func ValidModel(text string) bool { return model.MatchString(text) }
+func ValidModel(text string) bool { return model.Matches(text) }
 
 // ValidSecret reports whether a text can be the value of a secret, which becomes an
 // environment variable: 1 to Secret bytes of UTF-8 without a NUL.
@@ -170,12 +172,12 @@ func ReportMargin(timeLimit time.Duration) time.Duration { return min(MaxReportM
 
 // ValidPI reports whether a text has the form of a PI: a ULID, 128 bits in
 // Crockford's base 32.
-func ValidPI(text string) bool { return pi.MatchString(text) }
+func ValidPI(text string) bool { return len(text) == pi.Most && pi.Matches(text) }
 
 // ValidBatchID reports whether a text can be a batch id. It becomes an
 // environment variable and a log field, so it has 1 to BatchID letters, digits,
 // '.', '_', ':' and '-'.
-func ValidBatchID(text string) bool { return len(text) <= BatchID && plain.MatchString(text) }
+func ValidBatchID(text string) bool { return batchID.Matches(text) }
 
 // Printable reports whether a text is UTF-8 without control characters.
 func Printable(text string) bool {

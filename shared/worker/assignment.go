@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // Assignment is the task that a worker was started for. It contains secrets and
@@ -36,10 +36,13 @@ const (
 	maxInterval = 24 * time.Hour
 )
 
-var (
-	taskID    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.~:-]{0,255}$`)
-	taskToken = regexp.MustCompile(`^[!-~]+$`)
-)
+// taskID is the form of the id of a task.
+var taskID = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.~:-", Most: 256}
+
+// isToken reports whether a text can be a token: printable ASCII characters without spaces.
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool { return c < '!' || c > '~' })
+}
 
 // ReadAssignment reads the task from an environment of "NAME=value" entries, such
 // as os.Environ: TASK_ENVELOPE, or else CALLBACK_URL, TASK_ID and BATCH_ID of the
@@ -63,7 +66,7 @@ func ReadAssignment(environ []string) (Assignment, error) {
 		return Assignment{}, ErrNoTask
 	}
 	var problems []error
-	if !taskID.MatchString(a.TaskID) {
+	if !taskID.Matches(a.TaskID) {
 		problems = append(problems, errors.New("missing or malformed TASK_ID"))
 	}
 	if !isURL(a.CallbackURL) {
@@ -96,10 +99,10 @@ func ParseEnvelope(text []byte) (contract.TaskEnvelope, error) {
 			problems = append(problems, errors.New(problem))
 		}
 	}
-	check(taskID.MatchString(e.TaskID), "missing or malformed taskId")
+	check(taskID.Matches(e.TaskID), "missing or malformed taskId")
 	check(e.Attempt >= 1, "attempt: want a number from 1")
 	check(isURL(e.CallbackBaseURL), "callbackBaseUrl: want an http or https URL")
-	check(taskToken.MatchString(e.TaskToken), "missing or malformed taskToken")
+	check(isToken(e.TaskToken), "missing or malformed taskToken")
 	for name, ms := range map[string]int64{
 		"heartbeatIntervalMs": e.HeartbeatIntervalMS, "heartbeatTimeoutMs": e.HeartbeatTimeoutMS, "cancelGracePeriodMs": e.CancelGracePeriodMS,
 	} {

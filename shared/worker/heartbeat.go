@@ -149,7 +149,7 @@ func cancelCause(reason string) error {
 func (t *Task) renew(r contract.TokenRenewal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if taskToken.MatchString(r.TaskToken) {
+	if isToken(r.TaskToken) {
 		t.grant.TaskToken, t.grant.TokenExpiresAt = r.TaskToken, r.TokenExpiresAt
 	}
 	if r.Output != nil && isURL(r.Output.URL) {
