@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 type createInput struct {
@@ -107,9 +106,6 @@ func (s *Server) commitNew(m *machine, rec record) error {
 	err = os.Mkdir(m.dir, 0o700)
 	if err == nil {
 		err = m.commitLocked(rec.CreatedAt, func(*record) error { return nil })
-	}
-	if err == nil {
-		err = durable.SyncDir(filepath.Dir(m.dir))
 	}
 	if err != nil {
 		m.absent = true

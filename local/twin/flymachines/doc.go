@@ -12,8 +12,9 @@
 // auto_destroy, and destroyed machines that stay readable. It can reproduce
 // Fly's faults (package faults).
 //
-// A machine whose creation was answered survives the server. Each record is on
-// disk before a client can see it. After kill -9, Open restores every machine
+// A machine whose creation was answered survives the server. Each record is in its
+// file before a client can see it; a loss of power, which ends all machines, may lose records
+// of its last seconds, and then no machine is there. After kill -9, Open restores every machine
 // and its exit code, and resumes pending stops and destructions. A record that
 // was found in the folder never starts a program, because another user can
 // have planted the folder: the start of a machine that was created and not started

@@ -67,7 +67,7 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 		return err
 	}
 	next.UpdatedAt = now
-	if err := durable.Write(filepath.Join(m.dir, recordFile), next); err != nil {
+	if err := durable.Place(filepath.Join(m.dir, recordFile), next); err != nil {
 		return fmt.Errorf("cannot store the machine's record: %w", err)
 	}
 	m.show(next)

@@ -58,11 +58,11 @@ func replace(path string, data []byte, sync bool) error {
 	if err != nil || !sync {
 		return err
 	}
-	return SyncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the entries of a directory survive a loss of power.
-func SyncDir(dir string) error {
+// syncDir makes the entries of a directory survive a loss of power.
+func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
