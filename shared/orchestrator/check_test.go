@@ -287,6 +287,26 @@ func TestOnlySlotIsFollowedByAll(t *testing.T) {
 	}
 }
 
+// TestRunAwaitsOneWithoutASlot lets a run wait for the success of one that began before its job had
+// constraints, and so holds no slot: it checks again from time to time.
+func TestRunAwaitsOneWithoutASlot(t *testing.T) {
+	t.Parallel()
+	h := setup(t, manyMachines)
+	ref := h.createJob("nightly", "")
+	first := h.requested(ref, run.Override{})
+	h.wantState(first, run.Running)
+	h.patch(ref, `{"constraints":{"requirePreviousSuccess":true},"actions":{"onConstraintViolation":{"type":"wait"}}}`)
+	second := h.requested(ref, run.Override{})
+	h.wantState(second, run.ActionRunning)
+	h.advance(time.Minute)
+	if n := len(strings.Fields(h.eventsOf(second))); n > 40 {
+		t.Errorf("got %d events in a minute, want those of some checks", n)
+	}
+	h.exit(first, 0)
+	h.advance(run.ActionDelay)
+	h.wantState(second, run.Running)
+}
+
 // TestAddedLimitCountsRunsUnderWay adds a limit to a job, and again after it was removed.
 func TestAddedLimitCountsRunsUnderWay(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,7 @@ func (d *draft) carryOut(action Action, p *Prediction) {
 	case ActionRetryLater:
 		d.awaitAction(until, d.now.Add(action.RetryDelay()))
 	case ActionKillOld, ActionWait:
-		if !d.awaitsSlot() {
+		if !d.awaitsSlot() || d.JobSlot.State == SlotHeld { // what it awaits holds no slot
 			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
 			break
 		}
