@@ -133,6 +133,15 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if !ok || !s.now().Before(claim.StartBy) {
 		return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine did not start in time"))
 	}
+	if kept := r.Kept(); kept.ID != "" && r.Attempt.Unsure {
+		w, found, err := s.warmRecord(ctx, kept)
+		if err != nil {
+			return r, err
+		}
+		if !found || w.Phase == run.WarmEnding {
+			return s.giveUp(ctx, r, fault.New(fault.Capacity, "an earlier call has given the machine up"))
+		}
+	}
 	spec, err := s.spec(ctx, r)
 	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.SecretMissing {
 		return s.refused(ctx, r, f)

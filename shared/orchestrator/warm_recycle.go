@@ -20,15 +20,10 @@ func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.Mach
 		if ref == (run.WarmRef{}) {
 			return true, nil
 		}
-		have, err := s.store.WarmMachines(ctx, run.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
-		if err != nil {
-			return false, fmt.Errorf("cannot read the record of warm machine %s: %w", ref.ID, err)
+		w, found, err := s.warmRecord(ctx, ref)
+		if err != nil || !found {
+			return err == nil, err // a record is deleted after its machine is gone
 		}
-		i := slices.IndexFunc(have, func(w run.WarmMachine) bool { return w.ID == ref.ID })
-		if i < 0 {
-			return true, nil // a record is deleted after its machine is gone
-		}
-		w := have[i]
 		mine := w.Run == owner.RunID && w.Attempt == owner.Attempt
 		if w.Phase == run.WarmEnding || w.Phase != run.WarmClaimed || !mine {
 			return w.Phase == run.WarmEnding, nil
@@ -41,6 +36,19 @@ func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.Mach
 		}
 	}
 	return false, fault.New(fault.Unavailable, "too many concurrent changes of warm machine %s; retry", ref.ID)
+}
+
+// warmRecord returns the record of a warm machine, if there is one.
+func (s *Machines) warmRecord(ctx context.Context, ref run.WarmRef) (w run.WarmMachine, found bool, err error) {
+	have, err := s.store.WarmMachines(ctx, run.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
+	if err != nil {
+		return w, false, fmt.Errorf("cannot read the record of warm machine %s: %w", ref.ID, err)
+	}
+	i := slices.IndexFunc(have, func(w run.WarmMachine) bool { return w.ID == ref.ID })
+	if i < 0 {
+		return w, false, nil
+	}
+	return have[i], true, nil
 }
 
 // recyclable looks at the machine of an attempt that is over. ok: it is stopped after the

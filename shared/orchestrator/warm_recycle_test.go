@@ -231,3 +231,24 @@ func TestProgramThatEndsByItsExitIsRecycled(t *testing.T) {
 		t.Errorf("got machine %+v, want it recycled", m.MachineStatus)
 	}
 }
+
+// TestGivenUpMachineIsNotStarted ends the process after it has committed that a kept machine is
+// destroyed, which the repeated launch must not start.
+func TestGivenUpMachineIsNotStarted(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, recycling())
+	h.runner.beforeWarm = func() error {
+		have, err := h.store.WarmMachines(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "default"})
+		h.ok(err)
+		have[0].Phase = run.WarmEnding
+		h.ok(h.store.SaveWarm(t.Context(), have[0]))
+		return fault.New(fault.Unavailable, "no answer")
+	}
+	task := h.post()
+	h.advance(time.Minute)
+	h.sweep()
+	r := h.wantState(task, run.Running)
+	if r.Attempt.Number != 1 || r.Attempt.Machine.ID == "m1" {
+		t.Errorf("got attempt %d on %s, want the first one on a new machine", r.Attempt.Number, r.Attempt.Machine.ID)
+	}
+}

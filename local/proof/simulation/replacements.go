@@ -31,7 +31,11 @@ func (w *world) checkReplaced(r *run.Run) {
 	newest := 0
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if other.JobID == r.JobID && other.ID != r.ID && older(r, other) && (other.ID == newer.ID || contends(other) || was != nil && contends(was)) {
+		if was == nil {
+			was = &run.Run{}
+		}
+		passed := other.State.Terminal() && !was.State.Terminal() && other.Attempt.Number > 0 // it has begun and ended since the last check
+		if other.JobID == r.JobID && other.ID != r.ID && older(r, other) && (other.ID == newer.ID || contends(other) || contends(was) || passed) {
 			newest++
 		}
 	}
