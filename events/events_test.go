@@ -105,3 +105,54 @@ func TestLongEventIsCut(t *testing.T) {
 		t.Error("got an event that cannot be cut, want an error")
 	}
 }
+
+// TestFitLimitsEveryText fits events with a long text, of which each byte is escaped. An event
+// that is not encoded for its size has at most MaxSize bytes, too.
+func TestFitLimitsEveryText(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(e *events.Envelope, text string){
+		"message":     func(e *events.Envelope, text string) { e.Job.Message = text },
+		"tenant":      func(e *events.Envelope, text string) { e.TenantID = text },
+		"project":     func(e *events.Envelope, text string) { e.ProjectID = text },
+		"id":          func(e *events.Envelope, text string) { e.EventID = text },
+		"key":         func(e *events.Envelope, text string) { e.IdempotencyKey = text },
+		"correlation": func(e *events.Envelope, text string) { e.CorrelationID = text },
+		"subject":     func(e *events.Envelope, text string) { e.Actor.Subject = text },
+		"scope":       func(e *events.Envelope, text string) { e.Actor.Scopes = []string{text} },
+		"scopes":      func(e *events.Envelope, text string) { e.Actor.Scopes = strings.Split(text, "") },
+		"task":        func(e *events.Envelope, text string) { e.Job.ID = text },
+		"run":         func(e *events.Envelope, text string) { e.Job.RunID = text },
+		"state":       func(e *events.Envelope, text string) { e.Job.State = text },
+		"from":        func(e *events.Envelope, text string) { e.Job.From = text },
+		"lease":       func(e *events.Envelope, text string) { e.Job.LeaseID = text },
+		"task runner": func(e *events.Envelope, text string) { e.Job.TaskRunnerID = text },
+		"batch":       func(e *events.Envelope, text string) { e.Job.BatchID = text },
+		"definition":  func(e *events.Envelope, text string) { e.Job.DefinitionID = text },
+		"digest":      func(e *events.Envelope, text string) { e.Job.PayloadDigest = text },
+		"artifact":    func(e *events.Envelope, text string) { e.Job.Artifacts = []events.Artifact{{URI: text}} },
+		"fault":       func(e *events.Envelope, text string) { e.Job.Fault = &events.Fault{Message: text} },
+		"metric":      func(e *events.Envelope, text string) { e.Metrics = map[string]any{text: 1} },
+		"text metric": func(e *events.Envelope, text string) { e.Metrics = map[string]any{"m": text} },
+		"reason":      func(e *events.Envelope, text string) { e.Schedule = &events.Schedule{Reason: text} },
+		"resource":    func(e *events.Envelope, text string) { e.Policy = &events.Policy{ID: text} },
+		"unknown field": func(e *events.Envelope, text string) {
+			e.Unknown = events.Unknown{"x": json.RawMessage(`"` + strings.Repeat("x", len(text)) + `"`)}
+		},
+		"unknown of job": func(e *events.Envelope, text string) {
+			e.Job.Unknown = events.Unknown{"x": json.RawMessage(`"` + strings.Repeat("x", len(text)) + `"`)}
+		},
+	} {
+		for _, n := range []int{9_000, 11_000, 12_000, 66_000} {
+			e := sample(eventtype.Admitted, 1)
+			e.Notifier = nil
+			set(&e, strings.Repeat("\x01", n))
+			fits, err := e.Fit()
+			if err != nil {
+				continue // it cannot be cut
+			}
+			if document, err := json.Marshal(fits); err != nil || len(document) > events.MaxSize {
+				t.Errorf("%s of %d bytes: got an event of %d bytes, %v, want at most %d", name, n, len(document), err, events.MaxSize)
+			}
+		}
+	}
+}

@@ -23,6 +23,9 @@ const cutMark = " … (cut)"
 // Fit returns an envelope of at most MaxSize bytes. It cuts texts, and then lists, in a
 // fixed order until the envelope fits, and names what it cut in Truncated.
 func (e Envelope) Fit() (Envelope, error) {
+	if e.small() {
+		return e, nil
+	}
 	for _, cut := range e.cuts() {
 		size, err := e.size()
 		if err != nil || size <= MaxSize {
@@ -37,6 +40,41 @@ func (e Envelope) Fit() (Envelope, error) {
 		err = fmt.Errorf("the event has %d bytes, want at most %d", size, MaxSize)
 	}
 	return e, err
+}
+
+// small reports that the envelope has at most MaxSize bytes, without encoding it. It is false
+// for some that have.
+func (e Envelope) small() bool {
+	const (
+		escape = 6       // the most bytes of a byte of a text
+		others = 8 << 10 // more than the names, numbers and times of all fields
+		metric = 64      // more than a number
+	)
+	texts := len(e.EventID) + len(e.EventType) + len(e.IdempotencyKey) + len(e.CorrelationID) + len(e.TenantID) + len(e.ProjectID) + len(e.Actor.Subject)
+	for _, list := range [][]string{e.Actor.Scopes, e.Truncated} {
+		for _, text := range list {
+			texts += len(text) + 1
+		}
+	}
+	if j := e.Job; j != nil {
+		texts += len(j.ID) + len(j.RunID) + len(j.DefinitionID) + len(j.BatchID) + len(j.LeaseID) + len(j.TaskRunnerID) + len(j.PayloadDigest) + len(j.Message) +
+			len(j.Type) + len(j.Status) + len(j.State) + len(j.From) + len(j.Reason)
+		if len(j.Artifacts) > 0 || j.Fault != nil || j.TriggeredBy != nil || j.Triggered != nil || j.Unknown != nil {
+			return false
+		}
+	}
+	for name, value := range e.Metrics {
+		switch value.(type) {
+		case float64, int, int64:
+		default:
+			return false
+		}
+		texts += len(name) + metric
+	}
+	if e.Schedule != nil || e.Policy != nil || e.Log != nil || e.Notifier != nil || e.Unknown != nil || e.Actor.Unknown != nil {
+		return false
+	}
+	return texts*escape+others <= MaxSize
 }
 
 func (e Envelope) size() (int, error) {

@@ -283,3 +283,29 @@ func TestUnreadableChangeIsAnEvent(t *testing.T) {
 		t.Error("got no error for a note that is not an event")
 	}
 }
+
+// TestEncodedEventsAreThePublished compares the records of a commit with its events.
+func TestEncodedEventsAreThePublished(t *testing.T) {
+	t.Parallel()
+	d := run.New(sampleRun(run.KindExport), nine)
+	c := port.Change{Run: d.Run, Events: d.Events}
+	records, err := api.Published().Encode(c)
+	all := published(t, schema(t), c)
+	if err != nil || len(records) != len(all) {
+		t.Fatalf("got %d records, %v, want %d", len(records), err, len(all))
+	}
+	for i, want := range all {
+		want.Notifier = &events.Notifier{Channel: "orch.jobs", Delivery: events.DeliveryDSSE}
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := records[i]; !events.Bare(r.Data) || string(r.Data) != string(text) || events.ID(r.ID) != want.EventID || !r.At.Equal(want.OccurredAt) {
+			t.Errorf("got %+v %s, want %s", r, r.Data, text)
+		}
+	}
+	c.Run.Tenant = "other"
+	if records, err = api.Published().Encode(c); err != nil || len(records) != len(all) {
+		t.Errorf("got %d records, %v, want %d of another tenant", len(records), err, len(all))
+	}
+}

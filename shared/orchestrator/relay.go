@@ -139,7 +139,22 @@ func (s *Relay) relay(ctx context.Context, changes []Change, outbox port.CommitO
 func (s *Relay) eventsByTenant(ctx context.Context, changes []Change) (tenants map[string]*tenantEvents, unreadable []bool) {
 	tenants, unreadable = map[string]*tenantEvents{}, make([]bool, len(changes))
 	ids := func(change int) string { return changes[change].ID }
+	of := func(tenant string) *tenantEvents {
+		t := tenants[tenant]
+		if t == nil {
+			t = &tenantEvents{tenant: tenant, ids: ids, late: map[int]bool{}, appended: map[string]bool{}}
+			tenants[tenant] = t
+		}
+		return t
+	}
 	for i, c := range changes {
+		if c.Err == nil && len(c.Encoded) > 0 {
+			t := of(c.Run.Tenant)
+			for _, r := range c.Encoded {
+				t.entries = append(t.entries, entry{change: i, payload: r.Data, record: r})
+			}
+			continue
+		}
 		all, err := s.eventsOf(c)
 		if err != nil {
 			unreadable[i] = true
@@ -148,11 +163,7 @@ func (s *Relay) eventsByTenant(ctx context.Context, changes []Change) (tenants m
 		}
 		late := err != nil || slices.ContainsFunc(all, func(e events.Envelope) bool { return e.TenantID != all[0].TenantID })
 		for _, e := range all {
-			t := tenants[e.TenantID]
-			if t == nil {
-				t = &tenantEvents{tenant: e.TenantID, ids: ids, late: map[int]bool{}, appended: map[string]bool{}}
-				tenants[e.TenantID] = t
-			}
+			t := of(e.TenantID)
 			if t.entries = append(t.entries, entry{change: i, event: e}); late {
 				t.late[i] = true
 			}

@@ -16,11 +16,13 @@ import (
 func (s *Relay) append(ctx context.Context, key events.Key, t *tenantEvents) error {
 	for i := range t.entries {
 		e := &t.entries[i]
-		id, err := events.ULID(e.event.EventID)
-		if err != nil {
-			return fault.Wrap(err, fault.Internal, "an event without an id")
+		if e.payload != nil {
+			continue // the store has encoded it
 		}
-		e.record.ID, e.record.At = id, e.event.OccurredAt
+		var err error
+		if e.record, err = eventRecord(e.event); err != nil {
+			return err
+		}
 	}
 	look := t.outbox == nil || !s.settled.Load() || len(t.late) > 0
 	for range commitTries {

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -268,5 +271,42 @@ func TestUnreadableChangeIsOneEvent(t *testing.T) {
 	}
 	if e, _, err := events.Unverified(records[2].Data); err != nil || !strings.HasSuffix(string(e.EventType), "unreadable") {
 		t.Errorf("got %+v, %v, want relay.unreadable", e, err)
+	}
+}
+
+// TestEncodedChangesAreTheSameEvents relays changes whose events were encoded by their commits,
+// and the same ones that the relay encodes.
+func TestEncodedChangesAreTheSameEvents(t *testing.T) {
+	t.Parallel()
+	var streams [2][]port.FeedRecord
+	for i, encoded := range []bool{true, false} {
+		s := newJoinedStage(t)
+		all := s.changes("acme", 0, 5)
+		for i, c := range all {
+			if !encoded {
+				continue
+			}
+			all[i].Change = port.Change{Run: run.Run{Tenant: "acme"}}
+			for _, e := range c.Events {
+				event := relayEvent("acme", e.ID, e.At)
+				event.Notifier = &events.Notifier{Channel: "orch.jobs", Delivery: events.DeliveryDSSE}
+				data, err := json.Marshal(event)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[i].Encoded = append(all[i].Encoded, port.FeedRecord{ID: e.ID, At: e.At, Data: data})
+			}
+		}
+		s.put(all...)
+		if d, err := s.drain(); err != nil || d.Relayed != 5 {
+			t.Fatalf("got %+v, %v, want 5 relayed changes", d, err)
+		}
+		var err error
+		if streams[i], err = s.feed.Read(t.Context(), port.EventStream("acme"), 0, 10); err != nil || len(streams[i]) != 5 {
+			t.Fatalf("got %d events, %v, want 5", len(streams[i]), err)
+		}
+	}
+	if diff := cmp.Diff(streams[1], streams[0]); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
 	}
 }

@@ -93,33 +93,75 @@ func (t *tenantEvents) leaving(b port.Batch, n int) (ids []string) {
 // entry is an event for a stream.
 type entry struct {
 	change int
-	event  events.Envelope
+	event  events.Envelope // unless the store has encoded it
 	// payload is the encoded event, and record what is stored of it; both are made once.
 	payload []byte
 	record  port.FeedRecord
+	encoded bool
 }
 
 // encode makes the record of the event, which is signed if a key is given.
-func (e *entry) encode(ctx context.Context, key *events.Key) error {
-	if e.payload != nil {
+func (e *entry) encode(ctx context.Context, key *events.Key) (err error) {
+	if e.encoded {
 		return nil
 	}
-	info, ok := eventtype.Of(e.event.EventType)
-	if !ok {
-		return fault.New(fault.Internal, "unknown event type %q", e.event.EventType)
-	}
-	e.event.Notifier = &events.Notifier{Channel: info.Subject.Channel(), Delivery: events.DeliveryDSSE}
-	payload, err := json.Marshal(e.event)
-	if err != nil {
-		return fmt.Errorf("cannot encode the event %s: %w", e.event.EventID, err)
-	}
-	if e.record.Data = payload; key != nil {
-		if e.record.Data, err = events.Sign(ctx, payload, *key); err != nil {
+	if e.payload == nil {
+		if e.payload, err = encodeEvent(e.event); err != nil {
 			return err
 		}
 	}
-	e.payload = payload
+	if e.record.Data = e.payload; key != nil {
+		if e.record.Data, err = events.Sign(ctx, e.payload, *key); err != nil {
+			return err
+		}
+	}
+	e.encoded = true
 	return nil
+}
+
+// encodeEvent returns an event as it is published and signed.
+func encodeEvent(e events.Envelope) ([]byte, error) {
+	info, ok := eventtype.Of(e.EventType)
+	if !ok {
+		return nil, fault.New(fault.Internal, "unknown event type %q", e.EventType)
+	}
+	e.Notifier = &events.Notifier{Channel: info.Subject.Channel(), Delivery: events.DeliveryDSSE}
+	payload, err := e.MarshalJSON() // json.Marshal would read the document again
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the event %s: %w", e.EventID, err)
+	}
+	return payload, nil
+}
+
+// eventRecord returns the record of an event without its data.
+func eventRecord(e events.Envelope) (port.FeedRecord, error) {
+	id, err := events.ULID(e.EventID)
+	if err != nil {
+		return port.FeedRecord{}, fault.Wrap(err, fault.Internal, "an event without an id")
+	}
+	return port.FeedRecord{ID: id, At: e.OccurredAt}, nil
+}
+
+// Encode returns the events of a change as they are stored without signatures. It is a
+// port.EncodeEvents.
+func (p Published) Encode(c port.Change) ([]port.FeedRecord, error) {
+	all, err := p.Events(c)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]port.FeedRecord, len(all))
+	for i, e := range all {
+		if e.TenantID != c.Run.Tenant {
+			return nil, fault.New(fault.Internal, "event %s is of tenant %s, want %s", e.EventID, e.TenantID, c.Run.Tenant)
+		}
+		if records[i], err = eventRecord(e); err != nil {
+			return nil, err
+		}
+		if records[i].Data, err = encodeEvent(e); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
 }
 
 // streamState is the state of the head of a stream of events.

@@ -28,9 +28,16 @@ type NoteStore interface {
 }
 
 // Change is what a store has for the relay: a run after a commit with the events of the
-// commit, or notes. Its JSON is the record of a StoredChange in a store without a stream.
+// commit, or notes. Its JSON is a record of a StoredChange in a store without a stream.
 type Change struct {
 	Run    run.Run     `json:"run,omitzero"`
 	Events []run.Event `json:"events,omitempty"`
 	Notes  []Note      `json:"notes,omitempty"`
+	// Encoded are the published events of the commit, if the store encodes them with it; see
+	// EncodeEvents. Run has only its tenant then, and the other fields are empty.
+	Encoded []FeedRecord `json:"-"`
 }
+
+// EncodeEvents returns the published events of a change of one tenant as bare records of its
+// stream. A change that it returns an error for is stored as it is; the relay reports it.
+type EncodeEvents func(c Change) ([]FeedRecord, error)

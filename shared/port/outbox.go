@@ -43,6 +43,7 @@ type StoredChange struct {
 	ID string
 	// At is when it was stored, in whole seconds.
 	At time.Time
-	// Record is the record of the stream: JSON of at most 300 KB.
+	// Record is the record of the stream, at most 300 KB of JSON, or what the outbox of a
+	// CommitOutbox has in its place.
 	Record []byte
 }

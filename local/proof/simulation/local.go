@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -65,7 +66,12 @@ func (h *localHome) open(ctx context.Context) (database, error) {
 	if h.db, err = sqlite.Open(ctx, h.path); err != nil {
 		return nil, err
 	}
-	return sqlite.NewStore(ctx, h.db, hostClock{h.w})
+	store, err := sqlite.NewStore(ctx, h.db, hostClock{h.w})
+	if err != nil {
+		return nil, err
+	}
+	store.EncodeEvents(api.Published().Encode)
+	return store, nil
 }
 
 func (h *localHome) feed(ctx context.Context) (port.Feed, error) {

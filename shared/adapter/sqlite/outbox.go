@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +21,43 @@ var _ port.CommitOutbox = (*Store)(nil)
 // outboxTopic is announced after each commit that may have a change.
 const outboxTopic = "outbox"
 
+// encodedChange begins the record of a change whose events were encoded by the commit. Its
+// tenant, with the length before it, and a block of the events follow. Other records are the
+// JSON of a port.Change.
+const encodedChange = 1
+
+// EncodeEvents makes each commit of a run encode its events, so that the record of the run is
+// neither stored nor read for them. It is called before the first commit.
+func (s *Store) EncodeEvents(encode port.EncodeEvents) { s.encode = encode }
+
+// changeOf returns the record of the change of a commit.
+func (s *Store) changeOf(rec record) []byte {
+	if s.encode != nil {
+		records, err := s.encode(port.Change{Run: rec.Run, Events: rec.Events})
+		if err == nil && len(records) > 0 {
+			head := binary.AppendUvarint([]byte{encodedChange}, uint64(len(rec.Run.Tenant)))
+			return slices.Concat(head, []byte(rec.Run.Tenant), encodeBlock(records))
+		}
+	}
+	return slices.Concat([]byte(`{"run":`), rec.doc, []byte(`,"events":[`), bytes.Join(rec.events, []byte(",")), []byte("]}"))
+}
+
 // ChangeOf decodes the record of a change in the outbox of a Store.
 func ChangeOf(record json.RawMessage) (port.Change, error) {
 	var c port.Change
+	if len(record) > 0 && record[0] == encodedChange {
+		size, n := binary.Uvarint(record[1:])
+		rest := record[1+max(n, 0):]
+		if n <= 0 || size > uint64(len(rest)) {
+			return port.Change{}, fmt.Errorf("cannot read a change of the outbox: %w", errShort)
+		}
+		var err error
+		c.Run.Tenant = string(rest[:size])
+		if c.Encoded, err = decodeBlock(rest[size:]); err != nil {
+			return c, fmt.Errorf("cannot read a change of the outbox: %w", err)
+		}
+		return c, nil
+	}
 	if err := json.Unmarshal(record, &c); err != nil {
 		return port.Change{}, fmt.Errorf("cannot read a change of the outbox: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,6 +195,52 @@ func TestChangesLeaveWithAnAppend(t *testing.T) {
 		records, err := feed.Read(t.Context(), "s", 0, 10)
 		if _, left := changes(t, store); err != nil || len(records) != step.records || !slices.Equal(left, step.left) {
 			t.Errorf("%v: got %d records, %v, and changes %v, want %d and %v", step.remove, len(records), err, left, step.records, step.left)
+		}
+	}
+}
+
+// TestCommitEncodesItsEvents: a change has the encoded events in place of the record of its run,
+// unless they cannot be encoded.
+func TestCommitEncodesItsEvents(t *testing.T) {
+	t.Parallel()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	var refused error
+	store.EncodeEvents(func(c port.Change) (records []port.FeedRecord, err error) {
+		for _, e := range c.Events {
+			records = append(records, port.FeedRecord{ID: e.ID, At: e.At, Data: fmt.Appendf(nil, "%s %s %d", c.Run.ID, e.Type, c.Run.Version)})
+		}
+		return records, refused
+	})
+	created := newRun("a")
+	if _, err := store.Create(t.Context(), created, nil); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, store, "a", run.CancelRequested{})
+	refused = errors.New("malformed")
+	other := newRun("b")
+	if _, err := store.Create(t.Context(), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := changes(t, store)
+	if len(got) != 3 {
+		t.Fatalf("got %d changes, want 3", len(got))
+	}
+	first := created.Events[0]
+	want := port.Change{Run: run.Run{Tenant: created.Run.Tenant}, Encoded: []port.FeedRecord{
+		{ID: first.ID, At: first.At.UTC(), Data: fmt.Appendf(nil, "a %s 1", first.Type)},
+	}}
+	if diff := cmp.Diff(want, got[0], cmpopts.IgnoreUnexported(fault.Fault{})); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	if len(got[1].Encoded) == 0 || len(got[1].Events) > 0 || !strings.HasSuffix(string(got[1].Encoded[0].Data), " 2") {
+		t.Errorf("got %+v, want the encoded events of version 2", got[1])
+	}
+	if got[2].Run.ID != "b" || len(got[2].Events) != 1 || len(got[2].Encoded) > 0 {
+		t.Errorf("got %+v, want the change as it is", got[2])
+	}
+	for _, damaged := range []string{"\x01", "\x01\xff", "\x01\x05acme", "\x01\x04acme\x05x", "\x01\x04acme\x01x\x00\x09"} {
+		if c, err := sqlite.ChangeOf([]byte(damaged)); err == nil {
+			t.Errorf("%q: got %+v, want an error", damaged, c)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Store struct {
 	db     *DB
 	clock  clock.Clock
 	newest *newest
+	encode port.EncodeEvents // nil stores changes as they are
 }
 
 var _ port.Store = (*Store)(nil)

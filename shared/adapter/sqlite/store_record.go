@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -17,7 +16,7 @@ type record struct {
 	port.Write
 	doc    []byte
 	events [][]byte
-	// change is the JSON of the port.Change of the outbox; nil without an event.
+	// change is the record of the change in the outbox; nil without an event.
 	change []byte
 	columns
 }
@@ -53,7 +52,7 @@ func (s *Store) recordOf(w port.Write, version int64) (record, error) {
 		}
 	}
 	if len(rec.events) > 0 {
-		rec.change = slices.Concat([]byte(`{"run":`), doc, []byte(`,"events":[`), bytes.Join(rec.events, []byte(",")), []byte("]}"))
+		rec.change = s.changeOf(rec)
 	}
 	return rec, nil
 }
