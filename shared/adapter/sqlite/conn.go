@@ -16,7 +16,7 @@ func connect(path string, pragmas ...string) (*sqlite.Conn, error) {
 		return nil, named(err)
 	}
 	conn.SetBusyTimeout(5 * time.Second)
-	if err := addRecords(conn); err != nil {
+	if err := errors.Join(addRecords(conn), addHistory(conn)); err != nil {
 		return nil, errors.Join(named(err), conn.Close())
 	}
 	for _, pragma := range append([]string{

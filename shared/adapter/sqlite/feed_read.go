@@ -13,7 +13,8 @@ import (
 const columnsOfRow = "position, count, id, at, packed, data"
 
 func scanRow(rows *Rows) (r feedRow, err error) {
-	return r, rows.Scan(&r.position, &r.count, &r.id, &r.at, &r.form, &r.data)
+	err = rows.Scan(&r.position, &r.count, &r.id, &r.at, &r.form, &r.data)
+	return r, err
 }
 
 // Read implements port.Feed.

@@ -36,8 +36,17 @@ func Inspect(ctx context.Context, path, id string) (map[string]any, error) {
 }
 
 func inspect(tx *Tx, id string) (map[string]any, error) {
+	history, err := hasColumn(tx, "runs", "history")
+	if err != nil {
+		return nil, err
+	}
+	events := "SELECT doc FROM events WHERE run = ?1 ORDER BY seq"
+	if history {
+		events = `SELECT doc FROM (SELECT CAST(doc AS TEXT) AS doc FROM events WHERE run = ?1
+			UNION ALL SELECT e.value FROM runs, json_each(history_events(history)) e WHERE n = ?1) ORDER BY doc ->> 'seq'`
+	}
 	found, err := inspectBy(tx, id, "SELECT n, doc FROM runs WHERE id = ?1 OR task_id = ?1", map[string]string{
-		"events": "SELECT doc FROM events WHERE run = ? ORDER BY seq",
+		"events": events,
 		"heartbeats": `SELECT json_object('attempt', attempt, 'worker', worker, 'at', at, 'progress', progress, 'message', message,
 			'token', token, 'generation', generation, 'cancel', cancel,
 			'received', received) FROM beats WHERE run = ?`,
@@ -48,8 +57,9 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 	}
 	columns := []string{"PACKED", "0", "COUNT", "1"} // in a file of an earlier version
 	for i := 0; i < len(columns); i += 2 {
-		name, present := strings.ToLower(columns[i]), false
-		if failed := tx.QueryRow("SELECT count(*) FROM pragma_table_info('feed_records') WHERE name = ?", name).Scan(&present); failed != nil {
+		name := strings.ToLower(columns[i])
+		present, failed := hasColumn(tx, "feed_records", name)
+		if failed != nil {
 			return nil, failed
 		}
 		if present {
@@ -69,6 +79,12 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 		}
 	}
 	return nil, port.ErrNotFound
+}
+
+// hasColumn reports whether a table has a column, which files of earlier versions lack.
+func hasColumn(tx *Tx, table, column string) (has bool, err error) {
+	err = tx.QueryRow("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", table, column).Scan(&has)
+	return has, err
 }
 
 // others are the records besides runs, in the order in which an id is looked up. The

@@ -133,10 +133,10 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	insert := func() error {
 		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
-				act_by, expires_at, purge_at, output_due, attempt, machine, pool, place, doc, job)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
+				act_by, expires_at, purge_at, output_due, attempt, machine, pool, place, doc, job, history)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
 			r.Tenant, r.ID, r.TaskID, nanos(r.CreatedAt), r.Version, string(r.State),
-			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, c.job).Scan(&n)
+			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, c.job, rec.history).Scan(&n)
 	}
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
@@ -194,6 +194,9 @@ func setSideSlots(tx *Tx, n int64, rec record) error {
 
 func insertEvents(tx *Tx, n int64, rec record) error {
 	for i, e := range rec.Events {
+		if inHistory(e, rec.events[i]) {
+			continue
+		}
 		_, err := tx.Exec("INSERT INTO events (run, seq, doc) VALUES (?, ?, ?)", n, e.Seq, rec.events[i])
 		if err != nil {
 			return err
@@ -265,10 +268,11 @@ func updateRuns(tx *Tx, records []record) error {
 func updateRun(tx *Tx, rec record) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	err = tx.QueryRow(`UPDATE runs SET version = ?, state = ?, act_by = ?, expires_at = ?, purge_at = ?,
-			output_due = ?, attempt = ?, machine = ?, pool = ?, place = ?, doc = ?
+			output_due = ?, attempt = ?, machine = ?, pool = ?, place = ?, doc = ?,
+			history = joined(history, ?12)
 		WHERE tenant = ? AND id = ? AND version = ? RETURNING n`,
 		r.Version, string(r.State), c.actBy, c.expiresAt, c.purgeAt,
-		c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc,
+		c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, rec.history,
 		r.Tenant, r.ID, r.Version-1).Scan(&n)
 	if errors.Is(err, ErrNoRow) {
 		return 0, &port.Conflict{Ref: r.Ref()}

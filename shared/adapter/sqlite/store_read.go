@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -66,23 +64,6 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 		s.newest.put(r, since)
 	}
 	return r, err
-}
-
-// Events implements port.Store. A run that is not found has no events.
-func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
-	docs, err := s.docs(ctx, `SELECT events.doc FROM runs JOIN events ON events.run = runs.n
-		WHERE runs.tenant = ? AND runs.id = ? AND `+alive+` AND events.seq > ?
-		ORDER BY events.seq LIMIT 0 + ?`, ref.Tenant, ref.ID, s.now(), after, max(limit, 0))
-	if err != nil {
-		return nil, wrap(err, "read the events of run", ref.ID)
-	}
-	events := make([]run.Event, len(docs))
-	for i, doc := range docs {
-		if err := json.Unmarshal(doc, &events[i]); err != nil {
-			return nil, fmt.Errorf("cannot decode an event of run %s: %w", ref.ID, err)
-		}
-	}
-	return events, nil
 }
 
 // docs returns the rows of a query with one column.

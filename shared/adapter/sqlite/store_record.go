@@ -16,6 +16,8 @@ type record struct {
 	port.Write
 	doc    []byte
 	events [][]byte
+	// history is the part of its history that the row of the run gets; nil without an event.
+	history []byte
 	// change is the record of the change in the outbox; nil without an event.
 	change []byte
 	columns
@@ -52,7 +54,7 @@ func (s *Store) recordOf(w port.Write, version int64) (record, error) {
 		}
 	}
 	if len(rec.events) > 0 {
-		rec.change = s.changeOf(rec)
+		rec.change, rec.history = s.changeOf(rec), historyOf(rec)
 	}
 	return rec, nil
 }

@@ -275,6 +275,10 @@ CREATE TABLE deleted_jobs (
 	version INTEGER NOT NULL,
 	PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- The first events of the run, a part for each commit; see historyOf. The others, and those
+-- that earlier versions wrote, are rows of events.
+ALTER TABLE runs ADD COLUMN history BLOB;
 `}
 
 // runsTriggers returns the triggers that maintain pools for the rows of runs. place is the
