@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,23 +39,21 @@ func measureRuns(ctx context.Context, t *table) error {
 	}{
 		{"runs, machines are goroutines", "goroutine", 5000},
 		{"runs, through fly-go and the machines API", "function", 2000},
-		{"runs, machines are real processes", "process", 300},
 	} {
-		if err := measureKind(ctx, t, kind.name, kind.runner, kind.runs); err != nil {
+		c, addresses, err := startStack("-runner", kind.runner)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(measureMany(ctx, t, kind.name, c, kind.runs, exports(addresses.URL)), c.end()); err != nil {
 			return err
 		}
 	}
-	return nil
+	return measurePrograms(ctx, t)
 }
 
-// measureKind measures runs with 50 in flight, after a warm-up.
-func measureKind(ctx context.Context, t *table, name, runner string, runs int) error {
-	c, addresses, err := startStack("-runner", runner)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.end() }()
-	if _, err := manyRuns(ctx, addresses.URL, runs/10+inFlight); err != nil {
+// measureMany measures runs with 50 in flight, after a warm-up.
+func measureMany(ctx context.Context, t *table, name string, c *child, runs int, start starter) error {
+	if _, err := startMany(ctx, runs/10+inFlight, inFlight, start); err != nil {
 		return err
 	}
 	if _, err := c.written(); err != nil {
@@ -62,7 +61,7 @@ func measureKind(ctx context.Context, t *table, name, runner string, runs int) e
 	}
 	before, procErr := usageOf(c.command.Process.Pid)
 	startedAt := time.Now()
-	timings, err := manyRuns(ctx, addresses.URL, runs)
+	timings, err := startMany(ctx, runs, inFlight, start)
 	if err != nil {
 		return err
 	}
@@ -102,17 +101,30 @@ func (c *child) written() (figures [3]int64, err error) {
 // timing holds the durations of one run from its POST.
 type timing struct{ running, end time.Duration }
 
+// starter starts a run and returns its status.
+type starter func(ctx context.Context) (status, error)
+
+// exports starts exports.
+func exports(url string) starter {
+	return func(ctx context.Context) (status, error) { return export(ctx, url) }
+}
+
 func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
+	return startMany(ctx, runs, inFlight, exports(url))
+}
+
+// startMany makes runs with a number of concurrent clients.
+func startMany(ctx context.Context, runs, clients int, start starter) ([]timing, error) {
 	timings := make([]timing, runs)
 	next := make(chan int)
-	var clients sync.WaitGroup
+	var working sync.WaitGroup
 	var mu sync.Mutex
 	var failure error
-	for range inFlight {
-		clients.Go(func() {
+	for range clients {
+		working.Go(func() {
 			for i := range next {
 				var err error
-				if timings[i], err = oneRun(ctx, url); err != nil {
+				if timings[i], err = oneRun(ctx, start); err != nil {
 					mu.Lock()
 					failure = err
 					mu.Unlock()
@@ -124,7 +136,7 @@ func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
 		next <- i
 	}
 	close(next)
-	clients.Wait()
+	working.Wait()
 	return timings, failure
 }
 
@@ -137,15 +149,18 @@ type status struct {
 	CreatedAt   time.Time
 	StartedAt   time.Time
 	CompletedAt time.Time
+
+	// url and token are those of the next request.
+	url, token string
 }
 
 // oneRun starts a run and follows it to its end. Its events contain the time at
 // which it was Running.
-func oneRun(ctx context.Context, url string) (timing, error) {
+func oneRun(ctx context.Context, start starter) (timing, error) {
 	startedAt := time.Now()
-	s, err := export(ctx, url)
+	s, err := start(ctx)
 	for err == nil && s.Status == "processing" {
-		err = request(ctx, http.MethodGet, url+"/status/"+s.TaskID+"?wait=20", "", &s)
+		err = requestAs(ctx, s.token, http.MethodGet, s.url+"/status/"+s.TaskID+"?wait=20", "", &s)
 	}
 	if err == nil && s.Status != "success" {
 		err = fmt.Errorf("a run ended as %s: %s", s.State, s.Error)
@@ -156,6 +171,7 @@ func oneRun(ctx context.Context, url string) (timing, error) {
 const exportBody = `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}`
 
 func export(ctx context.Context, url string) (s status, err error) {
+	s.url = url
 	return s, request(ctx, http.MethodPost, url+"/export/mods", exportBody, &s)
 }
 

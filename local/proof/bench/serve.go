@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 // serve runs a stack in this process until SIGTERM. It prints its addresses as
@@ -38,6 +39,7 @@ func serve(args []string) int {
 	queue := flags.Int("queue-limit", 0, "queued runs above which new ones are refused; 0 is no limit")
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
 	engine := flags.String("engine", "", "address of an inference server with the protocol of llama-server")
+	small := flags.String("supervisor", "", "sortie-exec, which supervises programs; empty is this program")
 	hooks := flags.Bool("hooks", false, "allow webhooks to receivers on loopback")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -63,7 +65,7 @@ func serve(args []string) int {
 		return failed(err)
 	}
 	config := stack.Config{
-		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable},
+		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable}, Supervisor: startsProgram(*small, supervisor.Command),
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if *engine != "" {
