@@ -31,8 +31,8 @@ type Config struct {
 	// The configured export image is bound to the built-in worker unless it is
 	// in Images.
 	Images map[string][]string
-	// ReportWithin is how long a wrapper tries to deliver each part of a result to a server
-	// that is gone; 0 is a minute.
+	// ReportWithin is how long a wrapper tries to deliver each part of a result, whose program
+	// has an output, to a server that is gone; 0 is a minute.
 	ReportWithin time.Duration
 	// Containers are where a container engine may be; empty is without one. Images that
 	// are not bound to a program are run by it.

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/daemons"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -57,14 +57,24 @@ func TestKilledStackResumes(t *testing.T) {
 	}
 }
 
-// TestProgramEndsWithoutAServer ends a wrapped program while no server runs. The wrapper
-// reports to the next one, or gives up before; then the next one reads how the program ended.
+// TestProgramEndsWithoutAServer ends a wrapped program while no server runs. Its wrapper ends with
+// it, and the next server reads how it ended. A wrapper with an output file waits for that server,
+// or gives up before.
 func TestProgramEndsWithoutAServer(t *testing.T) {
 	t.Parallel()
-	for name, within := range map[string]time.Duration{"reported": 0, "given up": time.Millisecond} {
+	for name, row := range map[string]struct {
+		output string
+		within time.Duration
+		ends   bool // without a server
+		state  string
+	}{
+		"without an output": {"", 0, true, contract.StatusSuccess},
+		"with an output":    {`"output": {"path": "report"},`, 0, false, contract.StatusSuccess},
+		"given up":          {`"output": {"path": "report"},`, time.Millisecond, true, contract.StatusError},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			given, files := served{Data: t.TempDir(), ReportWithin: within}, t.TempDir()
+			given, files := served{Data: t.TempDir(), ReportWithin: row.within}, t.TempDir()
 			begun, ready, ended := filepath.Join(files, "begun"), filepath.Join(files, "ready"), filepath.Join(files, "ended")
 			exists := func(name string) func() bool {
 				return func() bool { _, err := os.Stat(name); return err == nil }
@@ -75,8 +85,8 @@ func TestProgramEndsWithoutAServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.Token = strings.TrimSpace(string(token))
-			answer := g.Call(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0},
-				"command": ["-c", "echo >%s; while [ ! -e %s ]; do sleep 0.05; done; echo >%s"]}`, begun, ready, ended))
+			answer := g.Call(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"image": "exec:/bin/sh", "retryConfig": {"maxRetries": 0}, %s
+				"command": ["-c", "echo first; echo >%s; while [ ! -e %s ]; do sleep 0.05; done; echo >report; echo last; echo >%s"]}`, row.output, begun, ready, ended))
 			if answer.Status != http.StatusAccepted {
 				t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 			}
@@ -88,20 +98,33 @@ func TestProgramEndsWithoutAServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "end of the program", exists(ended))
-			if within > 0 {
-				eventually(t, "end of the wrapper", func() bool { return len(daemons.Alive(ready)) == 0 })
+			if row.ends {
+				eventually(t, "end of the wrapper", func() bool { return len(wrappersOf(t, given.Data)) == 0 })
 			}
 			again := spawn(t, given)
 			again.Token = g.Token
-			if status := again.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
-				t.Errorf("got %+v, want a success in attempt 1", status)
+			if status := again.End(task); status.Status != row.state || status.Attempt != 1 {
+				t.Errorf("got %+v, want %s in attempt 1", status, row.state)
 			}
 			again.Events(task)
-			if alive := daemons.Alive(ready); within > 0 && len(alive) > 0 {
-				t.Errorf("got the processes %v alive, want none", alive)
+			if log := again.Call(http.MethodGet, "/v1/tasks/"+task+"/logs", ""); string(log.Body) != "first\nlast\n" {
+				t.Errorf("got the log %q, want all of it", log.Body)
 			}
 		})
 	}
+}
+
+// wrappersOf returns the processes whose current folder is in a data folder.
+func wrappersOf(t *testing.T, data string) []string {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		folder, err := os.Readlink(name)
+		return err != nil || !strings.HasPrefix(folder, data+"/")
+	})
 }
 
 func TestSecondStackOnAFolderIsRefused(t *testing.T) {

@@ -60,8 +60,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// reportWithin is the default of Config.ReportWithin. It covers a restart. Then the wrapper ends: the next server reads the exit code of
-// the program in the folder of its machine.
+// reportWithin is the default of Config.ReportWithin. It covers a restart.
 const reportWithin = time.Minute
 
 // startMachines serves the Fly Machines API.

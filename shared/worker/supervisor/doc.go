@@ -22,6 +22,9 @@
 // A process is signalled only if its number and its birth are those that were read.
 // The package does not restart programs; that is the server's decision.
 //
+// All supervisors have one end of a pipe that closes with their server. A wrapper that has lost
+// its server ends with its program, unless the program has an output file to deliver.
+//
 // A server that kills a wrapper kills all its descendants with it, so it needs no mark.
 //
 // A process escapes in two cases. Without a cgroup: another one kills the supervisor, and the

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -64,6 +65,11 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	}
 	defer stderr.Close() // the child has its own descriptor
 	cmd.Stderr = stderr
+	lifeline, err := lifeline()
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a pipe for supervisors: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{lifeline}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe for the supervisor: %w", err)
@@ -88,6 +94,17 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	}
 	return nil, fmt.Errorf("the supervisor did not start the program: %w: %s", ended, strings.TrimSpace(problems.String()))
 }
+
+// lifeline returns the end of a pipe that all supervisors of this process get. Its other
+// end closes with this process.
+var lifeline = sync.OnceValues(func() (*os.File, error) {
+	read, write, err := os.Pipe()
+	held = write
+	return read, err
+})
+
+// held is the other end of lifeline.
+var held *os.File
 
 // Find returns the start that an earlier process made, or nil if it never happened
 // and never will unless Launch is called. The earlier process must have ended.

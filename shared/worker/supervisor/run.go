@@ -53,6 +53,9 @@ func Main(args []string) int {
 // program that takes as long as the rest of its start.
 func startEnvironment() []string { return []string{"GOMAXPROCS=1", "GOGC=off"} }
 
+// lifelineFile is the descriptor of lifeline in a supervisor.
+const lifelineFile = 3
+
 // gcPercent is that of package debug from then on.
 const gcPercent = 100
 
@@ -65,6 +68,7 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 	debug.SetGCPercent(gcPercent)
 	// The kernel ties the program's life to the thread that started it.
 	runtime.LockOSThread()
+	syscall.CloseOnExec(lifelineFile)
 	// A handler, unlike SIG_IGN, is not inherited by the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)

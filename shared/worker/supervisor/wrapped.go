@@ -31,11 +31,23 @@ func superviseWrapped(spec Spec, group *proctree.Group, stdout io.WriteCloser, c
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		return errors.Join(err, group.Remove())
 	}
-	exit, err := runWrapped(spec, wrap.Process{Signals: signals, Group: group}, clock)
+	exit, err := runWrapped(spec, wrap.Process{Signals: signals, Group: group, Orphaned: orphaned()}, clock)
 	if err != nil {
 		return err
 	}
 	return finish(spec, exit)
+}
+
+// orphaned returns a channel that is closed when the server ends. The next one reads how
+// the program ended.
+func orphaned() <-chan struct{} {
+	over := make(chan struct{})
+	server := os.NewFile(lifelineFile, "lifeline")
+	go func() {
+		_, _ = server.Read(make([]byte, 1))
+		close(over)
+	}()
+	return over
 }
 
 // runWrapped runs the wrapper, whose output is that of the machine.

@@ -64,6 +64,10 @@ type Process struct {
 	Signals <-chan os.Signal
 	// Group is the cgroup of the program; nil is without one. Run removes it.
 	Group *proctree.Group
+	// Orphaned is closed when the platform that keeps the output and the exit code of this
+	// process is gone; nil is never. From then on Run returns when the program has ended: the
+	// control plane finds both. An output file has no other way than the control plane.
+	Orphaned <-chan struct{}
 }
 
 // Signals returns the signals of this process that the wrapper handles.
@@ -100,7 +104,7 @@ func (process Process) run(args, environ []string) int {
 		level.Set(slog.LevelInfo)
 	}
 	log := slog.New(slog.NewJSONHandler(process.Stderr, &slog.HandlerOptions{Level: level}))
-	w := &wrapper{Process: process, settings: s, log: log, environ: environ, forward: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
+	w := &wrapper{Process: process, settings: s, log: log, environ: environ, forward: make(chan os.Signal, 16), ended: make(chan struct{}), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
 	terminated := w.route(process.Signals)
 	a, err := worker.ReadAssignment(environ)
 	switch {
@@ -119,9 +123,17 @@ func (process Process) run(args, environ []string) int {
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
 		return w.fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
-	err = worker.Run(context.Background(), a, worker.Options{
-		Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(), ResultTimeout: s.within,
-	}, w.work)
+	reported := make(chan error, 1)
+	go func() {
+		reported <- worker.Run(context.Background(), a, worker.Options{
+			Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(), ResultTimeout: s.within,
+		}, w.work)
+	}()
+	select {
+	case err = <-reported:
+	case <-w.orphanEnded():
+		return w.code
+	}
 	switch {
 	case err != nil && w.program == nil && errors.Is(err, worker.ErrTerminated):
 		return worker.ExitTerminated
@@ -133,6 +145,21 @@ func (process Process) run(args, environ []string) int {
 		return exitSelf
 	}
 	return w.code
+}
+
+// orphanEnded returns a channel that is closed when the program has ended and its report is of no
+// use.
+func (w *wrapper) orphanEnded() <-chan struct{} {
+	ended := make(chan struct{})
+	if w.Orphaned == nil || w.settings.output != "" {
+		return ended
+	}
+	go func() {
+		<-w.ended
+		<-w.Orphaned
+		close(ended)
+	}()
+	return ended
 }
 
 // secretsOf returns the secret values of a task and its environment.
@@ -218,6 +245,7 @@ type wrapper struct {
 	redactor *redact.Redactor
 	program  *program
 	code     int
+	ended    chan struct{} // closed when the program has ended
 	// successCodes are those of a job's program; nil without one. fileName is the
 	// name of its output; empty is that of the file.
 	successCodes []int
@@ -303,6 +331,7 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 		return grace
 	})
 	w.code = e.code
+	close(w.ended)
 	if cause := context.Cause(ctx); !aborted(cause) && t.FlushOutput(ctx) != nil {
 		w.uploadLog(ctx, t, log)
 	}
