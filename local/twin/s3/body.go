@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -101,7 +102,7 @@ func drain(ctx fiber.Ctx) {
 	}
 	rest := impatient{stream, ctx.RequestCtx().Conn(), clock.System{}.Now().Add(drainLimit)}
 	defer func() { _ = rest.conn.SetReadDeadline(time.Time{}) }()
-	if n, err := io.CopyN(io.Discard, rest, drainSize+1); n > drainSize || err != io.EOF { //nolint:errorlint // io.CopyN returns it
+	if n, err := io.CopyN(io.Discard, rest, drainSize+1); n > drainSize || !errors.Is(err, io.EOF) {
 		ctx.Response().Header.SetConnectionClose()
 	}
 }

@@ -137,10 +137,7 @@ func (f *front) allow(by identity, a action, bucket string) error {
 // refuse answers with an error of the API; any other is logged, and the client gets
 // InternalError.
 func (f *front) refuse(ctx fiber.Ctx, err error) error {
-	refused, ok := err.(s3err.S3Error) //nolint:errorlint // named unwraps
-	if !ok {
-		refused, ok = f.named(err).(s3err.S3Error) //nolint:errorlint // named unwraps
-	}
+	refused, ok := errors.AsType[s3err.S3Error](f.named(err))
 	if !ok {
 		refused = s3err.GetAPIError(s3err.ErrInternalError)
 	}

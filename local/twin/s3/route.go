@@ -40,7 +40,7 @@ func (r *request) parameter(name string) bool { return r.Request().URI().QueryAr
 
 // choose returns the operation of a request.
 func (f *front) choose(r *request) (operation, error) {
-	byMethod := map[string]operation{}
+	var byMethod map[string]operation
 	level := s3err.ResourceTypeService
 	switch {
 	case slices.ContainsFunc(unsupported, r.parameter):

@@ -99,10 +99,13 @@ func mergeListField(base, over []any, of reflect.Type, name string) ([]any, erro
 			all = append(all, entry)
 			continue
 		}
-		if object, ok := entry.(map[string]any); ok {
-			if err := mergeObject(all[at].(map[string]any), object, field.Elem()); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
+		old, isObject := all[at].(map[string]any)
+		object, areObjects := entry.(map[string]any)
+		if !isObject || !areObjects {
+			continue
+		}
+		if err := mergeObject(old, object, field.Elem()); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return reorder(all, base, over, key), nil
