@@ -38,12 +38,14 @@ func (s *Stack) wireRelay() error {
 // relayChanges appends the events of commits to their streams, until the stack stops.
 func (s *Stack) relayChanges(ctx context.Context) {
 	outbox := &patientOutbox{CommitOutbox: s.store, clock: s.clock, until: map[string]time.Time{}}
+	pace := &relayPace{clock: s.clock}
 	for ctx.Err() == nil {
 		drained, err := s.relay.Drain(ctx, outbox, readChange, nil)
 		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot relay events; they are relayed later", "error", err.Error())
 		}
 		outbox.leave(drained.Unreadable)
+		pace.relayed(drained.Relayed)
 		wait, done := ctx, func() {}
 		if err != nil || drained.Left > len(drained.Unreadable) {
 			wait, done = s.within(ctx, relayPause)
@@ -53,6 +55,7 @@ func (s *Stack) relayChanges(ctx context.Context) {
 			_ = clock.Sleep(ctx, s.clock, relayPause) //nolint:errcheck // ctx has ended
 		}
 		done()
+		pace.wait(ctx)
 		s.pace.wait(ctx)
 	}
 }

@@ -42,3 +42,32 @@ func (p *taskPace) wait(ctx context.Context) {
 		_ = clock.Sleep(ctx, p.clock, taskPause) //nolint:errcheck // ctx has ended
 	}
 }
+
+const (
+	// gatherPause is how long events are gathered while the relay is busy, and gatherRecent
+	// how long after a relay it is.
+	gatherPause  = 25 * time.Millisecond
+	gatherRecent = 50 * time.Millisecond
+)
+
+// relayPace makes a busy relay gather the events of several commits: each relay is a commit with
+// an fsync, and the rows and signatures of a stream are for all events of one. An event after a
+// pause is relayed at once. It is used by one goroutine.
+type relayPace struct {
+	clock clock.Clock
+	last  time.Time // a relay ended
+}
+
+// relayed notes how many changes a relay has relayed.
+func (p *relayPace) relayed(changes int) {
+	if changes > 0 {
+		p.last = p.clock.Now()
+	}
+}
+
+// wait waits for more events, if the last relay was a moment ago.
+func (p *relayPace) wait(ctx context.Context) {
+	if age := p.clock.Now().Sub(p.last); age >= 0 && age < gatherRecent {
+		_ = clock.Sleep(ctx, p.clock, gatherPause) //nolint:errcheck // ctx has ended
+	}
+}

@@ -34,3 +34,30 @@ func TestRelayGathersTheEventsOfTasks(t *testing.T) {
 		waits(0)
 	})
 }
+
+// TestBusyRelayGathersEvents: an event is relayed at once after a pause, and with others after
+// another event.
+func TestBusyRelayGathersEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &relayPace{clock: clock.System{}}
+		waits := func(want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			p.wait(t.Context())
+			if got := time.Since(began); got != want {
+				t.Errorf("got a wait of %s, want %s", got, want)
+			}
+		}
+		waits(0)
+		p.relayed(0)
+		waits(0)
+		p.relayed(1)
+		waits(gatherPause)
+		p.relayed(7)
+		waits(gatherPause)
+		over, _ := p.clock.NewTimer(gatherRecent)
+		<-over
+		waits(0)
+	})
+}
