@@ -14,10 +14,11 @@ import (
 // Store implements port.Store and port.CommitOutbox in a DB, which other packages may use too. A
 // write that failed with a StoreFull or Unavailable fault was not applied.
 type Store struct {
-	db     *DB
-	clock  clock.Clock
-	newest *newest
-	encode port.EncodeEvents // nil stores changes as they are
+	db      *DB
+	clock   clock.Clock
+	newest  *newest
+	decoded *decoded
+	encode  port.EncodeEvents // nil stores changes as they are
 }
 
 var _ port.Store = (*Store)(nil)
@@ -37,7 +38,7 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "accounts", accountSteps); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, clock: clk, newest: newNewest()}, nil
+	return &Store{db: db, clock: clk, newest: newNewest(), decoded: newDecoded()}, nil
 }
 
 // alive is the condition of records that lookups find, for the current time;

@@ -56,6 +56,7 @@ func (s *Store) recordOf(w port.Write, version int64) (record, error) {
 	if len(rec.events) > 0 {
 		rec.change, rec.history = s.changeOf(rec), historyOf(rec)
 	}
+	s.decoded.put(doc, w.Run)
 	return rec, nil
 }
 
@@ -132,8 +133,11 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(to.Bytes(), []byte("\n")), nil
 }
 
-// decodeRun decodes a record, and counts it.
+// decodeRun decodes a record that is not one of the last commits, and counts it.
 func (s *Store) decodeRun(doc []byte) (run.Run, error) {
+	if r, ok := s.decoded.get(doc); ok {
+		return r, nil
+	}
 	s.db.decoded.Add(1)
 	return decodeRun(doc)
 }
