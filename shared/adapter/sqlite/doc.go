@@ -17,7 +17,9 @@
 // of the host at most those behind the last fsync.
 //
 // Feed keeps streams of records in the same file. The commit of an append notifies the
-// waiting readers and gives them its records, because all writers are in this process.
+// waiting readers and gives them its records, because all writers are in this process. A row
+// has several records of a batch; see rowsOf. The events of a commit wait in the outbox, as
+// they are published, until the append that has them removes them in its commit.
 //
 // Limits of queries are written as "LIMIT 0 + ?". SQLite plans a query with "LIMIT ?" for
 // the bound value, and prepares it again at each execution. A comparison with a bound 0 or 1

@@ -38,10 +38,12 @@ func rowsOf(b port.Batch) (rows []feedRow) {
 	for first := 0; first < len(b.Records); {
 		size, n := 0, 0
 		for _, r := range b.Records[first:] {
-			if size += r.Size(); n > 0 && size > blockBytes || n == blockRecords {
+			if size += r.Size(); n > 0 && (size > blockBytes || isSigned(r)) || n == blockRecords {
 				break
 			}
-			n++
+			if n++; isSigned(r) {
+				break
+			}
 		}
 		row := feedRow{position: b.After + int64(first+n), count: n}
 		if n == 1 {
@@ -55,6 +57,10 @@ func rowsOf(b port.Batch) (rows []feedRow) {
 	}
 	return rows
 }
+
+// isSigned reports whether a record is a DSSE envelope, which has a row of its own: its
+// signature and its Base64 hardly compress with others; see pack.
+func isSigned(r port.FeedRecord) bool { return bytes.HasPrefix(r.Data, []byte(`{"payload`)) }
 
 // packBlock returns the stored form of a block. Only events are compressed: other records are
 // short-lived, or read while they are written.

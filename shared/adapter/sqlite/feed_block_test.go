@@ -65,6 +65,14 @@ func TestBatchIsOneRow(t *testing.T) {
 	mixed := eventBatch(264, 3)
 	mixed.Records[0].Data, mixed.Records[2].Data = []byte{0, 0xff}, []byte{}
 	add(mixed, 1)
+	signed := eventBatch(267, 5)
+	for _, i := range []int{2, 3} {
+		signed.Records[i].Data = []byte(envelope(string(signed.Records[i].Data)))
+	}
+	add(signed, 4)
+	if rows := count(t, db, "SELECT count(*) FROM feed_records WHERE packed = 1"); rows != 2 {
+		t.Errorf("got %d compressed DSSE envelopes, want 2", rows)
+	}
 	for _, limit := range []int{1, 7, 100, 1000} {
 		var got []port.FeedRecord
 		for after := int64(0); after < int64(len(all)); {
