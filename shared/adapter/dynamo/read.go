@@ -72,7 +72,7 @@ func (s *Store) load(ctx context.Context, ref run.Ref, found func(run.Run) bool)
 	if is == nil {
 		return run.Run{}, port.ErrNotFound
 	}
-	r, err := recordOf(is)
+	r, err := s.recordOf(is)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -94,7 +94,7 @@ func (s *Store) events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 	if err != nil || is == nil || limit <= 0 {
 		return nil, err
 	}
-	r, err := recordOf(is)
+	r, err := s.recordOf(is)
 	if err != nil || !s.alive(r.Run) {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	for part := range slices.Chunk(keys, batch) {
 		all.Go(func() error {
 			return s.fetch(ctx, part, consistent, recordFields, func(is item) error {
-				r, err := recordOf(is)
+				r, err := s.recordOf(is)
 				if err != nil {
 					r = &record{is: is, damaged: err}
 					r.Tenant, r.ID = named(textOf(is[schema.Partition.Name]))

@@ -188,7 +188,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 	if stored == nil {
 		guard.absent(schema.Partition.Name)
 	} else {
-		if r, err = recordOf(stored); err != nil {
+		if r, err = s.recordOf(stored); err != nil {
 			return 0, err
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])

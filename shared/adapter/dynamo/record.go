@@ -161,6 +161,19 @@ type record struct {
 	damaged error
 }
 
+// recordOf returns the record in an item. It remembers the last ones that it has decoded.
+func (s *Store) recordOf(is item) (*record, error) {
+	doc := documentOf(is[attrDoc])
+	if known, ok := s.decoded.Get(doc); ok {
+		return &record{Run: known, is: is}, nil
+	}
+	r, err := recordOf(is)
+	if err == nil {
+		s.decoded.Put(doc, r.Run)
+	}
+	return r, err
+}
+
 func recordOf(is item) (*record, error) {
 	r := &record{is: is}
 	if err := format.Unpack(documentOf(is[attrDoc]), &r.Run); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/run/decoded"
 )
 
 // Store implements port.Store in a DynamoDB table. It is safe for concurrent
@@ -21,16 +22,21 @@ type Store struct {
 	pools   sync.Map
 	surveys surveys
 	glances glances
+	decoded *decoded.Runs
 }
 
 var _ port.Store = (*Store)(nil)
+
+// decodedRuns is how many decoded runs a store remembers: more than an execution environment
+// works on at a time, and few enough for its memory.
+const decodedRuns = 256
 
 // New returns a store that uses the client. It makes no call.
 func New(client API, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Store{api: client, config: c.defaults()}, nil
+	return &Store{api: client, config: c.defaults(), decoded: decoded.New(decodedRuns)}, nil
 }
 
 func (s *Store) now() time.Time { return s.config.Clock.Now() }

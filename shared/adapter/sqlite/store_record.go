@@ -56,7 +56,7 @@ func (s *Store) recordOf(w port.Write, version int64) (record, error) {
 	if len(rec.events) > 0 {
 		rec.change, rec.history = s.changeOf(rec), historyOf(rec)
 	}
-	s.decoded.put(doc, w.Run)
+	s.decoded.Put(doc, w.Run) // while its commit is under way, each reader reads the file
 	return rec, nil
 }
 
@@ -135,7 +135,7 @@ func encode(v any) ([]byte, error) {
 
 // decodeRun decodes a record that is not one of the last commits, and counts it.
 func (s *Store) decodeRun(doc []byte) (run.Run, error) {
-	if r, ok := s.decoded.get(doc); ok {
+	if r, ok := s.decoded.Get(doc); ok {
 		return r, nil
 	}
 	s.db.decoded.Add(1)
