@@ -21,6 +21,12 @@ type Form struct {
 	Most int
 }
 
+// DNSLabel is the form of a part of a host's name (RFC 1123): 1 to 63 lower-case letters, digits
+// and hyphens, the first and the last no hyphen.
+func DNSLabel() Form {
+	return Form{First: Lower + Digits, Rest: Lower + Digits + "-", Last: Lower + Digits, Most: 63}
+}
+
 // Matches reports whether a text has the form.
 func (f Form) Matches(text string) bool {
 	if text == "" || len(text) > f.Most || !strings.Contains(f.First, text[:1]) {

@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +94,7 @@ type EngineOffer struct {
 	CheckURL func(text string) error
 }
 
-var replicaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var replicaName = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "._-", Most: 63}
 
 // Check returns the faults of a place that a pool of the deployment cannot have, each with
 // the field: InvalidRequest for a malformed value, and Unprocessable for what the deployment
@@ -133,7 +132,7 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 		at := fmt.Sprintf("replicas.%d.", i)
 		others := e.Replicas[:i]
 		switch {
-		case !replicaName.MatchString(r.ID):
+		case !replicaName.Matches(r.ID):
 			invalid(at+"id", "malformed id %q, want 1 to 63 letters, digits, dots, hyphens and underscores, the first a letter or a digit", limit.Cut(r.ID, limit.FileName))
 		case slices.ContainsFunc(others, func(other EngineReplica) bool { return other.ID == r.ID }):
 			invalid(at+"id", "repeated id %q, want each once", r.ID)

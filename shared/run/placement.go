@@ -113,10 +113,10 @@ const (
 )
 
 var (
-	appName       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
-	regionName    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	networkName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+	appName       = limit.Form{First: limit.Letters + limit.Digits + "_-", Rest: limit.Letters + limit.Digits + "_-", Most: 63}
+	regionName    = limit.Form{First: limit.Lower + limit.Digits, Rest: limit.Lower + limit.Digits + "-", Most: 32}
+	namespaceName = limit.DNSLabel()
+	networkName   = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.-", Most: 128}
 )
 
 // Check returns the faults of a placement that a pool of the deployment cannot have, each
@@ -165,7 +165,7 @@ func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
 	if s.Cluster != "" {
 		cluster = offered("settings.cluster", "cluster", s.Cluster, o.Clusters)
 	}
-	if s.Namespace != "" && !namespaceName.MatchString(s.Namespace) {
+	if s.Namespace != "" && !namespaceName.Matches(s.Namespace) {
 		namespace = fault.Invalid("settings.namespace", "malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens, the first and the last no hyphen",
 			limit.Cut(s.Namespace, limit.FileName))
 	}
@@ -180,7 +180,7 @@ func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
 
 // Labels as Kubernetes has them: a key is a name, with the prefix of a domain that owns it.
 var (
-	labelName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	labelName   = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.-", Last: limit.Letters + limit.Digits, Most: 63}
 	labelPrefix = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 )
 
@@ -194,11 +194,11 @@ func checkLabels(labels map[string]string) (found []*fault.Fault) {
 		field, value := "settings.labels."+limit.Cut(key, limit.FileName), labels[key]
 		prefix, name, prefixed := strings.Cut(key, "/")
 		switch {
-		case !prefixed, len(prefix) > maxPrefix, !labelPrefix.MatchString(prefix), !labelName.MatchString(name):
+		case !prefixed, len(prefix) > maxPrefix, !labelPrefix.MatchString(prefix), !labelName.Matches(name):
 			found = append(found, fault.Invalid(field, "malformed key, want a domain, a slash and 1 to 63 letters, digits, '-', '_' and '.', such as kueue.x-k8s.io/queue-name"))
 		case prefix == "sortie", prefix == "kubernetes.io", strings.HasSuffix(prefix, ".kubernetes.io"):
 			found = append(found, fault.Invalid(field, "a label of Sortie or of the cluster itself, want one of another domain"))
-		case value != "" && !labelName.MatchString(value):
+		case value != "" && !labelName.Matches(value):
 			found = append(found, fault.Invalid(field, "malformed value %q, want at most 63 letters, digits, '-', '_' and '.'", limit.Cut(value, limit.FileName)))
 		}
 	}
@@ -207,7 +207,7 @@ func checkLabels(labels map[string]string) (found []*fault.Fault) {
 
 func (s ContainerSettings) check(o RunnerOffer) []*fault.Fault {
 	var network, socket *fault.Fault
-	if s.Network != "" && !networkName.MatchString(s.Network) {
+	if s.Network != "" && !networkName.Matches(s.Network) {
 		network = fault.Invalid("settings.network", "malformed network %q, want 1 to 128 letters, digits, '_', '.' and '-'", limit.Cut(s.Network, limit.FileName))
 	}
 	switch {
@@ -221,14 +221,14 @@ func (s ContainerSettings) check(o RunnerOffer) []*fault.Fault {
 }
 
 // checkNames returns the faults of a list of names without repetitions.
-func checkNames(field string, names []string, most int, form *regexp.Regexp, want string) (found []*fault.Fault) {
+func checkNames(field string, names []string, most int, form limit.Form, want string) (found []*fault.Fault) {
 	if len(names) > most {
 		return []*fault.Fault{fault.Invalid(field, "%d entries, want at most %d", len(names), most)}
 	}
 	for i, name := range names {
 		at := field + "." + strconv.Itoa(i)
 		switch {
-		case !form.MatchString(name):
+		case !form.Matches(name):
 			found = append(found, fault.Invalid(at, "malformed name %q, want %s", limit.Cut(name, limit.FileName), want))
 		case slices.Contains(names[:i], name):
 			found = append(found, fault.Invalid(at, "repeated name %q, want each once", name))

@@ -58,13 +58,13 @@ func (c Config) complete() (Config, error) {
 	}
 	missing(c.Client == nil, "the client is missing")
 	missing(c.Cluster == "", "the cluster's name is missing")
-	missing(!labelValue.MatchString(c.Orchestrator), fmt.Sprintf("orchestrator: malformed label %q, want 1 to 63 letters, digits, '-', '_' and '.'", c.Orchestrator))
+	missing(!labelValue.Matches(c.Orchestrator), fmt.Sprintf("orchestrator: malformed label %q, want 1 to 63 letters, digits, '-', '_' and '.'", c.Orchestrator))
 	missing(len(c.Namespaces) == 0, "a namespace is missing")
 	missing(c.Clock == nil, "the clock is missing")
 	missing(c.Log == nil, "the logger is missing")
 	seen := map[string]bool{}
 	for _, name := range c.Namespaces {
-		missing(!nameSpace.MatchString(name), fmt.Sprintf("malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens", name))
+		missing(!nameSpace.Matches(name), fmt.Sprintf("malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens", name))
 		missing(seen[name], fmt.Sprintf("repeated namespace %q, want each once", name))
 		seen[name] = true
 	}

@@ -32,7 +32,7 @@ func checkSpec(spec port.LaunchSpec) error {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(!jobName.MatchString(spec.Name), "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", spec.Name)
+	refuse(!jobName.Matches(spec.Name), "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", spec.Name)
 	refuse(spec.Image == "", "missing image")
 	refuse(spec.CPUs < 1, "%d CPUs, want at least 1", spec.CPUs)
 	refuse(spec.MemoryMB < 256 || spec.MemoryMB%256 != 0, "%d MB of memory, want a multiple of 256", spec.MemoryMB)

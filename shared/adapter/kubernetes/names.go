@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -46,16 +46,16 @@ const kind = run.RunnerKubernetes
 const labelLimit = 63
 
 var (
-	labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
-	jobName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	labelValue = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "._-", Last: limit.Letters + limit.Digits, Most: labelLimit}
+	jobName    = limit.DNSLabel()
 	nameSpace  = jobName
-	objectUID  = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+	objectUID  = limit.Form{First: limit.Lower + limit.Digits + "-", Rest: limit.Lower + limit.Digits + "-", Most: 64}
 )
 
 // label returns the value if a label can have it, otherwise a name that starts with its
 // readable part and ends with 60 bits of its hash.
 func label(value string) string {
-	if labelValue.MatchString(value) {
+	if labelValue.Matches(value) {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
@@ -113,7 +113,7 @@ func (p place) id() string { return p.name + "." + string(p.uid) }
 // placeOf returns the place of a machine; false if it cannot be one of this cluster.
 func placeOf(cluster string, m port.Machine) (place, bool) {
 	name, uid, ok := strings.Cut(m.ID, ".")
-	ok = ok && m.Cluster == cluster && nameSpace.MatchString(m.App) && jobName.MatchString(name) && objectUID.MatchString(uid)
+	ok = ok && m.Cluster == cluster && nameSpace.Matches(m.App) && jobName.Matches(name) && objectUID.Matches(uid)
 	return place{namespace: m.App, name: name, uid: types.UID(uid)}, ok
 }
 

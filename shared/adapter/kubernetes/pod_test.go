@@ -194,7 +194,7 @@ func TestLabelsAreValid(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for _, value := range []string{"nightly", "nightly:20250101T000000Z", "a-", long, long + "b", "ä", "::"} {
 		got := label(value)
-		if !labelValue.MatchString(got) || (labelValue.MatchString(value) && got != value) {
+		if !labelValue.Matches(got) || (labelValue.Matches(value) && got != value) {
 			t.Errorf("%q: got label %q, want a valid one", value, got)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // Limits of the headers of one request.
@@ -14,8 +16,11 @@ const (
 	MaxHeaderBytes = 8 << 10
 )
 
+// tokenCharacters are those of a token (RFC 9110, 5.6.2).
+const tokenCharacters = limit.Letters + limit.Digits + "!#$%&'*+.^_`|~-"
+
 var (
-	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+	headerName  = limit.Form{First: tokenCharacters, Rest: tokenCharacters, Most: 128}
 	headerValue = regexp.MustCompile(`^([!-~]([ -~]*[!-~])?)?$`)
 )
 
@@ -35,7 +40,7 @@ func CheckHeaders(headers map[string]string) map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		lower := strings.ToLower(name)
 		switch {
-		case !headerName.MatchString(name):
+		case !headerName.Matches(name):
 			problems[name] = "malformed name of a header, want letters, digits and hyphens"
 		case !headerValue.MatchString(headers[name]):
 			problems[name] = "malformed value of a header, want printable ASCII without spaces at its ends"

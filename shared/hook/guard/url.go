@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // MaxURL is the longest URL in bytes.
@@ -138,7 +140,7 @@ func (p Policy) checkPort(port uint16) error {
 }
 
 var (
-	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	label = limit.DNSLabel()
 	// number matches what some resolvers read as an IPv4 address or a part of one.
 	number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 )
@@ -156,7 +158,7 @@ func checkName(host string) error {
 		return fmt.Errorf("name of %d bytes, want at most %d", len(host), longest)
 	}
 	for _, l := range labels {
-		if !label.MatchString(l) {
+		if !label.Matches(l) {
 			return errors.New("malformed name, want letters, digits and hyphens with dots between them")
 		}
 	}

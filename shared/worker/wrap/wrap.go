@@ -15,9 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,7 +28,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/worker"
-	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
 // quiet is a level without records: the output of a job's program is that of the
@@ -43,53 +40,7 @@ const (
 	maxTrace        = 16 << 10
 )
 
-// Command is the name of the command with which a program that contains this package
-// calls Main.
-const Command = "machine-exec"
-
-// Main runs sortie-exec with arguments and an environment, and returns its exit code.
-// It handles the signals of the process and waits for every child process, so the
-// process does nothing else.
-func Main(args, environ []string) int {
-	return Run(args, environ, Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: Signals()})
-}
-
-// Process is what the wrapper uses of the process that it runs in.
-type Process struct {
-	// Stdin is the standard input of a program without one of its own.
-	Stdin *os.File
-	// Stdout and Stderr get the program's output and the wrapper's messages.
-	Stdout, Stderr *os.File
-	// Signals are those of Signals.
-	Signals <-chan os.Signal
-	// Group is the cgroup of the program; nil is without one. Run removes it.
-	Group *proctree.Group
-	// Orphaned is closed when the platform that keeps the output and the exit code of this
-	// process is gone; nil is never. From then on Run returns when the program has ended: the
-	// control plane finds both. An output file has no other way than the control plane.
-	Orphaned <-chan struct{}
-}
-
-// Signals returns the signals of this process that the wrapper handles.
-func Signals() <-chan os.Signal {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	// A closed standard output must not end the wrapper. The signal is not ignored,
-	// because the program would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return signals
-}
-
-// Run is Main in a process that has another purpose, too. Its current folder is that of
-// the program.
-func Run(args, environ []string, process Process) int {
-	code := process.run(args, environ)
-	if err := process.Group.Remove(); err != nil { // of a program that did not start
-		process.fail("%v", err)
-	}
-	return code
-}
-
+// run runs sortie-exec, and returns its exit code.
 func (process Process) run(args, environ []string) int {
 	s, err := parse(args)
 	switch {
@@ -160,47 +111,6 @@ func (w *wrapper) orphanEnded() <-chan struct{} {
 		close(ended)
 	}()
 	return ended
-}
-
-// secretsOf returns the secret values of a task and its environment.
-func secretsOf(a worker.Assignment, environ []string) []string {
-	secrets := []string{a.CallbackURL}
-	if e := a.Envelope; e != nil {
-		secrets = append(secrets, e.TaskToken)
-		var presigned []string
-		for _, upload := range []*contract.Upload{e.Output, e.Log} {
-			if upload != nil {
-				presigned = append(presigned, upload.URL)
-			}
-		}
-		if e.Program != nil && e.Program.Input != nil {
-			presigned = append(presigned, e.Program.Input.URL)
-		}
-		for _, address := range presigned {
-			if u, err := url.Parse(address); err == nil {
-				secrets = append(secrets, u.RawQuery)
-			}
-		}
-	}
-	for _, entry := range environ {
-		switch name, value, _ := strings.Cut(entry, "="); name {
-		case "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "CALLBACK_URL":
-			secrets = append(secrets, value)
-		}
-	}
-	return secrets
-}
-
-// secretValues returns the values of the variables that the task names as secrets.
-func secretValues(a worker.Assignment, environ []string) []string {
-	var values []string
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if a.Envelope != nil && a.Envelope.Program != nil && slices.Contains(a.Envelope.Program.SecretVariables, name) {
-			values = append(values, value)
-		}
-	}
-	return values
 }
 
 // takeProgram takes what the task says about its program and no flag does.
