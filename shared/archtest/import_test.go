@@ -51,7 +51,7 @@ var importRules = []importRule{
 	{folder: "shared/fault"},
 	{folder: "shared/clock", standard: true},
 	{folder: "shared/limit", standard: true},
-	{folder: "shared/hook/guard", never: []string{"net", "net/http", "os"}},
+	{folder: "shared/hook/guard", may: []string{"shared/limit"}, never: []string{"net", "net/http", "os"}},
 	{folder: "shared/hook", may: []string{"shared/clock", "shared/limit", "shared/retry"}, never: []string{"os", "github.com/aws/"}},
 	{folder: "shared/redact", standard: true},
 	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
