@@ -20,9 +20,9 @@ const firings = 64
 // deadlines. It returns after its last invocation has returned. Only one Run or
 // Step may be active.
 func (e *Engine) Run(ctx context.Context) error {
-	var working sync.WaitGroup
+	crew := crew{tasks: make(chan func())}
 	defer func() {
-		working.Wait()
+		crew.working.Wait()
 		if err := e.save(context.WithoutCancel(ctx)); err != nil {
 			e.config.Log.ErrorContext(ctx, "the last results of functions could not be stored; these are called again", "error", err)
 		}
@@ -37,7 +37,7 @@ func (e *Engine) Run(ctx context.Context) error {
 				break
 			}
 			calls <- struct{}{}
-			working.Go(func() {
+			crew.do(ctx, func() {
 				defer func() { <-calls; e.nudge() }()
 				e.perform(ctx, c)
 			})
@@ -48,14 +48,14 @@ func (e *Engine) Run(ctx context.Context) error {
 				break
 			}
 			fires <- struct{}{}
-			working.Go(func() {
+			crew.do(ctx, func() {
 				defer func() { <-fires; e.nudge() }()
 				e.fire(ctx, en)
 			})
 		}
 		if at, ok := e.nextSave(); ok && !at.After(e.config.Clock.Now()) && len(saves) == 0 {
 			saves <- struct{}{}
-			working.Go(func() {
+			crew.do(ctx, func() {
 				defer func() { <-saves; e.nudge() }()
 				e.saveOrPause(ctx)
 			})
@@ -63,6 +63,32 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.rest(ctx, len(fires) == cap(fires), len(saves) == cap(saves))
 	}
 	return nil
+}
+
+// crew runs tasks in goroutines that it keeps until ctx ends: the stack of a new one would grow
+// for each task.
+type crew struct {
+	working sync.WaitGroup
+	tasks   chan func()
+}
+
+// do runs a task in an idle goroutine of the crew, or in a new one.
+func (c *crew) do(ctx context.Context, task func()) {
+	select {
+	case c.tasks <- task:
+		return
+	default:
+	}
+	c.working.Go(func() {
+		for task := task; ; {
+			task()
+			select {
+			case task = <-c.tasks:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // rest waits for work. If busy is true, the pending deadlines belong to firings
