@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
@@ -16,6 +17,9 @@ import (
 // smallProgram is the file that supervises machines if it is in the folder of this program.
 // It starts in a tenth of the time, with a tenth of the memory.
 const smallProgram = "sortie-exec"
+
+// versionLimit is how long a program may take to print its version.
+const versionLimit = 5 * time.Second
 
 // Beside returns the file of sortie-exec in the folder of the program executable. The error
 // is fs.ErrNotExist without one. A program of another version, or one that another user can
@@ -29,6 +33,8 @@ func Beside(ctx context.Context, executable string) (string, error) {
 	if err := trusted(path, own); err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, versionLimit)
+	defer cancel()
 	version, err := exec.CommandContext(ctx, path, supervisor.Command, supervisor.VersionFlag).Output()
 	if err != nil {
 		return "", fmt.Errorf("cannot run %s: %w", path, err)

@@ -44,7 +44,7 @@ func newHandle(dir string, start int, child *exec.Cmd, clock clock.Clock) *Handl
 // happened before, or that another supervisor is handling, is adopted and not
 // repeated.
 func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
-	spec.Parent = os.Getpid()
+	spec.Parent, spec.Protocol = os.Getpid(), protocol
 	words, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the supervisor's specification: %w", err)

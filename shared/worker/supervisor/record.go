@@ -31,6 +31,9 @@ type Spec struct {
 	// Parent is the process that starts the supervisor, set by Launch. Without it
 	// the program is not started.
 	Parent int `json:"parent"`
+	// Protocol is the number of the format of this type, set by Launch. The program of the
+	// supervisor may have been replaced since the server started.
+	Protocol int `json:"protocol"`
 	// OutputLimit is the largest stored output in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int `json:"outputLimit,omitempty"`

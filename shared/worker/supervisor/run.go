@@ -79,6 +79,10 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 		fmt.Fprintln(stderr, "cannot read what to run:", err)
 		return 2
 	}
+	if spec.Protocol != protocol {
+		fmt.Fprintf(stderr, "this program is of another version than the server: got protocol %d, want %d; restart the server\n", spec.Protocol, protocol)
+		return 2
+	}
 	if spec.Dir == "" || spec.Start < 1 || len(spec.Argv) == 0 {
 		fmt.Fprintln(stderr, "invalid specification: want a directory, a start number and a program")
 		return 2

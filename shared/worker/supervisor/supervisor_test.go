@@ -161,6 +161,16 @@ func TestWrongCommand(t *testing.T) {
 	}
 }
 
+// A program that was replaced while the server ran does not start with what it misreads.
+func TestSpecificationOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	var problems strings.Builder
+	spec := `{"protocol": 999, "dir": "/nonexistent", "start": 1, "argv": ["/bin/true"]}`
+	if code := supervisor.Run(strings.NewReader(spec), nil, &problems, clock.System{}); code != 2 || !strings.Contains(problems.String(), "another version") {
+		t.Errorf("got %d, %q, want 2 and the reason", code, problems.String())
+	}
+}
+
 func TestEnvironmentIsNotInherited(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
