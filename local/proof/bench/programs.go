@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"os"
@@ -101,7 +102,7 @@ func childrenOf(pid int) (resident, share int64) {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {
 		stat, err := os.ReadFile(name)
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if err != nil || len(fields) < 2 || fields[1] != strconv.Itoa(pid) {
 			continue
 		}

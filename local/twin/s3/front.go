@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v3"
-	"github.com/gofiber/fiber/v3/middleware/recover"
+	panics "github.com/gofiber/fiber/v3/middleware/recover"
 	"github.com/versity/versitygw/s3api/utils"
 	"github.com/versity/versitygw/s3err"
 )
@@ -34,7 +34,7 @@ func newApp(s *store, a accounts) *fiber.App {
 	app := fiber.New(fiber.Config{
 		StreamRequestBody: true, Concurrency: maxConnections, ReadBufferSize: maxHeaders, ErrorHandler: f.failed,
 	})
-	app.Use(recover.New(recover.Config{EnableStackTrace: true, StackTraceHandler: func(_ fiber.Ctx, cause any) {
+	app.Use(panics.New(panics.Config{EnableStackTrace: true, StackTraceHandler: func(_ fiber.Ctx, cause any) {
 		s.log.Error("the object store failed", "panic", cause)
 	}}))
 	app.Use(f.serve)

@@ -11,11 +11,9 @@ import (
 // action is a kind of operations, by who may perform them.
 type action int
 
-const (
-	actionOfOwner action = iota
-	// actionOfWorkers is what R2's "Object Read & Write" token for one bucket allows.
-	actionOfWorkers
-)
+// actionOfWorkers is what R2's "Object Read & Write" token for one bucket allows. Any other action
+// is the owner's.
+const actionOfWorkers action = 1
 
 // operation is an operation of the API.
 type operation struct {

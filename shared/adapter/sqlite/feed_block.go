@@ -92,7 +92,7 @@ func decodeBlock(block []byte) (records []port.FeedRecord, err error) {
 	last := int64(0)
 	part := func() (text []byte) {
 		size, n := binary.Uvarint(block)
-		if n <= 0 || size > uint64(len(block)-n) {
+		if n <= 0 || size > uint64(len(block)-n) { //nolint:gosec // n is at most the length
 			err = errShort
 			return nil
 		}

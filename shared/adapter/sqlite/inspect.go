@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -56,14 +57,14 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 		return found, err
 	}
 	columns := []string{"PACKED", "0", "COUNT", "1"} // in a file of an earlier version
-	for i := 0; i < len(columns); i += 2 {
-		name := strings.ToLower(columns[i])
+	for pair := range slices.Chunk(columns, 2) {
+		name := strings.ToLower(pair[0])
 		present, failed := hasColumn(tx, "feed_records", name)
 		if failed != nil {
 			return nil, failed
 		}
 		if present {
-			columns[i+1] = "r." + name
+			pair[1] = "r." + name
 		}
 	}
 	for _, other := range others {

@@ -50,7 +50,7 @@ func historyOf(rec record) []byte {
 func historyDocs(history []byte) (docs [][]byte, err error) {
 	for len(history) > 0 {
 		size, n := binary.Uvarint(history)
-		if n <= 0 || size > uint64(len(history)-n) {
+		if n <= 0 || size > uint64(len(history)-n) { //nolint:gosec // n is at most the length
 			return nil, errShort
 		}
 		end := n + int(size) //nolint:gosec // size is at most the length

@@ -99,12 +99,12 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 // end closes with this process.
 var lifeline = sync.OnceValues(func() (*os.File, error) {
 	read, write, err := os.Pipe()
-	held = write
+	held.Store(write)
 	return read, err
 })
 
-// held is the other end of lifeline.
-var held *os.File
+// held keeps the other end of lifeline from being closed by the garbage collector.
+var held atomic.Pointer[os.File]
 
 // Find returns the start that an earlier process made, or nil if it never happened
 // and never will unless Launch is called. The earlier process must have ended.

@@ -161,10 +161,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 		return errors.Join(err, program.Kill())
 	}
 	go program.passOn(signals)
-	exit, err := program.wait(clock)
-	if err != nil {
-		return err
-	}
+	exit := program.wait(clock)
 	exit.Start = spec.Start
 	return finish(spec, exit)
 }
@@ -256,7 +253,7 @@ func (r *running) passOn(signals <-chan os.Signal) {
 
 // wait waits for the program, kills everything that it has started, and waits for the
 // rest of the output.
-func (r *running) wait(clock clock.Clock) (Exit, error) {
+func (r *running) wait(clock clock.Clock) Exit {
 	status := <-r.Ended()
 	exit := Exit{Code: status.ExitStatus(), At: clock.Now()}
 	if status.Signaled() {
@@ -270,5 +267,5 @@ func (r *running) wait(clock clock.Clock) (Exit, error) {
 	if err = r.drain(clock); err != nil && exit.Problem == "" {
 		exit.Problem = err.Error()
 	}
-	return exit, nil
+	return exit
 }
