@@ -55,6 +55,7 @@ func (w *world) checkKey(before, r *run.Run) {
 		case other.KeySlot.State == run.SlotHeld && w.tookKeyAfter(other, r.KeySlot.Limit):
 		case other.KeySlot.State == run.SlotHeld:
 			held++
+		case other.KeySlot.State == run.SlotQueued && w.joinedKeyAfter(other, c.QueueLimit):
 		case other.KeySlot.State == run.SlotQueued:
 			queued++
 		}
@@ -81,6 +82,13 @@ func (w *world) checkKey(before, r *run.Run) {
 func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 	was := w.last[r.ID]
 	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.KeySlot.Limit > limit
+}
+
+// joinedKeyAfter reports whether a run can have joined the queue of the key after one whose job
+// allows limit: since the last check, with a larger limit of its own job or without one.
+func (w *world) joinedKeyAfter(r *run.Run, limit int) bool {
+	was, own := w.last[r.ID], r.Concurrency.QueueLimit
+	return (was == nil || was.KeySlot.State != run.SlotQueued) && (own > limit || own == 0)
 }
 
 // checkKeyGrant checks that a run does not take a slot of its key before a more urgent
