@@ -53,7 +53,7 @@ FUZZTIME ?= 20s
 
 .PHONY: sim
 sim: ## run SEEDS=10000 simulations of the whole system under a virtual clock
-	$(GO) test ./local/proof/simulation ./local/proof/simulation/answers -count 1 -v -timeout 2h -args -seeds=$(SEEDS)
+	$(GO) test ./local/proof/simulation ./local/proof/simulation/answers -count 1 -v -timeout 6h -args -seeds=$(SEEDS)
 
 .PHONY: test-months
 test-months: ## compare predicted starts with months of nine loads; "test" simulates a month of three

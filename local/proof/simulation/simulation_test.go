@@ -12,6 +12,9 @@ import (
 
 var flags = seeds.Define(40)
 
+// many simulations do what few do by chance.
+const many = 300
+
 // slow is the duration from which a simulation is reported.
 const slow = 10 * time.Second
 
@@ -47,19 +50,22 @@ func TestInvariants(t *testing.T) {
 	if ends[run.Completed]*4 < runs-replicas && *flags.Count >= 40 {
 		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs-replicas)
 	}
-	if fallbacks < 10 && *flags.Count >= 40 {
+	if fallbacks < 10 && *flags.Count >= many {
 		t.Errorf("got %d fallbacks, want at least 10", fallbacks)
 	}
-	if (claimed < 10 || stuck == 0) && *flags.Count >= 40 {
-		t.Errorf("got %d claims of warm machines, of which %d were given up, want at least 10 and 1", claimed, stuck)
+	if claimed < 10 && *flags.Count >= 40 {
+		t.Errorf("got %d claims of warm machines, want at least 10", claimed)
 	}
-	if (recycled == 0 || reused == 0) && *flags.Count >= 40 {
+	if stuck == 0 && *flags.Count >= many {
+		t.Error("got no warm machine that was given up, want some")
+	}
+	if (recycled == 0 || reused == 0) && *flags.Count >= many {
 		t.Errorf("got %d recycled machines and %d claims of them, want at least 1 and 1", recycled, reused)
 	}
 	if (replicas < 50 || tasks < 50 || drained < 20) && *flags.Count >= 40 {
 		t.Errorf("got %d runs of replicas, %d tasks of them and %d that the pools ended, want at least 50, 50 and 20", replicas, tasks, drained)
 	}
-	if renewals == 0 && *flags.Count >= 300 {
+	if renewals == 0 && *flags.Count >= many {
 		t.Error("got no renewed token, want some")
 	}
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
