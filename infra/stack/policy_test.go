@@ -223,7 +223,7 @@ func TestPermissionsMatchTheAdapters(t *testing.T) {
 		apart["secretsmanager:"+operation] = nil
 	}
 	wanted := map[string]bool{}
-	for _, adapter := range []string{"dynamo", "stepfunctions", "kms", "eventbridge", "scheduler", "secrets"} {
+	for _, adapter := range []string{"dynamo", "stepfunctions", "kms", "eventbridge", "scheduler", "secrets", "secrets/seed"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "shared", "adapter", adapter, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("got no adapter %s: %v", adapter, err)
