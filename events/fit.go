@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ func (e Envelope) small() bool {
 }
 
 func (e Envelope) size() (int, error) {
-	document, err := json.Marshal(e)
+	document, err := e.MarshalJSON() // as it is published; json.Marshal would read it again
 	if err != nil {
 		return 0, fmt.Errorf("cannot encode the event: %w", err)
 	}
