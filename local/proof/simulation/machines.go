@@ -37,7 +37,7 @@ type machine struct {
 	stopping    bool
 	// removed: a stranger destroys it.
 	removed bool
-	// destroyed: its name is given up. erased: its platform has forgotten it.
+	// destroyed: its name is given up. erased: its platform forgets it once it has ended.
 	destroyed, erased bool
 	// changed fires when the phase changes.
 	changed signal
@@ -231,7 +231,7 @@ func (r *platform) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 		return port.MachineStatus{}, err
 	}
 	m := r.own(of)
-	if m == nil || m.erased || r.w.time.now.Before(m.visibleAt) {
+	if m == nil || m.erased && !m.alive() || r.w.time.now.Before(m.visibleAt) {
 		return port.MachineStatus{}, port.ErrNotFound
 	}
 	return m.view(), nil
