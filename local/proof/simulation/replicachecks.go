@@ -104,7 +104,8 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if before == nil {
 		w.fleet.started++
 		for _, other := range w.records.ordered {
-			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() {
+			// A run that has ended already may have ended before the other was created.
+			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && !r.State.Terminal() {
 				w.fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
 			}
 		}
