@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"strconv"
 	"time"
@@ -14,8 +13,13 @@ import (
 	"github.com/versity/versitygw/s3err"
 )
 
-// maxBody is the largest body of one request: 5 GiB, as in S3 and R2.
-const maxBody = 5 << 30
+const (
+	// maxBody is the largest body of an object or a part: 5 GiB, as in S3 and R2.
+	maxBody = 5 << 30
+	// maxDocument is the largest body that is read as a whole, in memory: more than a list of
+	// 1,000 long keys or of 10,000 parts.
+	maxDocument = 8 << 20
+)
 
 // defaultRegion is the region in which clients list the buckets if none is configured.
 const defaultRegion = "us-east-1"
@@ -76,11 +80,13 @@ func (f *front) authenticate(r *request, streams bool) error {
 	if err != nil {
 		return err
 	}
-	r.body = body
-	if !streams {
-		r.whole = r.BodyRaw()
+	if r.body = body; streams {
+		return nil
 	}
-	return nil
+	if r.whole, err = io.ReadAll(io.LimitReader(body, maxDocument+1)); err == nil && len(r.whole) > maxDocument {
+		err = s3err.GetEntityTooLargeErr(int64(len(r.whole)), maxDocument)
+	}
+	return err
 }
 
 // presigned checks the signature of a presigned URL. It does not sign the body.
@@ -147,14 +153,8 @@ func (f *front) signed(r *request, body io.Reader, streams bool) (io.Reader, err
 		return utils.NewChunkReader(r.Ctx, body, given, canonical, key, at)
 	case utils.IsSpecialPayload(hash):
 		return body, nil
-	case streams:
-		return utils.NewHashReader(body, hash, utils.HashTypeSha256Hex)
 	}
-	sum := sha256.Sum256(r.BodyRaw())
-	if got := hex.EncodeToString(sum[:]); hash != got {
-		return nil, s3err.GetContentSHA256MismatchErr(hash, got)
-	}
-	return body, nil
+	return utils.NewHashReader(body, hash, utils.HashTypeSha256Hex)
 }
 
 // signedHash returns the header contentHash.

@@ -38,6 +38,8 @@ func TestSignatures(t *testing.T) {
 		{name: "presigned, expired", path: "/uploads/a", presigned: true, before: 2 * time.Minute, status: 403, code: "AccessDenied"},
 		{name: "presigned, a guessed secret", path: "/uploads/a", presigned: true, keys: s3.Keys{ID: owner.ID, Secret: "guessed"}, status: 403, code: "SignatureDoesNotMatch"},
 		{name: "presigned, the other bucket", path: "/kept/a", presigned: true, keys: worker, status: 403, code: "AccessDenied"},
+		{name: "presigned, a body that is not used", path: "/uploads/a", presigned: true, change: body("ignored"), status: 200},
+		{name: "presigned, a large body", path: "/uploads/a", presigned: true, change: body(strings.Repeat(" ", 8<<20+1)), status: 400, code: "EntityTooLarge"},
 		{name: "signed", path: "/uploads/a", status: 200},
 		{name: "signed, another object", path: "/uploads/a", change: path("/kept/a"), status: 403, code: "SignatureDoesNotMatch"},
 		{name: "signed, another parameter", path: "/uploads/a", change: query("partNumber", "1"), status: 403, code: "SignatureDoesNotMatch"},
