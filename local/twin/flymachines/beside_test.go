@@ -91,6 +91,25 @@ func TestSmallProgramOfAnotherUserIsNotUsed(t *testing.T) {
 	}
 }
 
+// TestSmallProgramIsReplacedByTheOwnOne removes the file while the server runs, as a build does
+// for a moment.
+func TestSmallProgramIsReplacedByTheOwnOne(t *testing.T) {
+	t.Parallel()
+	m := setup(t, func(c *flymachines.Config) {
+		starter := processes(t)
+		starter.Command, starter.Otherwise = []string{filepath.Join(t.TempDir(), "sortie-exec"), supervisor.Command}, starter.Command
+		c.ExecImages, c.Starter = true, starter
+	})
+	in := m.input("", "")
+	in.Config.Image = "exec:/bin/echo"
+	in.Config.Init.Cmd = []string{"started"}
+	id := m.launch(in).ID
+	m.exit(id)
+	if text, err := m.server.Logs(id); err != nil || string(text) != "started\n" {
+		t.Errorf("got %q, %v, want the output of the program", text, err)
+	}
+}
+
 // TestOneSmallProcessForEachProgram builds sortie-exec, which is the supervisor and the wrapper
 // of a program in one process.
 func TestOneSmallProcessForEachProgram(t *testing.T) {

@@ -3,6 +3,7 @@ package flymachines
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,7 +22,10 @@ type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
 	// with which it calls supervisor.Main.
 	Command []string
-	Clock   clock.Clock
+	// Otherwise is used in place of Command while the file of that is gone: it is replaced when
+	// it is built again. Empty is none.
+	Otherwise []string
+	Clock     clock.Clock
 }
 
 // Start creates the machine's folders and files and runs the program.
@@ -43,6 +47,9 @@ func (s Processes) Start(p Program) (Process, error) {
 		spec.Argv[0] = locate(spec.Argv[0], p.Env["PATH"])
 	}
 	h, err := supervisor.Launch(s.Command, spec, s.Clock)
+	if errors.Is(err, fs.ErrNotExist) && len(s.Otherwise) > 0 {
+		h, err = supervisor.Launch(s.Otherwise, spec, s.Clock)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,8 @@ func (s *Stack) startMachines(ctx context.Context) error {
 	}
 	starter := s.config.Starter
 	if starter == nil {
-		starter = flymachines.Processes{Command: s.supervisor(ctx), Clock: s.clock}
+		command, own := s.supervisor(ctx)
+		starter = flymachines.Processes{Command: command, Otherwise: own, Clock: s.clock}
 	}
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
@@ -92,19 +93,21 @@ func (s *Stack) startMachines(ctx context.Context) error {
 	return err
 }
 
-// supervisor returns the command that supervises the programs of machines.
-func (s *Stack) supervisor(ctx context.Context) []string {
+// supervisor returns the command that supervises the programs of machines, and that of this
+// program, which does the same.
+func (s *Stack) supervisor(ctx context.Context) (command, own []string) {
+	own = append(slices.Clone(s.config.Executable), supervisor.Command)
 	if len(s.config.Supervisor) > 0 {
-		return s.config.Supervisor
+		return s.config.Supervisor, own
 	}
 	small, err := flymachines.Beside(ctx, s.config.Executable[0])
 	if err == nil {
-		return []string{small, supervisor.Command}
+		return []string{small, supervisor.Command}, own
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.config.Log.Warn("sortie-exec is not used; each start of a program takes longer", "why", err)
 	}
-	return append(slices.Clone(s.config.Executable), supervisor.Command)
+	return own, own
 }
 
 // startService connects the use cases and serves the API. It listens first
