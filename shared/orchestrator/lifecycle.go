@@ -142,8 +142,8 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 }
 
 // mayLeaveMore reports whether a run that follows another one in a slot of their job may leave
-// more slots free than that one did. A run that takes the only slot takes one of all once it
-// has it.
+// more slots free than that one did. A run that needs the only slot leaves the others free
+// once it is granted.
 func mayLeaveMore(ended, next run.Run) bool {
 	return next.JobSlot.Limit != ended.JobSlot.Limit || next.Constraints != nil && next.Constraints.RequirePreviousSuccess
 }

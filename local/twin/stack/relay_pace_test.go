@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,14 +16,7 @@ func TestRelayGathersTheEventsOfTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &taskPace{clock: clock.System{}}
-		waits := func(want time.Duration) {
-			t.Helper()
-			began := time.Now()
-			p.wait(t.Context())
-			if got := time.Since(began); got != want {
-				t.Errorf("got a wait of %s, want %s", got, want)
-			}
-		}
+		waits := waitsOf(t, p.wait)
 		waits(0)
 		p.Committed(t.Context(), run.Run{Work: run.Work{Kind: run.KindJob}}, nil)
 		waits(0)
@@ -41,14 +35,7 @@ func TestBusyRelayGathersEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &relayPace{clock: clock.System{}}
-		waits := func(want time.Duration) {
-			t.Helper()
-			began := time.Now()
-			p.wait(t.Context())
-			if got := time.Since(began); got != want {
-				t.Errorf("got a wait of %s, want %s", got, want)
-			}
-		}
+		waits := waitsOf(t, p.wait)
 		waits(0)
 		p.relayed(0)
 		waits(0)
@@ -60,4 +47,17 @@ func TestBusyRelayGathersEvents(t *testing.T) {
 		<-over
 		waits(0)
 	})
+}
+
+// waitsOf returns a function that checks how long the next wait takes.
+func waitsOf(t *testing.T, wait func(context.Context)) func(want time.Duration) {
+	t.Helper()
+	return func(want time.Duration) {
+		t.Helper()
+		began := time.Now()
+		wait(t.Context())
+		if got := time.Since(began); got != want {
+			t.Errorf("got a wait of %s, want %s", got, want)
+		}
+	}
 }

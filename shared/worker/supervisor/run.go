@@ -98,7 +98,7 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 var errTaken = errors.New("another supervisor handles the start")
 
 // claim takes the lock of the machine for this start. The error is errTaken if another
-// supervisor has it.
+// supervisor took it first.
 func claim(spec Spec) (*durable.Lock, error) {
 	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) {
