@@ -22,8 +22,8 @@ type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
 	// with which it calls supervisor.Main.
 	Command []string
-	// Otherwise is used in place of Command while the file of that is gone: it is replaced when
-	// it is built again. Empty is none.
+	// Otherwise is the command in place of Command while its file is gone, as it is for a moment
+	// when it is built again; empty without one.
 	Otherwise []string
 	Clock     clock.Clock
 }
