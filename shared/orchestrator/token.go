@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -21,6 +22,8 @@ type Tokens struct {
 	clock    clock.Clock
 	hex      Hex
 	verifier *token.Verifier
+	// verifies has the keys of the last Verify; nil in a process that only signs.
+	verifies atomic.Pointer[token.Keys]
 
 	mu sync.Mutex
 	// cached is the token of canaries, valid until cachedUntil.
@@ -40,6 +43,7 @@ func (s *Tokens) Verify(ctx context.Context, text, audience, taskID string) (tok
 	if err != nil {
 		return token.Bearer{}, err
 	}
+	s.verifies.Store(&keys)
 	return s.verifier.Verify(text, audience, taskID, keys)
 }
 
@@ -74,9 +78,11 @@ func (s *Tokens) mint(ctx context.Context, claims token.Claims, audience string,
 	if err != nil {
 		return "", err
 	}
-	return token.Mint(key, claims, token.Use{
-		Audience: audience, ID: s.hex(16), IssuedAt: s.clock.Now().UTC(), ExpiresAt: until,
-	})
+	use := token.Use{Audience: audience, ID: s.hex(16), IssuedAt: s.clock.Now().UTC(), ExpiresAt: until}
+	if keys := s.verifies.Load(); keys != nil {
+		return s.verifier.Mint(key, *keys, claims, use)
+	}
+	return token.Mint(key, claims, use)
 }
 
 // The life of a canary's token, and how much of it must be left to use it again.

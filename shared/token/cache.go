@@ -15,8 +15,8 @@ import (
 // cacheSize is the number of tokens after which the cache starts over.
 const cacheSize = 32 << 10
 
-// cache holds the claims of workers' tokens whose signature was verified. What
-// can change is checked on every call: the published keys and the time.
+// cache holds the claims of tokens whose signature was verified or made by this
+// process. What can change is checked on every call: the published keys and the time.
 type cache struct {
 	mu     sync.RWMutex
 	tokens map[[sha256.Size]byte]*verified
@@ -33,8 +33,8 @@ type signer struct {
 
 // origin is what many tokens have in common.
 type origin struct {
-	by                signer
-	tenant, workspace string
+	by                          signer
+	audience, tenant, workspace string
 }
 
 // verified is a token with a valid signature, without what all cached tokens
@@ -66,12 +66,17 @@ func (c *cache) find(token string, keys Keys) *verified {
 	return found
 }
 
-// add caches a token. It returns nil for tokens that are not a worker's: a
-// callback token is used once.
-func (c *cache) add(token string, by signer, claims *all) *verified {
+// verified caches a token whose signature was verified. It returns nil for tokens that
+// are not a worker's: a callback token is used once.
+func (c *cache) verified(token string, by signer, claims *all) *verified {
 	if len(claims.Audience) != 1 || claims.Audience[0] != AudienceWorker || claims.Subject != claims.TaskID {
 		return nil
 	}
+	return c.add(token, by, claims)
+}
+
+// add caches a token with one audience, whose subject is its task.
+func (c *cache) add(token string, by signer, claims *all) *verified {
 	v := &verified{
 		run: claims.RunID, task: claims.TaskID, attempt: claims.Attempt,
 		issuedAt: claims.IssuedAt.Unix(), notBefore: claims.NotBefore.Unix(), expiresAt: claims.ExpiresAt.Unix(),
@@ -85,7 +90,7 @@ func (c *cache) add(token string, by signer, claims *all) *verified {
 		clear(c.tokens)
 		clear(c.origins)
 	}
-	v.origin = c.shared(origin{by, claims.TenantID, claims.WorkspaceID})
+	v.origin = c.shared(origin{by, claims.Audience[0], claims.TenantID, claims.WorkspaceID})
 	c.tokens[sha256.Sum256([]byte(token))] = v
 	return v
 }
@@ -110,7 +115,7 @@ func (v *verified) claims() *all {
 			TenantID: v.origin.tenant, WorkspaceID: v.origin.workspace, RunID: v.run, TaskID: v.task, Attempt: v.attempt,
 		},
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{AudienceWorker}, Subject: v.task,
+			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{v.origin.audience}, Subject: v.task,
 			IssuedAt: date(v.issuedAt), NotBefore: date(v.notBefore), ExpiresAt: date(v.expiresAt),
 		},
 	}

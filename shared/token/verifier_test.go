@@ -57,11 +57,11 @@ func published(keys ...key) token.Keys {
 	}
 }
 
+var anHour = token.Use{Audience: token.AudienceWorker, ID: "x", IssuedAt: epoch, ExpiresAt: epoch.Add(time.Hour)}
+
 func mint(t *testing.T, k key, claims token.Claims) string {
 	t.Helper()
-	text, err := token.Mint(k.signing(), claims, token.Use{
-		Audience: token.AudienceWorker, ID: "x", IssuedAt: epoch, ExpiresAt: epoch.Add(time.Hour),
-	})
+	text, err := token.Mint(k.signing(), claims, anHour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +69,24 @@ func mint(t *testing.T, k key, claims token.Claims) string {
 }
 
 // TestVerifyChecksACachedToken verifies a token, changes what it depends on, and
-// verifies it again: the cache must not keep it valid.
+// verifies it again: the cache must not keep it valid. The token is in the cache because
+// it was verified, or because the verifier signed it.
 func TestVerifyChecksACachedToken(t *testing.T) {
 	t.Parallel()
 	own, other := newKey(t, "own"), newKey(t, "other")
 	claims := token.Claims{TenantID: "a", WorkspaceID: "w", RunID: "job:1", TaskID: "t", Attempt: 1}
 	valid := mint(t, own, claims)
-	flipped := func(at int) string {
-		text := []byte(valid)
-		text[at] ^= 1
-		return string(text)
+	flipped := func(at int) func(string) string {
+		return func(token string) string {
+			text := []byte(token)
+			text[at] ^= 1
+			return string(text)
+		}
 	}
 	for name, test := range map[string]struct {
-		token, audience, task string
-		after                 time.Duration
+		change         func(token string) string
+		audience, task string
+		after          time.Duration
 		keys                  token.Keys
 		want                  fault.Code
 	}{
@@ -94,34 +98,69 @@ func TestVerifyChecksACachedToken(t *testing.T) {
 		"not valid yet":          {after: -61 * time.Second, want: fault.Unauthenticated},
 		"key withdrawn":          {keys: published(), want: fault.Unauthenticated},
 		"id of another key":      {keys: published(key{"own", other.private}), want: fault.Unauthenticated},
-		"changed claims":         {token: flipped(90), want: fault.Unauthenticated},
-		"changed signature":      {token: flipped(len(valid) - 20), want: fault.Unauthenticated},
+		"changed claims":         {change: flipped(90), want: fault.Unauthenticated},
+		"changed signature":      {change: flipped(len(valid) - 20), want: fault.Unauthenticated},
 		"other audience":         {audience: token.AudienceCallback, want: fault.Unauthenticated},
 		"other task":             {task: "u", want: fault.Forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := &settable{clock.NewVirtual(epoch), epoch}
-			verifier := token.NewVerifier(now)
-			first, err := verifier.Verify(valid, token.AudienceWorker, "t", published(own))
-			if err != nil || first.Claims != claims {
-				t.Fatalf("got claims %+v and error %v, want %+v", first.Claims, err, claims)
-			}
-			now.at = epoch.Add(test.after)
 			keys := test.keys
 			if keys == nil {
 				keys = published(own)
 			}
-			for range 2 {
-				again, err := verifier.Verify(or(test.token, valid), or(test.audience, token.AudienceWorker), or(test.task, "t"), keys)
-				switch {
-				case test.want != "" && !fault.Is(err, test.want):
-					t.Errorf("got error %v, want %s", err, test.want)
-				case test.want == "" && (err != nil || again != first):
-					t.Errorf("got bearer %+v and error %v, want %+v", again, err, first)
+			for _, minted := range []bool{false, true} {
+				now.at = epoch
+				verifier, text := token.NewVerifier(now), valid
+				if minted {
+					var err error
+					if text, err = verifier.Mint(own.signing(), published(own), claims, anHour); err != nil {
+						t.Fatal(err)
+					}
+				}
+				first, err := verifier.Verify(text, token.AudienceWorker, "t", published(own))
+				if err != nil || first.Claims != claims {
+					t.Fatalf("got claims %+v and error %v, want %+v", first.Claims, err, claims)
+				}
+				if test.change != nil {
+					text = test.change(text)
+				}
+				now.at = epoch.Add(test.after)
+				for range 2 {
+					again, err := verifier.Verify(text, or(test.audience, token.AudienceWorker), or(test.task, "t"), keys)
+					switch {
+					case test.want != "" && !fault.Is(err, test.want):
+						t.Errorf("minted %t: got error %v, want %s", minted, err, test.want)
+					case test.want == "" && (err != nil || again != first):
+						t.Errorf("minted %t: got bearer %+v and error %v, want %+v", minted, again, err, first)
+					}
 				}
 			}
 		})
+	}
+}
+
+// TestOwnSignatureIsNotChecked has a verifier sign with a signature that no key verifies.
+func TestOwnSignatureIsNotChecked(t *testing.T) {
+	t.Parallel()
+	own := newKey(t, "own")
+	wrong := token.Key{ID: "own", Sign: func([]byte) ([]byte, error) { return make([]byte, 64), nil }}
+	claims := token.Claims{TenantID: "a", WorkspaceID: "w", RunID: "t", TaskID: "t", Attempt: 1}
+	for _, audience := range []string{token.AudienceCallback, token.AudienceWorker} {
+		for published, keys := range map[bool]token.Keys{true: published(own), false: published()} {
+			verifier := token.NewVerifier(clock.NewVirtual(epoch))
+			use := anHour
+			use.Audience = audience
+			text, err := verifier.Mint(wrong, keys, claims, use)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bearer, err := verifier.Verify(text, audience, "t", keys)
+			if published != (err == nil && bearer.Claims == claims && bearer.ExpiresAt.Equal(use.ExpiresAt)) {
+				t.Errorf("%s of a key that is published, %t: got %+v and error %v", audience, published, bearer, err)
+			}
+		}
 	}
 }
 
