@@ -98,6 +98,8 @@ func keepRunning(config stack.Config, runner string) int {
 	if err != nil {
 		return failed(err)
 	}
+	reserve := stack.Reserve() // as sortie dev has it
+	defer runtime.KeepAlive(reserve)
 	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
 		return failed(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
 	"time"
 
@@ -236,6 +237,8 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	if err != nil {
 		return err
 	}
+	reserve := stack.Reserve()
+	defer runtime.KeepAlive(reserve)
 	if err := a.ready(s.Addresses()); err != nil {
 		return errors.Join(err, stopStack(s))
 	}
