@@ -29,6 +29,8 @@ type hooks struct {
 	limited bool
 	// asking happens while a hook is asked; nil for nothing.
 	asking func()
+	// notifying happens while a webhook is called; nil for nothing.
+	notifying func()
 }
 
 func (h *hooks) err() error {
@@ -61,6 +63,9 @@ func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason strin
 	}
 	_, h.limited = ctx.Deadline()
 	h.notified = append(h.notified, r.ID+" "+reason)
+	if h.notifying != nil {
+		h.notifying()
+	}
 	return "answered 204 No Content", h.failures[to.URL], nil
 }
 

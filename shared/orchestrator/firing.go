@@ -26,36 +26,39 @@ func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firi
 // next wake-up. It may be repeated and called at any time: a firing is committed with
 // the job's next one, once. A job that does not exist loses its wake-up.
 func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
+	skipped, err := s.fireDue(ctx, ref)
+	for _, d := range skipped { // an address of a user may take long, and the next wake-up does not wait for it
+		s.actForJob(ctx, d.Run, d.Effects)
+	}
+	return err
+}
+
+// fireDue is Fire without the actions of skipped firings, which it returns, also with an error.
+func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time
-	var skipped []run.Decision
-	defer func() { // an address of a user may take long, and the next wake-up does not wait for it
-		for _, d := range skipped {
-			s.actForJob(ctx, d.Run, d.Effects)
-		}
-	}()
 	for range commitTries {
 		j, err := s.store.LoadJob(ctx, ref.Tenant, ref.ID)
 		if errors.Is(err, port.ErrNotFound) {
-			return s.schedules.Remove(ctx, ref)
+			return skipped, s.schedules.Remove(ctx, ref)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read job %s: %w", ref.ID, err)
+			return skipped, fmt.Errorf("cannot read job %s: %w", ref.ID, err)
 		}
 		now := s.now()
 		after, due := j.Fire(now, s.schedules.Precision(), port.MaxFirings, done...)
 		if len(due) == 0 && after.NextAt.Equal(j.NextAt) {
-			return s.Wake(ctx, j)
+			return skipped, s.Wake(ctx, j)
 		}
 		fired, err := s.fire(ctx, after, due, now)
 		skipped = append(skipped, fired...)
 		if conflict, taken := errors.AsType[*port.Conflict](err); taken {
 			done = append(done, timesOf(after, due, conflict.Ref.ID)...)
 		} else if err != nil && !errors.Is(err, port.ErrConflict) {
-			return fmt.Errorf("cannot fire job %s: %w", ref.ID, err)
+			return skipped, fmt.Errorf("cannot fire job %s: %w", ref.ID, err)
 		}
 	}
-	return fault.New(fault.Unavailable, "too many concurrent changes of job %s; retry", ref.ID)
+	return skipped, fault.New(fault.Unavailable, "too many concurrent changes of job %s; retry", ref.ID)
 }
 
 // timesOf returns the time of the firing whose run has an id.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +220,41 @@ func TestChangeFollowsTheFiringsThatAreDue(t *testing.T) {
 			h.clock.to(epoch.Add(time.Minute)) // the wake-up is late
 			h.ok(row.change(h))
 			h.wantRuns(job.Ref{Tenant: client.Tenant, ID: "minutely"}, row.want...)
+		})
+	}
+}
+
+// TestSlowFiringDelaysNoChange lets a part of the firing that a change follows take a minute, in
+// which the next time comes. That time is one of the changed schedule, or is committed too.
+func TestSlowFiringDelaysNoChange(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		slow    string
+		changed time.Duration
+		want    []string
+	}{
+		{"address of onSkip", 3*time.Minute + 10*time.Second, []string{"1m0s schedule Completed missed x2", "3m0s schedule Pending"}},
+		{"timer", 4*time.Minute + 10*time.Second, []string{"1m0s schedule Completed missed x2", "3m0s schedule Pending", "4m0s schedule Pending"}},
+	} {
+		t.Run(row.slow, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			ref := h.createJob("minutely", "schedule: \"@every 1m\"\n"+skipActions)
+			h.clock.to(epoch.Add(3*time.Minute + 10*time.Second))
+			minute := func() { h.clock.to(h.clock.now.Add(time.Minute)) }
+			if row.slow == "timer" {
+				pass := sync.OnceFunc(minute)
+				h.schedules = fake.NewSchedules(func(fake.Call) fake.Fate { pass(); return fake.Applied })
+				h.service = h.system(wiring{})
+			} else {
+				h.hooks.notifying = minute
+			}
+			j, err := h.service.Jobs.Patch(h.Context(), client, ref.ID, []byte(`{"schedule":"@every 2m"}`), orchestrator.Precondition{})
+			h.ok(err)
+			if got := j.Since.Sub(epoch); got != row.changed || len(h.hooks.notified) != 1 {
+				t.Errorf("the schedule counts from %s with webhooks %q, want %s and one webhook", got, h.hooks.notified, row.changed)
+			}
+			h.wantRuns(ref, row.want...)
 		})
 	}
 }

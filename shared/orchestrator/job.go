@@ -280,11 +280,17 @@ func (s *Jobs) existing(
 
 // change decides about the stored job, nil if it does not exist, and saves the decision.
 // It repeats both after a conflict. Firings that are due are committed before a change: it
-// could drop them, and it moves their wake-up, which may be late, to a later time.
+// could drop them, and it moves their wake-up, which may be late, to a later time. The actions
+// of those that are skipped follow the change, so that no time comes meanwhile.
 func (s *Jobs) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
 ) (j job.Job, created bool, err error) {
-	began := s.now()
+	var skipped []run.Decision
+	defer func() {
+		for _, d := range skipped {
+			s.actForSkipped(ctx, d)
+		}
+	}()
 	for range commitTries {
 		stored, err := s.stored(ctx, who, id)
 		if err == nil {
@@ -299,8 +305,9 @@ func (s *Jobs) change(
 		if stored != nil && reflect.DeepEqual(j, *stored) {
 			return j, false, nil
 		}
-		if stored != nil && stored.Due(began) {
-			if err := s.firing.Fire(ctx, stored.Ref()); err != nil {
+		if stored != nil && stored.Due(s.now()) {
+			fired, err := s.firing.fireDue(ctx, stored.Ref())
+			if skipped = append(skipped, fired...); err != nil {
 				return job.Job{}, false, err
 			}
 			continue
