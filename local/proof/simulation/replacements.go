@@ -39,7 +39,10 @@ func (w *world) checkReplaced(r *run.Run) {
 			newest++
 		}
 	}
-	least, _ := w.limitsOf(newer) // after the deletion of the job each run has its own
+	least, _ := w.limitsOf(newer)
+	if own, _ := w.limitsOf(r); own > 0 && own < least {
+		least = own // after the deletion of the job each run has its own: a run that newer ones leave no slot ends itself
+	}
 	if needsPrevious(newer) || needsPrevious(r) {
 		least = 1
 	}
