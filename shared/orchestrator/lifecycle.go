@@ -94,10 +94,11 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		}
 	}()
 	given := append([]run.Decision{d}, with...)
+	given = slices.Clip(given) // what a try adds is in a slice of its own
 	released := releasedPools(d)
 	var left, full []string // released, and not or not all granted by the commit
 	for range commitTries {
-		decisions := slices.Clone(given)
+		decisions := given
 		var gate *run.StartGate
 		left = left[:0]
 		for _, pool := range released {

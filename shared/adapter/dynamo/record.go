@@ -169,7 +169,8 @@ func (s *Store) recordOf(is item) (*record, error) {
 	}
 	r, err := recordOf(is)
 	if err == nil {
-		s.decoded.Put(doc, r.Run)
+		decoded := r.Run // the caller may change its own
+		s.decoded.Put(doc, &decoded)
 	}
 	return r, err
 }

@@ -33,7 +33,7 @@ func (s *Store) EncodeEvents(encode port.EncodeEvents) { s.encode = encode }
 // changeOf returns the record of the change of a commit.
 func (s *Store) changeOf(rec record) []byte {
 	if s.encode != nil {
-		records, err := s.encode(port.Change{Run: rec.Run, Events: rec.Events})
+		records, err := s.encode(port.Change{Run: *rec.Run, Events: rec.Events})
 		if err == nil && len(records) > 0 {
 			head := binary.AppendUvarint([]byte{encodedChange}, uint64(len(rec.Run.Tenant)))
 			return slices.Concat(head, []byte(rec.Run.Tenant), encodeBlock(records))

@@ -53,7 +53,7 @@ func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
 // Create implements port.Store. A task id of another run is a conflict too.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
-	rec, err := s.recordOf(first, 1)
+	rec, err := s.recordOf(&first, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func insertKey(tx *Tx, tenant string, key port.IdempotencyKey, n int64) error {
 }
 
 func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
-	r, c := &rec.Run, &rec.columns
+	r, c := rec.Run, &rec.columns
 	insert := func() error {
 		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
 				act_by, expires_at, purge_at, output_due, attempt, machine, pool, place, doc, job, history)
@@ -239,9 +239,9 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 // recordsOf encodes the writes of a commit.
 func (s *Store) recordsOf(writes []port.Write) ([]record, error) {
 	records := make([]record, len(writes))
-	for i, w := range writes {
+	for i := range writes {
 		var err error
-		if records[i], err = s.recordOf(w, w.Run.Version+1); err != nil {
+		if records[i], err = s.recordOf(&writes[i], writes[i].Run.Version+1); err != nil {
 			return nil, err
 		}
 	}
@@ -268,13 +268,13 @@ func updateRuns(tx *Tx, records []record) error {
 }
 
 func updateRun(tx *Tx, rec record) (n int64, err error) {
-	r, c := &rec.Run, &rec.columns
+	r, c := rec.Run, &rec.columns
 	err = tx.QueryRow(`UPDATE runs SET version = ?, state = ?, act_by = ?, expires_at = ?, purge_at = ?,
 			output_due = ?, attempt = ?, machine = ?, pool = ?, place = ?, doc = ?,
-			history = joined(history, ?12)
+			history = joined(history, ?12, ?13)
 		WHERE tenant = ? AND id = ? AND version = ? RETURNING n`,
 		r.Version, string(r.State), c.actBy, c.expiresAt, c.purgeAt,
-		c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, rec.history,
+		c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, rec.history, r.State.Terminal(),
 		r.Tenant, r.ID, r.Version-1).Scan(&n)
 	if errors.Is(err, ErrNoRow) {
 		return 0, &port.Conflict{Ref: r.Ref()}

@@ -56,7 +56,7 @@ func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 
 // changeHeartbeat applies the heartbeat change of a write to the run with row
 // n.
-func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
+func changeHeartbeat(tx *Tx, n int64, w *port.Write) error {
 	c := w.Heartbeat
 	if !c.Evaluated.IsZero() {
 		var there int

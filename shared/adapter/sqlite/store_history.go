@@ -30,8 +30,8 @@ func inHistory(e run.Event, doc []byte) bool {
 	return e.Seq <= historyEvents && len(doc) <= historyBytes
 }
 
-// historyOf is what a write adds to the history: its events with commas between them,
-// compressed as events of streams are, and the length before them.
+// historyOf is what a write adds to the history: its events with commas between them as a
+// part that is not packed.
 func historyOf(rec record) []byte {
 	var docs [][]byte
 	for i, e := range rec.Events {
@@ -42,23 +42,52 @@ func historyOf(rec record) []byte {
 	if docs == nil {
 		return nil
 	}
-	part := deflate(nil, bytes.Join(docs, []byte(",")))
-	return append(binary.AppendUvarint(nil, uint64(len(part))), part...)
+	part := bytes.Join(docs, []byte(","))
+	return append(binary.AppendUvarint([]byte{unpackedPart}, uint64(len(part))), part...)
 }
 
-// historyDocs returns the events of a history as JSON arrays, one for each part.
+// A part of a history is packed: its length, and its events compressed as those of streams
+// are; or it is not: unpackedPart, its length, and its events. The parts are packed together
+// when the run has ended, and when they have filled a page: until then the row is written
+// with each event, and compression costs more than it saves.
+const (
+	unpackedPart = 0 // no packed part has this length
+	unpackedMost = 4 << 10
+)
+
+// joinHistory adds a part of historyOf to a history. A history that has ended is packed.
+func joinHistory(history, part []byte, ended bool) ([]byte, error) {
+	history = slices.Concat(history, part)
+	if !ended && len(history) <= unpackedMost {
+		return history, nil
+	}
+	docs, err := historyDocs(history)
+	if err != nil {
+		return nil, err
+	}
+	packed := deflate(nil, bytes.Join(docs, []byte(",")))
+	return append(binary.AppendUvarint(nil, uint64(len(packed))), packed...), nil
+}
+
+// historyDocs returns the events of a history with commas between them, a text for each part.
 func historyDocs(history []byte) (docs [][]byte, err error) {
 	for len(history) > 0 {
+		packed := history[0] != unpackedPart
+		if !packed {
+			history = history[1:]
+		}
 		size, n := binary.Uvarint(history)
-		if n <= 0 || size > uint64(len(history)-n) { //nolint:gosec // n is at most the length
+		if n <= 0 || size == 0 || size > uint64(len(history)-n) { //nolint:gosec // n is at most the length
 			return nil, errShort
 		}
 		end := n + int(size) //nolint:gosec // size is at most the length
-		part, err := inflate(bytes.NewReader(history[n:end]), port.MaxFeedData)
-		if err != nil {
-			return nil, err
+		part := history[n:end]
+		if packed {
+			if part, err = inflate(bytes.NewReader(part), port.MaxFeedData); err != nil {
+				return nil, err
+			}
 		}
-		docs, history = append(docs, slices.Concat([]byte("["), part, []byte("]"))), history[end:]
+		docs, history = append(docs, part), history[end:]
 	}
 	return docs, nil
 }
@@ -80,7 +109,7 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) (even
 		if docs, err = historyDocs(history); err != nil {
 			return fault.Wrap(err, fault.Internal, "damaged events")
 		}
-		rows := tx.Query("SELECT '[' || CAST(doc AS TEXT) || ']' FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0 + ?", n, after, limit)
+		rows := tx.Query("SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0 + ?", n, after, limit)
 		for rows.Next() {
 			var doc []byte
 			if err := rows.Scan(&doc); err != nil {
@@ -93,28 +122,30 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) (even
 	if err != nil {
 		return nil, wrap(err, "read the events of run", ref.ID)
 	}
-	for _, doc := range docs {
-		var some []run.Event
-		if err := json.Unmarshal(doc, &some); err != nil {
-			return nil, fmt.Errorf("cannot decode an event of run %s: %w", ref.ID, err)
-		}
-		events = append(events, some...)
+	if err := json.Unmarshal(arrayOf(docs), &events); err != nil {
+		return nil, fmt.Errorf("cannot decode the events of run %s: %w", ref.ID, err)
 	}
 	slices.SortFunc(events, func(a, b run.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	events = slices.DeleteFunc(events, func(e run.Event) bool { return e.Seq <= after })
 	return events[:min(len(events), limit)], nil
 }
 
-// addHistory adds the functions joined(a, b) and history_events(history) to a connection: two
-// blobs in one, NULL for none, and the events as a JSON array.
+// arrayOf returns the JSON array of documents.
+func arrayOf(docs [][]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(docs, []byte(",")), []byte("]"))
+}
+
+// addHistory adds the functions joined(history, part, ended) and history_events(history) to a
+// connection: joinHistory, with NULL for none, and the events as a JSON array.
 func addHistory(conn *sqlite.Conn) error {
 	err := conn.CreateFunction("joined", &sqlite.FunctionImpl{
-		NArgs: 2, Deterministic: true,
+		NArgs: 3, Deterministic: true,
 		Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 			if args[1].Type() == sqlite.TypeNull {
 				return args[0], nil
 			}
-			return sqlite.BlobValue(slices.Concat(args[0].Blob(), args[1].Blob())), nil
+			history, err := joinHistory(args[0].Blob(), args[1].Blob(), args[2].Int64() != 0)
+			return sqlite.BlobValue(history), err
 		},
 	})
 	if err != nil {
@@ -124,10 +155,7 @@ func addHistory(conn *sqlite.Conn) error {
 		NArgs: 1, Deterministic: true,
 		Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 			docs, err := historyDocs(args[0].Blob())
-			for i, doc := range docs {
-				docs[i] = doc[1 : len(doc)-1]
-			}
-			return sqlite.TextValue("[" + string(bytes.Join(docs, []byte(","))) + "]"), err
+			return sqlite.TextValue(string(arrayOf(docs))), err
 		},
 	})
 }

@@ -24,9 +24,9 @@ func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) e
 		return fault.New(fault.Internal, "job %s: %d firings in one commit, want at most %d", j.ID, len(firings), port.MaxFirings)
 	}
 	records := make([]record, len(firings))
-	for i, w := range firings {
+	for i := range firings {
 		var err error
-		if records[i], err = s.recordOf(w, 1); err != nil {
+		if records[i], err = s.recordOf(&firings[i], 1); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Store) document(ctx context.Context, into any, query string, args ...an
 
 // writeResult stores the result of a run that the write ends. A deleted job keeps
 // none, and a later job with its id does not get it.
-func writeResult(tx *Tx, w port.Write) error {
+func writeResult(tx *Tx, w *port.Write) error {
 	result, ok := w.Result()
 	if !ok {
 		return nil

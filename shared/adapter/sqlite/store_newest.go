@@ -35,8 +35,7 @@ type mark int64
 
 // note is a record, or its eviction.
 type note struct {
-	run  run.Run
-	gone bool
+	run *run.Run // never changed; nil for an eviction
 	// left is the count at its last eviction.
 	left mark
 }
@@ -53,13 +52,13 @@ func (n *newest) now() mark {
 }
 
 // begin caches a created record in place of an earlier one with the same id.
-func (n *newest) begin(r run.Run, since mark) {
+func (n *newest) begin(r *run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old, ok := n.look(r.Ref())
 	switch {
 	case n.committing[r.Ref()] > 0, since < n.allLeft || ok && since < old.left:
-	case ok && !old.gone && old.run.CreatedAt.Equal(r.CreatedAt):
+	case ok && old.run != nil && old.run.CreatedAt.Equal(r.CreatedAt):
 		// Another caller has found and committed it already.
 	default:
 		n.keep(r, old.left)
@@ -69,18 +68,18 @@ func (n *newest) begin(r run.Run, since mark) {
 // put caches a record unless a later version is cached, because a commit may
 // overtake a reader. It replaces an earlier version in any case: that one would
 // stay older than the file.
-func (n *newest) put(r run.Run, since mark) {
+func (n *newest) put(r *run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.note(r, since)
 }
 
 // note is put, with n.mu locked.
-func (n *newest) note(r run.Run, since mark) {
+func (n *newest) note(r *run.Run, since mark) {
 	old, ok := n.look(r.Ref())
 	switch {
 	case n.committing[r.Ref()] > 0: // its end notes the record
-	case ok && !old.gone:
+	case ok && old.run != nil:
 		if old.run.Version < r.Version && old.run.CreatedAt.Equal(r.CreatedAt) {
 			n.keep(r, old.left)
 		}
@@ -121,7 +120,7 @@ func (n *newest) commit(records []record) (end func(done bool)) {
 func (n *newest) evict(records []record) mark {
 	n.left++
 	for _, rec := range records {
-		n.write(rec.Run.Ref(), note{gone: true, left: n.left})
+		n.write(rec.Run.Ref(), note{left: n.left})
 	}
 	return n.left
 }
@@ -140,8 +139,11 @@ func (n *newest) forget() {
 func (n *newest) get(ref run.Ref) (run.Run, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	found, ok := n.look(ref)
-	return found.run, ok && !found.gone
+	found, _ := n.look(ref)
+	if found.run == nil {
+		return run.Run{}, false
+	}
+	return *found.run, true
 }
 
 // find returns the record with the run id or task id.
@@ -152,8 +154,11 @@ func (n *newest) find(tenant, id string) (run.Run, bool) {
 	if other, ok := n.tasks[ref]; ok {
 		ref = other
 	}
-	found, ok := n.look(ref)
-	return found.run, ok && !found.gone && (found.run.ID == id || found.run.TaskID == id)
+	found, _ := n.look(ref)
+	if found.run == nil || found.run.ID != id && found.run.TaskID != id {
+		return run.Run{}, false
+	}
+	return *found.run, true
 }
 
 func (n *newest) look(ref run.Ref) (note, bool) {
@@ -164,7 +169,7 @@ func (n *newest) look(ref run.Ref) (note, bool) {
 	return found, ok
 }
 
-func (n *newest) keep(r run.Run, left mark) {
+func (n *newest) keep(r *run.Run, left mark) {
 	n.write(r.Ref(), note{run: r, left: left})
 	if r.TaskID != r.ID {
 		n.tasks[run.Ref{Tenant: r.Tenant, ID: r.TaskID}] = r.Ref()

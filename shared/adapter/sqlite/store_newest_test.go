@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -15,20 +14,20 @@ import (
 func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	version := func(v int64) run.Run {
-		return run.Run{Tenant: "acme", ID: "a", TaskID: "a-task", CreatedAt: born, Version: v}
+	version := func(v int64) *run.Run {
+		return &run.Run{Tenant: "acme", ID: "a", TaskID: "a-task", CreatedAt: born, Version: v}
 	}
-	another := func(v int64) run.Run {
+	another := func(v int64) *run.Run {
 		r := version(v)
 		r.CreatedAt = born.Add(time.Hour)
 		return r
 	}
 	commit := func(n *newest, v int64) (end func(done bool)) {
-		return n.commit([]record{{Write: port.Write{Run: version(v)}}})
+		return n.commit([]record{{Run: version(v)}})
 	}
 	others := func(n *newest, count int) {
 		for i := range count {
-			n.begin(run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
+			n.begin(&run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
 		}
 	}
 	for name, row := range map[string]struct {

@@ -61,7 +61,7 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 	}
 	r, err := s.decodeRun(doc)
 	if err == nil {
-		s.newest.put(r, since)
+		s.newest.put(&r, since)
 	}
 	return r, err
 }

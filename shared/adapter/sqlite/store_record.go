@@ -13,7 +13,9 @@ import (
 
 // record is a write as it is stored. It is encoded before the writer runs it.
 type record struct {
-	port.Write
+	*port.Write
+	// Run is that of the write, with the version that it gets. It is not changed any more.
+	Run    *run.Run
 	doc    []byte
 	events [][]byte
 	// history is the part of its history that the row of the run gets; nil without an event.
@@ -40,27 +42,29 @@ const (
 )
 
 // recordOf encodes the write with the version that it gets, and counts it.
-func (s *Store) recordOf(w port.Write, version int64) (record, error) {
-	w.Run.Version = version
+func (s *Store) recordOf(w *port.Write, version int64) (record, error) {
+	r := new(run.Run)
+	*r = w.Run
+	r.Version = version
 	s.db.encoded.Add(1)
-	doc, err := encode(w.Run)
+	doc, err := encode(r)
 	if err != nil {
-		return record{}, fmt.Errorf("cannot encode run %s: %w", w.Run.ID, err)
+		return record{}, fmt.Errorf("cannot encode run %s: %w", r.ID, err)
 	}
-	rec := record{Write: w, doc: doc, columns: columnsOf(w.Run), events: make([][]byte, len(w.Events))}
+	rec := record{Write: w, Run: r, doc: doc, columns: columnsOf(r), events: make([][]byte, len(w.Events))}
 	for i, e := range w.Events {
 		if rec.events[i], err = encode(e); err != nil {
-			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", e.Seq, w.Run.ID, err)
+			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", e.Seq, r.ID, err)
 		}
 	}
 	if len(rec.events) > 0 {
 		rec.change, rec.history = s.changeOf(rec), historyOf(rec)
 	}
-	s.decoded.Put(doc, w.Run) // while its commit is under way, each reader reads the file
+	s.decoded.Put(doc, r) // while its commit is under way, each reader reads the file
 	return rec, nil
 }
 
-func columnsOf(r run.Run) columns {
+func columnsOf(r *run.Run) columns {
 	c := columns{actBy: moment(r.Execution.ActBy), expiresAt: moment(r.ExpiresAt)}
 	c.purgeAt = moment(r.PurgeAt())
 	if r.BytesLeft() {
@@ -70,9 +74,11 @@ func columnsOf(r run.Run) columns {
 		c.attempt, c.machine = r.Attempt.Number, machineColumn(r.Attempt.Machine)
 	}
 	c.pool, c.place = slotColumns(r.Slot, r.PoolState())
-	c.side = map[string]sideSlot{}
 	if r.JobID != "" {
 		c.job = r.JobID
+	}
+	if r.JobSlot.Pool != "" || r.KeySlot.Pool != "" {
+		c.side = map[string]sideSlot{}
 	}
 	if r.JobSlot.Pool != "" {
 		pool, place := slotColumns(r.JobSlot, r.JobPoolState())

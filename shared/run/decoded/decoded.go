@@ -22,7 +22,7 @@ type Runs struct {
 
 type entry struct {
 	doc []byte
-	run run.Run
+	run *run.Run
 }
 
 // New returns Runs that remember at least the last limit runs, and at most twice as many.
@@ -30,8 +30,8 @@ func New(limit int) *Runs {
 	return &Runs{limit: limit, seed: maphash.MakeSeed(), young: map[uint64]entry{}, aging: map[uint64]entry{}}
 }
 
-// Put remembers the run of a document, which must not change any more.
-func (d *Runs) Put(doc []byte, r run.Run) {
+// Put remembers the run of a document. Neither may change any more.
+func (d *Runs) Put(doc []byte, r *run.Run) {
 	key := maphash.Bytes(d.seed, doc)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,5 +50,8 @@ func (d *Runs) Get(doc []byte) (run.Run, bool) {
 	if !ok {
 		found, ok = d.aging[key]
 	}
-	return found.run, ok && bytes.Equal(found.doc, doc)
+	if !ok || !bytes.Equal(found.doc, doc) {
+		return run.Run{}, false
+	}
+	return *found.run, true
 }

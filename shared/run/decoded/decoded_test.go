@@ -17,7 +17,7 @@ func TestRunsRememberTheLastOnes(t *testing.T) {
 	doc := func(i int) []byte { return fmt.Appendf(nil, "run %d", i) }
 	const last = 3 * limit
 	for i := range last {
-		d.Put(doc(i), run.Run{ID: string(doc(i))})
+		d.Put(doc(i), &run.Run{ID: string(doc(i))})
 	}
 	if _, ok := d.Get(doc(0)); ok {
 		t.Error("got the first run, want it forgotten")
@@ -27,7 +27,7 @@ func TestRunsRememberTheLastOnes(t *testing.T) {
 			t.Fatalf("got %q %t, want run %d", r.ID, ok, i)
 		}
 	}
-	d.young[maphash.Bytes(d.seed, doc(0))] = entry{doc(last - 1), run.Run{}}
+	d.young[maphash.Bytes(d.seed, doc(0))] = entry{doc(last - 1), &run.Run{}}
 	if _, ok := d.Get(doc(0)); ok {
 		t.Error("got the run of another document with the same key")
 	}
