@@ -214,8 +214,8 @@ func (r *reads) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	return r.Store.Load(ctx, ref)
 }
 
-// TestWaitReadsTheRunOnce: a request that waits reads its run once. Commits of other runs, and
-// those of its own that do not move it, cause no further read.
+// TestWaitReadsTheRunOnce: a request that waits reads its run once. No commit causes a further
+// read: one that moves the run brings it.
 func TestWaitReadsTheRunOnce(t *testing.T) {
 	t.Parallel()
 	counted := &reads{runs: map[string]int{}}
@@ -250,8 +250,8 @@ func TestWaitReadsTheRunOnce(t *testing.T) {
 	if state := <-states; state != "Terminating" {
 		t.Errorf("got status %s, want Terminating", state)
 	}
-	if got, want := wait()-(counted.of(other)-from), 2; got != want {
-		t.Errorf("got %d reads, want %d: one before the wait and one when the run has ended", got, want)
+	if got, want := wait()-(counted.of(other)-from), 1; got != want {
+		t.Errorf("got %d reads, want %d: the one before the wait", got, want)
 	}
 }
 

@@ -65,8 +65,10 @@ type moveWatch struct {
 	id  run.Ref
 	// moved gets a value when the run may have moved since the reader has seen it.
 	moved chan struct{}
-	// seen is where the reader has seen the run; nil before.
-	seen *standing
+	// seen is where the reader has seen the run; nil before. newest is the run of the last
+	// commit that has woken the reader.
+	seen   *standing
+	newest *run.Run
 }
 
 // watchMoves watches the run with a run id or task id. It begins before the first read of
@@ -90,6 +92,14 @@ func (w *moveWatch) saw(r run.Run) {
 	w.seen = &at
 }
 
+// committed returns the run of the last commit that has woken the reader; nil for one that
+// another process has made.
+func (w *moveWatch) committed() *run.Run {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	return w.newest
+}
+
 func (w *moveWatch) end() {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -109,6 +119,9 @@ func (c *changes) committed(r run.Run) {
 	for _, id := range []run.Ref{r.Ref(), {Tenant: r.Tenant, ID: r.TaskID}} {
 		for w := range c.moves[id] {
 			if w.seen == nil || *w.seen != at || at.queued {
+				if newest := r; w.newest == nil || w.newest.Version < r.Version {
+					w.newest = &newest
+				}
 				select {
 				case w.moved <- struct{}{}:
 				default:

@@ -51,8 +51,8 @@ func (s *Queries) Task(ctx context.Context, who port.Identity, taskID string) (V
 }
 
 // AwaitChange is Task, but it waits at most limit until the task ends or its
-// state, attempt or queue position changes. While it waits, it reads the run when a commit of
-// this process has moved it, and once in each pollInterval.
+// state, attempt or queue position changes. While it waits, it has the run of each commit of
+// this process that moves it, and reads the run once in each pollInterval.
 func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID string, limit time.Duration) (View, error) {
 	if limit <= 0 {
 		return s.Task(ctx, who, taskID)
@@ -69,8 +69,10 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 	for now := first; ; {
 		poll, stopPoll := s.clock.NewTimer(pollInterval)
 		over := false
+		var moved *run.Run
 		select {
 		case <-watch.moved:
+			moved = watch.committed()
 		case <-poll:
 		case <-timeUp:
 			over = true
@@ -81,7 +83,12 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 		if over {
 			return now, nil
 		}
-		if now, err = s.Task(ctx, who, taskID); err != nil || now.differs(first) {
+		if moved != nil && moved.Version > now.Run.Version { // the next commit may be under way, so that a read would go to the file
+			now, err = s.view(ctx, *moved)
+		} else {
+			now, err = s.Task(ctx, who, taskID)
+		}
+		if err != nil || now.differs(first) {
 			return now, err
 		}
 	}

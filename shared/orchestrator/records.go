@@ -132,6 +132,7 @@ func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run
 		return err
 	}
 	for _, d := range decisions {
+		d.Run.Version++
 		s.committed(ctx, d)
 	}
 	return nil
