@@ -19,6 +19,10 @@ import (
 const (
 	// relayPause is the time before the next try, after changes could not be relayed.
 	relayPause = time.Second
+	// gatherPause is how long the events of a commit wait for those of others: a relay is a commit
+	// with an fsync, and the rows of a stream are for all of its events. An inference task that
+	// waits for its first token needs the same file and processors.
+	gatherPause = 20 * time.Millisecond
 	// relaySweep is the interval of the relay's sweeps, which write the last checkpoints.
 	relaySweep = 15 * time.Second
 )
@@ -38,14 +42,12 @@ func (s *Stack) wireRelay() error {
 // relayChanges appends the events of commits to their streams, until the stack stops.
 func (s *Stack) relayChanges(ctx context.Context) {
 	outbox := &patientOutbox{CommitOutbox: s.store, clock: s.clock, until: map[string]time.Time{}}
-	pace := &relayPace{clock: s.clock}
 	for ctx.Err() == nil {
 		drained, err := s.relay.Drain(ctx, outbox, readChange, nil)
 		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot relay events; they are relayed later", "error", err.Error())
 		}
 		outbox.leave(drained.Unreadable)
-		pace.relayed(drained.Relayed)
 		wait, done := ctx, func() {}
 		if err != nil || drained.Left > len(drained.Unreadable) {
 			wait, done = s.within(ctx, relayPause)
@@ -55,8 +57,7 @@ func (s *Stack) relayChanges(ctx context.Context) {
 			_ = clock.Sleep(ctx, s.clock, relayPause) //nolint:errcheck // ctx has ended
 		}
 		done()
-		pace.wait(ctx)
-		s.pace.wait(ctx)
+		_ = clock.Sleep(ctx, s.clock, gatherPause) //nolint:errcheck // ctx has ended
 	}
 }
 

@@ -248,8 +248,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
 	s.metrics = s.newMetrics(config)
-	s.pace = &taskPace{clock: s.clock}
-	observers := []port.Observer{s.metrics, s.pace, rawOutputs{s.machines, s.config.Log}}
+	observers := []port.Observer{s.metrics, rawOutputs{s.machines, s.config.Log}}
 	if traces := s.config.Settings.Traces; traces.Endpoint != "" {
 		s.traces = otlp.New(otlp.Config{Config: traces, Version: s.config.Version, Clock: s.clock, Log: s.config.Log})
 		observers = append(observers, s.traces)

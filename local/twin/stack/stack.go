@@ -81,7 +81,6 @@ type Stack struct {
 	eventKeys  *keyfile.EventKeys
 	feed       *sqlite.Feed
 	relay      *orchestrator.Relay
-	pace       *taskPace
 	publisher  *nats.Publisher   // nil without a bus
 	bus        *orchestrator.Bus // nil without a bus
 	streams    *stream.Streams
