@@ -54,6 +54,8 @@ type machine struct {
 	spec port.LaunchSpec
 	// stuck: it does not start. late: it does while it is destroyed.
 	stuck, late bool
+	// awaited happens after each wait in vain; nil for nothing.
+	awaited func()
 	// hidden machines are in neither List nor Inspect.
 	hidden bool
 }
@@ -184,6 +186,9 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 		m.exit(0)
 	default:
 		r.h.clock.to(r.h.clock.now.Add(limit))
+		if m.awaited != nil {
+			m.awaited()
+		}
 	}
 	return r.Inspect(ctx, at)
 }

@@ -131,7 +131,7 @@ func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine)
 func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	claim := r.Attempt.Warm
 	warm, ok := s.runner.(port.WarmMachines)
-	if !ok || !s.now().Before(claim.StartBy) {
+	if !ok || claim.GivenUp || !s.now().Before(claim.StartBy) {
 		return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine did not start in time"))
 	}
 	if kept := r.Kept(); kept.ID != "" && r.Attempt.Unsure {
@@ -207,9 +207,24 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	}
 }
 
+// mayGiveUp commits that the launch destroys the claimed machine of the attempt, before the call.
+// It reports false if the launch may not: the worker has called, or the attempt is over.
+func (s *Launches) mayGiveUp(ctx context.Context, r run.Run) (after run.Run, ok bool, err error) {
+	if r.Attempt.Warm.GivenUp {
+		return r, true, nil
+	}
+	of := run.GiveUpBegun{Attempt: r.Attempt.Number, ID: r.Attempt.Warm.ID}
+	after, err = s.apply(ctx, r.Ref(), is(of))
+	return after, err == nil && after.IsCurrent(of.Attempt) && after.Attempt.Warm != nil && after.Attempt.Warm.GivenUp, err
+}
+
 // giveUp destroys the claimed machine of the attempt. The attempt uses another machine only
 // after this one was seen gone and has run no program; otherwise it ends.
 func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
+	r, ok, err := s.mayGiveUp(ctx, r)
+	if err != nil || !ok {
+		return r, err
+	}
 	claim, attempt := r.Attempt.Warm, r.Attempt.Number
 	s.warn(ctx, r, "a warm machine did not start and is destroyed", why)
 	ours, err := s.endKept(ctx, r.Kept(), ownerOf(r))

@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
 
 // WarmClaim is the claim of an attempt on a warm machine.
 type WarmClaim struct {
@@ -14,6 +18,8 @@ type WarmClaim struct {
 	// StartBy is when the machine must run: a stopped machine is bound to its host, which
 	// may have no room for it.
 	StartBy time.Time `json:"startBy"`
+	// GivenUp: the launch destroys the machine, which was not seen running in time.
+	GivenUp bool `json:"givenUp,omitempty"`
 }
 
 const (
@@ -71,6 +77,34 @@ func (f MachineClaimed) apply(d *draft) error {
 // follows the end of the machine.
 func (d *draft) givesUp() bool {
 	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
+}
+
+// GiveUpBegun: the launch is about to destroy the claimed machine of the attempt, which was not
+// seen running in time. It changes nothing once the worker has called.
+type GiveUpBegun struct {
+	Attempt int
+	ID      string
+}
+
+func (f GiveUpBegun) apply(d *draft) error {
+	if c := d.Attempt.Warm; d.isCurrent(f.Attempt) && d.State == ContainerCreating && c != nil && c.ID == f.ID && !c.GivenUp {
+		given := *c
+		given.GivenUp = true
+		d.Attempt.Warm, d.changed = &given, true
+	}
+	return nil
+}
+
+// givenUp reports whether Sortie has requested the stop of the attempt's machine, because it
+// was not seen running in time.
+func (d *draft) givenUp() bool { return d.Attempt.Warm != nil && d.Attempt.Warm.GivenUp }
+
+// lost returns the fault of the attempt's machine that ended before its worker reported.
+func (d *draft) lost(exit *Exit) *fault.Fault {
+	if d.givenUp() && exit != nil && exit.Requested && !exit.OOM {
+		return fault.New(fault.StartTimeout, "the machine was destroyed, because it was not seen running in time")
+	}
+	return lost(exit)
 }
 
 // MachineGivenUp: the claimed machine is known not to run and never ran the attempt's program.

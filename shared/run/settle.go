@@ -54,7 +54,7 @@ func (f Settled) apply(d *draft) error {
 	case f.Fault != nil:
 		why = f.Fault
 	case why != nil && why.Code == fault.WorkerStopped && f.Exit != nil && f.Exit.Requested && !f.Destroyed:
-		d.Attempt.Exit, why = f.Exit, lost(f.Exit)
+		d.Attempt.Exit, why = f.Exit, d.lost(f.Exit)
 	}
 	switch {
 	case d.Succeeded() && why == nil && (f.Output != nil || d.Upload() == nil):

@@ -325,8 +325,7 @@ func (f MachineGone) apply(d *draft) error {
 	}
 	d.Attempt.Exit = f.Exit
 	if d.State == ContainerCreating {
-		late := d.Attempt.Warm != nil && !d.now.Before(d.Attempt.Warm.StartBy) // a launch gives it up
-		if f.Exit == nil || f.Exit.Requested && (f.GivenUp || late) {          // Sortie has requested the stop
+		if f.Exit == nil || f.Exit.Requested && d.givenUp() {
 			why := fault.New(fault.StartTimeout, "the machine was gone before it was seen running")
 			d.refusedBy(why)
 			d.endAttempt(OutcomeFailed, "the machine was gone before it started", why)
@@ -357,7 +356,7 @@ func (f MachineGone) apply(d *draft) error {
 		d.endByExit(*f.Exit)
 		return nil
 	}
-	why := lost(f.Exit)
+	why := d.lost(f.Exit)
 	if f.Exit == nil || f.Exit.Requested && !f.Exit.OOM {
 		d.refusedBy(why)
 	}

@@ -226,33 +226,32 @@ func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	}
 }
 
-// TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late
-// and was destroyed by the launch, as the launch or a sweep sees it: unlike a stop from
-// outside, it is not repeated without a limit.
+// TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late and was
+// destroyed by the launch, as the launch or a sweep sees it, also after its worker has called
+// meanwhile: unlike a stop from outside, it is not repeated without a limit. A launch gives no
+// machine up whose worker has called.
 func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	t.Parallel()
+	stop := &run.Exit{Code: 137, Signal: 9, Requested: true}
+	give, call := run.GiveUpBegun{Attempt: 1, ID: "late"}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true}
 	for name, c := range map[string]struct {
-		givenUp bool
-		after   time.Duration
-		want    fault.Code
+		facts []run.Fact
+		want  fault.Code
 	}{
-		"the launch sees its end":        {true, 0, fault.StartTimeout},
-		"a sweep sees its end":           {false, 10 * time.Second, fault.StartTimeout},
-		"it is stopped before its limit": {false, 9 * time.Second, fault.MachineStopped},
+		"the launch sees its end":             {[]run.Fact{give, run.MachineGone{Attempt: 1, GivenUp: true, Exit: stop}}, fault.StartTimeout},
+		"a sweep sees its end":                {[]run.Fact{give, run.MachineGone{Attempt: 1, Exit: stop}}, fault.StartTimeout},
+		"its worker calls, says the launch":   {[]run.Fact{give, call, run.MachineGone{Attempt: 1, GivenUp: true, Exit: stop}}, fault.StartTimeout},
+		"its worker calls, says a sweep":      {[]run.Fact{give, call, run.MachineGone{Attempt: 1, Exit: stop}}, fault.StartTimeout},
+		"its worker notices the stop":         {[]run.Fact{give, call, run.Reported{Attempt: 1, WorkerID: "w", Report: run.Report{Outcome: run.OutcomeCancelled}}, run.Settled{Exit: stop}}, fault.StartTimeout},
+		"it is stopped before it is given up": {[]run.Fact{run.MachineGone{Attempt: 1, Exit: stop}}, fault.MachineStopped},
+		"its worker has called before":        {[]run.Fact{call, give, run.MachineGone{Attempt: 1, Exit: stop}}, fault.MachineStopped},
+		"another one is given up":             {[]run.Fact{run.GiveUpBegun{Attempt: 1, ID: "other"}, run.MachineGone{Attempt: 1, Exit: stop}}, fault.MachineStopped},
 	} {
-		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
+		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: fresh().Policy}
 		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
 		w := warm("late", run.WarmReady, small, 0)
-		at := epoch
-		for _, f := range []run.Fact{
-			run.MachineClaimed{Attempt: 1, Warm: w},
-			run.MachineCreated{Attempt: 1, Machine: w.Machine},
-			run.MachineGone{Attempt: 1, GivenUp: c.givenUp, Exit: &run.Exit{Code: 137, Signal: 9, Requested: true}},
-		} {
-			if _, last := f.(run.MachineGone); last {
-				at = r.Attempt.Warm.StartBy.Add(c.after - 10*time.Second)
-			}
-			d, err := run.Decide(r, f, at)
+		for _, f := range append([]run.Fact{run.MachineClaimed{Attempt: 1, Warm: w}, run.MachineCreated{Attempt: 1, Machine: w.Machine}}, c.facts...) {
+			d, err := run.Decide(r, f, epoch.Add(10*time.Second))
 			if err != nil {
 				t.Fatal(err)
 			}
