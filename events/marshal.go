@@ -1,9 +1,59 @@
 package events
 
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sortie-dev/sortie/events/eventtype"
+)
+
 // MarshalJSON implements json.Marshaler.
 func (e Envelope) MarshalJSON() ([]byte, error) {
+	if e.plain() {
+		return json.Marshal(plainOf(&e))
+	}
 	type fields Envelope
 	return encode(fields(e), e.Unknown)
+}
+
+// The parts of a plainEnvelope have no marshaler: package json reads what a marshaler returns
+// once more.
+type (
+	plainActor    Actor
+	plainJob      Job
+	plainNotifier Notifier
+)
+
+// plainEnvelope is an Envelope without unknown fields in the parts that each event of a run
+// has. Its JSON is the same.
+type plainEnvelope struct {
+	SchemaVersion  string         `json:"schemaVersion"`
+	EventID        string         `json:"eventId"`
+	EventType      eventtype.Type `json:"eventType"`
+	OccurredAt     time.Time      `json:"occurredAt"`
+	IdempotencyKey string         `json:"idempotencyKey"`
+	CorrelationID  string         `json:"correlationId,omitempty"`
+	TenantID       string         `json:"tenantId"`
+	ProjectID      string         `json:"projectId,omitempty"`
+	Actor          plainActor     `json:"actor"`
+	Job            *plainJob      `json:"job,omitempty"`
+	Schedule       *Schedule      `json:"schedule,omitempty"`
+	Policy         *Policy        `json:"policy,omitempty"`
+	Log            *Log           `json:"log,omitempty"`
+	Metrics        map[string]any `json:"metrics,omitempty"`
+	Notifier       *plainNotifier `json:"notifier,omitempty"`
+	Truncated      []string       `json:"truncated,omitempty"`
+}
+
+func (e *Envelope) plain() bool {
+	return e.Unknown == nil && e.Actor.Unknown == nil && (e.Job == nil || e.Job.Unknown == nil) && (e.Notifier == nil || e.Notifier.Unknown == nil)
+}
+
+func plainOf(e *Envelope) *plainEnvelope {
+	return &plainEnvelope{
+		e.SchemaVersion, e.EventID, e.EventType, e.OccurredAt, e.IdempotencyKey, e.CorrelationID, e.TenantID, e.ProjectID,
+		plainActor(e.Actor), (*plainJob)(e.Job), e.Schedule, e.Policy, e.Log, e.Metrics, (*plainNotifier)(e.Notifier), e.Truncated,
+	}
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

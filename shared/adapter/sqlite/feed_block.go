@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -76,7 +77,15 @@ func packBlock(records []port.FeedRecord) (form int, stored []byte) {
 
 // encodeBlock writes, for each record, its id, its time as the difference to that of the one
 // before, and its data, with the lengths before them. Numbers are varints.
-func encodeBlock(records []port.FeedRecord) (block []byte) {
+func encodeBlock(records []port.FeedRecord) []byte { return appendBlock(nil, records) }
+
+// appendBlock appends what encodeBlock returns.
+func appendBlock(block []byte, records []port.FeedRecord) []byte {
+	size := 0
+	for _, r := range records {
+		size += len(r.ID) + len(r.Data) + 3*binary.MaxVarintLen64
+	}
+	block = slices.Grow(block, size)
 	last := int64(0)
 	for _, r := range records {
 		block = append(binary.AppendUvarint(block, uint64(len(r.ID))), r.ID...)

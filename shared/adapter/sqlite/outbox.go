@@ -36,7 +36,7 @@ func (s *Store) changeOf(rec record) []byte {
 		records, err := s.encode(port.Change{Run: *rec.Run, Events: rec.Events})
 		if err == nil && len(records) > 0 {
 			head := binary.AppendUvarint([]byte{encodedChange}, uint64(len(rec.Run.Tenant)))
-			return slices.Concat(head, []byte(rec.Run.Tenant), encodeBlock(records))
+			return appendBlock(append(head, rec.Run.Tenant...), records)
 		}
 	}
 	return slices.Concat([]byte(`{"run":`), rec.doc, []byte(`,"events":[`), bytes.Join(rec.events, []byte(",")), []byte("]}"))
