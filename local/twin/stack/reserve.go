@@ -2,7 +2,7 @@ package stack
 
 // reserveBytes is what a stack on its own may add to its memory so that its processor
 // collects garbage less often.
-const reserveBytes = 96 << 20
+const reserveBytes = 48 << 20
 
 // Reserve returns memory that is never written. The garbage collector begins when as much
 // was allocated as is in use, and a stack without much to do uses 15 MB, of which a run
