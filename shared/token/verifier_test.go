@@ -87,8 +87,8 @@ func TestVerifyChecksACachedToken(t *testing.T) {
 		change         func(token string) string
 		audience, task string
 		after          time.Duration
-		keys                  token.Keys
-		want                  fault.Code
+		keys           token.Keys
+		want           fault.Code
 	}{
 		"unchanged":              {},
 		"just before it expires": {after: time.Hour - time.Second},
