@@ -120,11 +120,15 @@ func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
 }
 
 // check evaluates every constraint before the run but the job's slot, which the commit
-// takes.
+// takes. Its hook may take half a minute: the others are judged after it, when the run starts.
 func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
 	c := r.Constraints
 	if c == nil {
 		return nil, nil
+	}
+	refused, err := s.askBefore(ctx, hooks, r)
+	if err != nil {
+		return nil, err
 	}
 	if c.RequirePreviousSuccess && r.JobID != "" {
 		newest, err := s.jobOf(ctx, r)
@@ -142,18 +146,27 @@ func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violatio
 	if v, late := r.Lateness(s.now()); late {
 		violations = append(violations, v)
 	}
-	if c.PreRunHook != nil {
-		answer, err := hooks.Ask(ctx, r, *c.PreRunHook, run.PreRunHook)
-		if err != nil {
-			return nil, fmt.Errorf("cannot ask the hook: %w", err)
-		}
-		if v, violated := c.PreRunHook.Violation(run.PreRunHook, answer, s.now()); violated {
-			violations = append(violations, v)
-		} else if answer.Unavailable {
-			s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
-		}
+	return append(violations, refused...), nil
+}
+
+// askBefore asks the hook before the run, if there is one.
+func (s *Lifecycle) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []run.ConstraintViolation, err error) {
+	hook := r.Constraints.PreRunHook
+	if hook == nil {
+		return nil, nil
 	}
-	return violations, nil
+	answer, err := hooks.Ask(ctx, r, *hook, run.PreRunHook)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the hook: %w", err)
+	}
+	v, violated := hook.Violation(run.PreRunHook, answer, s.now())
+	switch {
+	case violated:
+		return []run.ConstraintViolation{v}, nil
+	case answer.Unavailable:
+		s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
+	}
+	return nil, nil
 }
 
 // checkPrevious evaluates requirePreviousSuccess. The result of the job counts where the

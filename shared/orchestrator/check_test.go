@@ -267,3 +267,43 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 		t.Errorf("got %v for an unknown job, want NOT_FOUND", err)
 	}
 }
+
+// TestConstraintsAreJudgedAfterTheHook ends the previous run while the hook of a run is asked.
+func TestConstraintsAreJudgedAfterTheHook(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		asking func(h *fixture)
+		want   string
+	}{
+		"the previous run succeeds": {func(h *fixture) { h.exit("a", 0) }, ""},
+		"the previous run fails":    {func(h *fixture) { h.exit("a", 1) }, "run a failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
+			h.hooks.answers = map[string]run.HookAnswer{"": {Allowed: true}}
+			h.runJob("a", run.Constraints{}, run.Actions{})
+			h.wantState("a", run.Running)
+			h.hooks.asking = func() { row.asking(h) }
+			h.runJob("b", run.Constraints{RequirePreviousSuccess: true, PreRunHook: &run.Hook{}}, run.Actions{})
+			got := ""
+			for _, v := range h.record("b").Violations {
+				got += v.Message
+			}
+			if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {
+				t.Errorf("got violations %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// TestWindowClosesWhileTheHookIsAsked lets the catchUpWindow of a run pass in its hook.
+func TestWindowClosesWhileTheHookIsAsked(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.hooks.answers = map[string]run.HookAnswer{"https://example.org/hook": {Allowed: true}}
+	ref := h.createJob("hourly", "schedule: \"@every 1h\"\nconstraints: {catchUpWindow: 10s, preRunHook: {url: \"https://example.org/hook\"}}\n")
+	h.hooks.asking = func() { h.clock.to(h.clock.now.Add(20 * time.Second)) }
+	h.wake(ref)
+	h.wantRuns(ref, "1h0m0s schedule Completed")
+}

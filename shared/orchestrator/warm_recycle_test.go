@@ -252,3 +252,17 @@ func TestGivenUpMachineIsNotStarted(t *testing.T) {
 		t.Errorf("got attempt %d on %s, want the first one on a new machine", r.Attempt.Number, r.Attempt.Machine.ID)
 	}
 }
+
+// TestMachineWhoseWorkerHasCalledIsNotGivenUp lets the worker of a machine that the platform does
+// not show as running call at the start deadline: the machine stays.
+func TestMachineWhoseWorkerHasCalledIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	m := h.runner.last()
+	m.stuck = true
+	m.awaited = func() { h.ok(h.worker(m).started(false)) }
+	r := h.wantState(h.post(), run.Running)
+	if r.Attempt.Number != 1 || r.Attempt.Machine.ID != m.ID || m.Phase == port.MachineGone {
+		t.Errorf("got attempt %+v with the machine %s, want the first one on it", r.Attempt, m.Phase)
+	}
+}
