@@ -56,7 +56,7 @@ func (w *world) checkAdmitted(r *run.Run) {
 	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != run.SlotHeld && !r.State.Terminal() {
 		w.fail("%s is to start without a slot of its job", r.ID)
 	}
-	if late := w.time.now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.plan.skew+w.limitSlack()+hookTime {
+	if late := w.time.now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.plan.skew+w.limitSlack() {
 		w.fail("%s is to start %s late, want at most %s", r.ID, late, c.CatchUpWindow)
 	}
 	if c.PreRunHook != nil {
@@ -87,8 +87,8 @@ func lookedPast(r *run.Run) bool {
 }
 
 // checkPrevious checks that a run which requires the success of the previous one starts only
-// after that. A run that was created a moment ago may be missed, and so may a result that is
-// cleared at the same time.
+// after that. A run that was created a moment before the check may be missed, unless it has ended
+// before the check, and so may a result that is cleared at the same time.
 func (w *world) checkPrevious(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil || m.deleted || m.record == nil {
@@ -96,8 +96,10 @@ func (w *world) checkPrevious(r *run.Run) {
 	}
 	var previous *run.Run
 	for _, other := range w.records.ordered {
-		recent := w.time.now.Sub(w.factsOf(other).createdAt) < w.limitSlack()+hookTime+w.lag
-		if other.JobID == r.JobID && older(other, r) && !lookedPast(other) && !(recent && !other.State.Terminal()) && (previous == nil || older(previous, other)) {
+		facts, slack := w.factsOf(other), w.limitSlack()
+		under := !other.State.Terminal() || other.State != run.Completed && w.time.now.Sub(facts.endedAt) < slack
+		missed := under && w.time.now.Sub(facts.createdAt) < slack+w.lag
+		if other.JobID == r.JobID && older(other, r) && !lookedPast(other) && !missed && (previous == nil || older(previous, other)) {
 			previous = other
 		}
 	}
