@@ -117,6 +117,10 @@ func (o *outputs) Delete(_ context.Context, bucket port.Bucket, key string) erro
 
 // DeletePrefix implements port.Outputs.
 func (o *outputs) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
+	if o.lost > 0 {
+		o.lost--
+		return fault.New(fault.Unavailable, "the deletion was lost")
+	}
 	for key := range o.buckets[bucket] {
 		if strings.HasPrefix(key, prefix) {
 			delete(o.buckets[bucket], key)

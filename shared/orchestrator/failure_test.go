@@ -78,6 +78,37 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 	}
 }
 
+// TestUploadsOfAnOrphanAreCleared orphans a run whose output was accepted while no deletion
+// succeeds: a sweep deletes its objects later.
+func TestUploadsOfAnOrphanAreCleared(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	h.fail[run.StepTerminating] = many("Boom")[:2]
+	h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<mods/>", 7)))
+	h.step()
+	objects := h.outputs.buckets
+	for key, content := range objects[port.Uploads] { // accepted, and the commit was lost
+		objects[port.Accepted][key] = content
+	}
+	h.outputs.lost = 1000
+	for range 3 {
+		h.advance(5*time.Minute + time.Second)
+		_ = h.service.Sweep(h.Context(), 0)
+	}
+	r := h.wantState(task, run.Orphaned)
+	if len(objects[port.Accepted]) != 1 || !r.BytesLeft() || !r.PurgeAt().IsZero() {
+		t.Errorf("got objects %v, bytes left %t and a purge at %s, want an object that delays the purge", objects, r.BytesLeft(), r.PurgeAt())
+	}
+	h.outputs.lost = 0
+	h.advance(time.Hour)
+	h.sweep()
+	r = h.record(task)
+	if len(objects[port.Uploads])+len(objects[port.Accepted]) != 0 || r.BytesLeft() || !r.PurgeAt().Equal(r.ExpiresAt) {
+		t.Errorf("got objects %v, bytes left %t and a purge at %s, want none and the purge of the record", objects, r.BytesLeft(), r.PurgeAt())
+	}
+}
+
 // TestReplacedExecutionDoesNothing invokes the functions of a replaced execution.
 //
 // Rule 15 of shared/README.md.

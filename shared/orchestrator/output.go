@@ -142,16 +142,32 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 	return nil
 }
 
+// clearLost removes what the worker of a lost attempt has uploaded: it is not served. A sweep
+// of outputs repeats it until it is done; what a machine that still runs uploads after that is
+// removed with the machine.
+func (s *Outputs) clearLost(ctx context.Context, r run.Run) (run.Run, error) {
+	if !r.Attempt.Uncleared {
+		return r, nil
+	}
+	if err := s.clear(ctx, r, nil); err != nil {
+		return r, fmt.Errorf("cannot clear the uploads of the lost attempt: %w", err)
+	}
+	return s.applyTo(ctx, r, is(run.UploadsCleared{}))
+}
+
 // clearUploads removes everything that workers have uploaded for a run.
 func (s *Outputs) clearUploads(ctx context.Context, r run.Run) error {
 	return s.outputs.DeletePrefix(ctx, port.Uploads, limit.OutputPrefix(r.TaskID))
 }
 
-// deleteExpired deletes the objects of a run that have expired: its output, and
-// with the record its input and its logs.
+// deleteExpired deletes the objects of a run that have expired: its output, with the record
+// its input and its logs, and at once the uploads of a lost attempt.
 func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {
+		return err
+	}
+	if r, err = s.clearLost(ctx, r); err != nil {
 		return err
 	}
 	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {

@@ -126,7 +126,6 @@ func (s *Sweeper) replaceExecution(ctx context.Context, r run.Run, execution por
 	if err != nil || r.State != run.Orphaned {
 		return err
 	}
-	// The uploads of a lost attempt are not served. What cannot be removed now is
-	// left to the bucket's lifecycle rule, or is removed with the machine.
-	return s.outputs.clear(ctx, r, nil)
+	_, err = s.outputs.clearLost(ctx, r)
+	return err
 }

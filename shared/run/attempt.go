@@ -91,6 +91,9 @@ type Attempt struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Report is the worker's report; nil without a report.
 	Report *Report `json:"report,omitempty"`
+	// Uncleared: the run was orphaned in the attempt, and what its worker uploaded is to be
+	// deleted.
+	Uncleared bool `json:"uncleared,omitempty"`
 	// Exit is how the program ended, if the runner reported it.
 	Exit *Exit `json:"exit,omitempty"`
 }

@@ -36,10 +36,10 @@ type Output struct {
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
-// BytesLeft reports whether bytes of the run are stored: its output, its input, or
-// logs.
+// BytesLeft reports whether bytes of the run are stored: its output, its input, logs, or
+// what a lost attempt has uploaded.
 func (r Run) BytesLeft() bool {
-	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft()
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.Uncleared
 }
 
 // RecordBytesLeft reports whether bytes are stored that are kept as long as the
@@ -58,7 +58,8 @@ func (r Run) Input() *Input {
 }
 
 // BytesDue is when stored bytes of the run are due for deletion next: the output
-// when it expires, the input and the logs with the record, all later after a failure.
+// when it expires, the input and the logs with the record, the uploads of a lost attempt at
+// once, all later after a failure.
 // Zero without stored bytes, or if the time is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
@@ -67,6 +68,9 @@ func (r Run) BytesDue() time.Time {
 	}
 	if r.RecordBytesLeft() && (due.IsZero() || r.ExpiresAt.Before(due)) {
 		due = r.ExpiresAt
+	}
+	if r.Attempt.Uncleared {
+		due = r.EndedAt
 	}
 	if due.IsZero() {
 		return due
@@ -116,6 +120,16 @@ func (OutputDeleted) apply(d *draft) error {
 	output.DeletedAt = d.now
 	d.Output, d.Deletion = &output, Deletion{}
 	d.emit(Event{Type: EventOutputDeleted})
+	return nil
+}
+
+// UploadsCleared: the uploads of a lost attempt were deleted, with what was accepted of them.
+type UploadsCleared struct{}
+
+func (UploadsCleared) apply(d *draft) error {
+	if d.Attempt.Uncleared {
+		d.Attempt.Uncleared, d.Deletion, d.changed = false, Deletion{}, true
+	}
 	return nil
 }
 

@@ -225,6 +225,7 @@ func (f Restarted) apply(d *draft) error {
 	if d.Execution.restarts() > 0 {
 		why := fault.New(fault.ExecutionLost, "the execution was lost twice; last cause: %s", f.Cause)
 		d.finish(Orphaned, why.Message, why)
+		d.Attempt.Uncleared = d.Attempt.MachineName != ""
 		return nil
 	}
 	d.startExecution()
