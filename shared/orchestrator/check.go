@@ -120,7 +120,7 @@ func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
 }
 
 // check evaluates every constraint before the run but the job's slot, which the commit
-// takes. Its hook may take half a minute: the others are judged after it, when the run starts.
+// takes. Its hook may take half a minute: the others are evaluated after it, when the run starts.
 func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
 	c := r.Constraints
 	if c == nil {

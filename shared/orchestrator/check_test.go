@@ -268,8 +268,8 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	}
 }
 
-// TestConstraintsAreJudgedAfterTheHook ends the previous run while the hook of a run is asked.
-func TestConstraintsAreJudgedAfterTheHook(t *testing.T) {
+// TestConstraintsAreEvaluatedAfterTheHook ends the previous run while the hook of a run is asked.
+func TestConstraintsAreEvaluatedAfterTheHook(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		asking func(h *fixture)
