@@ -138,16 +138,12 @@ func (w *world) checkEnd(ctx context.Context) {
 	}
 	// Workers upload while their machine runs, and the bucket is cleared after
 	// the machine is seen gone. Exceptions are a machine whose creation was not
-	// reported and that ends before a sweep sees it, and an orphan whose
-	// uploads could not be removed at once. The lifecycle rule of the bucket
+	// reported and that ends before a sweep sees it. The lifecycle rule of the bucket
 	// removes those.
 	allowed, left := w.unknownMachines, len(w.buckets.buckets[port.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && (report == nil || report.Upload == nil) {
 			left -= w.uploads(r.TaskID) // uploads that a worker does not report are not removed
-		}
-		if r.State == run.Orphaned && !w.calm() {
-			allowed++
 		}
 	}
 	if left > allowed {
