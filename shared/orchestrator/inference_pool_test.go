@@ -66,6 +66,30 @@ func TestOnlyFailuresLetAReplicaRest(t *testing.T) {
 	}
 }
 
+// TestAnsweredErrorsLetNoLastReplicaRest has each attempt of tasks answered with an error of the
+// only engine: of one task, and of more than let a replica rest. The next task is answered,
+// although the clock does not move.
+func TestAnsweredErrorsLetNoLastReplicaRest(t *testing.T) {
+	t.Parallel()
+	for how, tasks := range map[mockengine.Failure]int{mockengine.FailStart: 1, mockengine.FailBusy: 4} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			h := newInferring(t, 1, 1)
+			for range tasks {
+				for range 3 {
+					h.engines["r1"].FailNext(how, 0)
+				}
+				if r := h.ended(h.ask(1)); r.State != run.Failed || r.Attempt.Number != 3 {
+					t.Fatalf("got %s in attempt %d, want Failed in the third", r.State, r.Attempt.Number)
+				}
+			}
+			if r := h.ended(h.ask(1)); r.State != run.Completed || r.Attempt.Number != 1 {
+				t.Errorf("got %s in attempt %d, want Completed in the first", r.State, r.Attempt.Number)
+			}
+		})
+	}
+}
+
 // TestReloadWaitsForTheTasks reloads a pool with a task that is served: without a wait nothing
 // changes, and otherwise the pool serves the other model when the task has ended.
 func TestReloadWaitsForTheTasks(t *testing.T) {

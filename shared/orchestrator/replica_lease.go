@@ -16,6 +16,10 @@ type lease struct {
 	*replica
 	of *replicas
 	id string
+	// task is the task that has the slot.
+	task string
+	// others are the other replicas of the pool.
+	others []*replica
 	// deterministic: the pool generates the same answer to the same request.
 	deterministic bool
 	released      bool
@@ -83,17 +87,18 @@ func (l *lease) works() {
 
 // noted notes the result of a request. One that was cancelled, whose stream has ended, or that
 // had no time left says nothing about the replica; one that the engine has refused as wrong
-// shows that it works.
+// shows that it works. The attempts of one task at the replica count once.
 func (l *lease) noted(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
+	answer, answered := errors.AsType[port.EngineAnswer](err)
 	switch {
 	case err != nil && !isFault, isFault && f.Code == fault.DeadlineUnmet:
-	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown:
+	case err == nil, f.Code == fault.InvalidParams, f.Code == fault.ModelUnknown, answered && answer.Works():
 		l.of.mu.Lock()
-		l.failures, l.served, l.readyAt = 0, true, l.of.clock.Now()
+		l.failures, l.failed, l.served, l.readyAt = 0, nil, true, l.of.clock.Now()
 		l.of.mu.Unlock()
 	default:
-		l.of.rest(l.replica)
+		l.of.failed(l, answered)
 	}
 }
 

@@ -48,6 +48,8 @@ type replica struct {
 	// when the replica gets no request because of them.
 	failures  int
 	restUntil time.Time
+	// failed are the tasks whose requests are among the failures.
+	failed []string
 	// served: it has answered a request.
 	served bool
 	// readyAt is when it was ready last; zero after a failure.
@@ -285,20 +287,49 @@ func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *leas
 		return nil
 	}
 	of.held++
-	return &lease{replica: of, of: s, id: of.key.id, deterministic: pool.Engine.Deterministic}
+	l := &lease{replica: of, of: s, id: of.key.id, task: r.TaskID, deterministic: pool.Engine.Deterministic}
+	for _, each := range pool.Engine.Replicas {
+		if other, err := s.know(pool, each); err == nil && other != of {
+			l.others = append(l.others, other)
+		}
+	}
+	return l
 }
 
-// rest lets a replica that failed rest.
+// failed lets the replica of a request that failed rest. A task counts once, and its pool's
+// last replica goes on if it has answered: to a client the error of an engine says more than a
+// pool without a replica.
+func (s *replicas) failed(l *lease, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := l.replica
+	if slices.Contains(r.failed, l.task) {
+		return
+	}
+	if len(r.failed) < breakAfter { // later ones let it rest each
+		r.failed = append(r.failed, l.task)
+	}
+	now := s.clock.Now()
+	last := !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
+	s.restNow(r, !answered || !last)
+}
+
+// rest lets a replica that is not ready rest.
 func (s *replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.restNow(r, true)
+}
+
+// restNow counts a failure, and lets the replica rest after breakAfter if it may. s.mu is locked.
+func (s *replicas) restNow(r *replica, may bool) {
 	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may be another one when it answers again
 	if r.key.run != "" && !r.served {               // it loads its model
 		r.restUntil = s.clock.Now().Add(loadLook)
 		return
 	}
 	r.failures++
-	if r.failures >= breakAfter {
+	if may && r.failures >= breakAfter {
 		r.restUntil = s.clock.Now().Add(min(restFor<<min(r.failures-breakAfter, 8), restMost))
 	}
 }

@@ -2,6 +2,8 @@ package port
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 	"unicode/utf8"
 
@@ -127,6 +129,26 @@ type Message struct {
 type Piece struct {
 	// Text is not empty, and valid UTF-8.
 	Text string
+}
+
+// EngineAnswer is the cause of the fault of a request that an engine has answered. Status is
+// that of the response, 200 for an answer that the engine has ended for a reason that is none of
+// the FinishReasons. A fault without this cause is of an engine that did not answer, or whose
+// answer broke off.
+type EngineAnswer struct{ Status int }
+
+// Error implements error.
+func (a EngineAnswer) Error() string {
+	return fmt.Sprintf("the engine answered with status %d", a.Status)
+}
+
+// Works reports whether the answer shows that the engine works: the request is at fault.
+func (a EngineAnswer) Works() bool {
+	switch a.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return false
+	}
+	return a.Status < http.StatusInternalServerError
 }
 
 // FinishReason is why an engine has ended an answer.

@@ -179,13 +179,19 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 
 // failed returns the fault for an error event: code if nothing was generated yet.
 func (a *answer) failed(message string, code fault.Code) error {
+	return a.failedAs(http.StatusInternalServerError, message, code)
+}
+
+// failedAs is failed with the status that the answer stands for.
+func (a *answer) failedAs(status int, message string, code fault.Code) error {
+	as := port.EngineAnswer{Status: status}
 	switch {
 	case a.pieces > 0:
-		return fault.New(fault.WorkerReset, "the engine failed after %d pieces: %s", a.pieces, message)
+		return fault.Wrap(as, fault.WorkerReset, "the engine failed after %d pieces: %s", a.pieces, message)
 	case code == fault.InvalidParams:
 		return refusedParams(message)
 	}
-	return fault.New(code, "the engine failed: %s", message)
+	return fault.Wrap(as, code, "the engine failed: %s", message)
 }
 
 // finishes maps the engines' words.
@@ -198,7 +204,7 @@ var finishes = map[string]port.FinishReason{
 func (a *answer) end(reason string) error {
 	finish, known := finishes[reason]
 	if !known {
-		return a.failed("it ended with "+short(reason), fault.WorkerReset)
+		return a.failedAs(http.StatusOK, "it ended with "+short(reason), fault.WorkerReset)
 	}
 	a.finish = finish
 	return nil

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -156,9 +157,9 @@ func (e *Engine) begin(g port.Generation) (Course, error) {
 	}
 	switch p.Failure {
 	case FailBusy:
-		return p, fault.New(fault.ReplicaExhausted, "the engine is busy")
+		return p, fault.Wrap(port.EngineAnswer{Status: http.StatusTooManyRequests}, fault.ReplicaExhausted, "the engine is busy")
 	case FailStart:
-		return p, fault.New(fault.PoolUnavailable, "the engine failed before its first token")
+		return p, fault.Wrap(port.EngineAnswer{Status: http.StatusInternalServerError}, fault.PoolUnavailable, "the engine failed before its first token")
 	}
 	e.running++
 	e.changed.Broadcast()

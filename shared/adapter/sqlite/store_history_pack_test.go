@@ -31,9 +31,9 @@ func TestHistoryIsPackedAtItsEnd(t *testing.T) {
 		if history != nil {
 			n = 1
 		}
-		for ended := false; n < historyEvents; {
+		for n < historyEvents {
 			n++
-			ended = n == historyEvents
+			ended := n == historyEvents
 			before := len(history)
 			if history, err = joinHistory(history, historyOf(event(n)), ended); err != nil {
 				t.Fatal(err)
