@@ -181,6 +181,9 @@ type Shortage struct {
 	Part  Part
 	// Limit is the limit of the part, Left what remains of it, both 0 for Expired and Closed.
 	Limit, Left int64
+	// Held is what the tasks that have not ended hold of the part, if their end may make room
+	// for the amount; otherwise 0.
+	Held int64
 }
 
 func (s Shortage) String() string {
@@ -190,7 +193,11 @@ func (s Shortage) String() string {
 	case Closed:
 		return s.Scope + " was closed"
 	}
-	return fmt.Sprintf("%s has %d left of its limit of %d %s", s.Scope, s.Left, s.Limit, s.unit())
+	text := fmt.Sprintf("%s has %d left of its limit of %d %s", s.Scope, s.Left, s.Limit, s.unit())
+	if s.Held > 0 {
+		text += fmt.Sprintf(", and tasks that have not ended hold %d; retry when they have", s.Held)
+	}
+	return text
 }
 
 // unit returns what is counted, for people.

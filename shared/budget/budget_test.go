@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,23 @@ func TestSessionSlidesAndExpires(t *testing.T) {
 	}
 	if (budget.Shortage{Scope: budget.ScopeTenant, Part: budget.Turns}).SessionClosed() {
 		t.Error("got a closed session for the turns of a tenant")
+	}
+}
+
+// TestShortageSaysWhatIsHeld has amounts that do not fit: because of what is spent, of what
+// tasks hold that have not ended, and of both.
+func TestShortageSaysWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	limit := int64(10)
+	for _, row := range []struct{ spent, held, more, want int64 }{
+		{8, 0, 3, 0}, {0, 8, 3, 8}, {4, 4, 3, 4}, {8, 1, 3, 0}, {0, 5, 11, 0},
+	} {
+		m := budget.Move{Tenant: "acme", Scope: budget.ScopeTenant, Hold: budget.Amount{Tokens: row.more}, At: at}
+		a := m.New()
+		a.Limit.Tokens, a.Spent.Tokens, a.Held.Tokens = &limit, row.spent, row.held
+		if short := m.Check(a); short == nil || short.Held != row.want || strings.Contains(short.String(), "retry") != (row.want > 0) {
+			t.Errorf("%+v: got %+v, want %d held", row, short, row.want)
+		}
 	}
 }
 

@@ -161,9 +161,14 @@ func (m Move) Check(a Account) *Shortage {
 		return &Shortage{Scope: a.Scope, Part: Expired}
 	}
 	used, more := a.Held.Plus(a.Spent).Values(), m.Used().Values()
+	held, spent := a.Held.Values(), a.Spent.Values()
 	for i, limit := range a.Limit.Or(m.Default).Values() {
 		if limit != nil && used[i]+more[i] > *limit {
-			return &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
+			short := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
+			if spent[i]+more[i] <= *limit && short.Part != Turns {
+				short.Held = held[i]
+			}
+			return short
 		}
 	}
 	return nil

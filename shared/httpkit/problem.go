@@ -81,10 +81,13 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.status == http.StatusTooManyRequests {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
-	if _, short := errors.AsType[*port.NoBudget](cause); short { // waiting changes nothing
-		p.Header.Set("X-Should-Retry", "false")
-		if a.backoff = 0; a.status == http.StatusTooManyRequests {
-			p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", 0
+	if short, is := errors.AsType[*port.NoBudget](cause); is {
+		if short.Held == 0 { // waiting changes nothing
+			p.Header.Set("X-Should-Retry", "false")
+			a.backoff = 0
+		}
+		if a.status == http.StatusTooManyRequests {
+			p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", a.backoff.Milliseconds()
 		}
 	}
 	if a.backoff > 0 {

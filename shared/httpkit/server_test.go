@@ -110,6 +110,7 @@ func TestFailuresBecomeProblems(t *testing.T) {
 		{"key", fault.New(fault.IdempotencyMismatch, "no"), 422, "IDEMPOTENCY_MISMATCH", "", nil},
 		{"throttled", fault.New(fault.Throttled, "no"), 429, "THROTTLED", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
 		{"budget", noBudget("tenant", budget.Tokens), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "", "X-Backoff-Ms": "", "X-Should-Retry": "false"}},
+		{"budget that is held", (&port.NoBudget{Shortage: budget.Shortage{Scope: "tenant", Part: budget.Tokens, Held: 3}}).Fault(), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000", "X-Should-Retry": ""}},
 		{"ninth turn", noBudget("session:s", budget.Turns), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
 		{"expired session", noBudget("session:s", budget.Expired), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
 		{"unavailable", fault.Wrap(secret, fault.Unavailable, "no"), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},

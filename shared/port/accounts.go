@@ -43,13 +43,14 @@ func (n *NoBudget) Error() string { return n.String() }
 func (n *NoBudget) Unwrap() error { return ErrNoBudget }
 
 // Fault returns the fault that a client gets: the session takes no more tasks, or the
-// budget is exhausted. Neither ends by itself, so trying again does not help.
+// budget is exhausted. Trying again helps only if tasks that have not ended hold what is
+// missing.
 func (n *NoBudget) Fault() *fault.Fault {
 	if n.SessionClosed() {
 		return fault.Wrap(n, fault.SessionClosed, "%s accepts no more tasks: %s", n.Scope, n.reason())
 	}
 	f := fault.Wrap(n, fault.AdmissionReject, "the budget does not allow this task: %s", n.Shortage)
-	f.Retryable = false
+	f.Retryable = n.Held > 0
 	return f
 }
 
