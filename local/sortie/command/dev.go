@@ -305,7 +305,11 @@ func (a *app) ready(at stack.Addresses) error {
 	t.Row("  machines API", at.Machines)
 	t.Row("  object store", at.S3+"  (bucket "+at.Bucket+")")
 	if len(at.Models) > 0 {
-		t.Row("  models", strings.Join(at.Models, ", "))
+		var models []string
+		for i, model := range at.Models {
+			models = append(models, fmt.Sprintf("%s (%d tasks at one time)", model, at.ModelSlots[i]))
+		}
+		t.Row("  models", strings.Join(models, ", "))
 	}
 	t.Row("  data", at.Data)
 	t.Row("  client token", at.TokenFile)

@@ -128,6 +128,8 @@ type Addresses struct {
 	Data     string `json:"data"`
 	// TokenFile has a client token of the folder.
 	TokenFile string `json:"tokenFile"`
-	// Models are those of the configured engines.
-	Models []string `json:"models,omitempty"`
+	// Models are those of the configured engines, ModelSlots how many tasks each gets at one
+	// time, in the same order.
+	Models     []string `json:"models,omitempty"`
+	ModelSlots []int    `json:"modelSlots,omitempty"`
 }

@@ -61,9 +61,13 @@ func (s *Stack) wireInference(ctx context.Context) error {
 	return nil
 }
 
+// assumedSlots is how many tasks a server gets at one time that does not report its own number,
+// such as vLLM, which batches what it gets and queues the rest by itself.
+const assumedSlots = 64
+
 // enginePool creates or changes the pool of the servers of a kind.
 func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind run.EngineKind, of []EngineAddress) error {
-	place := run.EnginePlace{Kind: kind, Slots: 1}
+	place := run.EnginePlace{Kind: kind}
 	for _, a := range of {
 		place.Replicas = append(place.Replicas, run.EngineReplica{URL: a.URL})
 	}
@@ -76,14 +80,20 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	if err != nil {
 		return fmt.Errorf("--engine %s=%s: the server does not say what it serves; start it first: %w", kind, of[0].URL, err)
 	}
-	place.Slots = max(found.Slots, 1)
+	from := "the server"
+	if found.Slots == 0 {
+		found.Slots, from = assumedSlots, "it does not say"
+	}
+	place.Slots = found.Slots
 	if place.Model = string(kind); len(found.Models) > 0 {
 		place.Model = modelID(found.Models[0])
 	}
 	if err := s.catalogModel(ctx, place, found); err != nil {
 		return err
 	}
-	s.addresses.Models = append(s.addresses.Models, place.Model)
+	s.addresses.Models, s.addresses.ModelSlots = append(s.addresses.Models, place.Model), append(s.addresses.ModelSlots, place.Limit())
+	s.config.Log.InfoContext(ctx, "an inference server is in use", "pool", id, "engine", string(kind), "model", place.Model,
+		"replicas", len(place.Replicas), "slots", place.Slots, "slots_from", from)
 	pool, err := s.store.LoadPool(ctx, run.PoolRef{Tenant: s.memory.Tenant, ID: id})
 	if errors.Is(err, port.ErrNotFound) {
 		pool, err = run.Pool{Tenant: s.memory.Tenant, ID: id}, nil

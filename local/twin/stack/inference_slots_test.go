@@ -1,0 +1,35 @@
+package stack_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/twin/engines"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestSlotsOfAServer starts with servers that say how many requests they serve at one time, and
+// with one that does not. Each start shows the number.
+func TestSlotsOfAServer(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[run.EngineKind]int{run.EngineLlamaCpp: 7, run.EngineVLLM: 64} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(engines.Handler(kind, mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 7})))
+			t.Cleanup(server.Close)
+			g := start(t, served{Engines: []stack.EngineAddress{{Kind: kind, URL: server.URL}}})
+			pool := outside.Get[contract.Pool](g.Client, "/v1/pools/pool0")
+			if pool.Limit != want {
+				t.Errorf("got a pool of %d slots, want %d", pool.Limit, want)
+			}
+			if got := g.stack.Addresses().ModelSlots; len(got) != 1 || got[0] != want {
+				t.Errorf("got %v slots at the start, want %d", got, want)
+			}
+		})
+	}
+}
