@@ -83,6 +83,12 @@ func sample(t eventtype.Type, n int) events.Envelope {
 		e.Job.Message = "onSuccess: trigger_job"
 	case eventtype.PackRunLog:
 		e.Log = &events.Log{Stream: "stdout", Sequence: int64(n), Data: []byte("12 orders\n")}
+	case eventtype.WebhookTest:
+		const hook = "whk_01KJM74XY0H3ZZ5T605S8SXKKV"
+		e.IdempotencyKey = events.ResourceKey(t, "webhook/"+hook+"/"+id.String(), 1)
+		e.ProjectID, e.Actor.Scopes = "", []string{"webhooks:write"}
+		e.Policy = &events.Policy{Resource: "webhook", ID: hook, Version: 1, Reason: "test"}
+		e.Notifier = &events.Notifier{Channel: "orch.policy", Delivery: events.DeliveryHMAC}
 	case eventtype.ScheduleSkipped:
 		e.Schedule.ScheduledAt = noon.AddDate(0, 0, -3)
 		e.Schedule.RunID, e.Schedule.Skipped = "nightly:20260226T120000Z", 3

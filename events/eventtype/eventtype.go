@@ -54,6 +54,7 @@ const (
 	ScheduleSkipped Type = "schedule.skipped"
 	PolicyUpdated   Type = "policy.updated"
 	RelayUnreadable Type = "relay.unreadable"
+	WebhookTest     Type = "webhook.test"
 )
 
 // Subject is what an event is about.
@@ -146,5 +147,6 @@ func All() []Info {
 		{PolicyUpdated, OfPolicy, "A job, a pool, a model, a quota or a webhook was created, changed or deleted.", false},
 		{RelayUnreadable, OfStream, "A record of the stream cannot be read; this event has its position.", false},
 		{ConditionsMet, OfRun, "All constraints of a run are met, evaluated again when the wait of an action was over.", false},
+		{WebhookTest, OfPolicy, "A webhook was tested. Only that webhook gets this event; it is in no stream and on no bus.", false},
 	}
 }

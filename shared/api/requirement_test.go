@@ -182,7 +182,7 @@ func TestTypesOfTheContract(t *testing.T) {
 	t.Parallel()
 	settled := []eventtype.Type{
 		"job.zombie_detected", "job.constraint_violated", "job.conditions_met", "job.action_executed", "job.action_failed", "job.expected_time_exceeded", "schedule.fired",
-		"job.skipped", "schedule.skipped", "export.completed", "pack_run.log", "pack_run.artifact", "policy.updated", "relay.unreadable",
+		"job.skipped", "schedule.skipped", "export.completed", "pack_run.log", "pack_run.artifact", "policy.updated", "relay.unreadable", "webhook.test",
 	}
 	known := map[eventtype.Type]bool{}
 	for _, info := range eventtype.All() {

@@ -150,7 +150,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		ResponseWriter: w, began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
 	}
-	r = r.WithContext(context.WithValue(orchestrator.WithEffectBudget(r.Context()), exchangeKey{}, x))
+	r = r.WithContext(context.WithValue(orchestrator.WithRequest(r.Context(), id), exchangeKey{}, x))
 	s.identify(x, id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	body := s.timeBody(w, r)

@@ -117,7 +117,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 			return budget.Account{}, err
 		}
 		now := s.now()
-		note, err := s.note(who, before, l, now)
+		note, err := s.note(ctx, who, before, l, now)
 		if err != nil {
 			return budget.Account{}, err
 		}
@@ -134,7 +134,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 }
 
 // note returns the event of a change of a limit.
-func (s *Budgets) note(who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
+func (s *Budgets) note(ctx context.Context, who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
 	after := before
 	after.Limit = l
 	if after.CreatedAt.IsZero() {
@@ -152,7 +152,7 @@ func (s *Budgets) note(who port.Identity, before budget.Account, l budget.Limit,
 	if err != nil {
 		return note, fmt.Errorf("cannot encode the budget: %w", err)
 	}
-	return c.note(who, now)
+	return c.note(ctx, actorOf(who), now)
 }
 
 // limitFields are the fields of the parts of a limit for clients, in the order of

@@ -16,10 +16,13 @@ import (
 // WithEffectBudget, of all commits of one request.
 const effectLimit = 2 * time.Second
 
-// effectBudget is the time that is left for effects.
+// effectBudget is the time that is left for effects, and what else the commits of a request
+// share.
 type effectBudget struct {
 	mu   sync.Mutex
 	left time.Duration
+	// correlationID is that of a client's request; empty for others.
+	correlationID string
 }
 
 type effectBudgetKey struct{}
@@ -29,6 +32,20 @@ type effectBudgetKey struct{}
 func WithEffectBudget(ctx context.Context) context.Context {
 	ctx, _ = budgetOf(ctx)
 	return ctx
+}
+
+// WithRequest is WithEffectBudget for a new request of a client. The events of resources
+// that it changes have its correlation id.
+func WithRequest(ctx context.Context, correlationID string) context.Context {
+	return context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: effectLimit, correlationID: correlationID})
+}
+
+// correlationOf returns the correlation id of the request of ctx; empty outside one.
+func correlationOf(ctx context.Context) string {
+	if budget, ok := ctx.Value(effectBudgetKey{}).(*effectBudget); ok {
+		return budget.correlationID
+	}
+	return ""
 }
 
 // budgetOf returns the budget of ctx, and a context that has it. Without one it is

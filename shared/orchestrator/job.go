@@ -312,7 +312,7 @@ func (s *Jobs) change(
 			}
 			continue
 		}
-		note, err := s.note(who, stored, &j)
+		note, err := s.note(ctx, who, stored, &j)
 		if err != nil {
 			return job.Job{}, false, err
 		}
@@ -348,7 +348,7 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 		if stored == nil {
 			return noJob(id)
 		}
-		note, err := s.note(who, stored, nil)
+		note, err := s.note(ctx, who, stored, nil)
 		if err != nil {
 			return err
 		}

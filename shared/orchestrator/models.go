@@ -110,7 +110,7 @@ func (s *Models) verified(d catalog.Definition, now time.Time) (*catalog.Verifie
 
 // save writes a model with the event of the change: nil before it is created.
 func (s *Models) save(ctx context.Context, who port.Identity, before *ModelView, after ModelView) error {
-	note, err := s.note(who, before, &after)
+	note, err := s.note(ctx, who, before, &after)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (s *Models) Delete(ctx context.Context, who port.Identity, id string, requi
 		if err != nil {
 			return err
 		}
-		note, err := s.note(who, &v, nil)
+		note, err := s.note(ctx, who, &v, nil)
 		if err != nil {
 			return err
 		}
@@ -312,7 +312,7 @@ func (s *Models) unused(ctx context.Context, tenant, id string) error {
 
 // note returns the event of a change of a model: nil before it is created, and after it is
 // deleted.
-func (s *Models) note(who port.Identity, before, after *ModelView) (note port.Note, err error) {
+func (s *Models) note(ctx context.Context, who port.Identity, before, after *ModelView) (note port.Note, err error) {
 	of := after
 	if after == nil {
 		of = before
@@ -329,5 +329,5 @@ func (s *Models) note(who port.Identity, before, after *ModelView) (note port.No
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode model %s: %w", of.ID, err)
 	}
-	return c.note(who, s.now())
+	return c.note(ctx, actorOf(who), s.now())
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -41,12 +42,13 @@ type policyChange struct {
 	created           time.Time
 	// before and after are documents; nil before it was created and after it was deleted.
 	before, after []byte
+	// reason is events.Policy.Reason.
+	reason string
 }
 
-// note returns the event of the change by a caller.
-func (c policyChange) note(who port.Identity, at time.Time) (port.Note, error) {
-	by := actorOf(who)
-	p := &events.Policy{Resource: c.resource, ID: c.id, Version: c.version}
+// note returns the event of the change by an actor, in the request of ctx.
+func (c policyChange) note(ctx context.Context, by run.Actor, at time.Time) (port.Note, error) {
+	p := &events.Policy{Resource: c.resource, ID: c.id, Version: c.version, Reason: c.reason}
 	for _, side := range []struct {
 		digest   *string
 		document []byte
@@ -65,8 +67,8 @@ func (c policyChange) note(who port.Identity, at time.Time) (port.Note, error) {
 	key := events.ResourceKey(eventtype.PolicyUpdated, name, c.revision)
 	id := run.EventID(at, fmt.Sprintf("%q %s", c.tenant, key))
 	document, err := json.Marshal(events.Envelope{
-		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.PolicyUpdated, OccurredAt: at, IdempotencyKey: key,
-		TenantID: c.tenant, ProjectID: c.workspace, Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: p,
+		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.PolicyUpdated, OccurredAt: at.UTC(), IdempotencyKey: key,
+		CorrelationID: correlationOf(ctx), TenantID: c.tenant, ProjectID: c.workspace, Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: p,
 	})
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode the event of %s %s: %w", c.resource, c.id, err)
@@ -76,7 +78,7 @@ func (c policyChange) note(who port.Identity, at time.Time) (port.Note, error) {
 
 // note returns the event of a change of a job: nil before it is created, and after it is
 // deleted.
-func (s *Jobs) note(who port.Identity, before, after *job.Job) (note port.Note, err error) {
+func (s *Jobs) note(ctx context.Context, who port.Identity, before, after *job.Job) (note port.Note, err error) {
 	of := after
 	if after == nil {
 		of = before
@@ -94,12 +96,12 @@ func (s *Jobs) note(who port.Identity, before, after *job.Job) (note port.Note, 
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode job %s: %w", of.ID, err)
 	}
-	return c.note(who, s.now())
+	return c.note(ctx, actorOf(who), s.now())
 }
 
 // note returns the event of a change of a pool: nil before it is created, and after it is
 // deleted.
-func (s *Pools) note(who port.Identity, before, after *run.Pool) (note port.Note, err error) {
+func (s *Pools) note(ctx context.Context, who port.Identity, before, after *run.Pool) (note port.Note, err error) {
 	of := after
 	if after == nil {
 		of = before
@@ -118,5 +120,5 @@ func (s *Pools) note(who port.Identity, before, after *run.Pool) (note port.Note
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode pool %s: %w", of.ID, err)
 	}
-	return c.note(who, s.now())
+	return c.note(ctx, actorOf(who), s.now())
 }

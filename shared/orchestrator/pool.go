@@ -248,7 +248,7 @@ func (s *Pools) change(
 		if is != nil && reflect.DeepEqual(p, stored) {
 			return p, false, nil
 		}
-		note, err := s.note(who, is, &p)
+		note, err := s.note(ctx, who, is, &p)
 		if err != nil {
 			return run.Pool{}, false, err
 		}
@@ -296,7 +296,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if err := s.unused(ctx, p); err != nil {
 			return err
 		}
-		note, err := s.note(who, &p, nil)
+		note, err := s.note(ctx, who, &p, nil)
 		if err != nil {
 			return err
 		}

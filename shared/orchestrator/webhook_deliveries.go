@@ -7,27 +7,36 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // maxRedelivery is the number of positions in one redelivery.
 const maxRedelivery = 100_000
 
-// testReason is in the event that Test sends.
-const testReason webhook.Reason = "test"
+// testEvent returns an event that Test sends. No other one has its key.
+func (s *Webhooks) testEvent(ctx context.Context, w webhook.Webhook, by run.Actor) events.Envelope {
+	id := s.newULID()
+	return events.Envelope{
+		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.WebhookTest, OccurredAt: s.now().UTC(),
+		IdempotencyKey: events.ResourceKey(eventtype.WebhookTest, "webhook/"+w.ID+"/"+id, w.Version), CorrelationID: correlationOf(ctx), TenantID: w.Tenant,
+		Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: &events.Policy{Resource: "webhook", ID: w.ID, Version: w.Version, Reason: "test"},
+		Notifier: &events.Notifier{Channel: eventtype.OfPolicy.Channel()},
+	}
+}
 
-// Test sends an event that is in no stream, and returns the result. It is neither repeated
-// nor logged, and counts for nothing. Fault: NotFound.
+// Test sends an event of the type webhook.test, which is in no stream, and returns the
+// result. It is neither repeated nor logged, and counts for nothing. Fault: NotFound.
 func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webhook.Attempt, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
 		return webhook.Attempt{}, err
 	}
-	e := s.envelope(v.Webhook, actorOf(who), testReason)
-	e.Notifier = &events.Notifier{Channel: "orch.policy"}
+	e := s.testEvent(ctx, v.Webhook, actorOf(who))
 	body, err := bodyOf(e, nil)
 	if err != nil {
 		return webhook.Attempt{}, err

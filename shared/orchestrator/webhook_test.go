@@ -3,6 +3,8 @@ package orchestrator_test
 import (
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +94,7 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	}
 	before, ids := "", map[string]bool{}
 	for i, e := range h.store.notes {
-		want := fmt.Sprintf("orch-policy.updated-webhook/%s-%d", w.ID, i+1)
+		want := fmt.Sprintf("orch-policy.updated-webhook/%s/%d-%d", w.ID, w.CreatedAt.UnixNano(), i+1)
 		if e.Policy.Before != before || (e.Policy.After == "") != (i == 3) || e.IdempotencyKey != want || e.Actor.Subject != subscriber.Subject || e.Policy.Version != int64(i+1) {
 			t.Errorf("event %d: got %+v with key %s by %s, want it behind %q with key %s", i, e.Policy, e.IdempotencyKey, e.Actor.Subject, before, want)
 		}
@@ -103,7 +105,7 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	}
 }
 
-// TestPing sends an event that nothing counts.
+// TestPing sends an event that nothing counts. Its type is its own, and so is its key.
 func TestPing(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -113,8 +115,18 @@ func TestPing(t *testing.T) {
 	if err != nil || a.Status != 418 || a.Response != "an answer" {
 		t.Fatalf("got %+v, %v, want the answer", a, err)
 	}
+	if _, err := h.webhooks.Test(t.Context(), subscriber, w.ID); err != nil {
+		t.Fatal(err)
+	}
 	e := h.receiver.got[0]
-	if e.EventType != "policy.updated" || e.Policy.Reason != "test" || e.Policy.ID != w.ID || h.receiver.headers[0].Get("Webhook-Id") != e.EventID {
+	keys := map[string]bool{e.IdempotencyKey: true, h.receiver.got[1].IdempotencyKey: true}
+	for _, note := range h.store.notes {
+		keys[note.IdempotencyKey] = true
+	}
+	if len(keys) != 3 {
+		t.Errorf("got the keys %v, want one of the creation and of each test", slices.Sorted(maps.Keys(keys)))
+	}
+	if e.EventType != "webhook.test" || e.Policy.Reason != "test" || e.Policy.ID != w.ID || h.receiver.headers[0].Get("Webhook-Id") != e.EventID {
 		t.Errorf("got %s, want an event about the webhook", h.receiver.bodies[0])
 	}
 	if v := h.view(w); v.Progress.Health.Failures != 0 || len(h.delivered(w)) != 0 {

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ func eventLists() []Test {
 	return []Test{
 		{Name: "pages of events follow each other", Requires: []Capability{AnySource}, Run: eventsInPages},
 		{Name: "events are selected by filters", Requires: []Capability{AnySource}, Run: eventsByFilter},
+		{Name: "change of a resource is an event of its request", Requires: []Capability{Hooks}, Run: changesHaveTheirRequest},
 		{Name: "cursor of events is refused", Run: eventCursors},
 		{Name: "another tenant's events are unknown", Requires: []Capability{OtherTokens, AnySource}, Run: foreignEvents},
 		{Name: "exported stream is proved complete", Requires: []Capability{OtherTokens, ScriptedWorkers}, Run: exportIsProved},
@@ -126,6 +128,44 @@ func eventsInPages(c *Case) {
 	if answer := c.Call(http.MethodGet, "/v1/events", "", "Accept", "text/html"); answer.Status != http.StatusNotAcceptable {
 		c.T.Errorf("text/html: got %d %s, want 406", answer.Status, answer.Body)
 	}
+}
+
+// changesHaveTheirRequest changes resources of each kind, and finds the events of the changes by
+// the correlation ids of the requests.
+func changesHaveTheirRequest(c *Case) {
+	after := newestCursor(c.Client)
+	job, hook := c.jobPath("changed"), string(outside.Encode(c.T, contract.WebhookSettings{URL: c.inboxURL(), TaskID: "none"}))
+	want := map[string]string{}
+	change := func(resource, method, path, body string, status int) http.Header {
+		id := fmt.Sprintf("%s %d", c.Batch("change"), len(want))
+		want[id] = resource
+		_, header := send[json.RawMessage](c, method, path, body, status, "X-Correlation-Id", id)
+		return header
+	}
+	change("job", "PUT", job, `{"image": "a:1"}`, http.StatusCreated)
+	change("job", "POST", job+"/pause", "", http.StatusOK)
+	change("job", "DELETE", job, "", http.StatusNoContent)
+	pool := c.poolPath("changed")
+	change("pool", "PUT", pool, `{"limit": 1}`, http.StatusCreated)
+	change("pool", "POST", pool+"/drain", "", http.StatusAccepted)
+	change("pool", "DELETE", pool, "", http.StatusNoContent)
+	change("quota", "PUT", "/v1/budgets/project:"+c.Batch("change"), `{"turns": 1000}`, http.StatusOK)
+	model := change("model", "POST", "/v1/catalog/models", `{"id": "`+c.Batch("changed")+`", "engines": ["vllm"]}`, http.StatusCreated).Get("Location")
+	change("model", "POST", model+"/state", `{"state": "Retired"}`, http.StatusOK)
+	change("model", "DELETE", model, "", http.StatusNoContent)
+	webhook := change("webhook", "POST", "/v1/webhooks", hook, http.StatusCreated).Get("Location")
+	change("webhook", "PATCH", webhook, `{"description": "changed"}`, http.StatusOK)
+	change("webhook", "POST", webhook+"/rotate", "", http.StatusOK)
+	change("webhook", "DELETE", webhook, "", http.StatusNoContent)
+	c.eventually("event of each change", func() bool {
+		got := map[string]string{}
+		for _, e := range eventsAfter(c.Client, after, 1000, url.Values{"types": {"policy.updated"}}) {
+			if want[e.CorrelationID] != "" {
+				got[e.CorrelationID] = e.Policy.Resource
+			}
+		}
+		return maps.Equal(got, want)
+	})
 }
 
 func eventsByFilter(c *Case) {

@@ -39,7 +39,7 @@ func webhookDelivers(c *Case) {
 	after := newestCursor(c.Client)
 	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.*"}, Description: "suite"})
 	ping, _ := send[contract.WebhookAttempt](c, http.MethodPost, s.path+"/test", "", http.StatusOK)
-	if tested := s.take(); ping.Status != http.StatusNoContent || len(tested) != 1 || tested[0].EventType != eventtype.PolicyUpdated || tested[0].Policy.Reason != "test" || tested[0].Policy.ID != s.ID {
+	if tested := s.take(); ping.Status != http.StatusNoContent || len(tested) != 1 || tested[0].EventType != eventtype.WebhookTest || tested[0].Policy.Reason != "test" || tested[0].Policy.ID != s.ID {
 		c.T.Errorf("got %+v and the events %+v, want a test event with an answer of 204", ping, tested)
 	}
 	task := c.StartShort("one")
