@@ -284,6 +284,9 @@ func appendData(text []byte, v any) []byte {
 // is of use, so clients should not.
 func failed(f inference.Failure) error {
 	p := httpkit.ProblemOf(openai.FaultOf(f))
+	if f.Code == fault.DeadlineUnmet { // the request was accepted, unlike one whose deadline is out of range
+		p.Body.Status = http.StatusGatewayTimeout
+	}
 	for _, name := range []string{"Retry-After", "X-Backoff-Ms"} {
 		p.Header.Del(name)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -66,8 +67,14 @@ func setup(t *testing.T) *served {
 // setupPadded is setup with white space before answers after each interval.
 func setupPadded(t *testing.T, every time.Duration) *served {
 	t.Helper()
+	return setupWith(t, every, 0)
+}
+
+// setupWith is setupPadded with an engine that needs a time for each token.
+func setupWith(t *testing.T, every, token time.Duration) *served {
+	t.Helper()
 	parts := apitest.NewParts(t)
-	s := &served{engine: &counting{Engine: mockengine.New(mockengine.Config{Clock: parts.Clock})}}
+	s := &served{engine: &counting{Engine: mockengine.New(mockengine.Config{Clock: parts.Clock, TokenEvery: token})}}
 	s.Stage = apitest.New(t, parts, func(system *orchestrator.System) []httpkit.Route {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
 		if err != nil {
@@ -195,6 +202,31 @@ func TestClientRetriesOnlyWhatIsOfUse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLateAnswerIsAGatewayTimeout has an engine that needs more time than the task has.
+func TestLateAnswerIsAGatewayTimeout(t *testing.T) {
+	t.Parallel()
+	s := setupWith(t, 0, 10*time.Second)
+	ended := make(chan error)
+	go func() {
+		_, err := s.client.Chat.Completions.New(t.Context(), chat(200))
+		ended <- err
+	}()
+	s.engine.WaitRunning(1)
+	for {
+		select {
+		case err := <-ended:
+			refused, ok := errors.AsType[*sdk.Error](err)
+			if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || refused.Type != "server_error" {
+				t.Errorf("got %v, want 504 deadline_unmet", err)
+			}
+			return
+		default:
+			s.Clock.Advance(time.Second)
+			runtime.Gosched()
+		}
 	}
 }
 
