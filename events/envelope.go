@@ -63,6 +63,8 @@ type Job struct {
 	Status Status  `json:"status"`
 	// DefinitionID is the id of the stored job; empty for another run.
 	DefinitionID string `json:"definitionId,omitempty"`
+	// DefinitionVersion is the version of the stored job that is run; 0 for another run.
+	DefinitionVersion int64 `json:"definitionVersion,omitempty"`
 	// BatchID is the batch that the client gave the run.
 	BatchID string `json:"batchId,omitempty"`
 	// Attempt is 0 before the first attempt.
@@ -83,7 +85,8 @@ type Job struct {
 	Skipped bool `json:"skipped,omitempty"`
 	// Seq numbers the events of a run from 1.
 	Seq int `json:"seq,omitempty"`
-	// PayloadDigest is the SHA-256 of the accepted request in canonical JSON.
+	// PayloadDigest is the SHA-256 of what is run in canonical JSON: of the accepted request,
+	// or of the definition of a stored job with its version and the parameters.
 	PayloadDigest string     `json:"payloadDigest,omitempty"`
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	// Message is a sentence with details.

@@ -41,7 +41,7 @@ func sample(t eventtype.Type, n int) events.Envelope {
 	case eventtype.OfRun:
 		e.IdempotencyKey = events.RunKey(t, taskID, 1, n)
 		e.Job = &events.Job{
-			ID: taskID, Type: events.JobPackRun, RunID: "nightly:20260301T120000Z", DefinitionID: "nightly", Attempt: 1, Seq: n,
+			ID: taskID, Type: events.JobPackRun, RunID: "nightly:20260301T120000Z", DefinitionID: "nightly", DefinitionVersion: 4, Attempt: 1, Seq: n,
 			Status: events.StatusRunning, State: "Running", LeaseID: "lease_default-3", TaskRunnerID: "tr_148e",
 		}
 	case eventtype.OfSchedule:
@@ -211,6 +211,7 @@ func TestPartsOfATypeAreRequired(t *testing.T) {
 			e.Job = sample(eventtype.Started, 1).Job
 			return e
 		},
+		"version": func() events.Envelope { e := sample(eventtype.Started, 1); e.Job.DefinitionVersion = -1; return e },
 		"skipped": func() events.Envelope { e := sample(eventtype.Skipped, 1); e.Job.Skipped = false; return e },
 		"status":  func() events.Envelope { e := sample(eventtype.Started, 1); e.Job.Status = "paused"; return e },
 		"digest": func() events.Envelope {

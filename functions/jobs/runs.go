@@ -46,7 +46,7 @@ func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 	created, existing, err := svc.RunJob(r.Context(), orchestrator.JobRunRequest{
 		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
 		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),
 	})
 	if err != nil {

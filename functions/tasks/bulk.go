@@ -60,7 +60,7 @@ func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 // bulkOf reads a request and refuses the states that wrong selects.
 func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State) bool, problem string) (orchestrator.Bulk, error) {
 	in := orchestrator.Bulk{
-		Identity: httpkit.CallerOf(r.Context()), CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		Identity: httpkit.CallerOf(r.Context()), CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r), DryRun: request.DryRun, Cursor: request.Cursor, Limit: limit.BulkPage,
 	}
 	var err error

@@ -61,7 +61,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 	}
 	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),
 	})
 	if err != nil {

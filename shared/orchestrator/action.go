@@ -213,13 +213,12 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, ke
 	if err := checkParameters(stored.Definition, parameters); err != nil {
 		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, err), nil
 	}
-	r := s.host.run(stored, s.policy)
+	r := s.host.newRun(stored, s.policy, parameters, run.Override{})
 	if r.Exec = from.MayTriggerExec(); s.host.needExec(r.Work) && !r.Exec {
 		return nil, fmt.Sprintf("the job %s is of a program of the host: the run and the job that trigger it need the scope exec", a.JobID), nil
 	}
 	r.Workspace, r.CorrelationID, r.Trigger = from.Workspace, from.CorrelationID, run.TriggerJob
 	r.Lineage, r.ParentRun, r.Parent = from.Lineage, from.ID, from.AsParent()
-	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
 	created, _, err := s.create(ctx, r, key, "", nil)
 	if f := fault.Of(err); f != nil && (f.Code == fault.AdmissionReject || f.Field == "pool") {
 		return nil, f.Message, nil

@@ -66,7 +66,7 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if !stored.Made(r.JobVersion) {
 		return nil, nil
 	}
-	newest := s.host.run(stored, s.policy)
+	newest := s.host.newRun(stored, s.policy, r.Parameters, r.Override)
 	if s.host.needExec(newest.Work) && !r.Exec {
 		return nil, nil // the one who started the run may not run it
 	}

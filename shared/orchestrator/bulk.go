@@ -21,8 +21,8 @@ type Bulk struct {
 	Cursor string
 	Limit  int
 	// Reason is that of a cancel. The others are those of a retry.
-	Reason                                                    string
-	IdempotencyKey, CorrelationID, PayloadDigest, TraceParent string
+	Reason                                     string
+	IdempotencyKey, CorrelationID, TraceParent string
 }
 
 // BulkResult is the result of a bulk request for one run.
@@ -84,7 +84,7 @@ func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, nex
 	}
 	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
 		again, existing, err := s.retry(ctx, r, RetryRequest{
-			Identity: in.Identity, IdempotencyKey: bulkKey(in.IdempotencyKey, r.TaskID), CorrelationID: in.CorrelationID, PayloadDigest: in.PayloadDigest,
+			Identity: in.Identity, IdempotencyKey: bulkKey(in.IdempotencyKey, r.TaskID), CorrelationID: in.CorrelationID,
 			TraceParent: in.TraceParent,
 		})
 		if err != nil {

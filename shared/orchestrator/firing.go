@@ -103,7 +103,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 
 // creation returns the creation of a firing's run.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
-	r := s.host.run(j, s.policy)
+	r := s.host.newRun(j, s.policy, nil, run.Override{})
 	r.ID = run.FiringID(j.ID, f.At)
 	r.TaskID = run.FiringTaskID(r.Ref(), f.At)
 	r.CorrelationID = r.TaskID

@@ -1,10 +1,13 @@
 package orchestrator
 
 import (
+	"cmp"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -79,4 +82,35 @@ func (h HostPrograms) run(j job.Job, defaults run.Policy) run.Run {
 	r := j.Run(defaults)
 	r.Exec = j.Exec || h.owns(j.UpdatedBy)
 	return r.TriggersExec(r.Exec)
+}
+
+// newRun is run with parameters and an override, and with the digest of what is run.
+func (h HostPrograms) newRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
+	r := h.run(j, defaults).With(o)
+	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
+	r.PayloadDigest = payloadDigest(j, parameters, o)
+	return r
+}
+
+// payloadDigest returns run.Run.PayloadDigest of a run of a stored job. It is empty for a
+// definition without a canonical form.
+func payloadDigest(j job.Job, parameters map[string]string, o run.Override) string {
+	d := j.Definition
+	d.Priority, d.ConcurrencyKey = cmp.Or(o.Priority, d.Priority), cmp.Or(o.Key, d.ConcurrencyKey)
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	document, err := json.Marshal(struct {
+		Definition job.Definition    `json:"definition"`
+		Version    int64             `json:"definitionVersion"`
+		Parameters map[string]string `json:"parameters"`
+	}{d, j.Version, parameters})
+	if err != nil {
+		return ""
+	}
+	digest, err := events.Digest(document)
+	if err != nil {
+		return ""
+	}
+	return digest
 }

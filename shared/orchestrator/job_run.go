@@ -31,8 +31,6 @@ type JobRunRequest struct {
 	ScheduledAt    time.Time
 	IdempotencyKey string
 	CorrelationID  string
-	// PayloadDigest is run.Run.PayloadDigest.
-	PayloadDigest string
 	// TraceParent is the W3C trace context of the request; empty without one.
 	TraceParent string
 }
@@ -64,7 +62,7 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	if err != nil {
 		return r, err
 	}
-	r = s.host.run(j, s.policy)
+	r = s.host.newRun(j, s.policy, in.Parameters, in.Override)
 	if err := s.host.check(in.Identity, r.Work); err != nil {
 		return run.Run{}, err
 	}
@@ -74,12 +72,9 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
 		return run.Run{}, newDefinitionProblems(problems)
 	}
-	r = r.With(in.Override)
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
-	r.CreatedBy, r.PayloadDigest, r.TraceParent = actorOf(in.Identity), in.PayloadDigest, in.TraceParent
-	r.Trigger, r.Parameters = run.TriggerManual, in.Parameters
-	r.Work.Program = r.Work.Program.With(in.Parameters)
+	r.CreatedBy, r.TraceParent, r.Trigger = actorOf(in.Identity), in.TraceParent, run.TriggerManual
 	if !in.ScheduledAt.IsZero() {
 		r.ScheduledAt = in.ScheduledAt.UTC()
 		r.ID = run.FiringID(j.ID, r.ScheduledAt)

@@ -244,7 +244,7 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	if err != nil {
 		return run.Run{}, err
 	}
-	is := k.host.run(j, k.policy)
+	is := k.host.newRun(j, k.policy, set.Environment(r, k.hostOf(where), engineModel), run.Override{})
 	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.host.owns(p.UpdatedBy))
 	if is.Work.Program == nil {
 		known, _, err := k.refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))
@@ -252,8 +252,6 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	}
 	is.Trigger, is.Serves, is.CorrelationID = run.TriggerPool, &run.Serves{Pool: p.ID, Replica: r.ID}, "pool:"+p.ID+"/"+r.ID
 	is.Policy.Retry.MaxAttempts = 1 // the next run replaces it
-	is.Parameters = set.Environment(r, k.hostOf(where), engineModel)
-	is.Work.Program = is.Work.Program.With(is.Parameters)
 	created, _, err := k.create(ctx, is, r.Key, "", nil)
 	return created, err
 }

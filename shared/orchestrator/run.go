@@ -27,8 +27,6 @@ type RetryRequest struct {
 	TaskID         string
 	IdempotencyKey string
 	CorrelationID  string
-	// PayloadDigest is run.Run.PayloadDigest.
-	PayloadDigest string
 	// TraceParent is the W3C trace context of the request; empty without one.
 	TraceParent string
 }
@@ -60,7 +58,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 		return r, false, err
 	}
 	r = old.Again()
-	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, actorOf(in.Identity), in.PayloadDigest
+	r.CorrelationID, r.CreatedBy = in.CorrelationID, actorOf(in.Identity)
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
 	return s.createWithInput(ctx, r, in.IdempotencyKey, retryDigest(old.TaskID), input)
 }

@@ -63,7 +63,7 @@ func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
 // in other states or before that time.
 type Due struct {
 	// Newest is a run of the job's newest definition, with its version. A run that
-	// leaves PreRun takes over its work, policy, constraints, actions and pool; nil keeps
+	// leaves PreRun takes over its work, policy, constraints, actions, pool and digest; nil keeps
 	// those of the run.
 	Newest *Run
 }
@@ -90,7 +90,7 @@ func (d *draft) takeOver(newest Run) {
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
 	d.Run = d.Override.apply(newest.Priority, newest.Concurrency, d.Run)
 	d.Work.Program = d.Work.Program.With(d.Parameters)
-	d.Slot.Pool = newest.Slot.Pool
+	d.Slot.Pool, d.PayloadDigest = newest.Slot.Pool, newest.PayloadDigest
 }
 
 // Admitted: the pool has a free slot, and the commit takes it. Limit is the

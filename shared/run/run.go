@@ -30,8 +30,10 @@ type Run struct {
 	// scope exec: a client, the one who stored the job of a schedule, or both of those with
 	// trigger_job.
 	Exec bool `json:"exec,omitempty"`
-	// PayloadDigest is "sha256:" and the hexadecimal SHA-256 of the accepted request in
-	// canonical JSON (RFC 8785); empty for a run without a request.
+	// PayloadDigest is "sha256:" and the hexadecimal SHA-256 of what is run, in canonical JSON
+	// (RFC 8785): of the accepted request, or of the definition of a stored job with its version
+	// and the parameters. A requested retry has that of its run. It is empty for what has no
+	// canonical form.
 	PayloadDigest string `json:"payloadDigest,omitempty"`
 	// TraceParent is the W3C trace context of the request that created the run, in the
 	// form of version 00; empty without one.
