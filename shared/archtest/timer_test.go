@@ -34,9 +34,8 @@ var timers = map[string]timerUse{
 	"local/twin/engine/run.go":                {2, kept},   // deadlines and calls of executions; a second between tries
 	"local/twin/stack/deliver.go":             {1, kept},   // wake-ups of webhooks
 	"local/twin/stack/loops.go":               {1, period}, // sweeps, which also find every wake-up that a crash has lost
-	"local/twin/stack/relay.go":               {3, period}, // events, from the stored changes
+	"local/twin/stack/relay.go":               {4, period}, // events, from the stored changes
 	"local/twin/stack/containers.go":          {1, period}, // unused images
-	"local/twin/stack/relay_pace.go":          {2, bound},  //
 	"local/twin/stack/stack.go":               {1, bound},  // the stop of the server
 	"local/twin/flymachines/life.go":          {2, kept},   // kills and delays of machines; a second between tries
 	"local/twin/flymachines/delays.go":        {1, bound},  //

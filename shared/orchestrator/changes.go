@@ -66,7 +66,7 @@ type moveWatch struct {
 	// moved gets a value when the run may have moved since the reader has seen it.
 	moved chan struct{}
 	// seen is where the reader has seen the run; nil before. newest is the run of the last
-	// commit that has woken the reader.
+	// commit that has made the reader look again.
 	seen   *standing
 	newest *run.Run
 }
@@ -92,8 +92,8 @@ func (w *moveWatch) saw(r run.Run) {
 	w.seen = &at
 }
 
-// committed returns the run of the last commit that has woken the reader; nil for one that
-// another process has made.
+// committed returns the run of the last commit of this process for which the reader looks again;
+// nil if there is none.
 func (w *moveWatch) committed() *run.Run {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()

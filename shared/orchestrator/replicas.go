@@ -297,7 +297,7 @@ func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *leas
 }
 
 // failed lets the replica of a request that failed rest. A task counts once, and its pool's
-// last replica goes on if it has answered: to a client the error of an engine says more than a
+// last replica continues if it has answered: to a client the error of an engine says more than a
 // pool without a replica.
 func (s *replicas) failed(l *lease, answered bool) {
 	s.mu.Lock()

@@ -132,7 +132,7 @@ type Piece struct {
 }
 
 // EngineAnswer is the cause of the fault of a request that an engine has answered. Status is
-// that of the response, 200 for an answer that the engine has ended for a reason that is none of
+// that of the response, 200 for an answer that the engine has ended for a reason that is not one of
 // the FinishReasons. A fault without this cause is of an engine that did not answer, or whose
 // answer broke off.
 type EngineAnswer struct{ Status int }
