@@ -93,7 +93,7 @@ func (w *moveWatch) saw(r run.Run) {
 }
 
 // committed returns the run of the last commit of this process for which the reader looks again;
-// nil if there is none.
+// nil for no such commit.
 func (w *moveWatch) committed() *run.Run {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()

@@ -182,7 +182,7 @@ func (a *answer) failed(message string, code fault.Code) error {
 	return a.failedAs(http.StatusInternalServerError, message, code)
 }
 
-// failedAs is failed with the status that the answer stands for.
+// failedAs is failed for an answer with a status.
 func (a *answer) failedAs(status int, message string, code fault.Code) error {
 	as := port.EngineAnswer{Status: status}
 	switch {
