@@ -138,6 +138,7 @@ const (
 
 // Artifact is a file that a run produced.
 type Artifact struct {
+	// URI is the absolute URL of the download, which needs a token.
 	URI string `json:"uri"`
 	// Digest is "sha256:" and hexadecimal digits; empty if it is unknown.
 	Digest string `json:"digest,omitempty"`

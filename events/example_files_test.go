@@ -55,7 +55,7 @@ func sample(t eventtype.Type, n int) events.Envelope {
 		e.IdempotencyKey = events.ResourceKey(t, "stream", int64(n))
 	}
 	artifact := events.Artifact{
-		URI: "/v1/tasks/" + taskID + "/output", Digest: digest, MIME: "text/csv", Size: 1204, FileName: "orders.csv",
+		URI: "https://sortie.example.org/download/" + taskID, Digest: digest, MIME: "text/csv", Size: 1204, FileName: "orders.csv",
 	}
 	switch t {
 	case eventtype.Completed, eventtype.PackRunArtifact, eventtype.ExportCompleted:

@@ -107,7 +107,7 @@ func setup(t *testing.T) *stage {
 	feed := fake.NewFeed(s.clock, 7*24*time.Hour, unless(&s.feedLost), func(err error) { t.Error(err) })
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	keys := fake.NewEventKeys(nil)
-	service := orchestrator.NewRelay(feed, keys, s.clock, log, api.Published(), lambdakit.Observe)
+	service := orchestrator.NewRelay(feed, keys, s.clock, log, api.Published("https://sortie.example.org"), lambdakit.Observe)
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
@@ -358,7 +358,7 @@ func FuzzRelay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input string) {
 		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
-		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published(), series.Discard)
+		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
 		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {

@@ -156,7 +156,7 @@ var functions = map[string]function{
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes, dispatches}},
 	"fire":      {kind: timer, uses: []use{configured, writes, starts, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
-	"relay":     {kind: relay, uses: []use{configured, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, rouses, deadLetter, traced}},
+	"relay":     {kind: relay, uses: []use{configured, addressed, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, rouses, deadLetter, traced}},
 }
 
 // Program is the folder of the function's program below functions. All step

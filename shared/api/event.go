@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
@@ -16,18 +17,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Published makes the events of changes for a relay.
-func Published() orchestrator.Published {
-	return orchestrator.Published{Events: Events, Unreadable: Unreadable}
+// Published makes the events of changes for a relay. publicURL is the address of the API,
+// with which the addresses of artifacts begin.
+func Published(publicURL string) orchestrator.Published {
+	return orchestrator.Published{
+		Events:     func(c port.Change) ([]events.Envelope, error) { return Events(publicURL, c) },
+		Unreadable: Unreadable,
+	}
 }
 
 // Events returns the events of a change as they are published, in order, each of at
 // most 64 KiB. They have no notifier. An event that follows from one of a run has an id
-// of its own, which depends on that event alone.
-func Events(c port.Change) ([]events.Envelope, error) {
+// of its own, which depends on that event alone. publicURL is as in Published.
+func Events(publicURL string, c port.Change) ([]events.Envelope, error) {
 	var all []events.Envelope
 	for _, e := range c.Events {
-		all = append(all, runEvents(c.Run, e)...)
+		all = append(all, runEvents(publicURL, c.Run, e)...)
 	}
 	for _, n := range c.Notes {
 		e, err := events.Parse(n.Document)
@@ -70,11 +75,12 @@ func Unreadable(tenant, changeID string, at time.Time) events.Envelope {
 }
 
 // runEvents returns an event of a run, with those that follow from it.
-func runEvents(r run.Run, e run.Event) []events.Envelope {
+func runEvents(publicURL string, r run.Run, e run.Event) []events.Envelope {
 	t := eventtype.Type(e.Type)
 	own := header(r, e, t, e.ID)
 	own.IdempotencyKey, own.Metrics = events.RunKey(t, r.TaskID, e.Attempt, e.Seq), eventMetrics(r, e)
 	own.Job = eventJob(r, e)
+	own.Job.Artifacts = eventArtifacts(publicURL, r, e)
 	all := []events.Envelope{own}
 	if t, ok := firingType(r, e); ok {
 		fired := header(r, e, t, derivedID(e, t))
@@ -159,12 +165,19 @@ func eventJob(r run.Run, e run.Event) *events.Job {
 	if f := e.Fault; f != nil {
 		job.Fault = &events.Fault{Code: string(f.Code), Category: string(f.Category), Message: f.Message, Retryable: f.Retryable}
 	}
-	if o := r.Output; o != nil && e.Type == run.EventCompleted {
-		job.Artifacts = []events.Artifact{{
-			URI: "/download/" + url.PathEscape(r.TaskID), Digest: o.Digest, MIME: r.Work.ContentType(), Size: max(o.Size, 0), FileName: o.FileName,
-		}}
-	}
 	return job
+}
+
+// eventArtifacts returns the outputs of an event.
+func eventArtifacts(publicURL string, r run.Run, e run.Event) []events.Artifact {
+	o := r.Output
+	if o == nil || e.Type != run.EventCompleted {
+		return nil
+	}
+	return []events.Artifact{{
+		URI:    strings.TrimRight(publicURL, "/") + "/download/" + url.PathEscape(r.TaskID),
+		Digest: o.Digest, MIME: r.Work.ContentType(), Size: max(o.Size, 0), FileName: o.FileName,
+	}}
 }
 
 // leaseID names the slot of an attempt.

@@ -51,7 +51,7 @@ type fails interface {
 // published returns the events of a change after checking them against the schema.
 func published(t fails, s *jsonschema.Schema, c port.Change) []events.Envelope {
 	t.Helper()
-	all, err := api.Events(c)
+	all, err := api.Events("https://sortie.example.org/", c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestUnreadableChangeIsAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	published(t, schema(t), port.Change{Notes: []port.Note{{Tenant: "acme", ID: "n-17", At: nine, Document: document}}})
-	if _, err := api.Events(port.Change{Notes: []port.Note{{ID: "n-18", Document: json.RawMessage(fmt.Sprintf("%q", "text"))}}}); err == nil {
+	if _, err := api.Events("https://sortie.example.org/", port.Change{Notes: []port.Note{{ID: "n-18", Document: json.RawMessage(fmt.Sprintf("%q", "text"))}}}); err == nil {
 		t.Error("got no error for a note that is not an event")
 	}
 }
@@ -289,7 +289,7 @@ func TestEncodedEventsAreThePublished(t *testing.T) {
 	t.Parallel()
 	d := run.New(sampleRun(run.KindExport), nine)
 	c := port.Change{Run: d.Run, Events: d.Events}
-	records, err := api.Published().Encode(c)
+	records, err := api.Published("https://sortie.example.org/").Encode(c)
 	all := published(t, schema(t), c)
 	if err != nil || len(records) != len(all) {
 		t.Fatalf("got %d records, %v, want %d", len(records), err, len(all))
@@ -305,7 +305,7 @@ func TestEncodedEventsAreThePublished(t *testing.T) {
 		}
 	}
 	c.Run.Tenant = "other"
-	if records, err = api.Published().Encode(c); err != nil || len(records) != len(all) {
+	if records, err = api.Published("https://sortie.example.org/").Encode(c); err != nil || len(records) != len(all) {
 		t.Errorf("got %d records, %v, want %d of another tenant", len(records), err, len(all))
 	}
 }

@@ -149,7 +149,7 @@ func TestOutputIsAnArtifact(t *testing.T) {
 		if end == nil || output == nil || output.EventID == end.EventID || len(output.Job.Artifacts) != 1 || !output.OccurredAt.Equal(end.OccurredAt) {
 			t.Fatalf("%s: got %+v and %+v, want %s beside the end", name, end, output, want)
 		}
-		if a := output.Job.Artifacts[0]; a.URI == "" || a.MIME == "" || !digestForm.MatchString(a.Digest) {
+		if a := output.Job.Artifacts[0]; a.URI != "https://sortie.example.org/download/"+output.Job.ID || a.MIME == "" || !digestForm.MatchString(a.Digest) {
 			t.Errorf("%s: got the artifact %+v, want its address, digest and type", name, a)
 		}
 		if output.IdempotencyKey != "orch-"+string(want)+"-"+output.Job.ID+"-1" {
@@ -209,7 +209,7 @@ func TestTypesOfTheContract(t *testing.T) {
 				}
 			}
 			for _, e := range d.Events {
-				all, err := api.Events(port.Change{Run: d.Run, Events: []run.Event{e}})
+				all, err := api.Events("https://sortie.example.org", port.Change{Run: d.Run, Events: []run.Event{e}})
 				if err != nil || string(all[0].EventType) != string(e.Type) || all[0].EventID != events.ID(e.ID) {
 					t.Errorf("%s: got %+v, %v for %s, want the type and the id of the record", name, all, err, e.Type)
 				}

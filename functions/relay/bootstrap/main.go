@@ -24,7 +24,7 @@ func main() {
 		waiting = append(waiting, sockets)
 	}
 	p.ServeEvent(relay.Handler(
-		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(), lambdakit.Observe),
+		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe),
 		orchestrator.NewBus(feed, bus, keys, p.Log),
 		waiting, store, dynamo.ChangeOf, traces.Exporter(p),
 		orchestrator.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,

@@ -40,7 +40,7 @@ func (w *world) newHost(name string) (*host, error) {
 	}
 	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
 	store := faultyWebhooks{w.process.store, w}
-	published := api.Published()
+	published := api.Published("http://sortie")
 	published.Bare = !w.home.survivesCrash() // the local process has the key
 	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, published, series.Discard)
 	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)

@@ -70,7 +70,7 @@ func (h *localHome) open(ctx context.Context) (database, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.EncodeEvents(api.Published().Encode)
+	store.EncodeEvents(api.Published("http://sortie").Encode)
 	return store, nil
 }
 

@@ -107,6 +107,11 @@ func eventsInPages(c *Case) {
 			c.T.Errorf("event %d of the task: got %+v of %+v, want number %d, for delivery without a signature", i, e, e.Job, i+1)
 		}
 		known[e.EventID] = true
+		for _, a := range e.Job.Artifacts {
+			if address, err := url.Parse(a.URI); err != nil || !address.IsAbs() || address.Host == "" || address.Path != "/download/"+task {
+				c.T.Errorf("%s: got the artifact %+v, want the absolute URL of its download", e.EventType, a)
+			}
+		}
 	}
 	if first := found[0]; first.EventType != eventtype.Accepted || first.Job.PayloadDigest == "" || first.Job.BatchID != c.Batch("one") {
 		c.T.Errorf("got the first event %+v of %+v, want job.accepted with the digest of the request", first, first.Job)

@@ -27,13 +27,14 @@ const (
 	relaySweep = 15 * time.Second
 )
 
-// wireRelay opens the keys of events.
+// wireRelay opens the keys of events, and makes the events of commits.
 func (s *Stack) wireRelay() error {
 	var err error
 	if s.eventKeys, err = keyfile.OpenEvents(filepath.Join(s.addresses.Data, EventKeysFile)); err != nil {
 		return fmt.Errorf("cannot open the keys of events: %w", err)
 	}
-	published := api.Published()
+	published := api.Published(s.serviceConfig().PublicURL)
+	s.store.EncodeEvents(published.Encode)
 	published.Bare = true // this process has the key
 	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, published, s.metrics.Record)
 	return nil

@@ -84,13 +84,13 @@ func TestExportIsInTheStream(t *testing.T) {
 		}
 		types, after = append(types, string(last.EventType)), records[0].Position
 	}
-	if last.Job.ID != task || len(last.Job.Artifacts) != 1 || last.Job.Artifacts[0].URI != "/download/"+task {
+	if last.Job.ID != task || len(last.Job.Artifacts) != 1 || last.Job.Artifacts[0].URI != g.stack.Addresses().URL+"/download/"+task {
 		t.Errorf("got %+v, want the artifact of %s", last.Job, task)
 	}
 	if types[0] != "job.accepted" || types[len(types)-2] != "job.completed" {
 		t.Errorf("got events %v, want job.accepted first and job.completed before export.completed", types)
 	}
-	body, artifact := g.Call("GET", last.Job.Artifacts[0].URI, "").Body, last.Job.Artifacts[0]
+	body, artifact := g.Call("GET", "/download/"+task, "").Body, last.Job.Artifacts[0]
 	if want := fmt.Sprintf("sha256:%x", sha256.Sum256(body)); int64(len(body)) != artifact.Size || artifact.Digest != want {
 		t.Errorf("got an artifact of %d bytes with digest %q, want %d bytes with %s", artifact.Size, artifact.Digest, len(body), want)
 	}

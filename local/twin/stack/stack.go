@@ -27,7 +27,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -243,7 +242,6 @@ func (s *Stack) openData(ctx context.Context) error {
 	}
 	// A folder of a newer version is refused before anything resumes.
 	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
-		s.store.EncodeEvents(api.Published().Encode)
 		err = engine.Migrate(ctx, s.db)
 	}
 	if err == nil {

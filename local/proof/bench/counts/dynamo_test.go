@@ -85,7 +85,7 @@ func (h *onDynamoDB) begin(w *world) {
 		}()
 		return nil
 	})
-	svc := orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, api.Published(), series.Discard)
+	svc := orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)
 	bus := orchestrator.NewBus(h.feed, fake.NewPublisher(nil), w.eventKeys, w.log)
 	decode := func(image json.RawMessage) (port.Change, error) {
 		h.decoded++

@@ -44,7 +44,7 @@ func openSQLite(w *world) home {
 	w.Cleanup(func() { w.ok(h.db.Close()) })
 	h.records, err = sqlite.NewStore(w.Context(), h.db, clock.System{})
 	w.ok(err)
-	h.records.EncodeEvents(api.Published().Encode)
+	h.records.EncodeEvents(api.Published("https://sortie.example.org").Encode)
 	feed, err := sqlite.NewFeed(w.Context(), h.db, sqlite.FeedConfig{Clock: clock.System{}, Retention: retention, Random: w.random.number})
 	w.ok(err)
 	h.feed = &signedFeed{Feed: feed}
@@ -71,7 +71,7 @@ func (h *onSQLite) begin(w *world) {
 	d := orchestrator.NewDispatcher(h.answers, w.system.Artifacts, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
 	go d.Run(w.Context())
 	<-d.Ready()
-	published := api.Published()
+	published := api.Published("https://sortie.example.org")
 	published.Bare = true // as in the stack
 	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, published, series.Discard)
 }
