@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -88,9 +89,7 @@ func TestUploadsOfAnOrphanAreCleared(t *testing.T) {
 	h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<mods/>", 7)))
 	h.step()
 	objects := h.outputs.buckets
-	for key, content := range objects[port.Uploads] { // accepted, and the commit was lost
-		objects[port.Accepted][key] = content
-	}
+	maps.Copy(objects[port.Accepted], objects[port.Uploads]) // accepted, and the commit was lost
 	h.outputs.lost = 1000
 	for range 3 {
 		h.advance(5*time.Minute + time.Second)
