@@ -114,6 +114,15 @@ func TestShortageSaysWhatIsHeld(t *testing.T) {
 		m := budget.Move{Tenant: "acme", Scope: budget.ScopeTenant, Hold: budget.Amount{Tokens: row.more}, At: at}
 		a := m.New()
 		a.Limit.Tokens, a.Spent.Tokens, a.Held.Tokens = &limit, row.spent, row.held
+		if row.want > 0 { // beside another part that the end of no task makes room in
+			both, cost := a, int64(0)
+			both.Limit.CostNano = &cost
+			m := m
+			m.Hold.CostNano = 1
+			if short := m.Check(both); short == nil || short.Held != 0 || short.Part != budget.Cost {
+				t.Errorf("%+v: got %+v, want a shortage that stays", row, short)
+			}
+		}
 		if short := m.Check(a); short == nil || short.Held != row.want || strings.Contains(short.String(), "retry") != (row.want > 0) {
 			t.Errorf("%+v: got %+v, want %d held", row, short, row.want)
 		}

@@ -162,16 +162,20 @@ func (m Move) Check(a Account) *Shortage {
 	}
 	used, more := a.Held.Plus(a.Spent).Values(), m.Used().Values()
 	held, spent := a.Held.Values(), a.Spent.Values()
+	var short *Shortage
 	for i, limit := range a.Limit.Or(m.Default).Values() {
-		if limit != nil && used[i]+more[i] > *limit {
-			short := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
-			if spent[i]+more[i] <= *limit && short.Part != Turns {
-				short.Held = held[i]
-			}
-			return short
+		if limit == nil || used[i]+more[i] <= *limit {
+			continue
+		}
+		part := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
+		if spent[i]+more[i] > *limit || part.Part == Turns {
+			return part // the end of no task makes room
+		}
+		if part.Held = held[i]; short == nil {
+			short = part
 		}
 	}
-	return nil
+	return short
 }
 
 // Apply returns the account after the move, or why it cannot take it.

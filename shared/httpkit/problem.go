@@ -81,8 +81,8 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.status == http.StatusTooManyRequests {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
-	if short, is := errors.AsType[*port.NoBudget](cause); is {
-		if short.Held == 0 { // waiting changes nothing
+	if _, short := errors.AsType[*port.NoBudget](cause); short {
+		if !f.Retryable { // waiting changes nothing
 			p.Header.Set("X-Should-Retry", "false")
 			a.backoff = 0
 		}

@@ -98,7 +98,7 @@ func keepRunning(config stack.Config, runner string) int {
 	if err != nil {
 		return failed(err)
 	}
-	reserve := stack.Reserve() // as sortie dev has it
+	reserve := stack.Reserve() // as in sortie dev
 	defer runtime.KeepAlive(reserve)
 	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
 		return failed(err)
