@@ -2,7 +2,6 @@ package port
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -131,16 +130,17 @@ type Piece struct {
 	Text string
 }
 
-// EngineAnswer is the cause of the fault of a request that an engine has answered. Status is
-// that of the response, 200 for an answer that the engine has ended for a reason that is not one of
-// the FinishReasons. A fault without this cause is of an engine that did not answer, or whose
+// EngineAnswer is the fault of a request that an engine has answered. Status is that of the
+// response, 200 for an answer that the engine has ended for a reason that is not one of the
+// FinishReasons. A fault outside of an EngineAnswer is of an engine that did not answer, or whose
 // answer broke off.
-type EngineAnswer struct{ Status int }
-
-// Error implements error.
-func (a EngineAnswer) Error() string {
-	return fmt.Sprintf("the engine answered with status %d", a.Status)
+type EngineAnswer struct {
+	*fault.Fault
+	Status int
 }
+
+// Unwrap returns the fault.
+func (a EngineAnswer) Unwrap() error { return a.Fault }
 
 // Works reports whether the answer shows that the engine works: the request is at fault.
 func (a EngineAnswer) Works() bool {

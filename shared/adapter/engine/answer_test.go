@@ -138,6 +138,9 @@ func TestRefusals(t *testing.T) {
 		if f := fault.Of(err); err == nil || f.Code != test.want || !strings.Contains(f.Message, test.says) || len(f.Message) > 700 || strings.Contains(f.Message, "\n") {
 			t.Errorf("%s, status %d, %.80s: got %v, want %s with %q", test.kind, test.status, test.body, err, test.want, test.says)
 		}
+		if answer, ok := errors.AsType[port.EngineAnswer](err); !ok || answer.Status != test.status {
+			t.Errorf("%s, status %d, %.80s: got %v, want an answer with the status", test.kind, test.status, test.body, err)
+		}
 	}
 }
 

@@ -184,14 +184,14 @@ func (a *answer) failed(message string, code fault.Code) error {
 
 // failedAs is failed for an answer with a status.
 func (a *answer) failedAs(status int, message string, code fault.Code) error {
-	as := port.EngineAnswer{Status: status}
+	f := fault.New(code, "the engine failed: %s", message)
 	switch {
 	case a.pieces > 0:
-		return fault.Wrap(as, fault.WorkerReset, "the engine failed after %d pieces: %s", a.pieces, message)
+		f = fault.New(fault.WorkerReset, "the engine failed after %d pieces: %s", a.pieces, message)
 	case code == fault.InvalidParams:
-		return refusedParams(message)
+		f = refusedParams(message)
 	}
-	return fault.Wrap(as, code, "the engine failed: %s", message)
+	return port.EngineAnswer{Fault: f, Status: status}
 }
 
 // finishes maps the engines' words.

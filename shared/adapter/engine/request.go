@@ -133,15 +133,19 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	return port.EngineAnswer{Fault: e.faultOf(resp, text), Status: resp.StatusCode}
+}
+
+// faultOf returns the fault for an answer with a text.
+func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 	message, kind := messageOf(text)
-	answered := port.EngineAnswer{Status: resp.StatusCode}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		f := fault.Wrap(answered, fault.PoolUnavailable, "the engine does not accept the key of its pool (status %d)", resp.StatusCode)
+		f := fault.New(fault.PoolUnavailable, "the engine does not accept the key of its pool (status %d)", resp.StatusCode)
 		f.Retryable = false
 		return f
 	case http.StatusTooManyRequests:
-		return fault.Wrap(answered, fault.ReplicaExhausted, "the engine is busy: %s", message)
+		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
 	case http.StatusNotImplemented:
 		return refusedParams(message)
 	}
@@ -151,7 +155,7 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
 		return refusedParams(message)
 	}
-	return fault.Wrap(answered, fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
+	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
 }
 
 // refusedParams returns the fault for parameters that the engine refuses.

@@ -157,9 +157,9 @@ func (e *Engine) begin(g port.Generation) (Course, error) {
 	}
 	switch p.Failure {
 	case FailBusy:
-		return p, fault.Wrap(port.EngineAnswer{Status: http.StatusTooManyRequests}, fault.ReplicaExhausted, "the engine is busy")
+		return p, port.EngineAnswer{Fault: fault.New(fault.ReplicaExhausted, "the engine is busy"), Status: http.StatusTooManyRequests}
 	case FailStart:
-		return p, fault.Wrap(port.EngineAnswer{Status: http.StatusInternalServerError}, fault.PoolUnavailable, "the engine failed before its first token")
+		return p, port.EngineAnswer{Fault: fault.New(fault.PoolUnavailable, "the engine failed before its first token"), Status: http.StatusInternalServerError}
 	}
 	e.running++
 	e.changed.Broadcast()
