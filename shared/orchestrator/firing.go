@@ -86,7 +86,6 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 		return nil, err
 	}
 	for i, d := range decisions {
-		d.Run.Version = 1
 		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(attrsOf(d.Run), slog.String("trigger", string(d.Run.Trigger)),
 			slog.Bool("skipped", d.Run.Skipped), slog.Int64("late_ms", now.Sub(due[i].At).Milliseconds()))...)
 		s.committed(ctx, d)

@@ -67,12 +67,13 @@ func (s *Requests) createRun(
 		case err != nil || known != nil:
 			return run.Run{}, known, err
 		}
-		d.Run.Version = 1
 		for _, each := range append(replaced, d) {
 			s.committed(ctx, each)
+			each.Run.Version++
 			s.act(ctx, each.Run, each.Effects, made)
 			s.actForSkipped(ctx, each)
 		}
+		d.Run.Version = 1
 		if begins != nil {
 			s.queue.committed(d)
 			begins.start(d.Run)

@@ -132,7 +132,6 @@ func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run
 		return err
 	}
 	for _, d := range decisions {
-		d.Run.Version++
 		s.committed(ctx, d)
 	}
 	return nil
@@ -141,6 +140,7 @@ func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run
 // committed logs the events of a commit, gives it to the observers and wakes waiting
 // readers.
 func (s *Records) committed(ctx context.Context, d run.Decision) {
+	d.Run.Version++ // as it is stored
 	for _, e := range d.Events {
 		s.logEvent(ctx, d.Run, e)
 	}

@@ -121,7 +121,6 @@ func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine)
 	if err := s.store.Commit(ctx, is); err != nil {
 		return err
 	}
-	d.Run.Version++
 	s.committed(ctx, d)
 	return nil
 }
