@@ -78,7 +78,7 @@ func closeFolder(t *testing.T, folder string) {
 // killed: ended runs are unchanged, and the others end.
 func TestOlderFolderResumes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"folder-1", "folder-2", "folder-3", "folder-4", "folder-5", "folder-6", "folder-7"} {
+	for _, name := range []string{"folder-1", "folder-2", "folder-3", "folder-4", "folder-5", "folder-6", "folder-7", "folder-8"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder, was := olderFolder(t, name)

@@ -64,6 +64,7 @@ func TestOlderFileIsReadable(t *testing.T) {
 		{"folder-5", "default", 2, 0, false},
 		{"folder-6", "default", 2, 0, true},
 		{"folder-7", "default", 2, 0, true},
+		{"folder-8", "default", 2, 0, true},
 	} {
 		t.Run(row.folder, func(t *testing.T) {
 			t.Parallel()

@@ -279,6 +279,9 @@ CREATE TABLE deleted_jobs (
 -- The first events of the run, a part for each commit; see historyOf. The others, and those
 -- that earlier versions wrote, are rows of events.
 ALTER TABLE runs ADD COLUMN history BLOB;
+`, `
+-- Parts of a history that are not packed, which earlier programs cannot read; see joinHistory.
+UPDATE runs SET history = history WHERE 0;
 `}
 
 // runsTriggers returns the triggers that maintain pools for the rows of runs. place is the
