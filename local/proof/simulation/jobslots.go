@@ -80,12 +80,19 @@ func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 		return own, own
 	}
 	none := false
+	// A later job with the id of a deleted one limits none of its runs.
+	later := len(m.limits)
+	if m.record != nil && !m.record.Made(r.JobVersion) {
+		for later > 0 && !m.limits[later-1].gone {
+			later--
+		}
+	}
 	for i, c := range m.limits {
 		if i+1 < len(m.limits) && m.limits[i+1].at.Before(since) {
 			continue
 		}
 		limit := c.limit
-		if c.gone {
+		if c.gone || i >= later {
 			limit = own
 		}
 		none = none || limit == 0
