@@ -2,10 +2,7 @@ package deployed_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -200,7 +196,7 @@ func TestFunctionsNameMissingVariables(t *testing.T) {
 				missing = append(missing, variable)
 			}
 			for address, users := range map[string][]string{
-				"SORTIE_PUBLIC_URL": {"canary", "launch", "supervise", "sweep"}, "SOURCE_API_URL": {"launch"},
+				"SORTIE_PUBLIC_URL": {"canary", "launch", "relay", "supervise", "sweep"}, "SOURCE_API_URL": {"launch"},
 			} {
 				if got, want := slices.Contains(missing, address), slices.Contains(users, name); got != want {
 					t.Errorf("%s: got required %v, want %v", address, got, want)
@@ -257,83 +253,22 @@ func TestFunctionsServe(t *testing.T) {
 	for name := range functions(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			binary := filepath.Join(build(t), functions(t)[name], "bootstrap")
 			aws := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				t.Errorf("got a call of AWS: %s %s, want none", r.Method, r.URL)
 			}))
 			t.Cleanup(aws.Close)
-			l := &lambda{event: "[]", started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
-			api := httptest.NewServer(l)
-			t.Cleanup(api.Close)
-			cmd := exec.CommandContext(t.Context(), binary)
-			var logs bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &logs, &logs
-			cmd.Env = append(environment(t, name), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
-				"AWS_LAMBDA_FUNCTION_VERSION=3", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL="+aws.URL)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var init time.Duration
-			var answer string
-			limit, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			for answer == "" && limit.Err() == nil {
-				select {
-				case at := <-l.next:
-					init = at.Sub(l.started)
-				case answer = <-l.answer:
-				case <-limit.Done():
-				}
-			}
-			close(l.stop)
-			_ = cmd.Process.Kill() // it serves until then
-			if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
-				t.Fatal(errors.Join(errors.New("cannot wait for the process"), err))
-			}
-			if !strings.Contains(answer, `"errorType":"InvalidInput"`) {
-				t.Errorf("got answer %q, want InvalidInput; log: %s", answer, &logs)
+			made := serve(t, name, "[]", append(environment(t, name), "AWS_ENDPOINT_URL="+aws.URL), nil)
+			if !strings.Contains(made.answer, `"errorType":"InvalidInput"`) {
+				t.Errorf("got answer %q, want InvalidInput; log: %s", made.answer, made.logs)
 			}
 			for _, want := range []string{`"function":"` + name + `"`, `"request_id":"request-1"`, `"cold_start":true`, `"version":"3"`, `"init_ms":`} {
-				if !strings.Contains(logs.String(), want) {
-					t.Errorf("got log %s, want %s in it", &logs, want)
+				if !strings.Contains(made.logs, want) {
+					t.Errorf("got log %s, want %s in it", made.logs, want)
 				}
 			}
-			if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && runtime.GOOS == "linux" {
-				t.Logf("first event requested after %d ms, at most %d MB resident", init.Milliseconds(), usage.Maxrss>>10)
+			if usage, ok := made.state.SysUsage().(*syscall.Rusage); ok && runtime.GOOS == "linux" {
+				t.Logf("first event requested after %d ms, at most %d MB resident", made.init.Milliseconds(), usage.Maxrss>>10)
 			}
 		})
 	}
-}
-
-// lambda is the Runtime API with a single event.
-type lambda struct {
-	event   string
-	started time.Time
-	next    chan time.Time
-	answer  chan string
-	stop    chan struct{}
-	once    sync.Once
-}
-
-// ServeHTTP returns the event to the first request for one, and takes the answer.
-func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasSuffix(r.URL.Path, "/invocation/next") {
-		text, _ := io.ReadAll(r.Body)
-		select {
-		case l.answer <- string(text):
-		case <-l.stop: // the test has ended
-		}
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	first := false
-	l.once.Do(func() { first = true })
-	if !first {
-		<-l.stop
-		return
-	}
-	l.next <- time.Now()
-	w.Header().Set("Lambda-Runtime-Aws-Request-Id", "request-1")
-	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(10*time.Second).UnixMilli()))
-	_, _ = io.WriteString(w, l.event)
 }

@@ -14,11 +14,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/otlp/otlptest"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -43,27 +40,14 @@ func TestRelayExportsTraces(t *testing.T) {
 			receiver.Fail(fails)
 			aws := httptest.NewServer(platform(t))
 			t.Cleanup(aws.Close)
-			l := &lambda{event: string(event), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
-			api := httptest.NewServer(l)
-			t.Cleanup(api.Close)
-			cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), "relay", "bootstrap"))
-			var logs bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &logs, &logs
-			cmd.Env = []string{
-				"SORTIE_STAGE=dev", "SORTIE_TABLE=t", "SORTIE_BUS=b", "SORTIE_DELIVERIES=https://sqs.eu-central-1.amazonaws.com/1/q", "SORTIE_KEYS=k", "SORTIE_EVENT_SEED=" + secrets.SeedName("dev"), "SORTIE_SECRET_TRACES=" + secrets.Name("dev", "traces"),
-				"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL, "AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(api.URL, "http://"),
-				"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL=" + aws.URL,
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			answer := <-l.answer
-			requests, spans := receiver.Requests(), receiver.Spans()
-			close(l.stop)
-			_ = cmd.Process.Kill() // it serves until then
-			_ = cmd.Wait()
-			if answer != `{"batchItemFailures":[]}` || len(requests) != 1 || requests[0].Header.Get("Api-Key") != "from-the-secret" {
-				t.Fatalf("got answer %s and %d requests, want one with the header before the answer; log: %s", answer, len(requests), &logs)
+			var requests []*http.Request
+			var spans otlptest.Spans
+			made := serve(t, "relay", string(event), []string{
+				"SORTIE_STAGE=dev", "SORTIE_PUBLIC_URL=https://sortie.example.org", "SORTIE_TABLE=t", "SORTIE_BUS=b", "SORTIE_DELIVERIES=https://sqs.eu-central-1.amazonaws.com/1/q", "SORTIE_KEYS=k", "SORTIE_EVENT_SEED=" + secrets.SeedName("dev"), "SORTIE_SECRET_TRACES=" + secrets.Name("dev", "traces"),
+				"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL, "AWS_ENDPOINT_URL=" + aws.URL,
+			}, func() { requests, spans = receiver.Requests(), receiver.Spans() })
+			if made.answer != `{"batchItemFailures":[]}` || len(requests) != 1 || requests[0].Header.Get("Api-Key") != "from-the-secret" {
+				t.Fatalf("got answer %s and %d requests, want one with the header before the answer; log: %s", made.answer, len(requests), made.logs)
 			}
 			if fails > 0 {
 				return

@@ -1,0 +1,102 @@
+package deployed_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// served is what a function did with one event: what it answered, empty when its process
+// ended before; what it logged; the time from its start to its first request for an event.
+type served struct {
+	answer string
+	logs   string
+	init   time.Duration
+	state  *os.ProcessState
+}
+
+// serve runs the built function with the variables of env against a fake of Lambda's Runtime
+// API with one event, and stops it after its answer. After the answer and before that, it
+// calls look, if that is not nil.
+func serve(t *testing.T, name, event string, env []string, look func()) served {
+	t.Helper()
+	l := &lambda{event: event, started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
+	api := httptest.NewServer(l)
+	t.Cleanup(api.Close)
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // of a function that hangs
+	defer cancel()
+	cmd := exec.CommandContext(limit, filepath.Join(build(t), functions(t)[name], "bootstrap"))
+	var logs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &logs, &logs
+	cmd.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
+		"AWS_LAMBDA_FUNCTION_VERSION=3", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is killed below
+		close(ended)
+	}()
+	var made served
+	select {
+	case made.answer = <-l.answer:
+	case <-ended:
+	}
+	if look != nil {
+		look()
+	}
+	close(l.stop)
+	_ = cmd.Process.Kill() // it serves until then
+	<-ended
+	select {
+	case at := <-l.next:
+		made.init = at.Sub(l.started)
+	default:
+	}
+	made.logs, made.state = logs.String(), cmd.ProcessState
+	return made
+}
+
+// lambda is the Runtime API with a single event.
+type lambda struct {
+	event   string
+	started time.Time
+	next    chan time.Time
+	answer  chan string
+	stop    chan struct{}
+	once    sync.Once
+}
+
+// ServeHTTP returns the event to the first request for one, and takes the answer.
+func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasSuffix(r.URL.Path, "/invocation/next") {
+		text, _ := io.ReadAll(r.Body)
+		select {
+		case l.answer <- string(text):
+		case <-l.stop: // the test has ended
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	first := false
+	l.once.Do(func() { first = true })
+	if !first {
+		<-l.stop
+		return
+	}
+	l.next <- time.Now()
+	w.Header().Set("Lambda-Runtime-Aws-Request-Id", "request-1")
+	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(10*time.Second).UnixMilli()))
+	_, _ = io.WriteString(w, l.event)
+}
