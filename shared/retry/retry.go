@@ -3,8 +3,10 @@
 package retry
 
 import (
+	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,11 +25,16 @@ func (b Backoff) Delay(n int) time.Duration {
 }
 
 // After returns the delay that a Retry-After header asks for (RFC 9110, 10.2.3):
-// seconds, or a date that is compared with now. It is at most most, and 0 if the
-// header is missing or malformed.
+// seconds, or a date that is compared with now. It is at most most, however many digits
+// the header has, and 0 if the header is missing or malformed.
 func After(header string, now time.Time, most time.Duration) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, most)
+	header = strings.TrimSpace(header)
+	seconds, err := strconv.ParseUint(header, 10, 64)
+	switch {
+	case err == nil && seconds < uint64(most/time.Second):
+		return time.Duration(seconds) * time.Second //nolint:gosec // it is below most
+	case err == nil, errors.Is(err, strconv.ErrRange):
+		return most
 	}
 	for _, layout := range []string{time.RFC1123, time.RFC850, time.ANSIC} {
 		if at, err := time.Parse(layout, header); err == nil {

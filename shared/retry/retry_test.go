@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,10 @@ func TestAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-7": 0, "3600": time.Minute, "99999999999": 0, "soon": 0,
+		"": 0, "7": 7 * time.Second, "-7": 0, "3600": time.Minute, "99999999999": time.Minute, "soon": 0,
+		"59": 59 * time.Second, "60": time.Minute, "4294967296": time.Minute, "18446744073709551616": time.Minute, " 7 ": 7 * time.Second,
+		"1" + strings.Repeat("0", 100): time.Minute, "1e9": 0, "+7": 0, "7.5": 0, "0": 0,
+		"Fri, 31 Dec 9999 23:59:59 GMT":  time.Minute,
 		"Fri, 02 Jan 2026 03:04:15 GMT":  10 * time.Second,
 		"Friday, 02-Jan-26 03:04:15 GMT": 10 * time.Second,
 		"Fri Jan  2 03:04:15 2026":       10 * time.Second,
