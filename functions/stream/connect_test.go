@@ -129,7 +129,7 @@ func TestGatewaySendsTheSameStream(t *testing.T) {
 		t.Errorf("got %+v, want the gap %+v and both events", got, gap)
 	}
 	k.connect("c3=", bearer, "") // over the limit
-	if got = k.messages("c3="); len(got) != 1 || got[0].Type != contract.MessageEnd || got[0].RetryMS != 5000 || got[0].ID != "" || k.sockets.Open("c3=") {
+	if got = k.messages("c3="); len(got) != 1 || got[0].Type != contract.MessageEnd || got[0].RetryMS != 5000 || got[0].ID != k.at(2) || k.sockets.Open("c3=") {
 		t.Errorf("got %+v over the limit, want the end and no connection", got)
 	}
 	if answer := k.event("MESSAGE", "c1=", "", ""); answer != `{"statusCode":200}` || k.sockets.Open("c1=") {

@@ -99,7 +99,7 @@ func TestSocketSendsTheSameStream(t *testing.T) {
 		t.Error(err)
 	}
 	late := b.dial(t, "")
-	if got, want := late.message(t), (contract.StreamMessage{Type: contract.MessageEnd, RetryMS: 5000}); !cmp.Equal(got, want) {
+	if got, want := late.message(t), (contract.StreamMessage{Type: contract.MessageEnd, ID: b.at(3), RetryMS: 5000}); !cmp.Equal(got, want) {
 		t.Errorf("got %+v after the shutdown, want %+v", got, want)
 	}
 }

@@ -199,8 +199,8 @@ func TestStreamEndsWithARetry(t *testing.T) {
 		t.Errorf("got %q at the shutdown, want a retry and the end", rest)
 	}
 	late := b.open(t, path)
-	if rest := late.rest(t); rest != "retry: 5000\n\n" {
-		t.Errorf("got %q after the shutdown, want retry: 5000 and the end", rest)
+	if rest := late.rest(t); rest != "retry: 5000\n\nid: "+b.at(1)+"\n\n" {
+		t.Errorf("got %q after the shutdown, want retry: 5000, the place and the end", rest)
 	}
 }
 
@@ -209,10 +209,11 @@ func TestReaderOverTheLimitIsAskedToRetry(t *testing.T) {
 	config := settings
 	config.Readers = 1
 	b := setup(t, config)
+	b.add(t, eventtype.Accepted, eventtype.Queued)
 	first := b.open(t, path)
 	first.message(t)
-	if rest := b.open(t, path).rest(t); rest != "retry: 5000\n\n" {
-		t.Errorf("got %q over the limit, want retry: 5000 and the end", rest)
+	if rest := b.open(t, path+"?after="+b.at(1)).rest(t); rest != "retry: 5000\n\nid: "+b.at(1)+"\n\n" {
+		t.Errorf("got %q over the limit, want retry: 5000, the place and the end", rest)
 	}
 	first.leave() // the server notices it
 	for i := 0; ; i++ {

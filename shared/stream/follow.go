@@ -58,7 +58,7 @@ type Batch struct {
 
 // NewReader finds the place from which a query follows the events of the caller's tenant. The
 // caller then calls Follow, once. A tenant with too many open streams gets a reader whose
-// Follow sends one batch, with End. The errors are those of Page.
+// Follow sends one batch, with the place and End. The errors are those of Page.
 func (s *Streams) NewReader(ctx context.Context, who port.Identity, q Query) (*Reader, error) {
 	from, err := parsePlace(q.After, q.Parameter)
 	if err != nil {
@@ -68,34 +68,36 @@ func (s *Streams) NewReader(ctx context.Context, who port.Identity, q Query) (*R
 	if err != nil {
 		return nil, err
 	}
+	name := port.EventStream(who.Tenant)
+	first, head, err := s.place(ctx, name, from, q)
 	if !ok {
 		s.config.Record(ctx, series.Count(series.ReadersRefused, 1, string(q.Transport)))
-		return &Reader{Streams: s, first: Batch{Retry: RefusedRetry, End: true}}, nil
+		first.Retry, first.End = RefusedRetry, true
+		return &Reader{Streams: s, first: first}, err
 	}
-	r, err := s.place(ctx, port.EventStream(who.Tenant), from, q)
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	r.leave = leave
-	return r, nil
+	return &Reader{
+		Streams: s, name: name, filter: q.Filter, transport: q.Transport, at: first.Cursor, first: first, topic: s.topics.join(name, head), leave: leave,
+	}, nil
 }
 
-// place returns a reader at the place of its query.
-func (s *Streams) place(ctx context.Context, name string, from place, q Query) (*Reader, error) {
-	head, err := s.head(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the end of the stream: %w", err)
+// place returns the first batch of a reader, which has the place of its query.
+func (s *Streams) place(ctx context.Context, name string, from place, q Query) (first Batch, head port.Head, err error) {
+	if head, err = s.head(ctx, name); err != nil {
+		return first, head, fmt.Errorf("cannot read the end of the stream: %w", err)
 	}
 	at, ok := from.in(head)
 	if !ok && q.FailOnGap {
-		return nil, expired(head)
+		return first, head, expired(head)
 	}
-	first := Batch{Cursor: at, Retry: s.retry()}
+	first = Batch{Cursor: at, Retry: s.retry()}
 	if !ok {
 		first.Gap = &Gap{from.cursor, oldest(head), Cursor{head.Epoch, head.Newest}}
 	}
-	return &Reader{Streams: s, name: name, filter: q.Filter, transport: q.Transport, at: at, first: first, topic: s.topics.join(name, head)}, nil
+	return first, head, nil
 }
 
 // head reads the end of a stream in a goroutine of its own: the stack that a database

@@ -150,14 +150,17 @@ func TestTenantHasLimitedSeats(t *testing.T) {
 	config := settings
 	config.Readers = 2
 	b := setup(t, config)
-	first, second := b.follow(t, stream.Query{After: "0"}), b.follow(t, stream.Query{After: "0"})
+	b.add(t, 1, eventtype.Accepted)
+	first, second := b.follow(t, stream.Query{After: stream.Latest}), b.follow(t, stream.Query{After: stream.Latest})
 	first.next(t)
 	second.next(t)
-	refused := b.follow(t, stream.Query{After: "0"})
-	if got := refused.next(t); !got.End || got.Retry != 5*time.Second || got.Cursor != (stream.Cursor{}) {
-		t.Errorf("got %+v over the limit, want the end and a retry of 5 s", got)
+	for after, want := range map[string]int64{stream.Earliest: 0, stream.Latest: 1} {
+		refused := b.follow(t, stream.Query{After: after})
+		if got := refused.next(t); !got.End || got.Retry != 5*time.Second || got.Cursor.Epoch == "" || got.Cursor.Position != want {
+			t.Errorf("got %+v over the limit, want the end, a retry of 5 s and the place", got)
+		}
+		refused.end(t)
 	}
-	refused.end(t)
 	other := make(chan stream.Batch, 1)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

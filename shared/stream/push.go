@@ -242,13 +242,14 @@ func (p *Pusher) revoked(ctx context.Context, c port.Connection) bool {
 // batch returns what a connection gets next. more reports that there are further events
 // behind it.
 func (p *Pusher) batch(ctx context.Context, c *port.Connection, head port.Head) (b Batch, more bool, err error) {
-	if c.Refused {
-		return Batch{Retry: RefusedRetry, End: true}, false, nil
-	}
 	if c.Epoch == "" { // the stream was empty
 		c.Epoch = head.Epoch
 	}
 	b.Cursor = Cursor{c.Epoch, c.Position}
+	if c.Refused {
+		b.Retry, b.End = RefusedRetry, true
+		return b, false, nil
+	}
 	now := p.Clock.Now()
 	if !c.Greeted {
 		b.Retry = randomRetry(p.Random)

@@ -64,7 +64,7 @@ func (w *Writer) Event(n int64, t eventtype.Type) events.Envelope {
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(fmt.Sprintf("%026d", n)), EventType: t, OccurredAt: w.clock.Now(),
 		IdempotencyKey: events.RunKey(t, task, 1, 1), TenantID: w.tenant, ProjectID: "main",
-		Actor:    events.Actor{Subject: "service:steps"},
+		Actor:    events.ActorOf("service:steps", nil),
 		Job:      &events.Job{ID: task, Type: events.JobPackRun, RunID: task, Status: events.StatusRunning, Attempt: 1, Message: w.Message},
 		Notifier: &events.Notifier{Channel: "orch.jobs", Delivery: events.DeliveryDSSE},
 	}
