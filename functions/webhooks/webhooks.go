@@ -133,11 +133,12 @@ func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+	var body contract.RotateWebhookRequest
+	if err := httpkit.DecodeOptionalJSON(w, r, &body); err != nil {
 		return err
 	}
 	ctx, who, id := httpkit.Request(r, "webhook_id")
-	v, secret, err := svc.Rotate(ctx, who, id, required)
+	v, secret, err := svc.Rotate(ctx, who, id, body.RevokeOlder, required)
 	if err != nil {
 		return fmt.Errorf("cannot rotate the secret of the webhook: %w", err)
 	}
@@ -190,12 +191,7 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
 	}
-	positions, err := api.RedeliveryRange(body)
-	if err != nil {
-		return err
-	}
-	ctx, who, id := httpkit.Request(r, "webhook_id")
-	replay, err := svc.Redeliver(ctx, who, id, positions)
+	replay, err := redelivery(svc, r, body)
 	if f := fault.Of(err); f != nil && body.Position != nil && f.Field == "from" {
 		err = fault.Invalid("position", "%s", f.Message)
 	}
@@ -203,4 +199,20 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 		return fmt.Errorf("cannot redeliver events: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusAccepted, api.Redelivery(replay))
+}
+
+// redelivery begins the redelivery that a request asks for.
+func redelivery(svc *orchestrator.Webhooks, r *http.Request, body contract.RedeliverRequest) (webhook.Replay, error) {
+	ctx, who, id := httpkit.Request(r, "webhook_id")
+	if since := body.FailedSince; since != nil {
+		if body.Position != nil || body.From != nil || body.To != nil {
+			return webhook.Replay{}, fault.Invalid("failedSince", "got failedSince and positions, want one of them")
+		}
+		return svc.RedeliverFailed(ctx, who, id, *since)
+	}
+	positions, err := api.RedeliveryRange(body)
+	if err != nil {
+		return webhook.Replay{}, err
+	}
+	return svc.Redeliver(ctx, who, id, positions)
 }

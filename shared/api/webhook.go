@@ -110,7 +110,8 @@ func Redelivery(r webhook.Replay) contract.Redelivery {
 	return contract.Redelivery{PositionRange: contract.PositionRange(r.Range), Events: r.Total, Sent: r.Sent}
 }
 
-// RedeliveryRange returns the range of a request. Fault: InvalidRequest with the field.
+// RedeliveryRange returns the range of a request without failedSince. Fault: InvalidRequest
+// with the field.
 func RedeliveryRange(in contract.RedeliverRequest) (webhook.Range, error) {
 	switch {
 	case in.Position != nil && in.From == nil && in.To == nil:

@@ -80,12 +80,20 @@ type PositionRange struct {
 	To   int64 `json:"to"`
 }
 
-// RedeliverRequest is the body of POST /v1/webhooks/{id}/redeliver: one position, or a
-// range.
+// RotateWebhookRequest is the body of POST /v1/webhooks/{id}/rotate.
+type RotateWebhookRequest struct {
+	// RevokeOlder: older secrets do not sign any more.
+	RevokeOlder bool `json:"revokeOlder,omitempty"`
+}
+
+// RedeliverRequest is the body of POST /v1/webhooks/{id}/redeliver: one position, a range,
+// or what has failed since a time.
 type RedeliverRequest struct {
 	Position *int64 `json:"position,omitempty"`
 	From     *int64 `json:"from,omitempty"`
 	To       *int64 `json:"to,omitempty"`
+	// FailedSince is the time of the oldest event.
+	FailedSince *time.Time `json:"failedSince,omitempty"`
 }
 
 // Redelivery is a range that is delivered again: Sent of Events events were taken.

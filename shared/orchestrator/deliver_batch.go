@@ -151,10 +151,13 @@ func (t *turn) planReplay(ctx context.Context, b *batch) error {
 		d, err := t.store.Delivery(ctx, t.w.Ref(), e.position)
 		switch {
 		case errors.Is(err, port.ErrNotFound):
+			if r.Failed && !t.p.HasMissed(e.position) {
+				return nil
+			}
 			d = e.delivery()
 		case err != nil:
 			return err
-		case d.WasPending:
+		case d.WasPending, r.Failed && d.State != webhook.Failed:
 			return nil
 		}
 		r.Sent++
@@ -304,7 +307,7 @@ func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err 
 		if p.Cursor == b.from {
 			p.Cursor, p.Epoch = b.to, b.epoch
 		}
-		if r := b.replay; r != nil && len(p.Replays) > 0 && p.Replays[0].ID == r.ID && p.Replays[0].Range == r.Range {
+		if r := b.replay; r != nil && len(p.Replays) > 0 && p.Replays[0].ID == r.ID && p.Replays[0].Range == r.Range && p.Replays[0].Failed == r.Failed {
 			p.Replays = slices.Clone(p.Replays)
 			if p.Replays[0] = *r; r.Next > r.To {
 				p.Replays = p.Replays[1:]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -103,6 +104,67 @@ func TestEventIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestFailuresAreRecovered sends again what has failed since a time and what was missed, once.
+func TestFailuresAreRecovered(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	w := h.subscribe()
+	recover := func(since time.Time, want int) {
+		t.Helper()
+		got, err := h.webhooks.RedeliverFailed(t.Context(), subscriber, w.ID, since)
+		if want == 0 && !fault.Is(err, fault.Unprocessable) || want > 0 && (err != nil || got.Total != want) {
+			t.Fatalf("got %+v, %v, want %d events", got, err, want)
+		}
+		h.pass(time.Minute)
+	}
+	start := h.clock.Now()
+	h.publish("one")
+	h.work()
+	recover(start, 0)
+	h.receiver.answers(500)
+	h.publish("two")
+	h.pass(time.Hour)
+	later := h.clock.Now()
+	h.publish("three")
+	h.pass(90 * time.Hour)
+	h.receiver.answers(204)
+	h.pass(time.Hour)
+	h.publish("four")
+	h.pass(time.Minute)
+	h.receiver.tasks()
+	recover(later, 1)
+	if got := h.receiver.tasks(); fmt.Sprint(got) != "[three]" {
+		t.Errorf("got %v, want what has failed since then", got)
+	}
+	recover(start, 1)
+	if got := h.receiver.tasks(); fmt.Sprint(got) != "[two]" {
+		t.Errorf("got %v, want what has failed and was not recovered", got)
+	}
+	recover(start, 0)
+	h.receiver.answers(410)
+	h.publish("five")
+	h.work() // it is disabled
+	h.publish("six", "seven")
+	h.receiver.answers(204)
+	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+		return in, true, nil
+	})
+	h.ok(err)
+	h.publish("eight")
+	h.pass(time.Hour)
+	h.receiver.tasks()
+	for _, want := range []int{3, 0} {
+		recover(start, want)
+	}
+	tasks := h.receiver.tasks()
+	if slices.Sort(tasks); fmt.Sprint(tasks) != "[five seven six]" {
+		t.Errorf("got %v, want what has failed and what was missed", tasks)
+	}
+	if _, err := h.webhooks.RedeliverFailed(t.Context(), subscriber, w.ID, h.clock.Now().Add(time.Second)); !fault.Is(err, fault.InvalidRequest) {
+		t.Errorf("got %v for a time in the future, want it refused", err)
+	}
+}
+
 // DeliveryLogOver is longer than the log is kept.
 const DeliveryLogOver = orchestrator.DeliveryLog + time.Hour
 
@@ -124,7 +186,7 @@ func TestReceiverThatIsGoneIsDisabled(t *testing.T) {
 		t.Fatalf("got %+v, want it disabled because the receiver is gone", v)
 	}
 	last := h.store.notes[len(h.store.notes)-1]
-	if last.Policy.Reason != "receiver_gone" || last.Policy.ID != w.ID || last.Policy.Resource != "webhook" || last.Policy.Before == last.Policy.After || last.Actor.Subject != "service:sweep" {
+	if last.Policy.Reason != "receiver_gone" || last.Policy.ID != w.ID || last.Policy.Resource != "webhook" || last.Policy.Before == last.Policy.After || last.Actor.Subject != "service/sweep" {
 		t.Errorf("got event %+v of %+v, want the reason", last.Policy, last.Actor)
 	}
 	h.publish("two")

@@ -227,14 +227,19 @@ func (s *Replays) position(ctx context.Context, stream string, head port.Head, f
 		}
 		return p.Position, nil
 	}
-	first, end := head.Oldest, head.Newest+1 // the first event at the time or later is in between
+	return s.before(ctx, stream, head, p.At)
+}
+
+// before returns the position before the first event of a time or later.
+func (s *Webhooks) before(ctx context.Context, stream string, head port.Head, at time.Time) (int64, error) {
+	first, end := head.Oldest, head.Newest+1 // the event is in between
 	for first < end {
 		middle := first + (end-first)/2
 		records, err := s.feed.Read(ctx, stream, middle-1, 1)
 		if err != nil {
 			return 0, fmt.Errorf("cannot read the stream of events: %w", err)
 		}
-		if len(records) > 0 && records[0].At.Before(p.At) {
+		if len(records) > 0 && records[0].At.Before(at) {
 			first = records[0].Position + 1
 		} else {
 			end = middle

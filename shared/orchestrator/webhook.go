@@ -9,6 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
@@ -110,9 +113,22 @@ func (s *Webhooks) Create(ctx context.Context, who port.Identity, in WebhookSett
 	}
 	id := webhook.ID(s.now(), s.random.Hex(16))
 	if key != "" {
-		id = webhook.ID(time.Time{}, "key", who.Tenant, key)
+		id = webhook.ID(keyTime(key), "key", who.Tenant, key)
 	}
 	return s.create(ctx, who, webhook.Webhook{ID: id, Digest: digest}, in)
+}
+
+// keyTime returns the time that an idempotency key has if it is a ULID or a UUID of version
+// 7, and zero for others: the id of a webhook depends on its key alone.
+func keyTime(key string) time.Time {
+	if id, err := ulid.ParseStrict(key); err == nil {
+		return ulid.Time(id.Time())
+	}
+	if id, err := uuid.Parse(key); err == nil && id.Version() == 7 {
+		seconds, nanoseconds := id.Time().UnixTime()
+		return time.Unix(seconds, nanoseconds)
+	}
+	return time.Time{}
 }
 
 // create stores a webhook with an id, unless the id is known.
@@ -216,16 +232,16 @@ func (s *Webhooks) Change(
 	})
 }
 
-// Rotate adds a secret. The older one signs for a day more. Faults: NotFound,
-// PreconditionFailed, Unprocessable if there are too many secrets.
-func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, required Precondition) (v WebhookView, secret string, err error) {
+// Rotate adds a secret. The older one signs for a day more, unless older ones are revoked.
+// Faults: NotFound, PreconditionFailed, Unprocessable if there are too many secrets.
+func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, revoke bool, required Precondition) (v WebhookView, secret string, err error) {
 	if secret, err = s.newSecret(); err != nil {
 		return v, "", err
 	}
 	v, err = s.change(ctx, who, id, required, func(v WebhookView) (WebhookView, error) {
-		rotated, ok := v.Rotate(secret, who.Subject, s.now())
+		rotated, ok := v.Rotate(secret, revoke, who.Subject, s.now())
 		if !ok {
-			return v, fault.New(fault.Unprocessable, "%d secrets of the webhook sign already; the oldest one expires at %s",
+			return v, fault.New(fault.Unprocessable, "%d secrets of the webhook sign already; the oldest one expires at %s; revokeOlder removes them",
 				webhook.MaxSecrets, v.Signing(s.now())[0].ExpiresAt.Format(time.RFC3339))
 		}
 		v.Webhook = rotated

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
@@ -24,7 +25,7 @@ func (s *Webhooks) testEvent(ctx context.Context, w webhook.Webhook, by run.Acto
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.WebhookTest, OccurredAt: s.now().UTC(),
 		IdempotencyKey: events.ResourceKey(eventtype.WebhookTest, "webhook/"+w.ID+"/"+id, w.Version), CorrelationID: correlationOf(ctx), TenantID: w.Tenant,
-		Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: &events.Policy{Resource: "webhook", ID: w.ID, Version: w.Version, Reason: "test"},
+		Actor: events.ActorOf(by.Name(), by.Scopes), Policy: &events.Policy{Resource: "webhook", ID: w.ID, Version: w.Version, Reason: "test"},
 		Notifier: &events.Notifier{Channel: eventtype.OfPolicy.Channel()},
 	}
 }
@@ -53,7 +54,8 @@ func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webh
 }
 
 // Deliveries returns a page of the log of a webhook, the newest events first: those with a
-// position below before. state selects a state; empty is each. Fault: NotFound.
+// position below before. state selects a state; empty is each. Due is when the next attempt
+// can be made; a webhook that sends nothing has none. Fault: NotFound.
 func (s *Webhooks) Deliveries(ctx context.Context, who port.Identity, id string, state webhook.State, before int64, most int) ([]webhook.Delivery, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
@@ -62,6 +64,12 @@ func (s *Webhooks) Deliveries(ctx context.Context, who port.Identity, id string,
 	found, err := s.store.Deliveries(ctx, v.Ref(), state, before, most)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the deliveries: %w", err)
+	}
+	now := s.now()
+	for i, d := range found {
+		if found[i].Due = v.Progress.NextAttempt(d, now); !v.Live() {
+			found[i].Due = time.Time{}
+		}
 	}
 	return found, nil
 }
@@ -94,7 +102,12 @@ func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, 
 	if total == 0 {
 		return webhook.Replay{}, fault.New(fault.Unprocessable, "no event from %d to %d is one of the webhook", r.From, r.To)
 	}
-	replay := webhook.Replay{Range: r, Next: r.From, Total: total}
+	return s.addReplay(ctx, v, webhook.Replay{Range: r, Next: r.From, Total: total})
+}
+
+// addReplay stores a redelivery, unless it is under way already. Fault: Unprocessable for too
+// many ranges.
+func (s *Webhooks) addReplay(ctx context.Context, v WebhookView, replay webhook.Replay) (webhook.Replay, error) {
 	for range commitTries {
 		p, err := s.store.Progress(ctx, v.Ref())
 		if errors.Is(err, port.ErrNotFound) {
@@ -103,7 +116,9 @@ func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, 
 		if err != nil {
 			return webhook.Replay{}, fmt.Errorf("cannot read the progress of the webhook: %w", err)
 		}
-		if at := slices.IndexFunc(p.Replays, func(is webhook.Replay) bool { return is.Range == r && is.ID == "" }); at >= 0 {
+		if at := slices.IndexFunc(p.Replays, func(is webhook.Replay) bool {
+			return is.Range == replay.Range && is.Failed == replay.Failed && is.ID == ""
+		}); at >= 0 {
 			return p.Replays[at], nil
 		}
 		if len(p.Replays) >= webhook.MaxReplays {
@@ -129,19 +144,31 @@ func tooManyReplays(n int) error {
 
 // count returns the number of events of a webhook in a range.
 func (s *Webhooks) count(ctx context.Context, w webhook.Webhook, r webhook.Range) (total int, err error) {
+	err = s.each(ctx, w, r, func(int64) error {
+		total++
+		return nil
+	})
+	return total, err
+}
+
+// each calls do for the positions in a range that have an event of the webhook.
+func (s *Webhooks) each(ctx context.Context, w webhook.Webhook, r webhook.Range, do func(position int64) error) error {
 	for after := r.From - 1; after < r.To; {
 		records, err := s.feed.Read(ctx, StreamOf(w.Tenant), after, deliverPage)
 		if err != nil || len(records) == 0 {
-			return total, err
+			return err
 		}
 		for _, record := range records {
 			if after = record.Position; after > r.To {
 				break
 			}
-			if e, err := readEvent(record); err == nil && w.Filter.Matches(e.Envelope) {
-				total++
+			if e, err := readEvent(record); err != nil || !w.Filter.Matches(e.Envelope) {
+				continue
+			}
+			if err := do(after); err != nil {
+				return err
 			}
 		}
 	}
-	return total, nil
+	return nil
 }

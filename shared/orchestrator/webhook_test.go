@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -77,6 +79,30 @@ func TestWebhookIsCreatedOncePerKey(t *testing.T) {
 }
 
 // TestChangesOfAWebhookAreEvents checks the digests and the actor of each (EE-3.7).
+// TestIDHasTheTimeOfItsKey gives keys with a time, and others.
+func TestIDHasTheTimeOfItsKey(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	for key, want := range map[string]string{
+		"01KJMMA2G0EXJP4T3FDXNJWC1Q":           "2026-03-01T12:00:00Z",
+		"019ca945-0a00-7000-8000-000000000000": "2026-03-01T12:00:00Z",
+		"8c2f5b1e-6f0a-4d57-9d5b-1b2f0a7c9e11": "1970-01-01T00:00:00Z",
+		"deploy-7":                             "1970-01-01T00:00:00Z",
+	} {
+		var ids []string
+		for range 2 {
+			v, _, _, err := h.webhooks.Create(t.Context(), subscriber, orchestrator.WebhookSettings{URL: h.receiver.URL}, key, "digest")
+			h.ok(err)
+			ids = append(ids, v.ID)
+			h.clock.Advance(time.Hour)
+		}
+		id, err := ulid.Parse(strings.TrimPrefix(ids[0], "whk_"))
+		if got := ulid.Time(id.Time()).UTC().Format(time.RFC3339); err != nil || got != want || ids[1] != ids[0] {
+			t.Errorf("%s: got %v, the time %s, %v, want %s and the same id twice", key, ids, got, err, want)
+		}
+	}
+}
+
 func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -86,7 +112,7 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 		return in, false, nil
 	})
 	h.ok(err)
-	_, _, err = h.webhooks.Rotate(t.Context(), subscriber, w.ID, orchestrator.Precondition{})
+	_, _, err = h.webhooks.Rotate(t.Context(), subscriber, w.ID, false, orchestrator.Precondition{})
 	h.ok(err)
 	h.ok(h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}))
 	if err := h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}); !fault.Is(err, fault.NotFound) {
@@ -95,7 +121,7 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	before, ids := "", map[string]bool{}
 	for i, e := range h.store.notes {
 		want := fmt.Sprintf("orch-policy.updated-webhook/%s/%d-%d", w.ID, w.CreatedAt.UnixNano(), i+1)
-		if e.Policy.Before != before || (e.Policy.After == "") != (i == 3) || e.IdempotencyKey != want || e.Actor.Subject != subscriber.Subject || e.Policy.Version != int64(i+1) {
+		if e.Policy.Before != before || (e.Policy.After == "") != (i == 3) || e.IdempotencyKey != want || e.Actor.Subject != "token/abc123" || e.Policy.Version != int64(i+1) {
 			t.Errorf("event %d: got %+v with key %s by %s, want it behind %q with key %s", i, e.Policy, e.IdempotencyKey, e.Actor.Subject, before, want)
 		}
 		before, ids[e.EventID] = e.Policy.After, true

@@ -141,7 +141,7 @@ func TestIDs(t *testing.T) {
 func TestRotationKeepsTheOlderSecretForADay(t *testing.T) {
 	t.Parallel()
 	w := webhook.Webhook{Secrets: []webhook.Secret{{Text: "one", CreatedAt: noon}}}
-	w, ok := w.Rotate("two", "token:abc", noon.Add(time.Hour))
+	w, ok := w.Rotate("two", false, "token:abc", noon.Add(time.Hour))
 	if !ok || w.UpdatedBy != "token:abc" {
 		t.Fatalf("got %+v, %t, want a rotation", w, ok)
 	}
@@ -156,17 +156,46 @@ func TestRotationKeepsTheOlderSecretForADay(t *testing.T) {
 			t.Errorf("after %s: got %s, want %s", at, got, want)
 		}
 	}
-	w, _ = w.Rotate("three", "", noon.Add(2*time.Hour))
+	w, _ = w.Rotate("three", false, "", noon.Add(2*time.Hour))
 	if got := w.Signing(noon.Add(25*time.Hour + 30*time.Minute)); len(got) != 2 || got[0].Text != "two" {
 		t.Errorf("got %v after a second rotation, want each secret for its own day", got)
 	}
 	for range 2 {
-		w, _ = w.Rotate("more", "", noon.Add(3*time.Hour))
+		w, _ = w.Rotate("more", false, "", noon.Add(3*time.Hour))
 	}
-	if _, ok := w.Rotate("six", "", noon.Add(3*time.Hour)); ok {
+	if _, ok := w.Rotate("six", false, "", noon.Add(3*time.Hour)); ok {
 		t.Errorf("got a rotation with %d secrets, want none", len(w.Secrets))
 	}
-	if _, ok := w.Rotate("six", "", noon.Add(28*time.Hour)); !ok {
+	if _, ok := w.Rotate("six", false, "", noon.Add(28*time.Hour)); !ok {
 		t.Error("got no rotation after the older secrets have expired")
+	}
+	w, ok = w.Rotate("seven", true, "", noon.Add(3*time.Hour))
+	if got := w.Signing(noon.Add(3 * time.Hour)); !ok || len(got) != 1 || got[0].Text != "seven" {
+		t.Errorf("got %v, %t after a rotation that revokes, want the new secret alone", got, ok)
+	}
+}
+
+func TestNextAttemptIsNotInThePast(t *testing.T) {
+	t.Parallel()
+	due := func(d time.Duration) webhook.Delivery {
+		return webhook.Delivery{State: webhook.Pending, Due: noon.Add(d)}
+	}
+	for name, row := range map[string]struct {
+		d    webhook.Delivery
+		held time.Duration
+		want time.Time
+	}{
+		"later":           {due(time.Hour), -time.Hour, noon.Add(time.Hour)},
+		"due":             {due(-time.Hour), -time.Hour, noon},
+		"at once":         {webhook.Delivery{State: webhook.Pending}, -time.Hour, noon},
+		"held":            {due(-time.Minute), time.Hour, noon.Add(time.Hour)},
+		"held, due later": {due(2 * time.Hour), time.Hour, noon.Add(2 * time.Hour)},
+		"delivered":       {webhook.Delivery{State: webhook.Delivered}, time.Hour, time.Time{}},
+		"failed":          {webhook.Delivery{State: webhook.Failed, Due: noon}, 0, time.Time{}},
+	} {
+		p := webhook.Progress{Health: webhook.Health{HeldUntil: noon.Add(row.held)}}
+		if got := p.NextAttempt(row.d, noon); !got.Equal(row.want) {
+			t.Errorf("%s: got %s, want %s", name, got, row.want)
+		}
 	}
 }

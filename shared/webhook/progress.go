@@ -93,11 +93,35 @@ type Replay struct {
 	// ID is that of an accepted replay; empty for a redelivery.
 	ID string `json:"id,omitempty"`
 	Range
+	// Failed selects the events whose delivery has failed, and those that were missed.
+	Failed bool `json:"failed,omitempty"`
 	// Filter selects events of the range, beside the filter of the webhook; nil is each.
 	Filter *events.Filter `json:"filter,omitempty"`
 	Next   int64          `json:"next"`
 	Sent   int            `json:"sent,omitempty"`
 	Total  int            `json:"total"`
+}
+
+// NextAttempt returns when the next attempt of a pending delivery can be made: not before
+// now, nor while the receiver's answers hold all deliveries. It is zero for a delivery that
+// has ended.
+func (p Progress) NextAttempt(d Delivery, now time.Time) time.Time {
+	if d.State != Pending {
+		return time.Time{}
+	}
+	next := now
+	for _, at := range []time.Time{d.Due, p.Health.HeldUntil} {
+		if at.After(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// HasMissed reports whether an event was not delivered because the webhook was
+// paused or disabled.
+func (p Progress) HasMissed(position int64) bool {
+	return slices.ContainsFunc(p.Missed, func(r Range) bool { return r.From <= position && position <= r.To })
 }
 
 // Health is how a receiver answers.

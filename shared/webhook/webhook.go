@@ -119,10 +119,13 @@ func (w Webhook) Signing(now time.Time) []Secret {
 	return slices.DeleteFunc(slices.Clone(w.Secrets), func(s Secret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
 }
 
-// Rotate adds a secret. The one that it replaces signs for RotationTime more. ok is
-// false if MaxSecrets secrets sign already.
-func (w Webhook) Rotate(secret string, by string, now time.Time) (_ Webhook, ok bool) {
+// Rotate adds a secret. The one that it replaces signs for RotationTime more, or not at all
+// if older secrets are revoked. ok is false if MaxSecrets secrets sign already.
+func (w Webhook) Rotate(secret string, revoke bool, by string, now time.Time) (_ Webhook, ok bool) {
 	signing := w.Signing(now)
+	if revoke {
+		signing = nil
+	}
 	if len(signing) >= MaxSecrets {
 		return w, false
 	}

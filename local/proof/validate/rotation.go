@@ -51,7 +51,7 @@ func (k *kit) receiveRotated(ctx context.Context, s *server, args []string) erro
 	if err != nil {
 		return err
 	}
-	rotated, err := c.RotateWebhook(ctx, hook.ID)
+	rotated, err := c.RotateWebhook(ctx, hook.ID, false)
 	if err != nil {
 		return fmt.Errorf("cannot rotate the secret: %w", err)
 	}

@@ -30,9 +30,9 @@ func (c *Client) Webhook(ctx context.Context, id string) (w contract.WebhookDeta
 	return w, err
 }
 
-// RotateWebhook adds a secret to a webhook.
-func (c *Client) RotateWebhook(ctx context.Context, id string) (w contract.WebhookDetail, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: struct{}{}}, &w)
+// RotateWebhook adds a secret to a webhook. revoke removes the older ones.
+func (c *Client) RotateWebhook(ctx context.Context, id string, revoke bool) (w contract.WebhookDetail, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: contract.RotateWebhookRequest{RevokeOlder: revoke}}, &w)
 	return w, err
 }
 
@@ -52,9 +52,8 @@ func (c *Client) WebhookDeliveries(ctx context.Context, id, state string, limit 
 	return log, err
 }
 
-// Redeliver sends the events in a range of positions again.
-func (c *Client) Redeliver(ctx context.Context, id string, from, to int64) (again contract.Redelivery, err error) {
-	body := contract.RedeliverRequest{From: &from, To: &to}
+// Redeliver sends events again.
+func (c *Client) Redeliver(ctx context.Context, id string, body contract.RedeliverRequest) (again contract.Redelivery, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "redeliver"), body: body}, &again)
 	return again, err
 }

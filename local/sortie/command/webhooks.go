@@ -17,7 +17,7 @@ import (
 func (a *app) webhooks() *cobra.Command {
 	commands := []*cobra.Command{
 		a.webhooksCreate(), a.webhooksList(), a.webhooksShow(), a.webhooksTest(), a.webhooksRotate(), a.webhooksDeliveries(),
-		a.webhooksRedeliver(), a.webhooksDelete(), a.webhooksListen(),
+		a.webhooksRedeliver(), a.webhooksRecover(), a.webhooksDelete(), a.webhooksListen(),
 	}
 	for _, c := range commands {
 		a.serverFlags(c)
@@ -56,7 +56,7 @@ secret that signs the deliveries; it is not shown again.`,
 	flags.IntVar(&in.RateLimit, "rate-limit", 0, "attempts per second; 0 is no limit")
 	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.URL = args[0]
-		w, err := c.CreateWebhook(ctx, in, uuid.NewString())
+		w, err := c.CreateWebhook(ctx, in, uuid.Must(uuid.NewV7()).String()) // the id has its time
 		if err != nil {
 			return err
 		}
@@ -172,19 +172,23 @@ func result(attempt contract.WebhookAttempt) string {
 }
 
 func (a *app) webhooksRotate() *cobra.Command {
-	return &cobra.Command{
+	var now bool
+	c := &cobra.Command{
 		Use: "rotate WEBHOOK", Short: "Add a secret to a webhook",
 		Long: `Add a secret to a webhook, which the command prints once. The older secret signs for 24
-hours more.`,
-		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			w, err := c.RotateWebhook(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.webhookSecret(w)
-		}),
+hours more. With --now no older secret signs any more: for one that others have seen.
+Deliveries fail then until the receiver knows the new one.`,
+		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV\n  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV --now", Args: exactly("WEBHOOK"),
 	}
+	c.Flags().BoolVar(&now, "now", false, "revoke the older secrets at once")
+	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
+		w, err := cl.RotateWebhook(ctx, args[0], now)
+		if err != nil {
+			return err
+		}
+		return a.webhookSecret(w)
+	})
+	return c
 }
 
 func (a *app) webhooksDeliveries() *cobra.Command {
@@ -236,16 +240,42 @@ were missed.`,
 					return wrong("malformed position %q, want a number", text)
 				}
 			}
-			again, err := c.Redeliver(ctx, args[0], ends[0], ends[1])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(again)
-			}
-			return a.say("%d events are sent again\n", again.Events)
+			return a.redeliver(ctx, c, args[0], contract.RedeliverRequest{From: &ends[0], To: &ends[1]})
 		}),
 	}
+}
+
+func (a *app) webhooksRecover() *cobra.Command {
+	var since string
+	c := &cobra.Command{
+		Use: "recover WEBHOOK", Short: "Send again what has failed since a time",
+		Long: `Send the events of a webhook since a time once more whose delivery has failed, and those
+that it missed while it was paused or disabled. Events that were delivered are not sent
+again.`,
+		Example: "  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2h\n  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2026-03-01T12:00:00Z",
+		Args:    exactly("WEBHOOK"),
+	}
+	c.Flags().StringVar(&since, "since", "", "a duration such as 2h, or an RFC 3339 time (required)")
+	require(c, "since")
+	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
+		from, err := sinceTime(since, a.Clock.Now())
+		if err != nil {
+			return err
+		}
+		return a.redeliver(ctx, cl, args[0], contract.RedeliverRequest{FailedSince: &from})
+	})
+	return c
+}
+
+func (a *app) redeliver(ctx context.Context, c *client.Client, id string, what contract.RedeliverRequest) error {
+	again, err := c.Redeliver(ctx, id, what)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.print(again)
+	}
+	return a.say("%d events are sent again\n", again.Events)
 }
 
 func (a *app) webhooksDelete() *cobra.Command {
