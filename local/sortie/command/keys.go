@@ -19,28 +19,37 @@ func (a *app) keys() *cobra.Command {
 }
 
 func (a *app) rotate() *cobra.Command {
-	data, ofEvents := "", false
+	var data string
+	var ofEvents, atOnce bool
 	c := &cobra.Command{
 		Use:   "rotate",
 		Short: "Sign tokens, or events, with a new key",
 		Long: `Add a new key to a data folder. It signs all further tokens, also those of a
 running "sortie dev". Tokens signed before stay valid until they expire. A key is
-removed once every token that it signed has expired (after 45 days at most).
+removed once every token that it signed has expired (after 45 days at most). With --now
+all older keys are removed at once, because one of them is known to others: each token
+that they signed is refused, and the attempts that are under way fail.
 
 With --events the key signs events and checkpoints. Older keys stay published at
 /.well-known/jwks.json, because exported events are verified at any time. The key of
 a stage is replaced by "sortie secrets put events --stage STAGE".`,
-		Example: "  sortie keys rotate\n  sortie keys rotate --events\n  sortie keys rotate --data /var/lib/sortie --json",
+		Example: "  sortie keys rotate\n  sortie keys rotate --now\n  sortie keys rotate --events\n  sortie keys rotate --data /var/lib/sortie --json",
 		Args:    exactly(),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	c.Flags().BoolVar(&ofEvents, "events", false, "rotate the key that signs events")
+	c.Flags().BoolVar(&atOnce, "now", false, "remove the older keys at once, with the tokens that they signed")
+	c.MarkFlagsMutuallyExclusive("events", "now")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(context.Context, []string) error {
 		path, now := filepath.Join(data, stack.KeysFile), a.Clock.Now()
-		rotate := func() (keyfile.Rotation, error) { return keyfile.Rotate(path, now, limit.TokenLife) }
+		keep := limit.TokenLife
+		if atOnce {
+			keep = -1
+		}
+		rotate := func() (keyfile.Rotation, error) { return keyfile.Rotate(path, now, keep) }
 		if ofEvents {
 			path = filepath.Join(data, stack.EventKeysFile)
 			rotate = func() (keyfile.Rotation, error) { return keyfile.RotateEvents(path, now) }

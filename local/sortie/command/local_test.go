@@ -199,6 +199,14 @@ func TestRotateAddsAKeyToTheDataFolder(t *testing.T) {
 	if now, err := signer.Current(context.Background()); err != nil || now != said.Made {
 		t.Errorf("got the current key %s (%v), want %s", now, err, said.Made)
 	}
+	got = sortie(t, nil, "", "keys", "rotate", "--now", "--data", dir, "--json")
+	said = keyfile.Rotation{}
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 || len(said.Kept) != 0 || len(said.Dropped) != 2 {
+		t.Errorf("got %+v (%v) with --now, want both older keys dropped", got, err)
+	}
+	if got := sortie(t, nil, "", "keys", "rotate", "--now", "--events", "--data", dir); got.code != 2 {
+		t.Errorf("got %+v with --now and --events, want exit code 2", got)
+	}
 }
 
 func TestRotateAddsAKeyOfEvents(t *testing.T) {
