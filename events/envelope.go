@@ -45,12 +45,18 @@ type Envelope struct {
 
 // Actor is who caused an event.
 type Actor struct {
-	// Subject is "token:<fingerprint>", "worker:<id>", "schedule:<job>", "service:<name>"
-	// or another name of the identity.
+	// Subject is "token/<fingerprint>", "worker/<id>", "schedule/<job>", "job/<job>",
+	// "pool/<pool>", "service/<name>" or "localhost".
 	Subject string `json:"subject"`
 	// Scopes are those of a client's token.
 	Scopes  []string `json:"scopes,omitempty"`
 	Unknown Unknown  `json:"-"`
+}
+
+// ActorOf returns the actor with the name of an identity, KIND:NAME or NAME, which an event
+// has as KIND/NAME.
+func ActorOf(identity string, scopes []string) Actor {
+	return Actor{Subject: strings.Replace(identity, ":", "/", 1), Scopes: scopes}
 }
 
 // Job is the run of an event. The name is that of the envelope's specification; a

@@ -16,7 +16,7 @@ import (
 )
 
 // maxVerifierLines keeps the Python verifier short enough to be read whole.
-const maxVerifierLines = 60
+const maxVerifierLines = 61
 
 // TestPythonVerifierAgrees runs verify.py and Verify on the same files.
 func TestPythonVerifierAgrees(t *testing.T) {
@@ -70,6 +70,15 @@ func TestPythonVerifierAgrees(t *testing.T) {
 		proof, err := events.Verify(t.Context(), strings.NewReader(strings.Join(file, "\n")), keys)
 		out, failed := exec.CommandContext(t.Context(), python, "verify.py", path, keyFile).CombinedOutput()
 		want := fmt.Sprintf("%s: events %d to %d are complete, %d more are signed\n", proof.Origin, proof.From+1, proof.To, proof.Outside)
+		if err == nil {
+			end := fmt.Sprint(proof.To)
+			if _, short := exec.CommandContext(t.Context(), python, "verify.py", path, keyFile, fmt.Sprint(proof.To+1)).Output(); short == nil || proof.Reach(proof.To+1) == nil {
+				t.Errorf("%s: got a proof that reaches %d, want it to end at %s", name, proof.To+1, end)
+			}
+			if _, reached := exec.CommandContext(t.Context(), python, "verify.py", path, keyFile, end).Output(); reached != nil || proof.Reach(proof.To) != nil {
+				t.Errorf("%s: got no proof that reaches %s: %v", name, end, reached)
+			}
+		}
 		if (err == nil) != (failed == nil) || err == nil && string(out) != want {
 			t.Errorf("%s: got %q, %v from Python, want what Verify returns: %q, %v", name, out, failed, want, err)
 		}

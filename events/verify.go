@@ -28,6 +28,15 @@ type Proof struct {
 	Outside int64 `json:"outside"`
 }
 
+// Reach returns an error unless the proof covers the stream up to a position, which is known
+// from elsewhere: a file that was cut behind one of its checkpoints proves what it has.
+func (p Proof) Reach(position int64) error {
+	if p.To < position {
+		return fmt.Errorf("the last checkpoint is at position %d, want %d or more: the events behind it are missing, or not proved yet", p.To, position)
+	}
+	return nil
+}
+
 // CheckpointLine is a checkpoint in a file of events.
 type CheckpointLine struct {
 	Checkpoint string `json:"checkpoint"`

@@ -1,4 +1,4 @@
-"""Verify a file of `sortie events export`: python3 verify.py FILE KEYS. It needs the library cryptography."""
+"""Verify a file of `sortie events export`: python3 verify.py FILE KEYS [POSITION that it must reach]. It needs the library cryptography."""
 import base64, decimal, functools, hashlib, json, sys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -27,7 +27,7 @@ def check(ok, why):
 def root(roots):
     return functools.reduce(lambda right, left: sha(b"\1" + left + right), roots[-2::-1], roots[-1]) if roots else sha(b"")
 
-def verify(lines, keys):
+def verify(lines, keys, until):
     size, roots, origin, tenant, first, last, since, outside, count = 0, [], None, None, 0, 0, 0, 0, 0
     for entry in map(json.loads, filter(None, map(bytes.strip, lines))):
         if "checkpoint" not in entry:
@@ -52,8 +52,10 @@ def verify(lines, keys):
         if not complete: first, outside = int(lines_of[1]), outside + since
         size, roots, origin, last, since = int(lines_of[1]), subtrees, lines_of[0], int(lines_of[1]), 0
     check(origin and (last > first or not count), "no events between two checkpoints")
+    check(last >= until, "the last checkpoint is at position %d, want %d or more" % (last, until))
     return "%s: events %d to %d are complete, %d more are signed" % (origin, first + 1, last, outside + since)
 
+if len(sys.argv) not in (3, 4): sys.exit(__doc__)
 with open(sys.argv[2]) as key_set, open(sys.argv[1], "rb") as lines:
     public = {k["kid"]: base64.urlsafe_b64decode(k["x"] + "=") for k in json.load(key_set)["keys"] if k.get("crv") == "Ed25519"}
-    print(verify(lines, {name: Ed25519PublicKey.from_public_bytes(key) for name, key in public.items()}))
+    print(verify(lines, {name: Ed25519PublicKey.from_public_bytes(key) for name, key in public.items()}, int((sys.argv + [0])[3])))

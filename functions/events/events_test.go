@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -126,6 +127,21 @@ func TestContentTypes(t *testing.T) {
 	only := stage.Call(t, http.MethodGet, path+"?types=job.failed", "", "Accept", signed).Body
 	if strings.Contains(only, "checkpoint") || strings.Count(only, "\n") != 1 {
 		t.Errorf("got %s with a filter, want one event without checkpoints", only)
+	}
+}
+
+// TestLinesHaveACursor follows pages of lines that are shorter than the limit, or empty.
+func TestLinesHaveACursor(t *testing.T) {
+	t.Parallel()
+	stage, w := setup(t)
+	add(t, w, eventtype.Accepted, eventtype.Failed, eventtype.Queued)
+	for _, accept := range []string{lines, signed} {
+		for query, want := range map[string]struct{ n, next int }{"types=job.failed": {1, 3}, "types=job.cancelled": {0, 3}, "types=job.*&limit=2": {2, 2}} {
+			answer := stage.Call(t, http.MethodGet, path+"?"+query, "", "Accept", accept)
+			if got := answer.Header.Get("X-Next-Cursor"); strings.Count(answer.Body, "\n") != want.n || got != fmt.Sprintf("%s-%d", w.Cursor().Epoch, want.next) {
+				t.Errorf("%s %s: got %d lines and cursor %q, want %d and position %d", accept, query, strings.Count(answer.Body, "\n"), got, want.n, want.next)
+			}
+		}
 	}
 }
 

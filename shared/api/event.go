@@ -70,7 +70,7 @@ func Unreadable(tenant, changeID string, at time.Time) events.Envelope {
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(run.EventID(at, fmt.Sprintf("unreadable %q %q", tenant, changeID))),
 		EventType: eventtype.RelayUnreadable, OccurredAt: at.UTC(), TenantID: tenant,
-		IdempotencyKey: events.ResourceKey(eventtype.RelayUnreadable, changeID, 0), Actor: events.Actor{Subject: "service:relay"},
+		IdempotencyKey: events.ResourceKey(eventtype.RelayUnreadable, changeID, 0), Actor: events.ActorOf("service:relay", nil),
 	}
 }
 
@@ -108,7 +108,7 @@ func header(r run.Run, e run.Event, t eventtype.Type, id string) events.Envelope
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: t, OccurredAt: e.At.UTC(),
 		CorrelationID: r.CorrelationID, TenantID: r.Tenant, ProjectID: r.Workspace,
-		Actor: events.Actor{Subject: e.Actor.Name(), Scopes: e.Actor.Scopes},
+		Actor: events.ActorOf(e.Actor.Name(), e.Actor.Scopes),
 	}
 }
 

@@ -120,7 +120,7 @@ func TestElevatedScopesAreShown(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]eventtype.Type{"an_export_succeeds": eventtype.Accepted, "a_run_is_cancelled": eventtype.CancelRequested} {
 		l := lives()[name]
-		want := events.Actor{Subject: "token:3f9a1c", Scopes: []string{"runs:write", "orch:quota"}}
+		want := events.Actor{Subject: "token/3f9a1c", Scopes: []string{"runs:write", "orch:quota"}}
 		if kind == eventtype.CancelRequested {
 			l.facts = []run.Fact{run.CancelRequested{By: want.Subject, Scopes: want.Scopes}}
 		}

@@ -68,7 +68,7 @@ func (c policyChange) note(ctx context.Context, by run.Actor, at time.Time) (por
 	id := run.EventID(at, fmt.Sprintf("%q %s", c.tenant, key))
 	document, err := json.Marshal(events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.PolicyUpdated, OccurredAt: at.UTC(), IdempotencyKey: key,
-		CorrelationID: correlationOf(ctx), TenantID: c.tenant, ProjectID: c.workspace, Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: p,
+		CorrelationID: correlationOf(ctx), TenantID: c.tenant, ProjectID: c.workspace, Actor: events.ActorOf(by.Name(), by.Scopes), Policy: p,
 	})
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode the event of %s %s: %w", c.resource, c.id, err)

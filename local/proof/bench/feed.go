@@ -124,7 +124,7 @@ func (w *feedWriter) sign(ctx context.Context, i int) (port.FeedRecord, []byte, 
 	payload, err := json.Marshal(events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.Started, OccurredAt: now,
 		IdempotencyKey: events.RunKey(eventtype.Started, task, 1, 0), CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
-		TenantID: "default", ProjectID: "default", Actor: events.Actor{Subject: "worker:vm-90ab4121"},
+		TenantID: "default", ProjectID: "default", Actor: events.ActorOf("worker:vm-90ab4121", nil),
 		Job: &events.Job{
 			ID: task, Type: events.JobExport, RunID: task, Status: events.StatusRunning, Attempt: 1, LeaseID: "lease_default-3",
 			TaskRunnerID: "tr_vm-90ab4121", State: "Running", From: "ContainerCreating", Seq: i%6 + 1,

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -185,8 +186,9 @@ within a minute after its last event.`,
 		if err != nil {
 			return err
 		}
+		at := after
 		export := func(to io.Writer) (count int, err error) {
-			for at := after; ; {
+			for {
 				lines, next, err := client.SignedEvents(ctx, at)
 				if err != nil {
 					return count, err
@@ -209,9 +211,9 @@ within a minute after its last event.`,
 			return err
 		}
 		if a.json {
-			return a.print(map[string]any{"file": args[0], "lines": count})
+			return a.print(map[string]any{"file": args[0], "lines": count, "next": at})
 		}
-		return a.say("%s: %d lines\n", args[0], count)
+		return a.say("%s: %d lines, up to %s\n", args[0], count, display.Clean(at))
 	})
 	return c
 }
@@ -231,19 +233,25 @@ func writeWhole(path string, write func(io.Writer) (int, error)) (count int, err
 }
 
 func (a *app) eventsVerify() *cobra.Command {
-	var keys string
+	var keys, until string
 	c := &cobra.Command{
 		Use: "verify FILE", Short: "Prove that a file of events is complete",
 		Long: `Check the signatures of a file that "sortie events export" has saved, and that nothing
 was changed, removed, inserted or moved between its first and its last checkpoint.
-The keys are a JSON Web Key set: a file, or the address of /.well-known/jwks.json. With a
+A file that was cut behind a checkpoint proves what it has; --until names the position, or
+the cursor, that the proof must reach. The keys are a JSON Web Key set: a file, or the address of /.well-known/jwks.json. With a
 file the command needs no network.`,
-		Example: "  sortie events verify events.ndjson --keys keys.json\n  sortie events verify events.ndjson --keys http://127.0.0.1:8080/.well-known/jwks.json",
+		Example: "  sortie events verify events.ndjson --keys keys.json --until 120\n  sortie events verify events.ndjson --keys http://127.0.0.1:8080/.well-known/jwks.json",
 		Args:    exactly("FILE"),
 	}
 	c.Flags().StringVar(&keys, "keys", "", "file or address of the public keys (required)")
+	c.Flags().StringVar(&until, "until", "", "position or cursor that the proof must reach")
 	require(c, "keys")
 	c.RunE = does(func(ctx context.Context, args []string) error {
+		end, err := reached(until)
+		if err != nil {
+			return err
+		}
 		document, err := readKeys(ctx, keys)
 		if err != nil {
 			return err
@@ -258,6 +266,9 @@ file the command needs no network.`,
 		}
 		defer func() { _ = file.Close() }() // it is only read
 		proof, err := events.Verify(ctx, file, known)
+		if err == nil {
+			err = proof.Reach(end)
+		}
 		if err != nil {
 			return fmt.Errorf("%s is not proved: %w", args[0], err)
 		}
@@ -271,6 +282,18 @@ file the command needs no network.`,
 		return a.say("%s\n", display.Clean(text))
 	})
 	return c
+}
+
+// reached reads --until: a position, or a cursor, which ends with one. Empty is 0.
+func reached(until string) (int64, error) {
+	if until == "" {
+		return 0, nil
+	}
+	end, err := strconv.ParseInt(until[strings.LastIndexByte(until, '-')+1:], 10, 64)
+	if err != nil || end < 1 {
+		return 0, wrong("--until: malformed value %q, want a position such as 120, or a cursor", until)
+	}
+	return end, nil
 }
 
 // keyLimit is the size of a key set in bytes.

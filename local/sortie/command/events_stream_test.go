@@ -125,6 +125,11 @@ func TestExportedEventsAreVerified(t *testing.T) {
 			t.Errorf("%s: got %+v, want an error", name, got)
 		}
 	}
+	for until, code := range map[string]int{"1200": 0, "e-7-1200": 0, "1201": 1, "0": 2, "x": 2, "e-": 2} {
+		if got := sortie(t, nil, "", "events", "verify", file, "--keys", s.keys, "--until", until); got.code != code {
+			t.Errorf("--until %s: got %+v, want exit code %d", until, got, code)
+		}
+	}
 	if got := sortie(t, nil, "", "events", "verify", file); got.code != 2 || !strings.Contains(got.stderr, "--keys") {
 		t.Errorf("got %+v without keys, want exit code 2", got)
 	}
