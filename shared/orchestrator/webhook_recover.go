@@ -18,7 +18,7 @@ const failedPage = 1000
 // RedeliverFailed sends the events that the stream has since a time once more whose delivery
 // has failed, and those that the webhook missed while it was paused or
 // disabled. A paused or disabled webhook gets them when it is enabled. Faults: NotFound, InvalidRequest with the field,
-// Unprocessable if there are none, and for too many ranges.
+// Unprocessable if there is nothing to send, and for too many ranges.
 func (s *Webhooks) RedeliverFailed(ctx context.Context, who port.Identity, id string, since time.Time) (webhook.Replay, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
