@@ -39,10 +39,10 @@ type dispatchCalls struct {
 
 var _ port.Observer = dispatchCalls{}
 
-// Committed implements port.Observer. The dispatcher of a running task finds a cancel
-// request by itself: in the stream, or in the answer to its next heartbeat.
+// Committed implements port.Observer. The cancel request of a running task calls a dispatcher
+// that frees the slot of its pool; the one that serves the task finds that at its next look.
 func (c dispatchCalls) Committed(ctx context.Context, r run.Run, _ []run.Event) {
-	if r.Work.Inference != nil && needsDispatcher(r, func() bool { return r.State == run.Running }) {
+	if r.Work.Inference != nil && needsDispatcher(r, func() bool { return false }) {
 		c.call(ctx, r)
 	}
 }

@@ -3,12 +3,10 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -40,6 +38,7 @@ type Dispatcher struct {
 	shift  *shift              // nil for a dispatcher that serves all pools until Run ends
 	active map[string]*serving // by task id
 	doing  int                 // goroutines of start
+	repeat map[run.Ref]bool    // those that repeatConduct repeats; true after a further failure
 	ready  chan struct{}       // closed when Run has begun
 	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
 	over   bool                // Run has ended
@@ -72,7 +71,7 @@ var _ port.Observer = (*Dispatcher)(nil)
 // NewDispatcher returns a dispatcher. It serves tasks while Run runs.
 func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg DispatcherConfig) *Dispatcher {
 	d := &Dispatcher{
-		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, ready: make(chan struct{}),
+		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{}),
 	}
 	tasks.observers = append(tasks.observers, d)
 	tasks.dispatcher, tasks.resume = d, d.continues
@@ -129,9 +128,7 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 	if r.Work.Inference == nil {
 		return
 	}
-	if cancelled := r.Cancel != nil && r.State != run.Terminating || r.State == run.Cancelled; cancelled {
-		s.interrupt(r)
-	}
+	s.interrupt(r)
 	if s.needs(r) {
 		s.startConduct(r.Ref())
 	}
@@ -179,15 +176,24 @@ func (s *Dispatcher) generatesFor(tenant, session string) bool {
 	return false
 }
 
-// errCancelled is the cause of the end of a request whose run was cancelled.
-var errCancelled = errors.New("the task was cancelled")
+// The causes of the end of what serves an attempt.
+var (
+	errCancelled    = errors.New("the task was cancelled")
+	errAttemptEnded = errors.New("the attempt has ended")
+)
 
-// interrupt closes the request of a task to the engine.
+// interrupt ends what serves an attempt that was cancelled or has ended: the wait for a
+// replica, or the request to an engine. r is the run as it is stored.
 func (s *Dispatcher) interrupt(r run.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.active[r.TaskID]; known != nil {
+	known := s.active[r.TaskID]
+	switch {
+	case known == nil || known.attempt > r.Attempt.Number:
+	case r.Cancel != nil, r.State == run.Cancelled:
 		known.stop(errCancelled)
+	case r.State == run.Terminating, r.State.Terminal(), known.attempt < r.Attempt.Number:
+		known.stop(errAttemptEnded)
 	}
 }
 
@@ -207,123 +213,4 @@ func (s *Dispatcher) start(do func(context.Context)) (started bool) {
 		s.doing--
 	})
 	return true
-}
-
-// startConduct calls Conduct in a goroutine of the dispatcher.
-func (s *Dispatcher) startConduct(ref run.Ref) {
-	s.start(func(ctx context.Context) {
-		s.warnConduct(ctx, ref, s.Conduct(ctx, ref))
-	})
-}
-
-func (s *Dispatcher) warnConduct(ctx context.Context, ref run.Ref, err error) {
-	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "cannot continue an inference task; a sweep does", "run_id", ref.ID, "error", err.Error())
-	}
-}
-
-// continues continues a run that is overdue.
-func (s *Dispatcher) continues(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
-
-// Conduct does what a run of kind inference needs next, in every state. It may be called at
-// any time, by any number of processes; a sweep calls it for runs that are overdue.
-func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
-	for range conductSteps {
-		next, again, err := s.step(ctx, ref)
-		if next != nil {
-			again, err = s.serve(ctx, next)
-		}
-		if err != nil || !again {
-			return err
-		}
-	}
-	return nil
-}
-
-// conductSteps is more than the states that a run passes in one call.
-const conductSteps = 16
-
-// step does one step for a run, or returns the attempt that is to be served. again reports
-// that the next one can follow at once.
-func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, again bool, err error) {
-	r, err := s.store.Load(ctx, ref)
-	switch {
-	case errors.Is(err, port.ErrNotFound):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, fmt.Errorf("cannot load the task: %w", err)
-	case r.State == run.ContainerCreating && !r.Queued():
-		return newServing(r), false, nil
-	}
-	again, err = s.stepOf(ctx, r)
-	return nil, again, err
-}
-
-// stepOf does one step for a run that has no attempt to be served.
-func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
-	now := s.now()
-	switch {
-	case r.State.Terminal():
-		return false, s.ensureEnd(ctx, r.Ref())
-	case r.State == run.Retrying, r.State == run.PreRun:
-		after, err := s.applyTo(ctx, r, is(run.Due{}))
-		return err == nil && after.State == run.Pending, err
-	case r.Queued():
-		if now.Before(r.QueueBy()) {
-			return false, s.checked(ctx, r)
-		}
-		_, err = s.applyTo(ctx, r, is(run.Evaluated{Generation: r.Wait.Generation}))
-		return err == nil, err
-	case r.State == run.Pending:
-		after, err := s.takeSlot(ctx, r, StepInput{})
-		return err == nil && !after.Queued() && !s.serves(after), err
-	case r.State == run.Running:
-		return s.running(ctx, r)
-	case r.State == run.Terminating:
-		if s.serves(r) {
-			return false, nil
-		}
-		return true, s.settle(ctx, r, nil)
-	}
-	return false, nil
-}
-
-// checked moves the time of the next check of an overdue run.
-func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
-	if now := s.now(); r.Execution.ActBy.IsZero() || now.Before(r.Execution.ActBy) {
-		return nil
-	}
-	_, err := s.applyTo(ctx, r, is(run.ExecutionChecked{Done: true}))
-	return err
-}
-
-// running does what a running task needs that this dispatcher does not serve: its
-// dispatcher may live, be late, or be lost.
-func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err error) {
-	if s.serves(r) {
-		return false, nil
-	}
-	head, state, err := s.answers.read(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	switch {
-	case state.Ended:
-		last, err := s.answers.last(ctx, r, head)
-		if err != nil {
-			return false, err
-		}
-		return true, s.ended(ctx, r, last)
-	case r.Cancel != nil:
-		last, err := s.answers.conclude(ctx, r, endOf(r))
-		if err != nil {
-			return false, err
-		}
-		return true, s.ended(ctx, r, last)
-	case !s.now().Before(r.RunBy()):
-		return true, s.fail(ctx, r, fault.New(fault.DeadlineUnmet, "the task had no end after its deadline of %s", r.Work.Inference.Within))
-	case s.cfg.Alone && r.Attempt.WorkerID != s.cfg.ID:
-		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher that served the task is gone"))
-	}
-	return false, s.checked(ctx, r)
 }

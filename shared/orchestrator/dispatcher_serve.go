@@ -27,13 +27,14 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 		return false, nil
 	}
 	defer s.end(t)
-	return unlessCancelled(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
+	return unlessInterrupted(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
 }
 
-// unlessCancelled serves an attempt. The next step ends a task that was cancelled meanwhile.
-func unlessCancelled(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
+// unlessInterrupted serves an attempt. The next step ends a task that was cancelled, or whose
+// attempt has ended meanwhile.
+func unlessInterrupted(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
 	again, err = serve()
-	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
+	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errCancelled) || errors.Is(cause, errAttemptEnded)) {
 		return true, nil
 	}
 	return again, err
@@ -76,10 +77,11 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 		if !isFault {
 			return false, false, err // a sweep repeats it
 		}
+		ctx = context.WithoutCancel(ctx) // the end of the attempt interrupts it
 		if err := s.fail(ctx, r, why); err != nil {
 			return false, false, err
 		}
-		return false, true, s.settleNow(ctx, r)
+		return false, true, s.settleNow(ctx, r, nil)
 	}
 	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.id, Started: true}))
 	if err != nil || r.State != run.Running || r.Attempt.WorkerID != s.cfg.ID {
@@ -132,9 +134,22 @@ func (s *Dispatcher) heartbeat(ctx context.Context, t *serving) {
 	switch {
 	case err == nil && known.Cancel != nil: // another process has requested it
 		t.stop(errCancelled)
-	case err != nil && ctx.Err() == nil && !errors.Is(err, port.ErrNotFound):
+	case errors.Is(err, port.ErrNotFound): // the attempt has ended
+		err = s.interruptStored(ctx, t.ref)
+	}
+	if err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "cannot store a heartbeat of the dispatcher", "run_id", t.ref.ID, "attempt", t.attempt, "error", err.Error())
 	}
+}
+
+// interruptStored is interrupt for a run that another process has changed.
+func (s *Dispatcher) interruptStored(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		return fmt.Errorf("cannot load the task: %w", err)
+	}
+	s.interrupt(r)
+	return nil
 }
 
 // stream streams the answer of a replica to an attempt that this dispatcher serves. failure is
@@ -151,6 +166,9 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	failure = s.generate(ctx, t)
 	t.replica.noted(failure)
 	t.used.DecodeMS = s.now().Sub(began).Milliseconds()
+	if failure != nil {
+		t.used.TokensOut = 0 // the tokens that are not in the stream have no reader
+	}
 	t.used.TokensOut, t.used.FirstTokenAt = t.answer.produced(t.used.TokensOut), t.answer.firstAt
 	s.logServed(ctx, t, failure)
 	return failure, nil
@@ -161,76 +179,6 @@ func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
 	t.used = run.Generation{Replica: t.replica.id, EngineVersion: t.replica.capabilities().Version}
 	t.answer, err = s.writer(ctx, &t.run)
 	return err
-}
-
-// conclude ends an attempt and, if nothing may follow, the run.
-func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
-	if s.stopping() {
-		return nil // the next dispatcher finds the task as after a crash
-	}
-	t.run.Generation = &t.used
-	r, w, used := t.run, t.answer, &t.used
-	if failure == nil {
-		t.replica.release() // a client that reads the end may continue at once, at the same replica
-		end := &inference.End{TokensOut: used.TokensOut, DecodeMS: used.DecodeMS, TokensIn: used.TokensIn, Finish: used.Finish}
-		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: end}); err != nil {
-			return err
-		}
-		return s.settle(ctx, r, nil)
-	}
-	if errors.Is(failure, errStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
-		return s.settleEnded(ctx, r, t.replica)
-	}
-	why, isFault := errors.AsType[*fault.Fault](failure)
-	if !isFault {
-		return failure // the store does not answer; a sweep continues
-	}
-	why = fault.New(why.Code, "%s", why.Message)
-	if w.hasContent() {
-		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
-			Code: streamCode(why.Code), Message: why.Message, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
-		}}
-		if _, err := w.close(ctx, record); err != nil {
-			return err
-		}
-		return s.settleEnded(ctx, r, t.replica)
-	}
-	after, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used}))
-	if err != nil {
-		return err
-	}
-	return s.settle(ctx, after, t.replica.awaitFree)
-}
-
-// settleEnded settles a run whose stream has ended: the attempt ends, and the
-// slot is released when the engine has none for it any more.
-func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease) error {
-	used := r.Generation
-	r, err := s.store.Load(ctx, r.Ref())
-	if err != nil {
-		return fmt.Errorf("cannot load the task: %w", err)
-	}
-	last, err := s.answers.conclude(ctx, r, endOf(r))
-	if err != nil {
-		return err
-	}
-	r.Generation = used
-	if err := s.ended(ctx, r, last); err != nil {
-		return err
-	}
-	if r, err = s.store.Load(ctx, r.Ref()); err != nil {
-		return fmt.Errorf("cannot load the task: %w", err)
-	}
-	return s.settle(ctx, r, replica.awaitFree)
-}
-
-// settleNow settles a run as it is stored.
-func (s *Dispatcher) settleNow(ctx context.Context, r run.Run) error {
-	r, err := s.store.Load(ctx, r.Ref())
-	if err != nil {
-		return fmt.Errorf("cannot load the task: %w", err)
-	}
-	return s.settle(ctx, r, nil)
 }
 
 func (s *Dispatcher) stopping() bool {

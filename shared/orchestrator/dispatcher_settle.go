@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -10,6 +11,94 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
+
+// conclude ends an attempt and, if nothing may follow, the run.
+func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
+	if s.stopping() {
+		return nil // the next dispatcher finds the task as after a crash
+	}
+	t.run.Generation = &t.used
+	r, w, used := t.run, t.answer, &t.used
+	if failure == nil {
+		t.replica.release() // a client that reads the end may continue at once, at the same replica
+		end := &inference.End{TokensOut: used.TokensOut, DecodeMS: used.DecodeMS, TokensIn: used.TokensIn, Finish: used.Finish}
+		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: end}); err != nil {
+			return err
+		}
+		return s.settle(ctx, r, nil)
+	}
+	if errors.Is(failure, errAttemptEnded) {
+		return s.settleNow(ctx, r, t.replica.awaitFree)
+	}
+	if errors.Is(failure, errStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
+		return s.settleEnded(ctx, r, t.replica)
+	}
+	why, isFault := errors.AsType[*fault.Fault](failure)
+	if !isFault {
+		return failure // the store does not answer; a sweep continues
+	}
+	why = fault.New(why.Code, "%s", why.Message)
+	if w.hasContent() {
+		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
+			Code: streamCode(why.Code), Message: why.Message, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
+		}}
+		if _, err := w.close(ctx, record); err != nil {
+			return err
+		}
+		return s.settleEnded(ctx, r, t.replica)
+	}
+	after, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used}))
+	if err != nil {
+		return err
+	}
+	return s.settle(ctx, after, t.replica.awaitFree)
+}
+
+// settleEnded settles a run whose stream has ended: the attempt ends, and the
+// slot is released when the engine has none for it any more.
+func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease) error {
+	used := r.Generation
+	r, same, err := s.reloaded(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !same { // the stream is that of another attempt
+		replica.awaitFree(ctx)
+		return nil
+	}
+	last, err := s.answers.conclude(ctx, r, endOf(r))
+	if err != nil {
+		return err
+	}
+	r.Generation = used
+	if err := s.ended(ctx, r, last); err != nil {
+		return err
+	}
+	return s.settleNow(ctx, r, replica.awaitFree)
+}
+
+// settleNow settles a run as it is stored, unless it has another attempt now.
+func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
+	r, same, err := s.reloaded(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return s.settle(ctx, r, free)
+	case free != nil:
+		free(ctx)
+	}
+	return nil
+}
+
+// reloaded returns a run as it is stored, and whether its attempt is the same one, which may
+// have ended.
+func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same bool, err error) {
+	if r, err = s.store.Load(ctx, of.Ref()); err != nil {
+		return r, false, fmt.Errorf("cannot load the task: %w", err)
+	}
+	return r, r.Attempt.Number == of.Attempt.Number && (r.State.HasMachine() || r.State.Terminal()), nil
+}
 
 // ended commits the end of an attempt whose stream has a last record.
 func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {

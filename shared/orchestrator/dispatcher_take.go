@@ -83,7 +83,7 @@ func (c *taken) start(r run.Run) {
 		if err == nil && again {
 			err = c.of.Conduct(ctx, c.ref)
 		}
-		c.of.warnConduct(ctx, c.ref, err)
+		c.of.repeatConduct(ctx, c.ref, err)
 	})
 	if !started { // the process stops: the next one finds the task as after a crash
 		c.giveUp()
@@ -92,5 +92,5 @@ func (c *taken) start(r run.Run) {
 
 func (c *taken) serve() (again bool, err error) {
 	defer c.giveUp()
-	return unlessCancelled(c.ctx, func() (bool, error) { return c.of.serveContacted(c.ctx, c.serving) })
+	return unlessInterrupted(c.ctx, func() (bool, error) { return c.of.serveContacted(c.ctx, c.serving) })
 }

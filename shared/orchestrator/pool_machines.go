@@ -113,7 +113,7 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	return found, nil
 }
 
-// askTime is how long the replicas of a pool have to answer a process without a dispatcher.
+// askTime is how long a replica has to answer what it is, or how it is.
 const askTime = 5 * time.Second
 
 // askReplicas asks the replicas of a pool whether they take requests. Their tasks are those of

@@ -137,8 +137,6 @@ func (s *replicas) describing(r *replica, is bool) (changed bool) {
 
 // describe asks a replica what it can do. One that does not answer is asked again after restFor.
 func (s *replicas) describe(ctx context.Context, r *replica) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
 	now := s.clock.Now()
 	found, err := r.engine.Capabilities(ctx)
 	s.mu.Lock()

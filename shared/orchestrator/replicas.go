@@ -241,7 +241,7 @@ func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &replica{key: key, engine: engine}
+	known := &replica{key: key, engine: probed{engine, s.clock}}
 	maps.DeleteFunc(s.known, func(other replicaKey, r *replica) bool { // the server is another one now
 		return other.tenant == key.tenant && other.pool == key.pool && other.id == key.id && r.held == 0
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -266,7 +267,26 @@ func (s *Dispatcher) look(ctx context.Context, c *shift, limit int) (waiting []r
 	}
 	c.seen = seen
 	s.replicas.have(others)
-	return waiting, nil
+	return waiting, s.dropEnded(ctx, holders)
+}
+
+// dropEnded interrupts the attempts that this dispatcher serves and that another process has
+// ended: their runs have no slot any more.
+func (s *Dispatcher) dropEnded(ctx context.Context, holders []run.Ref) error {
+	s.mu.Lock()
+	var without []run.Ref
+	for _, t := range s.active {
+		if !slices.Contains(holders, t.ref) {
+			without = append(without, t.ref)
+		}
+	}
+	s.mu.Unlock()
+	for _, ref := range without {
+		if err := s.interruptStored(ctx, ref); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // has reports whether the dispatcher serves a run.

@@ -232,8 +232,8 @@ func actBy(r Run, now time.Time) time.Time {
 	case r.State.Terminal():
 		return time.Time{}
 	}
-	if r.Work.Inference != nil && r.Queued() {
-		return r.QueueBy() // it has no execution: a sweep ends its wait
+	if r.Work.Inference != nil {
+		return conductBy(r, now)
 	}
 	route := RouteOf(r, now)
 	switch route.Next {
@@ -248,6 +248,24 @@ func actBy(r Run, now time.Time) time.Time {
 		return now.Add(5 * stateSlack)
 	}
 	return now.Add(time.Duration(route.TimeoutSeconds)*time.Second + stateSlack)
+}
+
+// conductSlack is how long a dispatcher has for a step of a run of kind inference that waits for
+// nothing, before a sweep repeats it: longer than an engine may keep the slot of an attempt.
+const conductSlack = 30 * time.Second
+
+// conductBy is actBy for a run of kind inference, which has a dispatcher in place of an
+// execution.
+func conductBy(r Run, now time.Time) time.Time {
+	switch {
+	case r.Queued():
+		return r.QueueBy() // a sweep ends its wait
+	case r.State == ContainerCreating:
+		return r.Attempt.StartBy.Add(conductSlack)
+	case r.State == Running && r.Cancel == nil:
+		return r.RunBy().Add(conductSlack)
+	}
+	return now.Add(conductSlack)
 }
 
 // leaseChange returns the change of the pool's count between two slots.

@@ -46,3 +46,34 @@ func TestFailedRequestNotesItsReplica(t *testing.T) {
 		}
 	}
 }
+
+// TestInferenceIsCheckedSoon: a sweep finds a task that no dispatcher continues half a minute
+// after what it waits for.
+func TestInferenceIsCheckedSoon(t *testing.T) {
+	t.Parallel()
+	const slack = 30 * time.Second
+	first := fresh()
+	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	now := epoch.Add(time.Minute)
+	r := run.New(first, epoch).Run
+	decide := func(f run.Fact) run.Run {
+		d, err := run.Decide(r, f, now)
+		if err != nil {
+			t.Fatalf("%T: %v", f, err)
+		}
+		r = d.Run
+		return r
+	}
+	check := func(got run.Run, want time.Time) {
+		t.Helper()
+		if !got.Execution.ActBy.Equal(want) {
+			t.Errorf("%s: got a check at %s, want %s", got.State, got.Execution.ActBy, want)
+		}
+	}
+	starting := decide(run.Admitted{Pool: "pool0", Limit: 1})
+	check(starting, starting.Attempt.StartBy.Add(slack))
+	running := decide(run.WorkerContacted{Attempt: 1, WorkerID: "w", Replica: "r1", Started: true})
+	check(running, running.RunBy().Add(slack))
+	check(decide(run.CancelRequested{}), now.Add(slack))
+	check(decide(run.GenerationEnded{Attempt: 1, Fault: fault.New(fault.PoolUnavailable, "it failed")}), now.Add(slack))
+}

@@ -1,0 +1,182 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/retry"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// startConduct calls Conduct in a goroutine of the dispatcher, and repeats it after a failure.
+func (s *Dispatcher) startConduct(ref run.Ref) {
+	s.start(func(ctx context.Context) {
+		s.repeatConduct(ctx, ref, s.Conduct(ctx, ref))
+	})
+}
+
+// conductTries is how often Conduct is repeated after a failure, conductDelays the delays
+// before.
+const conductTries = 8
+
+var conductDelays = retry.Backoff{First: 500 * time.Millisecond, Most: 10 * time.Second, Multiplier: 2}
+
+// repeatConduct repeats Conduct, which has failed with err, so that a run does not keep its
+// slot until the next sweep. If another goroutine repeats it already, that one does once more.
+func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) {
+	if err == nil || ctx.Err() != nil || !s.beginRepeat(ref) {
+		return
+	}
+	for n := range conductTries {
+		s.log.WarnContext(ctx, "cannot continue an inference task; it is tried again", "run_id", ref.ID, "error", err.Error())
+		if clock.Sleep(ctx, s.clock, conductDelays.Delay(n)) != nil {
+			break
+		}
+		if err = s.Conduct(ctx, ref); ctx.Err() != nil || err == nil && s.endRepeat(ref, false) {
+			break
+		}
+		if err == nil {
+			err = errRepeated
+		}
+	}
+	s.endRepeat(ref, true)
+}
+
+// errRepeated: another call of Conduct has failed meanwhile.
+var errRepeated = errors.New("another step of the task has failed meanwhile")
+
+// beginRepeat notes that Conduct is repeated for a run; false if it is already.
+func (s *Dispatcher) beginRepeat(ref run.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.repeat[ref]
+	s.repeat[ref] = known
+	return !known
+}
+
+// endRepeat notes that Conduct is not repeated any more; false if it has failed meanwhile
+// elsewhere, unless given up.
+func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.repeat[ref] && !givenUp {
+		s.repeat[ref] = false
+		return false
+	}
+	delete(s.repeat, ref)
+	return true
+}
+
+// continues continues a run that is overdue.
+func (s *Dispatcher) continues(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
+
+// Conduct does what a run of kind inference needs next, in every state. It may be called at
+// any time, by any number of processes; a sweep calls it for runs that are overdue.
+func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
+	for range conductSteps {
+		next, again, err := s.step(ctx, ref)
+		if next != nil {
+			again, err = s.serve(ctx, next)
+		}
+		if err != nil || !again {
+			return err
+		}
+	}
+	return fault.New(fault.Internal, "the task has not ended after %d steps", conductSteps)
+}
+
+// conductSteps is more than the states that a run passes in one call: an attempt has at most
+// four, and a task engineAttempts of each kind.
+const conductSteps = 64
+
+// step does one step for a run, or returns the attempt that is to be served. again reports
+// that the next one can follow at once.
+func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, again bool, err error) {
+	r, err := s.store.Load(ctx, ref)
+	switch {
+	case errors.Is(err, port.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("cannot load the task: %w", err)
+	case r.State == run.ContainerCreating && !r.Queued():
+		return newServing(r), false, nil
+	}
+	again, err = s.stepOf(ctx, r)
+	return nil, again, err
+}
+
+// stepOf does one step for a run that has no attempt to be served.
+func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
+	now := s.now()
+	switch {
+	case r.State.Terminal():
+		return false, s.ensureEnd(ctx, r.Ref())
+	case r.State == run.Retrying, r.State == run.PreRun:
+		after, err := s.applyTo(ctx, r, is(run.Due{}))
+		return err == nil && after.State == run.Pending, err
+	case r.Queued():
+		if now.Before(r.QueueBy()) {
+			return false, s.checked(ctx, r)
+		}
+		_, err = s.applyTo(ctx, r, is(run.Evaluated{Generation: r.Wait.Generation}))
+		return err == nil, err
+	case r.State == run.Pending:
+		after, err := s.takeSlot(ctx, r, StepInput{})
+		return err == nil && !after.Queued() && !s.serves(after), err
+	case r.State == run.Running:
+		return s.running(ctx, r)
+	case r.State == run.Terminating:
+		if s.serves(r) {
+			return false, nil
+		}
+		return true, s.settle(ctx, r, nil)
+	}
+	return false, nil
+}
+
+// checked moves the time of the next check of an overdue run.
+func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
+	if now := s.now(); r.Execution.ActBy.IsZero() || now.Before(r.Execution.ActBy) {
+		return nil
+	}
+	_, err := s.applyTo(ctx, r, is(run.ExecutionChecked{Done: true}))
+	return err
+}
+
+// running does what a running task needs that this dispatcher does not serve: its
+// dispatcher may live, be late, or be lost.
+func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err error) {
+	if s.serves(r) {
+		return false, nil
+	}
+	head, state, err := s.answers.read(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case state.Ended:
+		last, err := s.answers.last(ctx, r, head)
+		if err != nil {
+			return false, err
+		}
+		return true, s.ended(ctx, r, last)
+	case r.Cancel != nil:
+		last, err := s.answers.conclude(ctx, r, endOf(r))
+		if err != nil {
+			return false, err
+		}
+		return true, s.ended(ctx, r, last)
+	case !s.now().Before(r.RunBy()):
+		return true, s.fail(ctx, r, fault.New(fault.DeadlineUnmet, "the task had no end after its deadline of %s", r.Work.Inference.Within))
+	case s.cfg.Alone && r.Attempt.WorkerID != s.cfg.ID:
+		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher that served the task is gone"))
+	case r.Attempt.WorkerID == s.cfg.ID:
+		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher could not store the answer"))
+	}
+	return false, s.checked(ctx, r)
+}

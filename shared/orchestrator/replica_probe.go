@@ -1,0 +1,43 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// probed is an engine that has askTime for each answer about itself. A server can accept
+// connections and say nothing; a slot must not wait for it.
+type probed struct {
+	port.Engine
+
+	clock clock.Clock
+}
+
+// Health implements port.Engine.
+func (e probed) Health(ctx context.Context) (port.EngineHealth, error) {
+	return answered(ctx, e.clock, e.Engine.Health)
+}
+
+// Capabilities implements port.Engine.
+func (e probed) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
+	return answered(ctx, e.clock, e.Engine.Capabilities)
+}
+
+// Load implements port.Engine.
+func (e probed) Load(ctx context.Context) (port.EngineLoad, error) {
+	return answered(ctx, e.clock, e.Engine.Load)
+}
+
+// answered returns what an engine answers within askTime.
+func answered[T any](ctx context.Context, c clock.Clock, ask func(context.Context) (T, error)) (T, error) {
+	within, stop := clock.WithTimeout(ctx, c, askTime)
+	defer stop()
+	answer, err := ask(within)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fault.Wrap(err, fault.PoolUnavailable, "the engine has not answered within %s", askTime)
+	}
+	return answer, err
+}
