@@ -72,7 +72,7 @@ func (c *client) run() {
 	if chance(c.draw, w.plan.cancels) {
 		draw := w.roll("cancel " + c.name)
 		waits.Go(func() {
-			w.sleep(upTo(draw, []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}[draw.IntN(3)]))
+			w.sleep(upTo(draw, moments[draw.IntN(len(moments))]))
 			w.cancel(draw, t)
 		})
 	}
@@ -153,6 +153,10 @@ func (c *client) accepted(r run.Run) *task {
 	return known
 }
 
+// moments are in which time a client changes its mind: while the task is stored, is queued or
+// waits for a replica, or is answered.
+var moments = []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
+
 // errHungUp ends the call of a caller that has gone.
 var errHungUp = errors.New("the caller has gone")
 
@@ -161,9 +165,16 @@ var errHungUp = errors.New("the caller has gone")
 // the request again, to read the answer.
 func (c *client) wait(waits *sync.WaitGroup) {
 	var got *task
-	hangsUp := chance(c.draw, 0.5)
+	hangsUp, leaves := chance(c.draw, 0.5), chance(c.draw, c.w.plan.leaves)
 	first := &reader{w: c.w, draw: c.w.roll("caller " + c.name), patient: !hangsUp}
 	err := c.w.once(c.draw, func(ctx context.Context, p *process) error {
+		if leaves {
+			left, leave := context.WithCancel(ctx)
+			timer := time.AfterFunc(upTo(c.draw, moments[c.draw.IntN(len(moments))]), leave)
+			ctx = left
+			defer timer.Stop()
+			defer leave()
+		}
 		return p.tasks.Call(ctx, &c.in, func(a orchestrator.Accepted) error {
 			got = c.accepted(a.Run)
 			first.task = got
@@ -182,6 +193,9 @@ func (c *client) wait(waits *sync.WaitGroup) {
 	})
 	c.w.note("%s waited: %v", c.name, err)
 	t := got
+	if leaves && t != nil && !first.ended && c.w.plan.reliable() {
+		c.w.checkLeft(t)
+	}
 	if t == nil {
 		if err != nil && c.refused(err) && !errors.Is(err, errKilled) {
 			return
@@ -190,6 +204,15 @@ func (c *client) wait(waits *sync.WaitGroup) {
 	}
 	if t != nil {
 		c.follow(t, waits)
+	}
+}
+
+// checkLeft checks that a task has ended or is cancelled whose only caller has left.
+func (w *world) checkLeft(t *task) {
+	for _, r := range w.stored(w.ctx) {
+		if r.TaskID == t.id && r.Cancel == nil && !r.State.Terminal() {
+			w.fail("the only caller of %s has left, and it is %s without a cancel request", t.id, r.State)
+		}
 	}
 }
 

@@ -18,17 +18,19 @@
 //
 // An engine refuses because it is busy or loading, fails before its first piece, breaks the
 // connection, ends without its final event, sends an error, says nothing any more, sends a
-// piece twice, answers slowly, and keeps the slot of a request that its caller has closed.
+// piece twice, answers slowly, and keeps the slot of a request that its caller has closed. For a
+// while it refuses everything, with 429, with 500 or in silence, and does not say how it is.
 //
 // Clients submit under keys, again and again, some with another process; ask for
 // completions, embeddings and ranks, in sessions and projects; cancel at any moment; and
 // follow streams on connections that are cut, behind the last event that they got. Callers
-// that wait for their answer hang up. The operator sets limits of budgets, deletes sessions,
+// that wait for their answer hang up, in a stream or at any moment before. The operator sets limits of budgets, deletes sessions,
 // and drains and resumes the pool.
 //
 // When everything waits, between two moments, the accounts must hold and have spent the sums
 // over the runs, no limit that held from the beginning is exceeded, and no more runs have a
-// slot than the pool has (state.go). A process never has more requests at a replica than it
+// slot than the pool has (state.go). No task has a slot, or a request at an engine, for longer
+// than the grace of 5 seconds after the end of its stream or its attempt (slots.go). A process never has more requests at a replica than it
 // has slots, and sends none to a replica that keeps one of its closed requests (engines.go).
 // A reader gets each event once, in order, without a gap, and nothing behind a terminal one;
 // an acknowledged cancel has ended the stream (readers.go, clients.go). Faults end after some

@@ -18,6 +18,8 @@ type replica struct {
 	mock *mockengine.Engine
 
 	mu sync.Mutex
+	// refuses is how it refuses everything now; empty if it does not.
+	refuses mockengine.Failure
 	// open counts the requests of each process. closed is when a process closed a request that
 	// the engine keeps for longer than Sortie waits.
 	open   map[*process]int
@@ -47,6 +49,10 @@ func (r *replica) course(g port.Generation) mockengine.Course {
 		c.Keeps = upTo(draw, longestKeep)
 	}
 	if !w.faulty() {
+		return c
+	}
+	if how := r.refusing(); how != "" {
+		c.Failure, c.After = how, 0
 		return c
 	}
 	for _, each := range []struct {
@@ -81,6 +87,31 @@ func (r *replica) load() {
 	}
 }
 
+// refuse lets the engine refuse everything for a while: with 429, with 500, or in silence.
+func (r *replica) refuse() {
+	draw := r.w.roll("refuse " + r.id)
+	for range r.w.plan.refusals {
+		if !r.w.sleep(upTo(draw, time.Minute)) || !r.w.faulty() {
+			return
+		}
+		r.setRefusing([]mockengine.Failure{mockengine.FailBusy, mockengine.FailStart, mockengine.FailStall}[draw.IntN(3)])
+		r.w.sleep(upTo(draw, 100*time.Second))
+		r.setRefusing("")
+	}
+}
+
+func (r *replica) setRefusing(how mockengine.Failure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuses = how
+}
+
+func (r *replica) refusing() mockengine.Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refuses
+}
+
 // remote is a replica as a process reaches it.
 type remote struct {
 	*replica
@@ -89,17 +120,26 @@ type remote struct {
 
 // Health implements port.Engine.
 func (r remote) Health(ctx context.Context) (port.EngineHealth, error) {
-	return during(ctx, r.p, "health "+r.id, false, func() (port.EngineHealth, error) { return r.mock.Health(ctx) })
+	return during(ctx, r.p, "health "+r.id, false, func() (port.EngineHealth, error) { return asked(ctx, r, "health", r.mock.Health) })
 }
 
 // Capabilities implements port.Engine.
 func (r remote) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
-	return during(ctx, r.p, "capabilities "+r.id, false, func() (port.EngineCapabilities, error) { return r.mock.Capabilities(ctx) })
+	return during(ctx, r.p, "capabilities "+r.id, false, func() (port.EngineCapabilities, error) { return asked(ctx, r, "capabilities", r.mock.Capabilities) })
 }
 
 // Load implements port.Engine.
 func (r remote) Load(ctx context.Context) (port.EngineLoad, error) {
-	return during(ctx, r.p, "load "+r.id, false, func() (port.EngineLoad, error) { return r.mock.Load(ctx) })
+	return during(ctx, r.p, "load "+r.id, false, func() (port.EngineLoad, error) { return asked(ctx, r, "load", r.mock.Load) })
+}
+
+// asked asks an engine about itself. One that refuses everything may not answer.
+func asked[T any](ctx context.Context, r remote, what string, do func(context.Context) (T, error)) (answer T, err error) {
+	if r.refusing() != "" && r.w.faulty() && chance(r.w.roll(r.p.name+" silent "+what+" "+r.id), r.w.plan.silent) {
+		<-ctx.Done()
+		return answer, ctx.Err()
+	}
+	return do(ctx)
 }
 
 // Generate implements port.Engine.
@@ -135,8 +175,9 @@ func request[T any](ctx context.Context, r remote, what string, do func() (T, er
 	}
 	w.count(func(o *Outcome) { o.Requests++ })
 	r.begin(p)
-	began := bubble.Now()
+	began, ended := bubble.Now(), w.asks(asking{p, strings.Fields(what)[1]})
 	answer, err = do()
+	ended()
 	w.measured(strings.Fields(what)[1], bubble.Now().Sub(began))
 	r.end(ctx, p)
 	if p.maybeKill(draw, "after "+what) {

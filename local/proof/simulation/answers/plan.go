@@ -18,12 +18,16 @@ type plan struct {
 	// What engines do, and how often they load.
 	busy, start, reset, early, sendError, stall, repeat, keep float64
 	loads                                                     int
+	// refusals is how often an engine refuses everything for a while, silent the chance that it
+	// does not answer how it is meanwhile, or does not answer a request.
+	refusals int
+	silent   float64
 	// downtime is how long a host waits before it starts another process, at most.
 	downtime time.Duration
 	// cancels is the share of tasks that are cancelled, waits that of callers who wait for the
-	// answer, cuts the chance that a connection is cut at an event, again the share of
+	// answer, leaves that of those who go meanwhile, cuts the chance that a connection is cut at an event, again the share of
 	// requests that are repeated after they were accepted.
-	cancels, waits, cuts, again float64
+	cancels, waits, leaves, cuts, again float64
 }
 
 // slowest is the longest that a slow call takes.
@@ -51,6 +55,7 @@ func (w *world) draw() {
 		busy: some(0.2), start: some(0.2), reset: some(0.2), early: some(0.2), sendError: some(0.1), stall: some(0.2), repeat: some(0.3), keep: some(1),
 		loads: r.IntN(3) * r.IntN(3), downtime: upTo(r, time.Minute), cancels: some(0.9), waits: some(0.3), cuts: some(0.2), again: some(0.6),
 	}
+	w.plan.refusals, w.plan.silent, w.plan.leaves = r.IntN(2)*r.IntN(5), some(0.5), some(1)
 	if r.IntN(3) > 0 {
 		w.plan.lost, w.plan.unsure, w.plan.slow = some(0.08), some(0.08), some(0.05)
 		w.plan.crashes, w.plan.interrupts = some(0.02), some(0.2)

@@ -57,6 +57,7 @@ func (w *world) play() {
 	}
 	for _, r := range w.replicas {
 		w.rest.Go(r.load)
+		w.rest.Go(r.refuse)
 	}
 	w.rest.Go(w.operate)
 	draw := w.roll("clients")
@@ -71,6 +72,7 @@ func (w *world) play() {
 		w.sleep(time.Second)
 		w.settle()
 		w.checkState()
+		w.checkSlots(context.Background())
 		over = isClosed(ended) && !w.faulty() && w.quiet()
 		if !over && bubble.Now().After(last) {
 			w.fail("still active %s after the last fault: %s", w.bound, w.active())

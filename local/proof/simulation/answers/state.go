@@ -41,14 +41,14 @@ func (w *world) checkState() {
 	ctx := context.Background()
 	runs := w.stored(ctx)
 	w.checkAccounts(ctx, runs)
-	held := 0
+	w.holders = w.holders[:0]
 	for _, r := range runs {
 		if r.Slot.State == run.SlotHeld && !r.State.Terminal() {
-			held++
+			w.holders = append(w.holders, r)
 		}
 		w.checkDeadline(r)
 	}
-	if held > w.place.Limit() {
+	if held := len(w.holders); held > w.place.Limit() {
 		w.fail("%d runs have a slot of the pool, want at most %d", held, w.place.Limit())
 	}
 }

@@ -53,14 +53,17 @@ type world struct {
 	outputs  *fake.Outputs
 	hosts    []*host
 	limits   map[string]limits
-	clients  sync.WaitGroup
-	rest     sync.WaitGroup
+	// holders have slots of the pool, at the last look at what is stored.
+	holders []run.Run
+	clients sync.WaitGroup
+	rest    sync.WaitGroup
 
 	mu    sync.Mutex
 	rolls map[string]uint64
 	tasks map[string]*task // by the name of the request
 	// generating is how long the requests to engines lasted, by the name of the client's.
 	generating map[string]time.Duration
+	asking     map[asking]int
 	problems   []string
 	trace      bytes.Buffer
 	log        *slog.Logger
@@ -91,7 +94,7 @@ type Outcome struct {
 // returns an error if the simulation itself fails; Outcome.Problems holds its findings.
 func Run(ctx context.Context, seed uint64, settle func()) (o Outcome, err error) {
 	w := &world{
-		seed: seed, settle: settle, rolls: map[string]uint64{}, tasks: map[string]*task{}, replicas: map[string]*replica{}, limits: map[string]limits{}, generating: map[string]time.Duration{},
+		seed: seed, settle: settle, rolls: map[string]uint64{}, tasks: map[string]*task{}, replicas: map[string]*replica{}, limits: map[string]limits{}, generating: map[string]time.Duration{}, asking: map[asking]int{},
 		start: bubble.Now(), outcome: Outcome{Ends: map[run.State]int{}},
 	}
 	w.log = slog.New(slog.NewTextHandler(lockedTrace{w}, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
