@@ -26,6 +26,8 @@ type DynamoDBConfig struct {
 	Stale float64
 	// Plan decides the fates of calls.
 	Plan Plan
+	// Partition limits the throughput of each partition key; its zero value is no limit.
+	Partition Throughput
 }
 
 // DynamoDB is the DynamoDB API in process, with any number of tables in one
@@ -36,7 +38,8 @@ type DynamoDBConfig struct {
 // operations of DynamoDB Streams for one shard.
 type DynamoDB struct {
 	service
-	config DynamoDBConfig
+	config     DynamoDBConfig
+	throughput throughput
 
 	mu           sync.Mutex
 	tables       map[string]*table
@@ -46,6 +49,7 @@ type DynamoDB struct {
 // NewDynamoDB returns a service without tables.
 func NewDynamoDB(c DynamoDBConfig) *DynamoDB {
 	d := &DynamoDB{config: c, tables: map[string]*table{}, transactions: map[string]*transaction{}}
+	d.throughput = throughput{limit: c.Partition, clock: c.Clock, used: map[partition]*allowance{}}
 	d.service = service{
 		namespace: "com.amazonaws.dynamodb.v20120810", plan: c.Plan, handle: d.handle, counts: map[[2]string]int{},
 	}

@@ -39,7 +39,7 @@ type page struct {
 	ConsumedCapacity *consumed `json:",omitempty"`
 }
 
-func (d *DynamoDB) query(_ context.Context, _ Call, r *query, fate Fate) (any, error) {
+func (d *DynamoDB) query(_ context.Context, c Call, r *query, fate Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err
@@ -67,9 +67,15 @@ func (d *DynamoDB) query(_ context.Context, _ Call, r *query, fate Fate) (any, e
 	if err != nil {
 		return nil, err
 	}
+	if x == t.own && d.throughput.refuses(t.name, selected.group, false) {
+		return nil, throttled(c)
+	}
 	p, bytes := d.page(t, x, entries, pageOf{consistent: r.ConsistentRead, limit: r.Limit, fate: fate}, func(part item) (item, bool) {
 		return part.only(shown), filter(part)
 	})
+	if x == t.own {
+		d.throughput.use(t.name, selected.group, false, readUnits(bytes, r.ConsistentRead))
+	}
 	if r.Select == "COUNT" {
 		p.Items = nil
 	}

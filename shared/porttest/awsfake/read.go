@@ -74,7 +74,7 @@ func subject(key item) string {
 	return strings.Join(values, " ")
 }
 
-func (d *DynamoDB) getItem(_ context.Context, _ Call, r *getItem, _ Fate) (any, error) {
+func (d *DynamoDB) getItem(_ context.Context, c Call, r *getItem, _ Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,11 @@ func (d *DynamoDB) getItem(_ context.Context, _ Call, r *getItem, _ Fate) (any, 
 	if err := e.finish(); err != nil {
 		return nil, err
 	}
+	if d.throughput.refuses(t.name, key[0], false) {
+		return nil, throttled(c)
+	}
 	is := d.read(t, key, r.ConsistentRead)
+	d.throughput.use(t.name, key[0], false, readUnits(is.bytes(), r.ConsistentRead))
 	used, err := report(r.ReturnConsumedCapacity, t.name, readUnits(is.bytes(), r.ConsistentRead))
 	return struct {
 		Item             item      `json:",omitempty"`
@@ -153,13 +157,14 @@ func (d *DynamoDB) batchGetItem(_ context.Context, _ Call, r *batchGetItem, fate
 		output.Responses[name] = []item{}
 		for i, key := range keys {
 			is := d.read(t, key, part.ConsistentRead)
-			if bytes += is.bytes(); i >= whole || bytes > maxBatchBytes {
+			if bytes += is.bytes(); i >= whole || bytes > maxBatchBytes || d.throughput.refuses(t.name, key[0], false) {
 				left := part
 				left.Keys = part.Keys[i:]
 				output.UnprocessedKeys[name] = left
 				break
 			}
 			units += readUnits(is.bytes(), part.ConsistentRead)
+			d.throughput.use(t.name, key[0], false, readUnits(is.bytes(), part.ConsistentRead))
 			if is != nil {
 				output.Responses[name] = append(output.Responses[name], is.only(shown))
 			}

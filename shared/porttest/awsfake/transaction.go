@@ -102,6 +102,8 @@ func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWrit
 			reasons[i], failed = reason{Code: "TransactionConflict", Message: "transaction is ongoing for the item"}, true
 		case fate == Throttled && i == len(changes)/2:
 			reasons[i], failed = reason{Code: "ThrottlingError", Message: "throughput exceeds the current capacity"}, true
+		case d.throughput.refuses(p.table.name, p.key[0], true):
+			reasons[i], failed = reason{Code: "ThrottlingError", Message: "throughput exceeds the current capacity"}, true
 		case p.refused && fate != Conflicted && fate != Throttled:
 			reasons[i], failed = reason{Code: "ConditionalCheckFailed", Message: "the conditional request failed", Item: p.old()}, true
 		}
@@ -110,6 +112,9 @@ func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWrit
 		return nil, invalid("collection size of items exceeded: got %d bytes, want at most %d", total, maxTransactionBytes)
 	}
 	if failed && !known {
+		for _, p := range changes { // a cancelled transaction has been prepared
+			d.throughput.use(p.table.name, p.key[0], true, p.refusedUnits())
+		}
 		return nil, cancelled(reasons)
 	}
 	return d.commit(r, changes, known, fate)
@@ -119,7 +124,9 @@ func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWrit
 func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool, fate Fate) (any, error) {
 	spent := 0.0
 	for _, p := range changes {
-		spent += units.Transaction * units.Written(p.before, p.after, size)
+		used := units.Transaction * units.Written(p.before, p.after, size)
+		d.throughput.use(p.table.name, p.key[0], true, used)
+		spent += used
 		if !known {
 			d.write(p)
 		}

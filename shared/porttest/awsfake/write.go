@@ -106,7 +106,9 @@ func (p *planned) old() item {
 // apply makes the write and returns its units.
 func (d *DynamoDB) apply(p *planned) float64 {
 	d.write(p)
-	return units.Written(p.before, p.after, size)
+	used := units.Written(p.before, p.after, size)
+	d.throughput.use(p.table.name, p.key[0], true, used)
+	return used
 }
 
 func (d *DynamoDB) write(p *planned) {
@@ -120,10 +122,14 @@ func (d *DynamoDB) writeItem(_ context.Context, c Call, a *action, fate Fate) (a
 	if err != nil {
 		return nil, err
 	}
+	if d.throughput.refuses(p.table.name, p.key[0], true) {
+		return nil, throttled(c)
+	}
 	if fate == Conflicted {
 		return nil, refuse("TransactionConflictException", "transaction is ongoing for the item")
 	}
 	if p.refused {
+		d.throughput.use(p.table.name, p.key[0], true, p.refusedUnits())
 		r := refuse("ConditionalCheckFailedException", "the conditional request failed")
 		if is := p.old(); is != nil {
 			r.more = map[string]any{"Item": is}
