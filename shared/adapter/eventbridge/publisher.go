@@ -5,7 +5,8 @@
 // message: a CloudEvent with the signed event. Rules can match any of them.
 //
 // A call makes as few requests as the API allows, and an entry that the bus
-// refuses does not affect the others. A signed event that is not a JSON object is
+// refuses does not affect the others. The requests of a call are made at the same time: a
+// bus keeps no order. A signed event that is not a JSON object is
 // refused without a request.
 package eventbridge
 
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -36,6 +38,9 @@ const (
 	bytesOfTime   = 14 // as "Calculating PutEvents event entry size" counts it
 	maxSendTries  = 6
 )
+
+// Concurrent is the number of requests of one call that are made at the same time.
+const Concurrent = 10
 
 // Publisher publishes to one bus. It is safe for concurrent use.
 type Publisher struct {
@@ -67,9 +72,14 @@ func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (
 	refused := make([]error, len(events))
 	var batch []entry
 	size := 0
+	var requests errgroup.Group
+	requests.SetLimit(Concurrent)
 	send := func() {
-		if len(batch) > 0 {
-			p.send(ctx, batch, refused)
+		if one := batch; len(one) > 0 {
+			requests.Go(func() error {
+				p.send(ctx, one, refused) // no other request has its events
+				return nil
+			})
 		}
 		batch, size = nil, 0
 	}
@@ -85,6 +95,7 @@ func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (
 		batch, size = append(batch, e), size+e.size
 	}
 	send()
+	_ = requests.Wait() // refused has what failed
 	for i, why := range refused {
 		if why != nil {
 			failed = append(failed, i)

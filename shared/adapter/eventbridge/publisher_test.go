@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -152,8 +153,13 @@ func TestRequestsAreBatched(t *testing.T) {
 	if _, err := publisher.Publish(t.Context(), list(21)); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.requests) != 3 || len(b.requests[0]) != 10 || len(b.requests[2]) != 1 {
-		t.Errorf("21 events: got %d requests", len(b.requests))
+	var sizes []int
+	for _, r := range b.requests {
+		sizes = append(sizes, len(r))
+	}
+	slices.Sort(sizes)
+	if want := []int{1, 10, 10}; !slices.Equal(sizes, want) {
+		t.Errorf("21 events: got requests with %v entries, want %v", sizes, want)
 	}
 }
 
@@ -177,13 +183,14 @@ func TestOnlyRefusedEventsFail(t *testing.T) {
 	}
 }
 
-// TestFailedRequestsAreIndependent fails the first of two requests.
+// TestFailedRequestsAreIndependent fails one of two requests.
 func TestFailedRequestsAreIndependent(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	b.fails = []awstest.Refusal{{Code: "AccessDeniedException", Message: "not yours"}}
 	failed, err := publisher.Publish(t.Context(), list(12))
-	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
+	first, second := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []int{10, 11}
+	if !slices.Equal(failed, first) && !slices.Equal(failed, second) || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got failed %v (%v)", failed, err)
 	}
 }
