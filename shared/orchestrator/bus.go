@@ -17,12 +17,19 @@ type Bus struct {
 	publisher port.Publisher
 	keys      port.EventKeys
 	log       *slog.Logger
+	turns     taker
 }
 
 // NewBus returns a Bus. keys sign the events of replays, and those that are stored without a
 // signature.
 func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, log *slog.Logger) *Bus {
-	return &Bus{feed, publisher, keys, log}
+	return &Bus{feed, publisher, keys, log, noTurns{}}
+}
+
+// Among makes the bus take turns with those of other processes, and returns it.
+func (s *Bus) Among(turns *Turns) *Bus {
+	s.turns = turns
+	return s
 }
 
 const (
@@ -30,27 +37,22 @@ const (
 	// the bus has.
 	busConsumer = "bus/"
 	busPage     = 100
+	// busPages is the number of pages after which another process may continue.
+	busPages = 5
 )
 
 // PublishAll publishes the events of tenants. It returns the number of those of which
 // the bus did not get all events; a sweep publishes the rest.
 func (s *Bus) PublishAll(ctx context.Context, tenants []string) (failed int) {
-	for _, tenant := range tenants {
-		if err := s.Publish(ctx, tenant); err != nil {
-			failed++
-			s.log.WarnContext(ctx, "the bus did not get all events; a sweep publishes the rest", "tenant", tenant, "error", err.Error())
-		}
-	}
-	return failed
+	return eachTenant(tenants, func(tenant string) error { return s.Publish(ctx, tenant) }, func(tenant string, err error) {
+		s.log.WarnContext(ctx, "the bus did not get all events; a sweep publishes the rest", "tenant", tenant, "error", err.Error())
+	})
 }
 
 // Position returns the position up to which the bus has got the events of a tenant.
 func (s *Bus) Position(ctx context.Context, tenant string) (int64, error) {
-	head, err := s.feed.Head(ctx, port.EventStream(tenant))
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the head of the stream: %w", err)
-	}
-	return s.feed.Cursor(ctx, port.EventStream(tenant), busConsumer+head.Epoch)
+	_, at, err := s.place(ctx, port.EventStream(tenant))
+	return at, err
 }
 
 // Publish publishes the events of a tenant behind the bus's cursor. It returns nil if
@@ -58,42 +60,65 @@ func (s *Bus) Position(ctx context.Context, tenant string) (int64, error) {
 // stays in the stream, and does not hold up the others.
 func (s *Bus) Publish(ctx context.Context, tenant string) error {
 	stream := port.EventStream(tenant)
-	head, err := s.feed.Head(ctx, stream)
-	if err != nil {
-		return fmt.Errorf("cannot read the head of the stream: %w", err)
+	return s.turns.read(ctx, stream, busConsumer, reader{
+		some: func() (bool, error) { return s.publishSome(ctx, tenant) },
+		behind: func() (bool, error) {
+			head, at, err := s.place(ctx, stream)
+			return at < head.Newest, err
+		},
+	})
+}
+
+// place returns the head of a stream and the bus's cursor.
+func (s *Bus) place(ctx context.Context, stream string) (head port.Head, at int64, err error) {
+	if head, err = s.feed.Head(ctx, stream); err != nil {
+		return head, 0, fmt.Errorf("cannot read the head of the stream: %w", err)
 	}
-	consumer := busConsumer + head.Epoch // a stream that was begun again is read from its start
-	at, err := s.feed.Cursor(ctx, stream, consumer)
-	if err != nil {
-		return fmt.Errorf("cannot read the cursor of the bus: %w", err)
+	// A stream that was begun again is read from its start.
+	if at, err = s.feed.Cursor(ctx, stream, busConsumer+head.Epoch); err != nil {
+		return head, 0, fmt.Errorf("cannot read the cursor of the bus: %w", err)
 	}
-	for at < head.Newest {
+	return head, at, nil
+}
+
+// publishSome publishes at most busPages pages. It returns port.ErrConflict if another call
+// publishes them.
+func (s *Bus) publishSome(ctx context.Context, tenant string) (more bool, err error) {
+	stream := port.EventStream(tenant)
+	head, at, err := s.place(ctx, stream)
+	if err != nil {
+		return false, err
+	}
+	for page := 0; at < head.Newest; page++ {
+		if page == busPages {
+			return true, nil
+		}
 		records, err := s.feed.Read(ctx, stream, at, busPage)
 		if err != nil {
-			return fmt.Errorf("cannot read the stream: %w", err)
+			return false, fmt.Errorf("cannot read the stream: %w", err)
 		}
 		if len(records) == 0 {
-			return nil
+			return false, nil
 		}
 		if first := records[0].Position; at > 0 && first > at+1 {
 			s.log.ErrorContext(ctx, "events expired before the bus got them", "tenant", tenant, "events", first-at-1)
 		}
 		to, failed := s.publish(ctx, tenant, head.Epoch, records)
 		if to > at {
-			err := s.feed.MoveCursor(ctx, stream, consumer, at, to)
+			err := s.feed.MoveCursor(ctx, stream, busConsumer+head.Epoch, at, to)
 			if errors.Is(err, port.ErrConflict) {
-				return failed // another call publishes the events
+				return false, errors.Join(failed, err)
 			}
 			if err != nil {
-				return errors.Join(failed, fmt.Errorf("cannot move the cursor of the bus: %w", err))
+				return false, errors.Join(failed, fmt.Errorf("cannot move the cursor of the bus: %w", err))
 			}
 		}
 		if failed != nil {
-			return failed
+			return false, failed
 		}
 		at = to
 	}
-	return nil
+	return false, nil
 }
 
 // publish publishes records and returns the position up to which all are done.

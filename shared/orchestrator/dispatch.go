@@ -21,11 +21,18 @@ const webhookConsumer = "webhooks"
 type Dispatch struct {
 	*Subscriptions
 	cache *eventCache
+	turns taker
 }
 
 // NewDispatch returns a Dispatch, which shares the decoded events with the deliveries of
 // the process.
-func NewDispatch(d *Delivery) *Dispatch { return &Dispatch{d.Subscriptions, d.cache} }
+func NewDispatch(d *Delivery) *Dispatch { return &Dispatch{d.Subscriptions, d.cache, noTurns{}} }
+
+// Among makes the dispatch take turns with those of other processes, and returns it.
+func (s *Dispatch) Among(turns *Turns) *Dispatch {
+	s.turns = turns
+	return s
+}
 
 // Position returns the position up to which Dispatch has handled a tenant's events.
 func (s *Dispatch) Position(ctx context.Context, tenant string) (int64, error) {
@@ -36,36 +43,64 @@ func (s *Dispatch) Position(ctx context.Context, tenant string) (int64, error) {
 // cursor moves after the webhooks are queued, so a crash repeats it.
 func (s *Dispatch) Dispatch(ctx context.Context, tenant string) error {
 	stream := StreamOf(tenant)
-	for ctx.Err() == nil {
-		cursor, err := s.feed.Cursor(ctx, stream, webhookConsumer)
-		if err != nil {
-			return fmt.Errorf("cannot read the cursor of the webhooks: %w", err)
-		}
-		records, err := s.feed.Read(ctx, stream, cursor, deliverPage)
-		if err != nil || len(records) == 0 {
-			return err
-		}
-		live, err := s.known.of(ctx, tenant)
-		if err != nil {
-			return err
-		}
-		var wakes []port.Wake
-		for _, w := range live {
-			if s.concerns(w, records) {
-				wakes = append(wakes, port.Wake{Tenant: w.Tenant, Webhook: w.ID})
-			}
-		}
-		if len(wakes) > 0 {
-			if err := s.wakes.Wake(ctx, wakes...); err != nil {
-				return fmt.Errorf("cannot queue webhooks: %w", err)
-			}
-		}
-		err = s.feed.MoveCursor(ctx, stream, webhookConsumer, cursor, records[len(records)-1].Position)
-		if err != nil && !errors.Is(err, port.ErrConflict) {
-			return fmt.Errorf("cannot move the cursor of the webhooks: %w", err)
+	return s.turns.read(ctx, stream, webhookConsumer, reader{
+		some: func() (bool, error) { return s.dispatchSome(ctx, tenant) },
+		behind: func() (bool, error) {
+			_, records, err := s.next(ctx, stream, 1)
+			return len(records) > 0, err
+		},
+	})
+}
+
+// next returns the cursor of the webhooks and the records behind it.
+func (s *Dispatch) next(ctx context.Context, stream string, limit int) (cursor int64, records []port.FeedRecord, err error) {
+	if cursor, err = s.feed.Cursor(ctx, stream, webhookConsumer); err != nil {
+		return 0, nil, fmt.Errorf("cannot read the cursor of the webhooks: %w", err)
+	}
+	records, err = s.feed.Read(ctx, stream, cursor, limit)
+	return cursor, records, err
+}
+
+// dispatchPages is the number of pages after which another process may continue.
+const dispatchPages = 5
+
+// dispatchSome is Dispatch for at most dispatchPages pages of events.
+func (s *Dispatch) dispatchSome(ctx context.Context, tenant string) (more bool, err error) {
+	for range dispatchPages {
+		if more, err = s.dispatchPage(ctx, tenant); !more || err != nil {
+			return false, err
 		}
 	}
-	return ctx.Err()
+	return true, nil
+}
+
+// dispatchPage is Dispatch for a page of events. It returns port.ErrConflict if another call
+// has queued the webhooks.
+func (s *Dispatch) dispatchPage(ctx context.Context, tenant string) (more bool, err error) {
+	stream := StreamOf(tenant)
+	cursor, records, err := s.next(ctx, stream, deliverPage)
+	if err != nil || len(records) == 0 {
+		return false, err
+	}
+	live, err := s.known.of(ctx, tenant)
+	if err != nil {
+		return false, err
+	}
+	var wakes []port.Wake
+	for _, w := range live {
+		if s.concerns(w, records) {
+			wakes = append(wakes, port.Wake{Tenant: w.Tenant, Webhook: w.ID})
+		}
+	}
+	if len(wakes) > 0 {
+		if err := s.wakes.Wake(ctx, wakes...); err != nil {
+			return false, fmt.Errorf("cannot queue webhooks: %w", err)
+		}
+	}
+	if err := s.feed.MoveCursor(ctx, stream, webhookConsumer, cursor, records[len(records)-1].Position); err != nil {
+		return false, fmt.Errorf("cannot move the cursor of the webhooks: %w", err)
+	}
+	return true, nil
 }
 
 // Tenants returns the tenants with a stream of events.
@@ -88,17 +123,15 @@ func (s *Dispatch) Tenants(ctx context.Context) (tenants []string, err error) {
 // sweep moves their cursors, which costs a write a minute instead of one for each batch of
 // events. It returns the number of tenants that failed; a sweep repeats them.
 func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
-	for _, tenant := range tenants {
+	return eachTenant(tenants, func(tenant string) error {
 		live, err := s.known.of(ctx, tenant)
-		if err == nil && len(live) > 0 {
-			err = s.Dispatch(ctx, tenant)
+		if err != nil || len(live) == 0 {
+			return err
 		}
-		if err != nil {
-			failed++
-			s.log.WarnContext(ctx, "cannot queue the webhooks of new events; a sweep does", "tenant", tenant, "error", err.Error())
-		}
-	}
-	return failed
+		return s.Dispatch(ctx, tenant)
+	}, func(tenant string, err error) {
+		s.log.WarnContext(ctx, "cannot queue the webhooks of new events; a sweep does", "tenant", tenant, "error", err.Error())
+	})
 }
 
 // Sweep is DispatchAll and WakeDue.

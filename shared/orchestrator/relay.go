@@ -27,6 +27,7 @@ type Relay struct {
 	log    *slog.Logger
 	as     Published
 	record series.Recorder
+	turns  taker
 	// settled: no change of the outbox has events in its stream, except for those that
 	// leave it later than their events; see tenantEvents.late.
 	settled atomic.Bool
@@ -46,7 +47,13 @@ type Published struct {
 
 // NewRelay returns a Relay to a feed. record gets the samples of appended events.
 func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published, record series.Recorder) *Relay {
-	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record}
+	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record, turns: noTurns{}}
+}
+
+// Among makes the relay take turns with those of other processes, and returns it.
+func (s *Relay) Among(turns *Turns) *Relay {
+	s.turns = turns
+	return s
 }
 
 // Change is one commit, as the store's stream or the outbox delivers it.

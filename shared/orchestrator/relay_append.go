@@ -25,11 +25,15 @@ func (s *Relay) append(ctx context.Context, key events.Key, t *tenantEvents) err
 		}
 	}
 	look := t.outbox == nil || !s.settled.Load() || len(t.late) > 0
+	stream := port.EventStream(t.tenant)
 	for range commitTries {
+		leave := s.turns.write(ctx, stream)
 		err := s.appendOnce(ctx, key, t, look)
+		leave()
 		if !errors.Is(err, port.ErrConflict) {
 			return err
 		}
+		s.turns.lost(stream)
 		look = true // another relay may have appended the events
 	}
 	return fault.New(fault.Unavailable, "too many concurrent writers of a stream; retry")

@@ -19,13 +19,14 @@ func main() {
 	p.Check(err)
 	store := deployed.Store(p)
 	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
-	waiting := relay.Dispatchers{orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings()))}
+	turns := orchestrator.NewTurns(store, store, p.Clock(), p.Log, p.Rand)
+	waiting := relay.Dispatchers{orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())).Among(turns)}
 	if sockets := deployed.Waker(p, store); sockets != nil {
 		waiting = append(waiting, sockets)
 	}
 	p.ServeEvent(relay.Handler(
-		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe),
-		orchestrator.NewBus(feed, bus, keys, p.Log),
+		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe).Among(turns),
+		orchestrator.NewBus(feed, bus, keys, p.Log).Among(turns),
 		waiting, store, dynamo.ChangeOf, traces.Exporter(p),
 		orchestrator.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
 	))
