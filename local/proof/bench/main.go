@@ -31,6 +31,8 @@ func main() {
 			os.Exit(serveProxy(os.Args[2]))
 		case "starts":
 			playStarts(os.Args[2])
+		case "relays":
+			playRelays(os.Args[2])
 		case "source":
 			os.Exit(source(os.Args[2]))
 		}
@@ -64,6 +66,7 @@ func measurements() []measurement {
 		{"lateness", measureLateness},
 		{"admissions", measureAdmissions},
 		{"feed", measureFeed},
+		{"relay", measureRelay},
 		{"streams", measureStreams},
 		{"attached", measureAttached},
 		{"webhooks", measureWebhooks},

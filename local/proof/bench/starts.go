@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/bench/starts"
@@ -25,33 +20,7 @@ const (
 // measureStarts measures how long runs wait for machines of Fly: in virtual time, in a
 // process of its own.
 func measureStarts(ctx context.Context, t *table) error {
-	folder, err := os.MkdirTemp("", "sortie-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	c, err := startPart("starts", folder+"/results")
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(c.output)
-	if err = errors.Join(err, c.command.Wait()); err != nil {
-		return fmt.Errorf("%w: %.2000s", err, text)
-	}
-	file, err := os.Open(folder + "/results") //nolint:gosec // the folder is this measurement's
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	for results := json.NewDecoder(file); ; {
-		var r starts.Result
-		if err := results.Decode(&r); errors.Is(err, io.EOF) {
-			return ctx.Err()
-		} else if err != nil {
-			return err
-		}
-		addStarts(t, r)
-	}
+	return playedParts(ctx, "starts", func(r starts.Result) { addStarts(t, r) })
 }
 
 // addStarts adds the rows of a case.
@@ -68,20 +37,7 @@ func addStarts(t *table, r starts.Result) {
 	t.add(name, "machines created, wasted", "%d, %d", r.Created, r.Wasted)
 }
 
-// playStarts measures all cases as a test, because testing/synctest needs one, and writes
-// their results to a file. It does not return.
+// playStarts measures all cases. It does not return.
 func playStarts(path string) {
-	file, err := os.Create(path) //nolint:gosec // the path is from measureStarts
-	if err != nil {
-		os.Exit(failed(err))
-	}
-	var tests []testing.InternalTest
-	for _, c := range starts.Cases() {
-		tests = append(tests, testing.InternalTest{Name: c.Name(), F: func(t *testing.T) {
-			if err := json.NewEncoder(file).Encode(starts.Measure(t, c)); err != nil {
-				t.Error(err)
-			}
-		}})
-	}
-	testing.Main(func(string, string) (bool, error) { return true, nil }, tests, nil, nil)
+	playParts(path, starts.Cases(), starts.Case.Name, starts.Measure)
 }
