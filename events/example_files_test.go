@@ -17,6 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/events/examples"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the examples and the catalogue")
@@ -167,18 +168,26 @@ func indented(t *testing.T, value any) []byte {
 	return append(text, '\n')
 }
 
-// TestExamplesFollowTheSchema checks one valid and one invalid example of each type.
+// TestExamplesFollowTheSchema checks one valid and one invalid example of each type. The
+// suite compares the valid ones with events of deployments.
 func TestExamplesFollowTheSchema(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
 	for i, info := range eventtype.All() {
-		want := sample(info.Type, 7)
-		valid := indented(t, want)
-		golden(t, filepath.Join("examples", string(info.Type)+".json"), valid)
+		valid, err := examples.Files.ReadFile(string(info.Type) + ".json")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
 		if err := conforms(t, s, valid); err != nil {
 			t.Errorf("%s: got %v, want a valid example", info.Type, err)
 		}
-		got, err := events.Parse(valid)
+		e, err := events.Parse(valid)
+		if err != nil || e.EventType != info.Type {
+			t.Errorf("%s: got %+v, %v, want an event of the type", info.Type, e, err)
+		}
+		want := sample(info.Type, 7)
+		got, err := events.Parse(indented(t, want))
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("%s: got %v and a difference after reading (-want +got):\n%s", info.Type, err, diff)
 		}

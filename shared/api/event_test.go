@@ -131,12 +131,15 @@ func lives() map[string]life {
 	failed := run.Reported{Attempt: 1, WorkerID: "w1", Report: run.Report{
 		Digest: "d", Outcome: run.OutcomeFailed, Category: fault.Infrastructure, Error: "connection reset",
 	}}
+	silent, heard := manual, run.Reception{Received: true, Since: nine, Gap: time.Second}
+	silent.Policy.HeartbeatInterval, silent.Policy.HeartbeatTimeout = 10*time.Second, 30*time.Second
 	return map[string]life{
 		"an_export_succeeds":     {[]run.Fact{run.Admitted{Pool: "default", Limit: 2}, machine, started, success, settled}, sampleRun(run.KindExport), false},
 		"a_program_has_output":   {[]run.Fact{run.Admitted{Pool: "default", Limit: 2}, machine, started, success, settled}, firing, false},
 		"firings_are_skipped":    {nil, missed, true},
 		"a_run_is_retried":       {[]run.Fact{run.Admitted{}, machine, started, failed, run.Settled{}, run.Due{}}, manual, false},
 		"a_run_is_cancelled":     {[]run.Fact{run.Enqueued{Pool: "default", Limit: 2}, run.CancelRequested{By: "token:b2c3d4", Scopes: []string{"admin"}, Reason: "no need"}}, manual, false},
+		"a_worker_is_silent":     {[]run.Fact{run.Admitted{}, machine, started, run.Evaluated{Contact: run.Contact{LastAt: nine.Add(3 * time.Minute), Reception: heard}}, run.Settled{}}, silent, false},
 		"an_execution_is_lost":   {[]run.Fact{run.Admitted{}, machine, started, run.Restarted{Start: 1, Cause: "FAILED"}, run.Restarted{Start: 2, Cause: "FAILED"}}, manual, false},
 		"a_start_has_no_machine": {[]run.Fact{run.Admitted{}, run.StartRefused{Attempt: 1, Fault: fault.New(fault.InvalidRequest, "no such image")}, run.Settled{}}, manual, false},
 	}

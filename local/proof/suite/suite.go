@@ -36,7 +36,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines(), eventExamples())
 }
 
 // Case is the context of one test: its target's client and batch names of its

@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"maps"
 	"os"
@@ -26,6 +27,8 @@ func TestMain(m *testing.M) {
 	environ := os.Environ()
 	stacktest.Main(m, os.Args, environ, suite.ProgramsOf(environ))
 }
+
+var examples = flag.String("examples", "", "folder into which examples of events are written that have another form than the published ones")
 
 const clientToken = "token-of-the-suite"
 
@@ -80,7 +83,7 @@ func TestLocalStack(t *testing.T) {
 	suite.Run(t, suite.Target{
 		Name: "the local stack", URL: s.Addresses().URL, Token: s.Token(), Others: others,
 		Machines: machines, Buckets: buckets, Scripts: stage,
-		MaxMachines: config.Settings.Service.MaxMachines, Lacks: lacks(t),
+		MaxMachines: config.Settings.Service.MaxMachines, Examples: *examples, Lacks: lacks(t),
 	})
 }
 

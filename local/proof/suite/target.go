@@ -89,6 +89,9 @@ type Target struct {
 	Certificate *tls.Certificate
 	// Timeout limits one wait for a task; 0 is the client's default.
 	Timeout time.Duration
+	// Examples is the folder into which the examples of events are written that differ from
+	// the published ones; empty compares them.
+	Examples string
 	// Lacks holds the reason for each capability that the target does not have.
 	Lacks map[Capability]string
 }

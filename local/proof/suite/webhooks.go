@@ -41,6 +41,8 @@ func webhookDelivers(c *Case) {
 	ping, _ := send[contract.WebhookAttempt](c, http.MethodPost, s.path+"/test", "", http.StatusOK)
 	if tested := s.take(); ping.Status != http.StatusNoContent || len(tested) != 1 || tested[0].EventType != eventtype.WebhookTest || tested[0].Policy.Reason != "test" || tested[0].Policy.ID != s.ID {
 		c.T.Errorf("got %+v and the events %+v, want a test event with an answer of 204", ping, tested)
+	} else {
+		c.checkTestEvent(tested[0])
 	}
 	task := c.StartShort("one")
 	c.End(task)
