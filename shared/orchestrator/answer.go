@@ -141,34 +141,41 @@ const answerPage = 200
 // idleEvery is the time between two calls of idle while the stream has news.
 const idleEvery = time.Second
 
+// answerReader is what follow calls for the reader of a stream.
+type answerReader struct {
+	// idle is called before the first wait, unless asked is the time of an earlier call, and
+	// before each one that begins idleEvery after the last call; it may end the stream.
+	asked time.Time
+	idle  func(ctx context.Context) error
+	// settled returns when the run of a stream that has ended holds nothing any more.
+	settled func(ctx context.Context) error
+	each    func([]inference.Event) error
+}
+
 // follow calls each with the events of a stream behind an id, in order, until
-// the last one, and with none at every keepalive. idle is called before the first wait, unless
-// asked is the time of an earlier call, and before each one that begins idleEvery after the
-// last call; it may end the stream.
-func (s *answers) follow(
-	ctx context.Context, stream string, after inference.EventID, asked time.Time, idle func(ctx context.Context) error, each func([]inference.Event) error,
-) error {
+// the last one, which waits for settled, and with none at every keepalive.
+func (s *answers) follow(ctx context.Context, stream string, after inference.EventID, f *answerReader) error {
 	read := max(after.Position-1, 0)
 	for {
-		last, full, ended, err := s.deliver(ctx, stream, read, after, each)
+		last, full, ended, err := s.deliver(ctx, stream, read, after, f)
 		if err != nil || ended {
 			return err
 		}
 		if read = last; full {
 			continue
 		}
-		if now := s.clock.Now(); asked.IsZero() || now.Sub(asked) >= idleEvery {
-			if err := idle(ctx); err != nil {
+		if now := s.clock.Now(); f.asked.IsZero() || now.Sub(f.asked) >= idleEvery {
+			if err := f.idle(ctx); err != nil {
 				return err
 			}
-			asked = now
+			f.asked = now
 		}
 		waited, err := s.wait(ctx, stream, read)
 		if err != nil {
 			return err
 		}
 		if !waited {
-			if err := each(nil); err != nil {
+			if err := f.each(nil); err != nil {
 				return err
 			}
 		}
@@ -179,7 +186,7 @@ func (s *answers) follow(
 // any. last is the position of its last record. full: more may follow at once; ended: the
 // stream has ended.
 func (s *answers) deliver(
-	ctx context.Context, stream string, read int64, after inference.EventID, each func([]inference.Event) error,
+	ctx context.Context, stream string, read int64, after inference.EventID, f *answerReader,
 ) (last int64, full, ended bool, err error) {
 	records, err := s.feed.Read(ctx, stream, read, answerPage)
 	if err != nil {
@@ -191,15 +198,30 @@ func (s *answers) deliver(
 		if err != nil {
 			return read, false, false, err
 		}
-		events = append(events, record.Events(found.Position, after)...)
-		if read = found.Position; record.Ends() {
-			return read, false, true, each(events)
+		if record.Ends() {
+			if err := f.beforeEnd(ctx, events); err != nil {
+				return read, false, false, err
+			}
+			return found.Position, false, true, f.each(record.Events(found.Position, after))
 		}
+		events = append(events, record.Events(found.Position, after)...)
+		read = found.Position
 	}
 	if len(events) > 0 {
-		err = each(events)
+		err = f.each(events)
 	}
 	return read, len(records) == answerPage, false, err
+}
+
+// beforeEnd calls each with the events before the last one, if there are any, and waits until
+// the last one can follow.
+func (f *answerReader) beforeEnd(ctx context.Context, events []inference.Event) error {
+	if len(events) > 0 {
+		if err := f.each(events); err != nil {
+			return err
+		}
+	}
+	return f.settled(ctx)
 }
 
 // wait returns when the stream has a record behind a position, or false after a keepalive.

@@ -93,7 +93,44 @@ func (s *Inference) beginFollow(
 }
 
 func (s *Inference) follow(ctx context.Context, of *streamReader, after inference.EventID, each func([]inference.Event) error) error {
-	return s.answers.follow(ctx, of.stream, after, of.createdAt, func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) }, each)
+	return s.answers.follow(ctx, of.stream, after, &answerReader{
+		asked:   of.createdAt,
+		idle:    func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) },
+		settled: func(ctx context.Context) error { return s.settled(ctx, of.ref) },
+		each:    each,
+	})
+}
+
+const (
+	// settleTime is how long a reader waits for the last event at most while the task still
+	// holds a part of its budgets: its dispatcher may be gone.
+	settleTime = 5 * time.Second
+	// settleLook is the time between two looks where another process commits that.
+	settleLook = 100 * time.Millisecond
+)
+
+// settled returns when a task whose stream has ended holds nothing of its budgets any more, so
+// that a client that has the last event can submit its next task.
+func (s *Inference) settled(ctx context.Context, ref run.Ref) error {
+	for until := s.now().Add(settleTime); ; {
+		changed, end := s.changes.watch(ref)
+		r, err := s.store.Load(ctx, ref)
+		if errors.Is(err, port.ErrNotFound) || err == nil && !r.Reserves() || !s.now().Before(until) {
+			end()
+			return nil
+		}
+		timer, stop := s.clock.NewTimer(settleLook)
+		select {
+		case <-changed:
+		case <-timer:
+		case <-ctx.Done():
+		}
+		stop()
+		end()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // ensureEnd appends the last record to the stream of a run that has ended without one: the

@@ -246,6 +246,7 @@ func (f CancelRequested) apply(d *draft) error {
 		}
 		d.finish(Cancelled, why.Message, why)
 	case ContainerCreating:
+		d.answered = true // no engine was asked
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
 		if d.Attempt.WorkerID != "" {

@@ -134,6 +134,7 @@ type draft struct {
 	refusals  []*fault.Fault
 	heartbeat HeartbeatChange
 	changed   bool
+	answered  bool // no attempt adds anything to what the reservation knows
 	illegal   error
 }
 

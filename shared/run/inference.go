@@ -135,7 +135,9 @@ func (f GenerationEnded) apply(d *draft) error {
 	if d.Work.Inference == nil || f.Attempt != d.Attempt.Number || d.State.Terminal() {
 		return nil
 	}
-	if f.Generation != nil {
+	d.answered = f.Stream != nil
+	// What is charged does not change any more.
+	if charged := d.Reservation != nil && !d.Reserves(); f.Generation != nil && !charged {
 		d.Generation, d.changed = f.Generation, true
 		if d.Reservation != nil {
 			d.Reservation = d.Reservation.Noted(d.Reservation.Use(*f.Generation))

@@ -13,7 +13,8 @@ import (
 // attempt has used until now says so with Noted.
 //
 // The attempt is charged with that in the decision that ends it, whatever the fact: the one
-// in which the run leaves Terminating, or ends. What the attempt has left then is held for
+// in which the run leaves Terminating, or ends. One whose stream has ended is the last one, and
+// is charged with that: the slot may be free later. What the attempt has left then is held for
 // the next one in the same commit, so that no other run takes it, or released without a next
 // one. An attempt that is lost is charged with what is known to be generated: what its engine
 // has generated beyond that was lost with it, and is not charged.
@@ -86,6 +87,9 @@ func (r *Reservation) Noted(known budget.Amount) *Reservation {
 	return &noted
 }
 
+// Reserves reports whether the run holds a part of its budgets.
+func (r Run) Reserves() bool { return r.Reservation != nil && !r.Reservation.Held.Zero() }
+
 // charged returns the reservation after an attempt. It is charged at most what it held, but
 // for its time, which is charged as measured. What is left remains held.
 func (r Reservation) charged() *Reservation {
@@ -104,11 +108,11 @@ func (r *Reservation) Settled() *Reservation {
 
 // settle ends the reservation of an attempt that is over.
 func (d *draft) settle(before State) {
-	if d.Reservation == nil || d.Reservation.Held.Zero() {
+	if !d.Reserves() {
 		return
 	}
 	switch {
-	case d.State.Terminal():
+	case d.State.Terminal(), d.answered:
 		d.Reservation, d.changed = d.Reservation.Settled(), true
 	case before == Terminating && d.State != Terminating && !d.Reservation.Known.Zero():
 		d.Reservation, d.changed = d.Reservation.charged(), true

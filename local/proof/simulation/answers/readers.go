@@ -114,6 +114,7 @@ func (r *reader) got(e inference.Event) {
 		if data.TokensOut != r.tokens {
 			w.fail("a reader of %s got %d tokens and an end with %d", id, r.tokens, data.TokensOut)
 		}
+		r.checkSettled()
 	case inference.Failure:
 		r.ended = true
 		if data.TokensOut != r.tokens {
@@ -122,4 +123,16 @@ func (r *reader) got(e inference.Event) {
 	}
 	r.at = e.ID
 	r.events++
+}
+
+// checkSettled checks that a task whose end a reader has got holds nothing of its budgets.
+func (r *reader) checkSettled() {
+	if !r.w.plan.reliable() {
+		return
+	}
+	for _, of := range r.w.stored(context.Background()) {
+		if of.TaskID == r.task.id && of.Reserves() {
+			r.w.fail("a reader of %s got its end while it holds %+v", of.ID, of.Reservation.Held)
+		}
+	}
 }
