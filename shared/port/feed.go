@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -35,6 +36,18 @@ type Feed interface {
 	// their bytes. after is the next of the previous page; next is empty at the end.
 	// Streams may be eventually consistent.
 	Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error)
+	// Due returns a page of at most limit streams of a group that are due by now, the longest
+	// overdue first: a batch has made them due, or SetDue, and Settle has not ended it. A group
+	// is the first part of names, up to and including their first slash. It may return a
+	// stream up to a second late. after is the next of the previous page; next is empty at the
+	// end. Due may be eventually consistent.
+	Due(ctx context.Context, group string, now time.Time, after string, limit int) (streams []string, next string, err error)
+	// SetDue makes a stream due at a time, in place of an earlier one. It does nothing for an
+	// empty stream.
+	SetDue(ctx context.Context, stream string, at time.Time) error
+	// Settle ends that a stream is due, or returns ErrConflict if its newest position is
+	// another one.
+	Settle(ctx context.Context, stream string, newest int64) error
 	// Trim deletes at most limit expired records and marks of a stream and returns their
 	// number. It returns 0 when none is left, or if the database deletes them by itself.
 	Trim(ctx context.Context, stream string, limit int) (int, error)
@@ -112,6 +125,8 @@ type Batch struct {
 	// the feed that is not relaxed has returned. The batch is visible at once, and outlives
 	// the process. An adapter may ignore it.
 	Relaxed bool
+	// DueAt makes the stream due at a time, unless it is due already. Zero changes nothing.
+	DueAt time.Time
 	// Mark is stored at the last position of the stream with this batch, in place of an
 	// earlier mark there. Nil is no mark; the mark of an empty stream is refused.
 	Mark []byte
@@ -146,6 +161,14 @@ func (c *FeedConflict) Error() string {
 
 // Unwrap returns ErrConflict.
 func (c *FeedConflict) Unwrap() error { return ErrConflict }
+
+// CheckFeedGroup returns an Internal fault for an invalid group of streams.
+func CheckFeedGroup(group string) error {
+	if strings.Index(group, "/") != len(group)-1 {
+		return fault.New(fault.Internal, "got the group %q of streams, want a name that ends with its only slash", group)
+	}
+	return CheckFeedName(group)
+}
 
 // Size returns the bytes of the record in a batch.
 func (r FeedRecord) Size() int { return len(r.ID) + len(r.Data) }

@@ -27,8 +27,8 @@ type FeedHarness struct {
 	Advance func(d time.Duration)
 	// Lose removes a stream from the storage, as a restored database does.
 	Lose func(stream string)
-	// Settle waits until Streams is up to date; nil if it always is.
-	Settle func()
+	// CatchUp waits until Streams and Due are up to date; nil if they always are.
+	CatchUp func()
 }
 
 // Feed is the conformance suite of port.Feed.
@@ -51,6 +51,8 @@ func Feed(t *testing.T, open func(t *testing.T) FeedHarness) {
 		"wait ends with the next record":            waitEnds,
 		"cursors are moved from where they are":     cursorsMove,
 		"streams are listed by prefix":              streamsByPrefix,
+		"streams are due from a batch to their end": dueStreams,
+		"due streams are listed in pages":           dueStreamsInPages,
 		"streams are isolated":                      streamsAreIsolated,
 		"expired records are gone":                  expiredRecords,
 		"records expire one after another":          expireOneByOne,

@@ -168,8 +168,8 @@ func streamsByPrefix(f feedTest) {
 	}
 	f.ok(f.MoveCursor(f.Context(), "events/only a cursor", "c", 0, 1))
 	slices.Sort(names)
-	if f.Settle != nil {
-		f.Settle()
+	if f.CatchUp != nil {
+		f.CatchUp()
 	}
 	for _, prefix := range []string{"", "events/", "events/a", "events/a%", "tokens/", "tokens/1", "x", "é", "events/\U0010ffff"} {
 		want := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return !strings.HasPrefix(s, prefix) })

@@ -206,6 +206,7 @@ func (f *Feed) appendParts(stream string, b port.Batch, before, after head) ([]*
 	change.set(attrNonce, bytes(nonce))
 	change.set(attrList, text(feedList))
 	change.set(attrBorn, bytes([]byte(stream)))
+	change.dueFrom(stream, b.DueAt)
 	if before.epoch == "" {
 		change.absent(schema.Partition.Name)
 	} else {

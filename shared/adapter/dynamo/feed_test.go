@@ -289,7 +289,7 @@ func TestFeedWithLaggingReads(t *testing.T) {
 	porttest.Feed(t, func(t *testing.T) porttest.FeedHarness {
 		db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}, Seed: 1, Lag: time.Second, Stale: 0.5, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
 		h := openFeed(t, db.AWS(), true)
-		h.Settle = db.Settle
+		h.CatchUp = db.Settle
 		return h.FeedHarness
 	})
 }

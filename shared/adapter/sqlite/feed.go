@@ -153,9 +153,10 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 		appendedAt = s.appendedAt
 		s.newest += int64(len(b.Records))
 		s.state = b.State
-		if err := tx.QueryRow(`INSERT INTO feed_streams (stream, epoch, newest, appended_at, state) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET newest = excluded.newest, appended_at = excluded.appended_at, state = excluded.state
-			RETURNING n, epoch`, stream, epoch, s.newest, s.appendedAt, blob(b.State)).Scan(&s.n, &s.epoch); err != nil {
+		if err := tx.QueryRow(`INSERT INTO feed_streams (stream, epoch, newest, appended_at, state, due_at) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET newest = excluded.newest, appended_at = excluded.appended_at, state = excluded.state,
+			due_at = iif(due_at > 0, due_at, excluded.due_at)
+			RETURNING n, epoch`, stream, epoch, s.newest, s.appendedAt, blob(b.State), dueNanos(b.DueAt)).Scan(&s.n, &s.epoch); err != nil {
 			return err
 		}
 		for _, r := range rows {

@@ -46,4 +46,8 @@ ALTER TABLE feed_records ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
 -- Only a row with one record has its id.
 DROP INDEX feed_records_id;
 CREATE INDEX feed_records_id ON feed_records (stream, id) WHERE packed < 3;
+`, `
+-- When a stream is due; 0 if it is not.
+ALTER TABLE feed_streams ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX feed_streams_due ON feed_streams (due_at, stream) WHERE due_at > 0;
 `}

@@ -2,7 +2,9 @@ package fake
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +37,7 @@ type stream struct {
 	state   []byte
 	records []kept[port.FeedRecord]
 	marks   []kept[port.Mark]
+	dueAt   time.Time
 }
 
 // kept is what was appended at a time.
@@ -121,6 +124,9 @@ func (f *Feed) Append(ctx context.Context, name string, b port.Batch) (port.Head
 			s.newest++
 			r.Position, r.Data = s.newest, bytes.Clone(r.Data)
 			s.records = append(s.records, kept[port.FeedRecord]{now, r})
+		}
+		if s.dueAt.IsZero() {
+			s.dueAt = b.DueAt
 		}
 		if s.state = bytes.Clone(b.State); b.Mark != nil {
 			if last := len(s.marks) - 1; last >= 0 && s.marks[last].value.Position == s.newest {
@@ -247,4 +253,65 @@ func (f *Feed) Trim(ctx context.Context, name string, limit int) (int, error) {
 		s.records, s.marks = s.records[records:], s.marks[marks:]
 		return records + marks, nil
 	})
+}
+
+// dueStream is a stream that is due.
+type dueStream struct {
+	At   time.Time
+	Name string
+}
+
+func (d dueStream) compare(other dueStream) int {
+	return cmp.Or(d.At.Compare(other.At), strings.Compare(d.Name, other.Name))
+}
+
+// Due implements port.Feed.
+func (f *Feed) Due(ctx context.Context, group string, now time.Time, after string, limit int) (page []string, next string, err error) {
+	var last dueStream
+	if after != "" {
+		if err := json.Unmarshal([]byte(after), &last); err != nil {
+			return nil, "", fmt.Errorf("malformed place: %w", err)
+		}
+	}
+	all, err := result(ctx, &f.calls, "Due", group, false, func() (all []dueStream, err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for name, s := range f.streams {
+			d := dueStream{s.dueAt, name}
+			if strings.HasPrefix(name, group) && !d.At.IsZero() && !d.At.After(now) && d.compare(last) > 0 {
+				all = append(all, d)
+			}
+		}
+		slices.SortFunc(all, dueStream.compare)
+		return all, port.CheckFeedGroup(group)
+	})
+	for _, d := range all[:min(len(all), max(limit, 1))] {
+		page = append(page, d.Name)
+	}
+	if n := len(page); n < len(all) {
+		text, err := json.Marshal(all[n-1])
+		return page, string(text), err
+	}
+	return page, "", err
+}
+
+// SetDue implements port.Feed.
+func (f *Feed) SetDue(ctx context.Context, name string, at time.Time) error {
+	_, err := on(ctx, f, "SetDue", name, true, func(s *stream) (none struct{}, err error) {
+		s.dueAt = at
+		return none, nil
+	})
+	return err
+}
+
+// Settle implements port.Feed.
+func (f *Feed) Settle(ctx context.Context, name string, newest int64) error {
+	_, err := on(ctx, f, "Settle", name, true, func(s *stream) (none struct{}, err error) {
+		if s.newest != newest {
+			return none, port.ErrConflict
+		}
+		s.dueAt = time.Time{}
+		return none, nil
+	})
+	return err
 }
