@@ -70,7 +70,13 @@ type Webhooks interface {
 	// DispatchTenants queues the webhooks for which the streams of tenants have new events,
 	// and returns the number of tenants that failed.
 	DispatchTenants(ctx context.Context, tenants []string) (failed int)
-	// Sweep does what was not done, for all tenants.
+	// Sweep queues the webhooks whose time has come.
+	Sweep(ctx context.Context) error
+}
+
+// Streams does what is left for the streams of events. *orchestrator.StreamSweep implements it.
+type Streams interface {
+	// Sweep continues where the last call was cut short.
 	Sweep(ctx context.Context) error
 }
 
@@ -100,16 +106,15 @@ func (d Dispatchers) Sweep(ctx context.Context) error {
 // samples of ended runs and of firings, and exports the traces: each change once, and again only if the
 // process ends before its response.
 func Handler(
-	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, outbox port.Outbox, decode Decode, traces port.Traces,
+	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, streams Streams, outbox port.Outbox, decode Decode, traces port.Traces,
 	lags series.Reader, now func() time.Time,
 ) lambdakit.TaskFunc {
-	h := handler{svc, bus, hooks, outbox, decode, traces, lags, now}
+	h := handler{svc, bus, hooks, streams, outbox, decode, traces, lags, now}
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
 		defer h.flush(ctx)
 		switch {
 		case batch.DetailType == scheduled:
-			answer, err := h.redrive(ctx)
-			return answer, errors.Join(err, h.svc.Sweep(ctx), h.bus.Sweep(ctx), h.hooks.Sweep(ctx), h.observeLags(ctx))
+			return h.sweep(ctx)
 		case batch.Redrive:
 			return h.redrive(ctx)
 		}
@@ -118,14 +123,31 @@ func Handler(
 }
 
 type handler struct {
-	svc    *orchestrator.Relay
-	bus    *orchestrator.Bus
-	hooks  Webhooks
-	outbox port.Outbox
-	decode Decode
-	traces port.Traces
-	lags   series.Reader
-	now    func() time.Time
+	svc     *orchestrator.Relay
+	bus     *orchestrator.Bus
+	hooks   Webhooks
+	streams Streams
+	outbox  port.Outbox
+	decode  Decode
+	traces  port.Traces
+	lags    series.Reader
+	now     func() time.Time
+}
+
+// redriveTime is the most of the time of a scheduled call that the outbox gets.
+const redriveTime = 8 * time.Second
+
+// sweep is what the schedule calls. The retries of webhooks come first: what follows may take
+// all of the time of the call, and the next one continues it.
+func (h handler) sweep(ctx context.Context) (Answer, error) {
+	waking := h.hooks.Sweep(ctx)
+	limited, cancel := context.WithTimeout(ctx, redriveTime)
+	answer, err := h.redrive(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
+		err = nil // the next call continues
+	}
+	cancel()
+	return answer, errors.Join(waking, err, h.streams.Sweep(ctx), h.observeLags(ctx))
 }
 
 // observeLags records the lags that the sweeps have left. A lag of 0 has no sample, because

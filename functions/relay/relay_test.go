@@ -118,7 +118,9 @@ func setup(t *testing.T) *stage {
 	}
 	s.outbox = outbox
 	levels := orchestrator.NewEventLevels(outbox, feed, outbox, s.clock, true)
-	s.handle = relay.Handler(service, orchestrator.NewBus(feed, s.bus, keys, log), &s.hooks, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
+	bus := orchestrator.NewBus(feed, s.bus, keys, log)
+	streams := orchestrator.NewStreamSweep(service, []orchestrator.StreamWork{bus.Work()}, nil)
+	s.handle = relay.Handler(service, bus, &s.hooks, streams, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
 	return s
 }
 
@@ -359,7 +361,7 @@ func FuzzRelay(f *testing.F) {
 		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
 		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
+		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, orchestrator.NewStreamSweep(service, nil, nil), nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

@@ -52,6 +52,7 @@ var timers = map[string]timerUse{
 	"shared/orchestrator/warm_create.go":      {2, pause},  // the pace of starts, within a sweep
 	"shared/orchestrator/warm_claim.go":       {1, pause},  //
 	"shared/orchestrator/pool_reload.go":      {1, pause},  //
+	"shared/orchestrator/turns.go":            {2, pause},  // waits for the turn at a stream, within a relay
 	"shared/orchestrator/query.go":            {2, bound},  // waits of clients
 	"shared/orchestrator/follow.go":           {1, bound},  // waits of clients
 	"shared/orchestrator/machine.go":          {1, bound},  // a report that overtakes its launch

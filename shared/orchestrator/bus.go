@@ -164,10 +164,5 @@ func (s *Bus) send(ctx context.Context, tenant string, list []port.PublishedEven
 	return len(list), nil
 }
 
-// Sweep publishes what is left in all streams, and what is left of replays.
-func (s *Bus) Sweep(ctx context.Context) error {
-	return errors.Join(
-		eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error { return s.Publish(ctx, tenant) }),
-		eachStream(ctx, s.feed, replayStreams, func(tenant string) error { return s.Replay(ctx, tenant) }),
-	)
-}
+// Work is Publish as the work of a StreamSweep.
+func (s *Bus) Work() StreamWork { return StreamWork{s.Publish, s.Position} }

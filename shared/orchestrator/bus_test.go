@@ -78,7 +78,7 @@ func TestRefusedEventDoesNotHoldUpTheBus(t *testing.T) {
 	if err != nil || head.Newest != 2 {
 		t.Fatal(err)
 	}
-	if err := s.bus(publisher).Sweep(t.Context()); err != nil {
+	if err := s.bus(publisher).Publish(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
 	if got := positions(publisher); !slices.Equal(got, []int64{1}) {

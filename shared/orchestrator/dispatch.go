@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -134,25 +133,15 @@ func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (faile
 	})
 }
 
-// Sweep is DispatchAll and WakeDue.
-func (s *Dispatch) Sweep(ctx context.Context) error {
-	return errors.Join(s.DispatchAll(ctx), s.WakeDue(ctx, 0))
-}
+// Work is Dispatch as the work of a StreamSweep, which makes up for a relay that has ended
+// before it has called Dispatch.
+func (s *Dispatch) Work() StreamWork { return StreamWork{s.Dispatch, s.Position} }
 
-// DispatchAll is Dispatch for each tenant. A sweep calls it: a relay may have ended before
-// it has called Dispatch.
-func (s *Dispatch) DispatchAll(ctx context.Context) error {
-	tenants, err := s.Tenants(ctx)
-	failed := []error{err}
-	for _, tenant := range tenants {
-		failed = append(failed, s.Dispatch(ctx, tenant))
-	}
-	return errors.Join(failed...)
-}
+// Sweep is WakeDue.
+func (s *Dispatch) Sweep(ctx context.Context) error { return s.WakeDue(ctx, 0) }
 
-// WakeDue queues the webhooks whose time has come, gives them the replays that they have
-// not got, and removes what the log no longer has to keep. ahead is added to the time. A
-// sweep calls it.
+// WakeDue queues the webhooks whose time has come, and removes what the log no longer has to
+// keep. ahead is added to the time. A sweep calls it.
 func (s *Dispatch) WakeDue(ctx context.Context, ahead time.Duration) error {
 	now := s.now()
 	for after := ""; ; {
@@ -176,7 +165,7 @@ func (s *Dispatch) WakeDue(ctx context.Context, ahead time.Duration) error {
 	if _, err := s.store.PurgeDeliveries(ctx, now, sweepPage); err != nil {
 		return fmt.Errorf("cannot purge the log of deliveries: %w", err)
 	}
-	return s.sweepReplays(ctx)
+	return nil
 }
 
 func (s *Dispatch) concerns(w webhook.Webhook, records []port.FeedRecord) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -37,29 +38,16 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 	for _, c := range waiting {
 		feed = max(now.Sub(c.At), 0)
 	}
-	err = eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error {
-		stream := port.EventStream(tenant)
-		head, err := s.feed.Head(ctx, stream)
-		if err != nil {
-			return fmt.Errorf("cannot read the head of the stream: %w", err)
+	var failed []error
+	// A stream is due while a target has not got all of its events.
+	err = eachDue(ctx, s.feed, port.EventStreams, now.Add(time.Minute), func(streams []string) bool {
+		for _, stream := range streams {
+			toBus, toWebhooks, err := s.lagsOf(ctx, stream, now)
+			bus, webhooks, failed = max(bus, toBus), max(webhooks, toWebhooks), append(failed, err)
 		}
-		late, err := s.lag(ctx, stream, busConsumer+head.Epoch, head, now)
-		if err != nil {
-			return err
-		}
-		bus = max(bus, late)
-		late, err = s.lag(ctx, stream, webhookConsumer, head, now)
-		if err != nil || late <= webhooks {
-			return err
-		}
-		return eachWebhook(ctx, s.store, tenant, func(w webhook.Webhook) error {
-			if w.Live() { // without one, no webhook waits for the events
-				webhooks = late
-			}
-			return nil
-		})
+		return ctx.Err() == nil
 	})
-	if err != nil {
+	if err = errors.Join(append(failed, err, ctx.Err())...); err != nil {
 		return nil, err
 	}
 	lag := func(to series.Target, age time.Duration) series.Sample {
@@ -70,6 +58,29 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 		lags = append(lags, lag(series.ToBus, bus))
 	}
 	return lags, nil
+}
+
+// lagsOf returns the age of the oldest event of a stream that the bus, and that webhooks have
+// not got.
+func (s *EventLevels) lagsOf(ctx context.Context, stream string, now time.Time) (bus, webhooks time.Duration, err error) {
+	head, err := s.feed.Head(ctx, stream)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the head of the stream: %w", err)
+	}
+	if bus, err = s.lag(ctx, stream, busConsumer+head.Epoch, head, now); err != nil {
+		return 0, 0, err
+	}
+	late, err := s.lag(ctx, stream, webhookConsumer, head, now)
+	if err != nil || late == 0 {
+		return bus, 0, err
+	}
+	err = eachWebhook(ctx, s.store, strings.TrimPrefix(stream, port.EventStreams), func(w webhook.Webhook) error {
+		if w.Live() { // without one, no webhook waits for the events
+			webhooks = late
+		}
+		return nil
+	})
+	return bus, webhooks, err
 }
 
 // lag returns the age of the oldest event of a stream that a consumer has not handled.

@@ -71,7 +71,7 @@ func (s *Relay) appendOnce(ctx context.Context, key events.Key, t *tenantEvents,
 		}
 		t.done += n
 	}
-	if err := s.seal(ctx, key, t.tenant, head); err != nil {
+	if _, err := s.seal(ctx, key, t.tenant, head); err != nil {
 		s.log.WarnContext(ctx, "cannot write a checkpoint; the next relay does", "tenant", t.tenant, "error", err.Error())
 	}
 	return nil
@@ -100,7 +100,7 @@ func (s *Relay) batch(ctx context.Context, key events.Key, t *tenantEvents, head
 	if err != nil {
 		return b, 0, err
 	}
-	b.After = head.Newest
+	b.After, b.DueAt = head.Newest, s.clock.Now().Add(checkpointAge)
 	due := max(checkpointEvents-int(state.Tree.Size-state.Checkpoint), 1)
 	signing := &key
 	if s.as.Bare {

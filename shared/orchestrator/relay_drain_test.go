@@ -88,7 +88,7 @@ func TestChangeStaysInTheOutboxUntilItIsInItsStream(t *testing.T) {
 			// The last checkpoint may be lost; a sweep writes it.
 			s.quiet.Store(true)
 			s.clock.Advance(time.Minute)
-			if err := s.relay.Sweep(t.Context()); err != nil {
+			if err := s.sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.wantStream("acme", first)

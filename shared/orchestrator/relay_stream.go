@@ -206,23 +206,24 @@ func (s *Relay) checkpoint(key events.Key, tenant, epoch string, state *streamSt
 	return []byte(signed), nil
 }
 
-// seal writes a checkpoint of the stream if one is due.
-func (s *Relay) seal(ctx context.Context, key events.Key, tenant string, head port.Head) error {
+// seal writes a checkpoint of the stream if one is due, and reports whether the last one proves
+// all events up to the head.
+func (s *Relay) seal(ctx context.Context, key events.Key, tenant string, head port.Head) (sealed bool, err error) {
 	state, err := stateOf(head)
 	if err != nil || head.Newest == 0 {
-		return err
+		return err == nil, err
 	}
 	mark, err := s.checkpoint(key, tenant, head.Epoch, &state)
 	if err != nil || mark == nil {
-		return err
+		return state.Checkpoint == head.Newest, err
 	}
 	b := port.Batch{After: head.Newest, Mark: mark}
 	if b.State, err = json.Marshal(state); err != nil {
-		return err
+		return false, err
 	}
 	_, err = s.feed.Append(ctx, port.EventStream(tenant), b)
 	if errors.Is(err, port.ErrConflict) {
-		return nil // another relay has appended, and writes the checkpoint
+		return false, nil // another relay has appended, and writes the checkpoint
 	}
-	return err
+	return err == nil, err
 }

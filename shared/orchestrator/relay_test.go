@@ -92,6 +92,11 @@ func (s *relayStage) relayTo(feed port.Feed) {
 	}, s.tally.Record)
 }
 
+// sweep writes the last checkpoints.
+func (s *relayStage) sweep(ctx context.Context) error {
+	return orchestrator.NewStreamSweep(s.relay, nil, nil).Sweep(ctx)
+}
+
 var relayStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func relayEvent(tenant, ulid string, at time.Time) events.Envelope {
@@ -263,7 +268,7 @@ func TestRelaysCompete(t *testing.T) {
 		}
 		s.quiet.Store(true)
 		s.clock.Advance(11 * time.Second)
-		if err := s.relay.Sweep(context.Background()); err != nil {
+		if err := s.sweep(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if proved := s.wantStream("acme", all); proved != int64(len(all)) {
@@ -301,17 +306,17 @@ func TestCheckpointsByTimeAndNumber(t *testing.T) {
 	s.clock.Advance(9 * time.Second)
 	s.wantRelayed(s.changes("acme", 10, 1))
 	want("after 9 s", 2)
-	if err := s.relay.Sweep(t.Context()); err != nil {
+	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("sweep after 9 s", 2)
 	s.clock.Advance(time.Second)
-	if err := s.relay.Sweep(t.Context()); err != nil {
+	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("sweep after 10 s", 2, 3)
 	s.clock.Advance(time.Hour)
-	if err := s.relay.Sweep(t.Context()); err != nil {
+	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("sweep without events", 2, 3)

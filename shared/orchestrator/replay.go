@@ -119,7 +119,9 @@ func (s *Replays) Replay(ctx context.Context, who port.Identity, in ReplayReques
 		if err != nil {
 			return r, false, fmt.Errorf("cannot encode the replay: %w", err)
 		}
-		_, err = s.feed.Append(ctx, stream, port.Batch{After: head.Newest, Records: []port.FeedRecord{{ID: id, At: r.CreatedAt, Data: document}}})
+		_, err = s.feed.Append(ctx, stream, port.Batch{
+			After: head.Newest, Records: []port.FeedRecord{{ID: id, At: r.CreatedAt, Data: document}}, DueAt: r.CreatedAt,
+		})
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
@@ -326,10 +328,9 @@ func (s *Subscriptions) HandOver(ctx context.Context, tenant string) error {
 	})
 }
 
-// sweepReplays is HandOver for each tenant. It also deletes expired replays.
-func (s *Subscriptions) sweepReplays(ctx context.Context) error {
-	return eachStream(ctx, s.feed, replayStreams, func(tenant string) error {
-		_, err := s.feed.Trim(ctx, replayStreams+tenant, trimPage)
-		return errors.Join(s.HandOver(ctx, tenant), err)
-	})
+// ReplayWork is HandOver as the work of a StreamSweep.
+func (s *Subscriptions) ReplayWork() StreamWork {
+	return StreamWork{s.HandOver, func(ctx context.Context, tenant string) (int64, error) {
+		return replayPosition(ctx, s.feed, tenant, replayWebhooks)
+	}}
 }

@@ -63,6 +63,24 @@ func handleReplays(ctx context.Context, feed port.Feed, log *slog.Logger, tenant
 	return nil
 }
 
+// replayPosition returns the position up to which a consumer has handled the replays of a
+// tenant.
+func replayPosition(ctx context.Context, feed port.Feed, tenant, consumer string) (int64, error) {
+	stream := replayStreams + tenant
+	head, err := feed.Head(ctx, stream)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the replays: %w", err)
+	}
+	return feed.Cursor(ctx, stream, consumer+head.Epoch)
+}
+
+// ReplayWork is Replay as the work of a StreamSweep.
+func (s *Bus) ReplayWork() StreamWork {
+	return StreamWork{s.Replay, func(ctx context.Context, tenant string) (int64, error) {
+		return replayPosition(ctx, s.feed, tenant, busConsumer)
+	}}
+}
+
 // Replay publishes the events of the replays of a tenant that are for the bus, each with
 // its place in the replay, and signed again. A crash repeats at most a page of them.
 func (s *Bus) Replay(ctx context.Context, tenant string) error {

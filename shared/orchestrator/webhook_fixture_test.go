@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -228,7 +229,7 @@ func (h *hooked) append(tasks ...string) {
 	h.Helper()
 	head, err := h.feed.Head(h.Context(), orchestrator.StreamOf(subscriber.Tenant))
 	h.ok(err)
-	b := port.Batch{After: head.Newest}
+	b := port.Batch{After: head.Newest, DueAt: h.clock.Now()}
 	for _, task := range tasks {
 		h.appended++
 		id := events.ID(run.EventID(h.clock.Now(), fmt.Sprint(h.appended)))
@@ -270,7 +271,7 @@ func (h *hooked) pass(d time.Duration) {
 		}
 		h.clock.Advance(step)
 		if step == time.Minute || d < time.Minute {
-			if err := h.dispatch.WakeDue(h.Context(), 0); err != nil {
+			if err := errors.Join(h.dispatch.WakeDue(h.Context(), 0), h.dispatch.ReplayWork().Do(h.Context(), subscriber.Tenant)); err != nil {
 				h.Log(err)
 			}
 		}

@@ -200,7 +200,7 @@ func TestDispatchWakesOnceForManyEvents(t *testing.T) {
 		t.Errorf("got position %d, %v, want 3", position, err)
 	}
 	h.append("b")
-	h.ok(h.dispatch.DispatchAll(t.Context()))
+	h.ok(h.dispatch.Work().Do(t.Context(), subscriber.Tenant))
 	if due := h.wakes.Due(); len(due) != 1 || due[0].Webhook == w.ID {
 		t.Errorf("got wakes %v, want one of the other webhook", due)
 	}
@@ -227,7 +227,7 @@ func TestSweepDispatchesForTenantsWithoutWebhooks(t *testing.T) {
 	if lag := h.levels(h.outbox)[series.RelayLag+" webhooks"]; lag != 0 {
 		t.Errorf("got a lag of %v s without a webhook, want 0", lag)
 	}
-	h.ok(h.dispatch.DispatchAll(t.Context()))
+	h.ok(h.dispatch.Work().Do(t.Context(), subscriber.Tenant))
 	if at := dispatched(); at != 2 {
 		t.Errorf("got position %d after a sweep, want 2", at)
 	}

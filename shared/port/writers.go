@@ -17,7 +17,7 @@ type Writers interface {
 	// another time.
 	Enqueue(ctx context.Context, w Writer, until time.Time) error
 	// Ahead returns how many others are before a writer in the queue. It has its turn if
-	// there are none, whether or not it is in the queue itself.
+	// there is no other, whether or not it is in the queue itself.
 	Ahead(ctx context.Context, w Writer) (int, error)
 	// Leave removes a writer from the queue. It does nothing if it has left.
 	Leave(ctx context.Context, w Writer) error

@@ -20,14 +20,17 @@ func main() {
 	store := deployed.Store(p)
 	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
 	turns := orchestrator.NewTurns(store, store, p.Clock(), p.Log, p.Rand)
-	waiting := relay.Dispatchers{orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())).Among(turns)}
+	dispatch := orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())).Among(turns)
+	waiting := relay.Dispatchers{dispatch}
 	if sockets := deployed.Waker(p, store); sockets != nil {
 		waiting = append(waiting, sockets)
 	}
+	relays := orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe).Among(turns)
+	published := orchestrator.NewBus(feed, bus, keys, p.Log).Among(turns)
 	p.ServeEvent(relay.Handler(
-		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe).Among(turns),
-		orchestrator.NewBus(feed, bus, keys, p.Log).Among(turns),
-		waiting, store, dynamo.ChangeOf, traces.Exporter(p),
+		relays, published, waiting, orchestrator.NewStreamSweep(relays,
+			[]orchestrator.StreamWork{published.Work(), dispatch.Work()}, []orchestrator.StreamWork{published.ReplayWork(), dispatch.ReplayWork()},
+		), store, dynamo.ChangeOf, traces.Exporter(p),
 		orchestrator.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
 	))
 }

@@ -29,6 +29,7 @@ type host struct {
 	delivery *orchestrator.Delivery
 	dispatch *orchestrator.Dispatch
 	webhooks *orchestrator.Webhooks
+	sweep    *orchestrator.StreamSweep
 	streams  *stream.Streams
 }
 
@@ -43,10 +44,19 @@ func (w *world) newHost(name string) (*host, error) {
 	published := api.Published("http://sortie")
 	published.Bare = !w.home.survivesCrash() // the local process has the key
 	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, published, series.Discard)
-	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
 	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
 	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
 	h.dispatch = orchestrator.NewDispatch(h.delivery)
+	bus := orchestrator.NewBus(feed, w.events, w.events.keys, w.log)
+	works := []orchestrator.StreamWork{h.dispatch.Work()}
+	if w.home.survivesCrash() {
+		turns := w.writerTurns(clock)
+		h.relay.Among(turns)
+		h.dispatch.Among(turns)
+		works = append(works, bus.Among(turns).Work())
+	}
+	h.sweep = orchestrator.NewStreamSweep(h.relay, works, nil)
+	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
 	h.webhooks = orchestrator.NewWebhooks(subscriptions, nil, guard.Policy{})
 	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{Keys: w.events.keys})
 	return h, nil
@@ -157,6 +167,25 @@ func (f faultyFeed) Positions(ctx context.Context, stream string, records []port
 // Read implements port.Feed.
 func (f faultyFeed) Read(ctx context.Context, stream string, after int64, limit int) ([]port.FeedRecord, error) {
 	return during(ctx, f.w, false, func() ([]port.FeedRecord, error) { return f.Feed.Read(ctx, stream, after, limit) })
+}
+
+// Due implements port.Feed.
+func (f faultyFeed) Due(ctx context.Context, group string, now time.Time, after string, limit int) (streams []string, next string, err error) {
+	streams, err = during(ctx, f.w, false, func() (streams []string, err error) {
+		streams, next, err = f.Feed.Due(ctx, group, now, after, limit)
+		return streams, err
+	})
+	return streams, next, err
+}
+
+// SetDue implements port.Feed.
+func (f faultyFeed) SetDue(ctx context.Context, stream string, at time.Time) error {
+	return change(ctx, f.w, func() error { return f.Feed.SetDue(ctx, stream, at) })
+}
+
+// Settle implements port.Feed.
+func (f faultyFeed) Settle(ctx context.Context, stream string, newest int64) error {
+	return change(ctx, f.w, func() error { return f.Feed.Settle(ctx, stream, newest) })
 }
 
 // Cursor implements port.Feed.

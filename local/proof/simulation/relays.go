@@ -3,6 +3,8 @@ package simulation
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"hash/crc32"
 	"slices"
 	"time"
 
@@ -19,6 +21,8 @@ const (
 	eventSweep = time.Minute
 	// twins is the chance that two relays get the same changes.
 	twins = 0.2
+	// lanes is the number of relays of AWS that have changes of different runs at the same time.
+	lanes = 4
 )
 
 // relays are the calls of the relay that are scheduled or run.
@@ -26,8 +30,10 @@ type relays struct {
 	// scheduled and running are of the process with the number start.
 	scheduled, running bool
 	start              int
-	// handled is the number of records of the table's stream that were relayed.
-	handled int
+	// handled is the number of records of the table's stream that each lane has relayed, busy
+	// whether its relay runs.
+	handled [lanes]int
+	busy    [lanes]bool
 	swept   time.Time
 	// turns are the webhooks that are delivered to in the local process; true if one is
 	// to be looked at again.
@@ -71,7 +77,7 @@ func (w *world) relay() {
 	m.running = true
 	call := w.relayOutbox
 	if w.home.survivesCrash() {
-		call = w.invokeRelay
+		call = w.invokeRelays
 	}
 	again := call()
 	if m.start != start {
@@ -103,41 +109,77 @@ func (w *world) relayOutbox() (again bool) {
 	return drain()
 }
 
-// invokeRelay calls the function with a batch of the table's stream. What fails is
-// delivered again, and so is what succeeded, sometimes.
-func (w *world) invokeRelay() (again bool) {
+// invokeRelays calls the function for each lane with a batch of the table's stream, at the same
+// time. What fails is delivered again, and so is what succeeded, sometimes.
+func (w *world) invokeRelays() (again bool) {
 	m := w.events
-	records, all, err := w.home.changes(m.handled)
-	if err != nil {
-		w.broken = err
-		return false
+	for lane := range lanes {
+		if m.busy[lane] {
+			again = true
+			continue
+		}
+		records, all, err := w.laneChanges(lane)
+		if err != nil {
+			w.broken = err
+			return false
+		}
+		if len(records) == 0 {
+			m.handled[lane] = all
+			continue
+		}
+		again = true
+		start := m.start
+		m.busy[lane] = true
+		w.time.push(0, true, func() {
+			w.time.spawn(true, func() {
+				w.invokeLane(lane, records)
+				if m.start == start {
+					m.busy[lane] = false
+				}
+			})
+		})
 	}
-	if len(records) == 0 {
-		m.handled = all
-		return false
-	}
-	size := 1 + w.random.IntN(40)
-	if more := len(records) > size; more {
-		records = records[:size]
-	}
+	return again
+}
+
+// laneChanges returns the records of a lane that were not relayed, and the number of all records.
+func (w *world) laneChanges(lane int) ([]json.RawMessage, int, error) {
+	records, all, err := w.home.changes(w.events.handled[lane])
+	return slices.DeleteFunc(records, func(r json.RawMessage) bool { return laneOf(r) != lane }), all, err
+}
+
+// invokeLane calls the function with a batch of a lane.
+func (w *world) invokeLane(lane int, records []json.RawMessage) {
+	m, start := w.events, w.events.start
+	records = records[:min(len(records), 1+w.random.IntN(40))]
 	if w.chance(twins) {
 		batch := slices.Clone(records)
 		pause := w.upTo([]time.Duration{2 * time.Second, time.Minute}[w.random.IntN(2)])
 		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.invokeWith(relay.Batch{Records: batch}) }) })
 	}
 	answer, ok := w.invokeWith(relay.Batch{Records: records})
-	if !ok {
-		return true
+	if !ok || m.start != start {
+		return
 	}
-	m.handled = numberOf(records[len(records)-1])
+	m.handled[lane] = numberOf(records[len(records)-1])
 	for _, failed := range answer.Failures {
 		for _, record := range records {
 			if n := numberOf(record); failed.Number == sequence(record) {
-				m.handled = min(m.handled, n-1)
+				m.handled[lane] = min(m.handled[lane], n-1)
 			}
 		}
 	}
-	return m.handled < all
+}
+
+// laneOf returns the lane of a record: all changes of an item are in one.
+func laneOf(record json.RawMessage) int {
+	var r struct {
+		Change struct {
+			Keys json.RawMessage `json:"Keys"`
+		} `json:"dynamodb"`
+	}
+	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
+	return int(crc32.ChecksumIEEE(r.Change.Keys) % lanes)
 }
 
 // invokeWith calls the function of the relay.
@@ -176,11 +218,12 @@ func (w *world) sweepEvents(ahead time.Duration) {
 		w.invokeWith(relay.Batch{DetailType: "Scheduled Event"})
 	}
 	w.onHost(func(ctx context.Context, h *host) {
+		waking := h.dispatch.WakeDue(ctx, ahead)
 		var err error
 		if !w.home.survivesCrash() {
-			err = h.relay.Sweep(ctx)
+			err = errors.Join(h.sweep.Sweep(ctx), h.relay.Trim(ctx))
 		}
-		w.note("sweep of events: %v, %v, %v", err, h.dispatch.WakeDue(ctx, ahead), h.dispatch.DispatchAll(ctx))
+		w.note("sweep of events: %v, %v", waking, err)
 	})
 }
 

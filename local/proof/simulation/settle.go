@@ -50,8 +50,10 @@ func (w *world) eventsSettled() (next time.Time, done bool) {
 		if left, _, err := w.process.store.Stored(ctx, "", 1); err != nil || len(left) > 0 {
 			done, next = false, w.time.now
 		}
-		if left, _, err := w.home.changes(w.events.handled); err != nil || len(left) > 0 {
-			done, next = false, w.time.now
+		for lane := range lanes {
+			if left, _, err := w.laneChanges(lane); err != nil || len(left) > 0 {
+				done, next = false, w.time.now
+			}
 		}
 		for _, s := range w.subscribers {
 			hook, err := w.process.store.LoadWebhook(ctx, s.ref)

@@ -46,7 +46,7 @@ func (s *Stack) wireBus(config orchestrator.Config) error {
 }
 
 // publishEvents publishes the streams of tenants to the bus, as soon as they have events,
-// and the replays at each sweep, until the stack stops.
+// until the stack stops.
 func (s *Stack) publishEvents(ctx context.Context) {
 	known := map[string]bool{}
 	for {
@@ -56,12 +56,9 @@ func (s *Stack) publishEvents(ctx context.Context) {
 				known[tenant] = true
 				s.loops.Go(func() { s.publishTenant(ctx, tenant) })
 			}
-			if err == nil {
-				err = s.bus.Replay(ctx, tenant)
-			}
 		}
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "cannot replay events to the bus; it is repeated", "error", err.Error())
+			s.config.Log.WarnContext(ctx, "cannot list the streams of events; it is repeated", "error", err.Error())
 		}
 		if !s.sleep(ctx) {
 			return

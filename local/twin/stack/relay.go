@@ -23,7 +23,8 @@ const (
 	// with an fsync, and the rows of a stream are for all of its events. An inference task that
 	// waits for its first token needs the same file and processors.
 	gatherPause = 20 * time.Millisecond
-	// relaySweep is the interval of the relay's sweeps, which write the last checkpoints.
+	// relaySweep is the longest interval of the sweeps of streams, which write the last
+	// checkpoints and continue replays.
 	relaySweep = 15 * time.Second
 )
 
@@ -107,11 +108,16 @@ func readChange(c port.StoredChange) orchestrator.Change {
 	return change
 }
 
-// sweepStreams writes the last checkpoints and deletes expired events, until the stack
-// stops.
+// sweepStreams writes the last checkpoints, continues replays and deletes expired events, until
+// the stack stops. Other loops publish the events and queue the webhooks.
 func (s *Stack) sweepStreams(ctx context.Context) {
-	for clock.Sleep(ctx, s.clock, relaySweep) == nil {
-		if err := s.relay.Sweep(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	events, replays := []orchestrator.StreamWork{s.dispatch.Work().Watched()}, []orchestrator.StreamWork{s.dispatch.ReplayWork()}
+	if s.bus != nil {
+		events, replays = append(events, s.bus.Work().Watched()), append(replays, s.bus.ReplayWork())
+	}
+	sweep := orchestrator.NewStreamSweep(s.relay, events, replays)
+	for clock.Sleep(ctx, s.clock, min(relaySweep, s.config.SweepInterval)) == nil {
+		if err := errors.Join(sweep.Sweep(ctx), s.relay.Trim(ctx)); err != nil && !errors.Is(err, context.Canceled) {
 			s.config.Log.WarnContext(ctx, "a sweep of the streams failed; the next one repeats it", "error", err.Error())
 		}
 	}

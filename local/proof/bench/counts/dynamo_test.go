@@ -92,7 +92,7 @@ func (h *onDynamoDB) begin(w *world) {
 		return dynamo.ChangeOf(image)
 	}
 	lags := func(context.Context) ([]series.Sample, error) { return nil, nil }
-	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
+	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, orchestrator.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
 }
 
 func (h *onDynamoDB) tasks() *orchestrator.Inference { return h.answers }

@@ -1,0 +1,248 @@
+package relay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// minutes is the function with its real table, whose reads are counted, and a bus.
+type minutes struct {
+	*testing.T
+	clock   *clock.Virtual
+	feed    *dynamo.Feed
+	service *orchestrator.Relay
+	handle  lambdakit.TaskFunc
+
+	mu    sync.Mutex
+	reads float64
+	// served are the tenants whose events the bus got, and "webhooks" for their retries. cut
+	// is called before each.
+	served []string
+	cut    func()
+	// lost: the bus does not respond. It does not respond for the first failing tenants.
+	lost    bool
+	failing int
+}
+
+func newMinutes(t *testing.T) *minutes {
+	t.Helper()
+	m := &minutes{T: t, clock: clock.NewVirtual(at), cut: func() {}}
+	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: m.clock})
+	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.Open(db.AWS(), dynamo.Config{Table: "sortie", Clock: m.clock, Consumed: func(_ string, _, rru float64) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reads += rru
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.feed, err = dynamo.NewFeed(store, dynamo.FeedConfig{Retention: 30 * 24 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	keys, log := fake.NewEventKeys(nil), slog.New(slog.DiscardHandler)
+	m.service = orchestrator.NewRelay(m.feed, keys, m.clock, log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := orchestrator.NewBus(m.feed, m, keys, log)
+	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(
+		orchestrator.NewSubscriptions(store, m.feed, fake.NewWakes(m.clock, nil), api.WebhookDocument, m.clock, log, fixed{}), store, nil, fixed{}.Float64, "test", series.Discard,
+	))
+	streams := orchestrator.NewStreamSweep(m.service,
+		[]orchestrator.StreamWork{bus.Work(), dispatch.Work()}, []orchestrator.StreamWork{bus.ReplayWork(), dispatch.ReplayWork()})
+	levels := orchestrator.NewEventLevels(store, m.feed, store, m.clock, true)
+	m.handle = relay.Handler(m.service, bus, relay.Dispatchers{dispatch, m}, streams, store, decode, &fake.Traces{}, levels.Lags, m.clock.Now)
+	return m
+}
+
+type fixed struct{}
+
+func (fixed) Float64() float64 { return 0.5 }
+
+func (fixed) Hex(n int) string { return fmt.Sprintf("%0*d", n, 1) }
+
+// Publish implements port.Publisher.
+func (m *minutes) Publish(_ context.Context, events []port.PublishedEvent) (failed []int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut()
+	if m.lost || events[0].Tenant < tenantNumber(m.failing) {
+		for i := range events {
+			failed = append(failed, i)
+		}
+		return failed, fault.New(fault.Unavailable, "the bus does not respond")
+	}
+	for _, e := range events {
+		m.served = append(m.served, e.Tenant)
+	}
+	return nil, nil
+}
+
+// DispatchTenants implements relay.Webhooks.
+func (m *minutes) DispatchTenants(context.Context, []string) int { return 0 }
+
+// Sweep implements relay.Webhooks: it follows the retries of webhooks.
+func (m *minutes) Sweep(context.Context) error {
+	m.served = append(m.served, "webhooks")
+	return nil
+}
+
+// minute calls the function as the schedule does, and returns what it read and whom it
+// served.
+func (m *minutes) minute(ctx context.Context) (reads float64, served []string) {
+	m.Helper()
+	m.reads, m.served = 0, nil
+	m.clock.Advance(time.Minute)
+	if _, err := m.handle(ctx, json.RawMessage(`{"detail-type":"Scheduled Event"}`)); err != nil && !m.lost && m.failing == 0 && ctx.Err() == nil {
+		m.Fatal(err)
+	}
+	return m.reads, m.served
+}
+
+// append appends an event to the stream of each of n tenants.
+func (m *minutes) append(n int) {
+	m.Helper()
+	var changes []orchestrator.Change
+	for i := range n {
+		id := fmt.Sprintf("%s-%d", m.clock.Now(), i)
+		changes = append(changes, orchestrator.Change{ID: id, Change: port.Change{
+			Run:    run.Run{Tenant: tenantNumber(i), ID: id, TaskID: id, Work: run.Work{Kind: run.KindExport}},
+			Events: []run.Event{{ID: run.EventID(m.clock.Now(), id), Seq: 1, Type: run.EventAccepted, At: m.clock.Now(), State: run.Pending}},
+		}})
+	}
+	if done := m.service.Relay(m.Context(), changes); done.Events != n {
+		m.Fatalf("got %+v, want %d events", done, n)
+	}
+}
+
+func tenantNumber(i int) string { return fmt.Sprintf("tenant-%05d", i) }
+
+// settle lets minutes pass until earlier versions cannot have left anything.
+func (m *minutes) settle() {
+	m.minute(m.Context())
+	m.clock.Advance(2 * time.Hour)
+	for range 2 {
+		m.minute(m.Context())
+	}
+}
+
+// TestQuietTenantsAreNotRead compares the reads of a minute with few and with many tenants
+// that have had events.
+func TestQuietTenantsAreNotRead(t *testing.T) {
+	t.Parallel()
+	reads := map[int]float64{}
+	for _, tenants := range []int{1, 400} {
+		m := newMinutes(t)
+		m.append(tenants)
+		m.settle()
+		reads[tenants], _ = m.minute(t.Context())
+		m.append(1)
+		if _, served := m.minute(t.Context()); !slices.Equal(served, []string{"webhooks", tenantNumber(0)}) {
+			t.Errorf("%d tenants: got %v served, want the one with an event", tenants, served)
+		}
+	}
+	if reads[400] != reads[1] || reads[1] > 10 {
+		t.Errorf("got %v read units in a minute by tenants, want the same for all, at most 10", reads)
+	}
+}
+
+// TestCutMinuteIsContinued ends each call after some tenants. The next one begins with the
+// others, and with the retries of webhooks before them. Tenants that fail, or that have events
+// all the time, do not keep the others from their turn.
+func TestCutMinuteIsContinued(t *testing.T) {
+	t.Parallel()
+	const tenants, failing, inOne = 60, 20, 20
+	for _, walking := range []bool{true, false} {
+		m := newMinutes(t)
+		if !walking {
+			m.settle()
+		}
+		m.append(failing)
+		m.clock.Advance(time.Second)
+		m.append(tenants)
+		m.failing = failing
+		times := map[string]int{}
+		for minute := 1; len(times) < tenants-failing+1; minute++ {
+			if minute > 2*tenants/inOne {
+				t.Fatalf("got %d of %d tenants served after %d minutes", len(times)-1, tenants-failing, minute)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			n := 0
+			m.cut = func() {
+				if n++; n == inOne {
+					cancel()
+				}
+			}
+			_, served := m.minute(ctx)
+			cancel()
+			if served[0] != "webhooks" {
+				t.Errorf("minute %d: got %s first, want the webhooks", minute, served[0])
+			}
+			for _, tenant := range served {
+				times[tenant]++
+			}
+			m.append(failing + 3) // they are busy all the time
+		}
+	}
+}
+
+// TestEarlierVersionsLeaveNothing: versions before this one did not say which streams have
+// something left.
+func TestEarlierVersionsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	m := newMinutes(t)
+	m.lost = true
+	m.append(5)
+	for i := range 5 {
+		head, err := m.feed.Head(t.Context(), port.EventStream(tenantNumber(i)))
+		if err = errors.Join(err, m.feed.Settle(t.Context(), port.EventStream(tenantNumber(i)), head.Newest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.minute(t.Context())
+	m.lost = false
+	_, served := m.minute(t.Context())
+	if len(served) != 6 {
+		t.Errorf("got %v served, want all tenants", served)
+	}
+}
+
+// TestBusOutageIsMadeUpFor keeps the bus away for a time and then publishes the events of all
+// tenants, without the events of a run that follows.
+func TestBusOutageIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	m := newMinutes(t)
+	m.settle()
+	m.lost = true
+	m.append(7)
+	for range 5 {
+		m.minute(t.Context())
+	}
+	m.lost = false
+	if _, served := m.minute(t.Context()); len(served) != 8 {
+		t.Errorf("got %v served, want all tenants", served)
+	}
+	if reads, served := m.minute(t.Context()); len(served) != 1 || reads > 10 {
+		t.Errorf("got %v served with %v read units, want nothing", served, reads)
+	}
+}

@@ -1,0 +1,67 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// turner is a store in which several processes take turns.
+type turner interface {
+	port.Writers
+	port.Seats
+}
+
+// writerTurns are those of a host, whose calls fail.
+func (w *world) writerTurns(c clock.Clock) *orchestrator.Turns {
+	of, ok := w.process.store.(turner)
+	if !ok {
+		w.fail("the store %T has no turns", w.process.store)
+	}
+	faulty := faultyTurns{of, w}
+	return orchestrator.NewTurns(faulty, faulty, c, w.log, w.random.Float64)
+}
+
+// faultyTurns are turns whose calls fail. A process can crash while it waits for its turn, and
+// in it.
+type faultyTurns struct {
+	of turner
+	w  *world
+}
+
+// Enqueue implements port.Writers.
+func (f faultyTurns) Enqueue(ctx context.Context, one port.Writer, until time.Time) error {
+	return change(ctx, f.w, func() error { return f.of.Enqueue(ctx, one, until) })
+}
+
+// Ahead implements port.Writers.
+func (f faultyTurns) Ahead(ctx context.Context, one port.Writer) (int, error) {
+	return during(ctx, f.w, false, func() (int, error) { return f.of.Ahead(ctx, one) })
+}
+
+// Leave implements port.Writers.
+func (f faultyTurns) Leave(ctx context.Context, one port.Writer) error {
+	return change(ctx, f.w, func() error { return f.of.Leave(ctx, one) })
+}
+
+// TakeSeat implements port.Seats.
+func (f faultyTurns) TakeSeat(ctx context.Context, room string, most int, until time.Time) (seat port.Seat, ok bool, err error) {
+	seat, err = during(ctx, f.w, true, func() (seat port.Seat, err error) {
+		seat, ok, err = f.of.TakeSeat(ctx, room, most, until)
+		return seat, err
+	})
+	return seat, ok, err
+}
+
+// KeepSeat implements port.Seats.
+func (f faultyTurns) KeepSeat(ctx context.Context, seat port.Seat, until time.Time) (bool, error) {
+	return during(ctx, f.w, true, func() (bool, error) { return f.of.KeepSeat(ctx, seat, until) })
+}
+
+// LeaveSeat implements port.Seats.
+func (f faultyTurns) LeaveSeat(ctx context.Context, seat port.Seat) error {
+	return change(ctx, f.w, func() error { return f.of.LeaveSeat(ctx, seat) })
+}

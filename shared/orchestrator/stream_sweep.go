@@ -1,0 +1,193 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// StreamSweep does for the streams of events what is left: it writes the last checkpoint,
+// publishes what the bus has not got, queues webhooks, and continues replays. It looks only at
+// the streams that are due: those of quiet tenants cost nothing.
+//
+// An append makes its stream due, and the sweep settles it when nothing is left; else it is due
+// again later, behind the others. So a sweep that is cut short has left what the next one
+// begins with. It is safe for concurrent use, by any number of processes.
+type StreamSweep struct {
+	relay           *Relay
+	events, replays []StreamWork
+}
+
+// StreamWork handles the records of a tenant's stream.
+type StreamWork struct {
+	// Do handles what is left.
+	Do func(ctx context.Context, tenant string) error
+	// Position returns the position up to which the records are handled.
+	Position func(ctx context.Context, tenant string) (int64, error)
+}
+
+// Watched is the work of another loop of the process: the sweep waits until it is done.
+func (w StreamWork) Watched() StreamWork {
+	w.Do = func(context.Context, string) error { return nil }
+	return w
+}
+
+// NewStreamSweep returns a StreamSweep. events and replays are what is done for the streams of
+// events, beside their checkpoints, and for those of replays.
+func NewStreamSweep(relay *Relay, events, replays []StreamWork) *StreamSweep {
+	return &StreamSweep{relay, events, replays}
+}
+
+const (
+	streamPage = 100
+	trimPage   = 1000
+	// dueAgain is after what time a stream with something left is due again.
+	dueAgain = 10 * time.Second
+	// sweepMargin is the time before the deadline of its context at which a sweep stops.
+	sweepMargin = 5 * time.Second
+)
+
+// Sweep handles the streams that are due, until little of the time of ctx is left. Its errors
+// are those of all streams.
+func (s *StreamSweep) Sweep(ctx context.Context) error {
+	one := &streamSweep{StreamSweep: s, key: sync.OnceValues(func() (events.Key, error) { return s.relay.keys.Signing(ctx) })}
+	var failed []error
+	for _, group := range []string{replayStreams, port.EventStreams} {
+		failed = append(failed, eachDue(ctx, s.relay.feed, group, s.relay.clock.Now(), func(streams []string) bool {
+			failed = append(failed, one.all(ctx, streams, true))
+			return s.timeLeft(ctx)
+		}))
+	}
+	return errors.Join(append(failed, one.walk(ctx))...)
+}
+
+// timeLeft reports whether there is time for more.
+func (s *StreamSweep) timeLeft(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() == nil && (!limited || deadline.Sub(s.relay.clock.Now()) > sweepMargin)
+}
+
+// eachDue calls do with pages of the streams of a group that are due, until it returns false.
+func eachDue(ctx context.Context, feed port.Feed, group string, by time.Time, do func(streams []string) (more bool)) error {
+	for after := ""; ; {
+		streams, next, err := feed.Due(ctx, group, by, after, streamPage)
+		if err != nil {
+			return fmt.Errorf("cannot list the streams that are due: %w", err)
+		}
+		if after = next; !do(streams) || next == "" {
+			return nil
+		}
+	}
+}
+
+// streamSweep is one sweep.
+type streamSweep struct {
+	*StreamSweep
+	key func() (events.Key, error)
+}
+
+// all handles streams, several at a time. due says whether they are.
+func (s *streamSweep) all(ctx context.Context, streams []string, due bool) error {
+	var mu sync.Mutex
+	var failed []error
+	eachTenant(streams, func(stream string) error {
+		if !s.timeLeft(ctx) {
+			return nil // it stays due
+		}
+		return s.finish(ctx, stream, due)
+	}, func(_ string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed = append(failed, err)
+	})
+	return errors.Join(failed...)
+}
+
+// finish does what is left for a stream, and settles it if that is all.
+func (s *streamSweep) finish(ctx context.Context, stream string, due bool) error {
+	feed, group := s.relay.feed, stream[:strings.Index(stream, "/")+1]
+	tenant, works := stream[len(group):], s.replays
+	head, err := feed.Head(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("cannot read the head of %s: %w", stream, err)
+	}
+	done := true
+	var failed []error
+	note := func(ok bool, err error) {
+		done = done && ok && err == nil
+		if err != nil {
+			failed = append(failed, fmt.Errorf("cannot finish %s: %w", stream, err))
+		}
+	}
+	if group == port.EventStreams {
+		works = s.events
+		key, err := s.key()
+		if err == nil {
+			note(s.relay.seal(ctx, key, tenant, head))
+		} else {
+			note(false, err)
+		}
+	}
+	for _, w := range works {
+		note(true, w.Do(ctx, tenant))
+		at, err := w.Position(ctx, tenant)
+		note(at >= head.Newest || head.Oldest > head.Newest, err) // or all have expired
+	}
+	switch {
+	case !done:
+		err = feed.SetDue(ctx, stream, s.relay.clock.Now().Add(dueAgain))
+	case due:
+		if err = feed.Settle(ctx, stream, head.Newest); errors.Is(err, port.ErrConflict) {
+			err = feed.SetDue(ctx, stream, s.relay.clock.Now().Add(dueAgain)) // it has grown meanwhile
+		}
+	}
+	return errors.Join(append(failed, err)...)
+}
+
+// Trim deletes what has expired in the streams of a feed that does not do so itself. Its errors
+// are those of all streams.
+func (s *Relay) Trim(ctx context.Context) error {
+	trim := func(prefix string) error {
+		return eachStream(ctx, s.feed, prefix, func(tenant string) error {
+			for {
+				trimmed, err := s.feed.Trim(ctx, prefix+tenant, trimPage)
+				if err != nil {
+					return fmt.Errorf("cannot trim the stream of tenant %s: %w", tenant, err)
+				}
+				if trimmed < trimPage {
+					return nil
+				}
+			}
+		})
+	}
+	return errors.Join(trim(port.EventStreams), trim(replayStreams))
+}
+
+// eachStream calls do for each tenant with a stream whose name is a prefix and the tenant,
+// until ctx ends, and returns the joined errors.
+func eachStream(ctx context.Context, feed port.Feed, prefix string, do func(tenant string) error) error {
+	var failed []error
+	for after := ""; ; {
+		streams, next, err := feed.Streams(ctx, prefix, after, streamPage)
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("cannot list the streams: %w", err))...)
+		}
+		for _, stream := range streams {
+			if ctx.Err() != nil {
+				return errors.Join(append(failed, ctx.Err())...)
+			}
+			if err := do(strings.TrimPrefix(stream, prefix)); err != nil {
+				failed = append(failed, err)
+			}
+		}
+		if after = next; after == "" {
+			return errors.Join(failed...)
+		}
+	}
+}

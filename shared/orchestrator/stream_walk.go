@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+const (
+	// walkStream is the stream whose state is that of the walk. It has no records.
+	walkStream = "walk/streams"
+	// walkFor is how long walks are repeated: longer than an earlier version of the relay, which
+	// makes no stream due, runs beside this one.
+	walkFor = time.Hour
+)
+
+// walk is a look at all streams, those of tenants without new events included: versions before
+// this one have left work there and have not made the streams due. When a walk that began late
+// enough has ended, there is no further one.
+type walk struct {
+	// Since is when the first walk began, Began when this one did.
+	Since time.Time `json:"since"`
+	Began time.Time `json:"began,omitzero"`
+	// Replays: it is at the streams of replays, which follow those of events. After is the
+	// last stream that it was at.
+	Replays bool   `json:"replays,omitempty"`
+	After   string `json:"after,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+}
+
+// walk continues the walk until it ends or little time is left.
+func (s *streamSweep) walk(ctx context.Context) error {
+	feed, now := s.relay.feed, s.relay.clock.Now().UTC().Round(0)
+	head, err := feed.Head(ctx, walkStream)
+	if err != nil {
+		return fmt.Errorf("cannot read the state of the walk: %w", err)
+	}
+	w := walk{Since: now}
+	if head.State != nil {
+		if err := json.Unmarshal(head.State, &w); err != nil {
+			return fault.Wrap(err, fault.Internal, "unreadable state of the walk through the streams")
+		}
+	}
+	if w.Began.IsZero() {
+		w.Began = now
+	}
+	var failed []error
+	for !w.Done && !w.Began.IsZero() && s.timeLeft(ctx) {
+		group := port.EventStreams
+		if w.Replays {
+			group = replayStreams
+		}
+		streams, next, err := feed.Streams(ctx, group, w.After, streamPage)
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("cannot list the streams: %w", err))...)
+		}
+		failed = append(failed, s.all(ctx, streams, false))
+		if !s.timeLeft(ctx) {
+			break // some of the page may be left
+		}
+		switch w.After = next; {
+		case next != "":
+		case !w.Replays:
+			w.Replays = true
+		default:
+			w = walk{Since: w.Since, Done: w.Began.Sub(w.Since) >= walkFor}
+		}
+		state, err := json.Marshal(w)
+		if err == nil {
+			_, err = feed.Append(ctx, walkStream, port.Batch{State: state})
+		}
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("cannot store the state of the walk: %w", err))...)
+		}
+	}
+	return errors.Join(failed...)
+}
