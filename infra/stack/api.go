@@ -3,6 +3,7 @@ package stack
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -21,6 +22,9 @@ const burst = 2
 
 // anyMethod is API Gateway's name for the methods that a resource does not name.
 const anyMethod = "ANY"
+
+// everythingBelow is API Gateway's path segment for all paths below a resource.
+const everythingBelow = "{proxy+}"
 
 // requestLog begins the format of an access log. functionRequestId is the request_id in the
 // log of the function.
@@ -56,6 +60,61 @@ func routes() []route {
 		return slices.Compare([]string{a.Pattern, a.Method}, []string{b.Pattern, b.Method})
 	})
 	return all
+}
+
+// in returns the path of the resource that has a route: its own, or everything below one of
+// its parents.
+func (r route) in(all []route) string {
+	for end, char := range r.Pattern {
+		if parent := r.Pattern[:end+1]; char == '/' && end > 0 && parent != "/v1/" && r.collects(parent, all) {
+			return parent + everythingBelow
+		}
+	}
+	return r.Pattern
+}
+
+// collects reports whether everything below a parent goes to the function of the route: there
+// are several such paths, more than of another function. Paths of other functions and of
+// workers have resources of their own, which must not begin with a parameter.
+func (r route) collects(parent string, all []route) bool {
+	paths := map[string]map[string]bool{} // by function
+	for _, other := range all {
+		below, ok := strings.CutPrefix(other.Pattern, parent)
+		if !ok {
+			continue
+		}
+		if other.alone(all) {
+			if strings.HasPrefix(below, "{") || other.Pattern == r.Pattern {
+				return false
+			}
+			continue
+		}
+		if paths[other.function] == nil {
+			paths[other.function] = map[string]bool{}
+		}
+		paths[other.function][below] = true
+	}
+	for name, below := range paths {
+		if name == r.function {
+			continue
+		}
+		if len(below) >= len(paths[r.function]) {
+			return false
+		}
+		for path := range below {
+			if strings.HasPrefix(path, "{") {
+				return false
+			}
+		}
+	}
+	return len(paths[r.function]) > 1
+}
+
+// alone reports whether the path of a route is one of workers or of several functions.
+func (r route) alone(all []route) bool {
+	return slices.ContainsFunc(all, func(other route) bool {
+		return other.Pattern == r.Pattern && (other.function != r.function || other.Access == httpkit.ForWorkers)
+	})
 }
 
 // newAPI adds the API without its methods, because functions refer to its URL.
@@ -128,7 +187,8 @@ func (b *builder) throttles() *map[string]*awsapigateway.MethodDeploymentOptions
 // addRoutes adds the methods, each with its function as the integration. ANY of each path
 // goes to the function of its first route, which also answers 405 with the methods, and CORS
 // requests. A route has a method of its own only if it differs from ANY: it goes to another
-// function, or has the rate of workers. A stack has at most 500 resources.
+// function, or has the rate of workers. Paths below one that go to one function have one
+// resource, because a stack has at most 500.
 func (b *builder) addRoutes(api awsapigateway.RestApi) {
 	doors := map[string]awsapigateway.Integration{}
 	for _, name := range named(front) {
@@ -143,13 +203,15 @@ func (b *builder) addRoutes(api awsapigateway.RestApi) {
 		doors[name] = awsapigateway.NewLambdaIntegration(b.callable(name), options)
 	}
 	others := map[string]string{} // the functions of ANY by path
-	for _, r := range routes() {
-		resource := api.Root().ResourceForPath(jsii.String(r.Pattern))
-		if others[r.Pattern] == "" {
-			others[r.Pattern] = r.function
+	all := routes()
+	for _, r := range all {
+		path := r.in(all)
+		resource := api.Root().ResourceForPath(jsii.String(path))
+		if others[path] == "" {
+			others[path] = r.function
 			resource.AddMethod(jsii.String(anyMethod), doors[r.function], nil)
 		}
-		if r.function != others[r.Pattern] || r.Access == httpkit.ForWorkers {
+		if r.function != others[path] || r.Access == httpkit.ForWorkers {
 			resource.AddMethod(jsii.String(r.Method), doors[r.function], nil)
 		}
 	}

@@ -1,7 +1,6 @@
 package stack_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -63,17 +62,30 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket: see TestWebSocketIsInItsAPI
 	}
 	behind := methods(t, deployed(t))
-	served := map[string]bool{}
-	for method := range behind {
-		served[method] = true
-	}
+	served, used := map[string]bool{}, map[string]bool{}
 	function := func(operation string) string {
 		_, path, _ := strings.Cut(operation, " ")
-		return cmp.Or(behind[operation], behind["ANY "+path])
+		for _, method := range []string{operation, "ANY " + path} {
+			if used[method] = true; behind[method] != "" {
+				return behind[method]
+			}
+		}
+		for at := len(path); at > 0; at = strings.LastIndexByte(path[:at], '/') {
+			method := "ANY " + path[:at] + "/{proxy+}"
+			if used[method] = true; behind[method] != "" {
+				return behind[method]
+			}
+		}
+		return ""
 	}
 	for operation := range described {
 		if function(operation) != "" {
 			served[operation] = true
+		}
+	}
+	for method := range behind {
+		if !used[method] {
+			t.Errorf("%s: got a method that serves no operation of openapi.yaml", method)
 		}
 	}
 	if diff := gocmp.Diff(described, served); diff != "" {

@@ -100,10 +100,11 @@ func (s Settings) asset(name string) string { return filepath.Join(s.Build, s.Ar
 // name is the name of a resource, unique in the account.
 func (b *builder) name(of string) string { return "sortie-" + b.settings.Stage + "-" + of }
 
-// removal is the policy for data when the stack is destroyed.
+// removal is the policy for data when the stack is destroyed. A first deployment that fails
+// keeps nothing, so that it can be repeated under the same names.
 func (b *builder) removal() awscdk.RemovalPolicy {
 	if b.settings.Retain {
-		return awscdk.RemovalPolicy_RETAIN
+		return awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE
 	}
 	return awscdk.RemovalPolicy_DESTROY
 }

@@ -44,8 +44,12 @@ func TestDataIsRetainedByDefault(t *testing.T) {
 	deleted := synth(t, map[string]any{"retain": false, "outputs": "s3"})
 	for _, kind := range []string{"DynamoDB::Table", "S3::Bucket"} {
 		for _, r := range everything(t).Of(kind) {
-			if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
-				t.Errorf("%s: got no Retain", r.ID)
+			want := "RetainExceptOnCreate"
+			if kind == "DynamoDB::Table" {
+				want = "Retain" // it is protected against deletion, by a rollback too
+			}
+			if r.DeletionPolicy != want || r.UpdateReplacePolicy != "Retain" {
+				t.Errorf("%s: got the policies %s and %s, want %s and Retain", r.ID, r.DeletionPolicy, r.UpdateReplacePolicy, want)
 			}
 		}
 		for _, r := range deleted.Of(kind) {

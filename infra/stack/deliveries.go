@@ -16,8 +16,11 @@ const (
 	deliverReceives = 5
 	// deliverHidden is six times the function's timeout, as AWS advises: the function may
 	// be throttled after it got the messages.
-	deliverHidden    = 6 * deliverTimeout
-	deliverRetention = 24 * 3600 // an older message has no purpose: sweeps have queued its webhook
+	deliverHidden = 6 * deliverTimeout
+	// deliverConcurrency is how many calls of the function the queue makes at once. Without a
+	// limit, receivers that are slow could take all executions of the account.
+	deliverConcurrency = 20
+	deliverRetention   = 24 * 3600 // an older message has no purpose: sweeps have queued its webhook
 )
 
 // addDeliveries adds the queue of webhooks.
@@ -36,5 +39,6 @@ func (b *builder) addDeliver() {
 	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Delivering"), &awslambda.CfnEventSourceMappingProps{
 		FunctionName: b.callable("deliver").FunctionArn(), EventSourceArn: jsii.String(b.deliveries.arn),
 		BatchSize: num(deliverBatch), FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
+		ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: num(deliverConcurrency)},
 	})
 }

@@ -39,3 +39,29 @@ func TestQueueOfWebhooks(t *testing.T) {
 		}
 	}
 }
+
+// TestQueuesDoNotTakeTheAccount checks the functions that call themselves again by a queue, or
+// directly: Lambda does not stop them, and a queue does not take all executions.
+func TestQueuesDoNotTakeTheAccount(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]template.Template{"default": deployed(t), "everything": everything(t)} {
+		for _, f := range made.Of("Lambda::Function") {
+			want := ""
+			for _, continuing := range []string{"deliver", "dispatch", "push"} {
+				if strings.HasSuffix(f.Text("FunctionName"), "-"+continuing) {
+					want = "Allow"
+				}
+			}
+			if got := f.Text("RecursiveLoop"); got != want {
+				t.Errorf("%s: %s: got RecursiveLoop %q, want %q", name, f.ID, got, want)
+			}
+		}
+		for _, m := range made.Of("Lambda::EventSourceMapping") {
+			queue := !strings.Contains(m.Text("EventSourceArn"), "Stream")
+			limit, err := strconv.Atoi(m.Text("ScalingConfig", "MaximumConcurrency"))
+			if queue && (err != nil || limit < 2 || limit > 100) || !queue && err == nil {
+				t.Errorf("%s: %s: got MaximumConcurrency %d, %v, want a limit for a queue alone", name, m.ID, limit, err)
+			}
+		}
+	}
+}

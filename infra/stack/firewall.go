@@ -3,7 +3,9 @@ package stack
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -16,8 +18,20 @@ import (
 // clientWindow is the time in seconds over which clientLimit counts.
 const clientWindow = 300
 
-// workerPaths matches the paths of workers, which the limit for clients does not count.
-const workerPaths = `/(callback/[^/]+|v1/tasks/[^/]+/(started|heartbeat|completed))$`
+// workerPaths matches the paths to which workers post, which the limit for clients does not
+// count. A path begins behind the stage, if the API has no domain.
+func workerPaths() string {
+	var paths []string
+	for _, r := range routes() {
+		if r.Access == httpkit.ForWorkers {
+			paths = append(paths, parameter.ReplaceAllString(r.Pattern, "[^/]+"))
+		}
+	}
+	return "(" + strings.Join(paths, "|") + ")$"
+}
+
+// parameter matches a parameter of a path.
+var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
 // addFirewall adds AWS WAF in front of the API, if a setting asks for it. AWS's rules
 // about the content of requests are not used: they refuse bodies over 8 KB.
@@ -52,9 +66,14 @@ func (b *builder) addFirewall(api awsapigateway.RestApi) {
 			"Statement": map[string]any{"RateBasedStatement": map[string]any{
 				"Limit": b.settings.ClientLimit, "EvaluationWindowSec": clientWindow, "AggregateKeyType": "CUSTOM_KEYS",
 				"CustomKeys": []any{map[string]any{"Header": map[string]any{"Name": "authorization", "TextTransformations": plain}}},
-				"ScopeDownStatement": map[string]any{"NotStatement": map[string]any{"Statement": map[string]any{"RegexMatchStatement": map[string]any{
-					"RegexString": workerPaths, "FieldToMatch": map[string]any{"UriPath": map[string]any{}}, "TextTransformations": plain,
-				}}}},
+				"ScopeDownStatement": map[string]any{"NotStatement": map[string]any{"Statement": map[string]any{"AndStatement": map[string]any{"Statements": []any{
+					map[string]any{"RegexMatchStatement": map[string]any{
+						"RegexString": workerPaths(), "FieldToMatch": map[string]any{"UriPath": map[string]any{}}, "TextTransformations": plain,
+					}},
+					map[string]any{"ByteMatchStatement": map[string]any{
+						"SearchString": http.MethodPost, "PositionalConstraint": "EXACTLY", "FieldToMatch": map[string]any{"Method": map[string]any{}}, "TextTransformations": plain,
+					}},
+				}}}}},
 			}},
 		})
 	}

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
@@ -28,6 +29,10 @@ func (b *builder) addFunctions() {
 		b.addAlias(name)
 	}
 }
+
+// continuing are the functions that call themselves, or queue what calls them again, as long
+// as there is something to do. Lambda would stop them after 16 calls in a row.
+var continuing = []string{"deliver", "dispatch", "push"}
 
 func (b *builder) newFunction(name string, env map[string]string, allow []statement, logs awslogs.CfnLogGroup) awslambda.Function {
 	architecture := awslambda.Architecture_ARM_64()
@@ -56,6 +61,9 @@ func (b *builder) newFunction(name string, env map[string]string, allow []statem
 		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
 		// The CDK must not add permissions.
 		Role: role.WithoutPolicyUpdates(nil),
+	}
+	if slices.Contains(continuing, name) {
+		props.RecursiveLoop = awslambda.RecursiveLoop_ALLOW
 	}
 	if n, ok := b.settings.Reserved[name]; ok {
 		props.ReservedConcurrentExecutions = num(n)

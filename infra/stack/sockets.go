@@ -32,6 +32,9 @@ const (
 	// pushTimeout is that of the function push, which serves a tenant for some seconds.
 	pushTimeout = 30
 	pushBatch   = 10 // the most of a FIFO queue
+	// pushConcurrency is how many calls of the function the queue makes at once: tenants with
+	// connections, ten in a call, do not take all executions of the account.
+	pushConcurrency = 20
 	// pushHidden is after what time a tenant whose function has crashed is pushed again. Its
 	// next messages wait as long, so it is shorter than that of other queues.
 	pushHidden = 2 * pushTimeout
@@ -105,6 +108,7 @@ func (b *builder) addSocketRoutes(api awsapigateway.RestApi) {
 	})
 	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Pushing"), &awslambda.CfnEventSourceMappingProps{
 		FunctionName: b.callable("push").FunctionArn(), EventSourceArn: &b.sockets.queueARN, BatchSize: num(pushBatch),
+		ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: num(pushConcurrency)},
 	})
 	b.result("SocketURL", "wss://"+b.sockets.url, "the address of the WebSocket")
 }

@@ -3,6 +3,7 @@ package stack
 import (
 	"regexp"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/jsii-runtime-go"
 
@@ -49,7 +50,13 @@ func (b *builder) addTable() {
 		},
 		DeletionProtectionEnabled: b.settings.Retain,
 	})
-	made.ApplyRemovalPolicy(b.removal(), nil)
+	policy := b.removal()
+	if b.settings.Retain {
+		// A rollback cannot delete a protected table, and would fail: a first deployment that
+		// fails leaves it, empty and under a name that no later one needs.
+		policy = awscdk.RemovalPolicy_RETAIN
+	}
+	made.ApplyRemovalPolicy(policy, nil)
 	b.table = table{name: *made.Ref(), arn: *made.AttrArn(), stream: *made.AttrStreamArn()}
 }
 

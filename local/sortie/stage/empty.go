@@ -20,7 +20,7 @@ var ErrRetained = errors.New(`the stage retains its data: set "retain" to false 
 // returns ErrRetained, and changes nothing, if the stack retains its table or a bucket.
 func (s *Stage) Empty(ctx context.Context) (deleted int, err error) {
 	for _, r := range slices.Concat(s.Template.Of("DynamoDB::Table"), s.Template.Of("S3::Bucket")) {
-		if r.DeletionPolicy == "Retain" {
+		if r.Retained() {
 			return 0, ErrRetained
 		}
 	}

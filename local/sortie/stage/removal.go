@@ -118,8 +118,7 @@ func Removals(before, after template.Template) []Removal {
 
 // protections finds the protections of a resource that end.
 func protections(old, now *template.Resource, add func(word, format string, args ...any)) {
-	const retained = "Retain"
-	if old.DeletionPolicy == retained && now.DeletionPolicy != retained {
+	if old.Retained() && !now.Retained() {
 		add("retain", "%s %s is deleted with the stack", old.Type, old.ID)
 	}
 	for _, path := range [][]string{

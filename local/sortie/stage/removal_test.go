@@ -35,6 +35,7 @@ func TestRemovals(t *testing.T) {
 		{"another key schema", `"T":{"Type":"AWS::DynamoDB::Table","Properties":{"KeySchema":[1]}}`, `"T":{"Type":"AWS::DynamoDB::Table","Properties":{"KeySchema":[2]}}`, "table"},
 		{"another index", `"T":{"Type":"AWS::DynamoDB::Table","Properties":{"GlobalSecondaryIndexes":[1]}}`, `"T":{"Type":"AWS::DynamoDB::Table","Properties":{"GlobalSecondaryIndexes":[2]}}`, ""},
 		{"retained no more", `"T":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"Retain"}`, `"T":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"Delete"}`, "retain"},
+		{"retained no more, except on create", `"T":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"RetainExceptOnCreate"}`, `"T":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"Delete"}`, "retain"},
 		{"shorter logs", `"L":{"Type":"AWS::Logs::LogGroup","Properties":{"RetentionInDays":30}}`, `"L":{"Type":"AWS::Logs::LogGroup","Properties":{"RetentionInDays":7}}`, "logs"},
 		{"longer logs", `"L":{"Type":"AWS::Logs::LogGroup","Properties":{"RetentionInDays":7}}`, `"L":{"Type":"AWS::Logs::LogGroup","Properties":{"RetentionInDays":30}}`, ""},
 		{"versions", `"B":{"Type":"AWS::S3::Bucket","Properties":{"VersioningConfiguration":{"Status":"Enabled"}}}`, `"B":{"Type":"AWS::S3::Bucket"}`, "retain"},

@@ -87,7 +87,7 @@ func TestEmptyDeletesEveryVersion(t *testing.T) {
 func TestEmptyRefusesRetainedData(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{
-		fmt.Sprintf(twoBuckets, "Retain"), `{"Resources":{"Table":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"Retain"}}}`,
+		fmt.Sprintf(twoBuckets, "Retain"), fmt.Sprintf(twoBuckets, "RetainExceptOnCreate"), `{"Resources":{"Table":{"Type":"AWS::DynamoDB::Table","DeletionPolicy":"Retain"}}}`,
 	} {
 		a := &account{stack: stack, objects: map[string][]string{"up": {"a@1"}}}
 		if _, err := arrange(t, a).Empty(t.Context()); !errors.Is(err, stage.ErrRetained) || len(a.objects["up"]) != 1 || len(a.calls) > 0 {

@@ -33,6 +33,11 @@ type Resource struct {
 	UpdateReplacePolicy string
 }
 
+// Retained reports whether the resource is kept when the stack is deleted.
+func (r *Resource) Retained() bool {
+	return r.DeletionPolicy == "Retain" || r.DeletionPolicy == "RetainExceptOnCreate"
+}
+
 // Output is one output of the stack.
 type Output struct{ Value any }
 
