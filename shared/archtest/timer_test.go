@@ -30,73 +30,75 @@ type timerUse struct {
 
 // timers are all timers of the servers, the workers and the command line.
 var timers = map[string]timerUse{
-	"shared/adapter/timer/timer.go":           {1, kept},   // wake-ups of jobs
-	"local/twin/engine/run.go":                {2, kept},   // deadlines and calls of executions; a second between tries
-	"local/twin/stack/deliver.go":             {1, kept},   // wake-ups of webhooks
-	"local/twin/stack/loops.go":               {1, period}, // sweeps, which also find every wake-up that a crash has lost
-	"local/twin/stack/relay.go":               {4, period}, // events, from the stored changes
-	"local/twin/stack/containers.go":          {1, period}, // unused images
-	"local/twin/stack/stack.go":               {1, bound},  // the stop of the server
-	"local/twin/flymachines/life.go":          {2, kept},   // kills and delays of machines; a second between tries
-	"local/twin/flymachines/delays.go":        {1, bound},  //
-	"local/twin/flymachines/read.go":          {1, bound},  // waits of clients
-	"local/twin/flymachines/server.go":        {1, pause},  // the lock of the folder
-	"shared/worker/supervisor/run.go":         {1, bound},  // the rest of the output
-	"shared/worker/supervisor/handle.go":      {1, pause},  // looks at a supervisor until it has ended
-	"shared/orchestrator/dispatcher_serve.go": {1, period}, // heartbeats of inference tasks
-	"shared/orchestrator/shift.go":            {1, period}, // looks for tasks
-	"shared/orchestrator/replicas.go":         {1, pause},  // waits for a replica
-	"shared/orchestrator/replica_lease.go":    {1, pause},  // waits for a free place
-	"shared/orchestrator/answer_writer.go":    {1, pause},  // gathers a batch, which its writer repeats
-	"shared/orchestrator/start.go":            {1, bound},  // the queue for a start, which is stored
-	"shared/orchestrator/warm_create.go":      {2, pause},  // the pace of starts, within a sweep
-	"shared/orchestrator/warm_claim.go":       {1, pause},  //
-	"shared/orchestrator/pool_reload.go":      {1, pause},  //
-	"shared/orchestrator/turns.go":            {2, pause},  // waits for the turn at a stream, within a relay
-	"shared/orchestrator/query.go":            {2, bound},  // waits of clients
-	"shared/orchestrator/follow.go":           {1, bound},  // waits of clients
-	"shared/orchestrator/machine.go":          {1, bound},  // a report that overtakes its launch
-	"shared/worker/heartbeat.go":              {1, period}, // heartbeats of workers
-	"shared/worker/call.go":                   {1, pause},  //
-	"shared/worker/output.go":                 {3, pause},  // output, of which a part is held
-	"shared/worker/complete.go":               {1, bound},  //
-	"shared/worker/run.go":                    {1, bound},  // the grace of a stop
-	"shared/worker/task.go":                   {1, bound},  // the deadline of the attempt
-	"shared/worker/upload.go":                 {1, bound},  //
-	"shared/worker/wrap/program.go":           {2, bound},  // SIGKILL after the grace; the end of the tree repeats it
-	"shared/worker/proctree/tree.go":          {2, pause},  // kills until nothing is left
-	"shared/worker/proctree/group_linux.go":   {2, pause},  //
-	"shared/worker/proctree/orphans_linux.go": {1, period}, //
-	"shared/worker/examples/go/main.go":       {1, bound},  //
-	"shared/adapter/otlp/exporter.go":         {1, pause},  // spans, which are lost in an outage as OpenTelemetry allows
-	"shared/adapter/engine/limits.go":         {1, memory}, //
-	"shared/adapter/sqlite/lock.go":           {1, pause},  //
-	"shared/adapter/mockengine/course.go":     {1, bound},  //
-	"shared/adapter/mockengine/limits.go":     {1, bound},  //
-	"shared/adapter/fly/runner.go":            {1, pause},  //
-	"shared/adapter/kubernetes/launch.go":     {3, pause},  //
-	"shared/adapter/kubernetes/runner.go":     {4, pause},  //
-	"shared/adapter/dynamo/store.go":          {1, pause},  //
-	"shared/adapter/container/wait.go":        {1, pause},  //
-	"shared/adapter/container/stop.go":        {2, kept},   // SIGKILL after the grace
-	"shared/stream/push.go":                   {1, pause},  //
-	"shared/stream/follow.go":                 {4, bound},  // lives of streams
-	"shared/stream/topic.go":                  {2, period}, // looks at a stream
-	"shared/hook/client.go":                   {2, bound},  //
-	"shared/httpkit/padding.go":               {1, period}, //
-	"shared/httpkit/eventstream.go":           {1, bound},  //
-	"shared/httpkit/revocation.go":            {2, period}, // checks the tokens of open requests
-	"shared/httpkit/slowbody.go":              {2, bound},  //
-	"functions/watch/agent.go":                {1, period}, // reports of a cluster
-	"functions/worker/source/client.go":       {3, pause},  //
-	"functions/stream/watch.go":               {1, bound},  //
-	"local/sortie/display/progress.go":        {1, period}, //
-	"local/sortie/command/ask.go":             {1, pause},  //
-	"local/sortie/command/runs_watch.go":      {1, period}, //
-	"local/sortie/stage/deployed.go":          {1, pause},  //
-	"local/sortie/client/call.go":             {1, pause},  //
-	"local/sortie/client/log.go":              {1, bound},  //
-	"local/sortie/client/events.go":           {1, bound},  //
+	"shared/adapter/timer/timer.go":             {1, kept},   // wake-ups of jobs
+	"local/twin/engine/run.go":                  {2, kept},   // deadlines and calls of executions; a second between tries
+	"local/twin/stack/deliver.go":               {1, kept},   // wake-ups of webhooks
+	"local/twin/stack/loops.go":                 {1, period}, // sweeps, which also find every wake-up that a crash has lost
+	"local/twin/stack/relay.go":                 {4, period}, // events, from the stored changes
+	"local/twin/stack/containers.go":            {1, period}, // unused images
+	"local/twin/stack/stack.go":                 {1, bound},  // the stop of the server
+	"local/twin/flymachines/life.go":            {2, kept},   // kills and delays of machines; a second between tries
+	"local/twin/flymachines/delays.go":          {1, bound},  //
+	"local/twin/flymachines/read.go":            {1, bound},  // waits of clients
+	"local/twin/flymachines/server.go":          {1, pause},  // the lock of the folder
+	"shared/worker/supervisor/run.go":           {1, bound},  // the rest of the output
+	"shared/worker/supervisor/handle.go":        {1, pause},  // looks at a supervisor until it has ended
+	"shared/orchestrator/dispatcher_serve.go":   {1, period}, // heartbeats of inference tasks
+	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before a failed step is tried again
+	"shared/orchestrator/shift.go":              {1, period}, // looks for tasks
+	"shared/orchestrator/replicas.go":           {1, pause},  // waits for a replica
+	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free place
+	"shared/orchestrator/answer_writer.go":      {1, pause},  // gathers a batch, which its writer repeats
+	"shared/orchestrator/start.go":              {1, bound},  // the queue for a start, which is stored
+	"shared/orchestrator/warm_create.go":        {2, pause},  // the pace of starts, within a sweep
+	"shared/orchestrator/warm_claim.go":         {1, pause},  //
+	"shared/orchestrator/pool_reload.go":        {1, pause},  //
+	"shared/orchestrator/turns.go":              {2, pause},  // waits for the turn at a stream, within a relay
+	"shared/orchestrator/query.go":              {2, bound},  // waits of clients
+	"shared/orchestrator/inference_follow.go":   {1, bound},  // waits of readers for a settlement
+	"shared/orchestrator/follow.go":             {1, bound},  // waits of clients
+	"shared/orchestrator/machine.go":            {1, bound},  // a report that overtakes its launch
+	"shared/worker/heartbeat.go":                {1, period}, // heartbeats of workers
+	"shared/worker/call.go":                     {1, pause},  //
+	"shared/worker/output.go":                   {3, pause},  // output, of which a part is held
+	"shared/worker/complete.go":                 {1, bound},  //
+	"shared/worker/run.go":                      {1, bound},  // the grace of a stop
+	"shared/worker/task.go":                     {1, bound},  // the deadline of the attempt
+	"shared/worker/upload.go":                   {1, bound},  //
+	"shared/worker/wrap/program.go":             {2, bound},  // SIGKILL after the grace; the end of the tree repeats it
+	"shared/worker/proctree/tree.go":            {2, pause},  // kills until nothing is left
+	"shared/worker/proctree/group_linux.go":     {2, pause},  //
+	"shared/worker/proctree/orphans_linux.go":   {1, period}, //
+	"shared/worker/examples/go/main.go":         {1, bound},  //
+	"shared/adapter/otlp/exporter.go":           {1, pause},  // spans, which are lost in an outage as OpenTelemetry allows
+	"shared/adapter/engine/limits.go":           {1, memory}, //
+	"shared/adapter/sqlite/lock.go":             {1, pause},  //
+	"shared/adapter/mockengine/course.go":       {1, bound},  //
+	"shared/adapter/mockengine/limits.go":       {1, bound},  //
+	"shared/adapter/fly/runner.go":              {1, pause},  //
+	"shared/adapter/kubernetes/launch.go":       {3, pause},  //
+	"shared/adapter/kubernetes/runner.go":       {4, pause},  //
+	"shared/adapter/dynamo/store.go":            {1, pause},  //
+	"shared/adapter/container/wait.go":          {1, pause},  //
+	"shared/adapter/container/stop.go":          {2, kept},   // SIGKILL after the grace
+	"shared/stream/push.go":                     {1, pause},  //
+	"shared/stream/follow.go":                   {4, bound},  // lives of streams
+	"shared/stream/topic.go":                    {2, period}, // looks at a stream
+	"shared/hook/client.go":                     {2, bound},  //
+	"shared/httpkit/padding.go":                 {1, period}, //
+	"shared/httpkit/eventstream.go":             {1, bound},  //
+	"shared/httpkit/revocation.go":              {2, period}, // checks the tokens of open requests
+	"shared/httpkit/slowbody.go":                {2, bound},  //
+	"functions/watch/agent.go":                  {1, period}, // reports of a cluster
+	"functions/worker/source/client.go":         {3, pause},  //
+	"functions/stream/watch.go":                 {1, bound},  //
+	"local/sortie/display/progress.go":          {1, period}, //
+	"local/sortie/command/ask.go":               {1, pause},  //
+	"local/sortie/command/runs_watch.go":        {1, period}, //
+	"local/sortie/stage/deployed.go":            {1, pause},  //
+	"local/sortie/client/call.go":               {1, pause},  //
+	"local/sortie/client/log.go":                {1, bound},  //
+	"local/sortie/client/events.go":             {1, bound},  //
 }
 
 // TestTimersAreListed compares the table with the timers of the code.

@@ -9,7 +9,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/retry"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,11 +19,13 @@ func (s *Dispatcher) startConduct(ref run.Ref) {
 	})
 }
 
-// conductTries is how often Conduct is repeated after a failure, conductDelays the delays
-// before.
-const conductTries = 8
-
-var conductDelays = retry.Backoff{First: 500 * time.Millisecond, Most: 10 * time.Second, Multiplier: 2}
+// conductTries is how often Conduct is repeated after a failure. The delay before grows from
+// firstConduct to slowestConduct.
+const (
+	conductTries   = 8
+	firstConduct   = 500 * time.Millisecond
+	slowestConduct = 10 * time.Second
+)
 
 // repeatConduct repeats Conduct, which has failed with err, so that a run does not keep its
 // slot until the next sweep. If another goroutine repeats it already, that one does once more.
@@ -34,7 +35,7 @@ func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) 
 	}
 	for n := range conductTries {
 		s.log.WarnContext(ctx, "cannot continue an inference task; it is tried again", "run_id", ref.ID, "error", err.Error())
-		if clock.Sleep(ctx, s.clock, conductDelays.Delay(n)) != nil {
+		if clock.Sleep(ctx, s.clock, min(firstConduct<<n, slowestConduct)) != nil {
 			break
 		}
 		if err = s.Conduct(ctx, ref); ctx.Err() != nil || err == nil && s.endRepeat(ref, false) {

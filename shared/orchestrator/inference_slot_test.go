@@ -55,7 +55,7 @@ func (h *inferring) freed(task string) {
 	}
 }
 
-// silent is an engine that does not answer how it is while it is told so.
+// silent is an engine that does not answer how it is while it is silent.
 type silent struct {
 	port.Engine
 
