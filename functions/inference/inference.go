@@ -7,6 +7,7 @@
 package inference
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,11 @@ func create(svc *orchestrator.Inference, w http.ResponseWriter, r *http.Request)
 	if task.Strict, err = httpkit.StrictTrust(r); err != nil {
 		return err
 	}
+	within, err := httpkit.Deadline(r, inference.MostWithin)
+	if err != nil {
+		return err
+	}
+	task.Within = cmp.Or(task.Within, within)
 	ctx := r.Context()
 	task.Identity, task.CorrelationID = httpkit.CallerOf(ctx), httpkit.CorrelationID(ctx)
 	task.IdempotencyKey, task.PayloadDigest, task.TraceParent = key, httpkit.PayloadDigest(ctx), httpkit.TraceParent(r)

@@ -55,9 +55,9 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
 	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
-		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}).route("/v1/chat/completions"),
-		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}).route("/v1/completions"),
-		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model"}}).route("/v1/embeddings"),
+		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/chat/completions"),
+		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/completions"),
+		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/embeddings"),
 		{
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,
@@ -151,6 +151,10 @@ func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error
 	if err != nil {
 		return orchestrator.NewTask{}, err
 	}
+	within, err := httpkit.Deadline(r, inference.MostWithin)
+	if err != nil {
+		return orchestrator.NewTask{}, err
+	}
 	if asked.Model == "" { // the model of a task has another name
 		return orchestrator.NewTask{}, fault.Invalid("model", "missing model, want the id of one of GET /v1/models")
 	}
@@ -162,7 +166,7 @@ func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error
 	ctx := r.Context()
 	return orchestrator.NewTask{
 		Identity: httpkit.CallerOf(ctx), Model: asked.Model, Workload: asked.Workload, Request: asked.Ask, Strict: strict,
-		MaxTokens: asked.MaxTokens, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
+		MaxTokens: asked.MaxTokens, MaxTokensField: asked.MaxTokensField, Within: within, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
 		PayloadDigest: httpkit.PayloadDigest(ctx), TraceParent: httpkit.TraceParent(r),
 	}, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // responseNames are the names of the members of a response for the fields of tasks.
-var responseNames = map[string]string{"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens"}
+var responseNames = map[string]string{"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "deadline_ms": "X-Deadline-Ms"}
 
 // responses serves the Responses API: a response is the answer of a task, and its id is made
 // of that of the task.

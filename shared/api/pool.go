@@ -61,6 +61,11 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 	if e.Slots != nil {
 		place.Slots = *e.Slots
 	}
+	if e.DeadlineMS != nil {
+		if place.DeadlineMS = *e.DeadlineMS; place.DeadlineMS == 0 {
+			place.DeadlineMS = -1 // out of range, unlike an absent field
+		}
+	}
 	for _, r := range e.Replicas {
 		place.Replicas = append(place.Replicas, run.EngineReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
 	}
@@ -79,6 +84,9 @@ func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
 		return nil
 	}
 	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, Slots: &e.Slots, Deterministic: e.Deterministic}
+	if e.DeadlineMS != 0 {
+		found.DeadlineMS = &e.DeadlineMS
+	}
 	for _, r := range e.Replicas {
 		found.Replicas = append(found.Replicas, contract.PoolReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
 	}

@@ -36,6 +36,9 @@ type PoolEngine struct {
 	Slots *int `json:"slots,omitempty"`
 	// Deterministic: each replica has one slot, and a task without a seed has the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`
+	// DeadlineMS is the deadline of a task that has none, in milliseconds after its creation;
+	// absent for the default of 300000.
+	DeadlineMS *int64 `json:"deadlineMs,omitempty"`
 	// Replicas are servers at addresses, Machines those that Sortie runs; one of both.
 	Replicas []PoolReplica `json:"replicas,omitempty"`
 	Machines *PoolMachines `json:"machines,omitempty"`

@@ -17,6 +17,8 @@ type Request struct {
 	Ask      inference.Request
 	// MaxTokens is the most tokens to generate; 0 is what the context leaves.
 	MaxTokens int
+	// MaxTokensField is the member that has MaxTokens; empty is max_tokens.
+	MaxTokensField string `json:"-"`
 	// Stream: the answer is sent as Server-Sent Events, with Usage before its end.
 	Stream, Usage bool
 	// Base64: vectors are little-endian 32-bit numbers in Base64.
@@ -136,6 +138,7 @@ func ParseChat(body []byte) (Request, error) {
 		if q.MaxTokens, err = mostTokens("max_completion_tokens", in.MaxCompletionTokens); err != nil {
 			return q, err
 		}
+		q.MaxTokensField = "max_completion_tokens"
 	}
 	list, err := decodeEach[message]("messages", in.Messages)
 	if err != nil {

@@ -306,7 +306,7 @@ func (t *serving) piece(p port.Piece) error {
 // generation returns the request for a completion.
 func (t *serving) generation(q *inference.Request, limits port.GenerationLimits) *port.Generation {
 	return &port.Generation{
-		Model: t.model(), Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.seed(q.Seed),
+		Model: t.model(), OpenEnd: t.run.Work.Inference.OpenEnd, Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.seed(q.Seed),
 		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
 	}
 }

@@ -55,7 +55,9 @@ type NewTask struct {
 	// MaxTokens is the most tokens to generate; 0 is what the context leaves.
 	// ExpectedTokens is what the client expects, only for the admission.
 	MaxTokens, ExpectedTokens int
-	// Within is the deadline, counted from now; 0 is inference.DefaultWithin.
+	// MaxTokensField is the field of the request that has MaxTokens; empty is max_tokens.
+	MaxTokensField string
+	// Within is the deadline, counted from now; 0 is that of the pool.
 	Within         time.Duration
 	Priority       run.Priority
 	SamplerProfile string
@@ -253,7 +255,7 @@ func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model
 	case err != nil:
 		return run.Pool{}, err
 	case len(serving) > 0:
-		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens())))
+		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens(), in.MaxTokens)))
 	case mocked && in.Model == mockedUnavailable:
 		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
 	case draining:
@@ -302,12 +304,13 @@ const (
 // newRun returns the run of a request in a pool where the model has a context of at most longest
 // tokens.
 func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longest int) (run.Run, error) {
-	if in.Within == 0 {
-		in.Within = inference.DefaultWithin
-	}
+	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.mostWithin)
 	context := cmp.Or(in.Request.Context, longest)
 	if context > longest {
 		return run.Run{}, invalidParams("ctx", "%d is out of range, the model %s has a context of %d tokens", context, in.Model, longest)
+	}
+	if in.Workload == port.WorkloadCompletion && in.MaxTokens > longest {
+		return run.Run{}, invalidParams(cmp.Or(in.MaxTokensField, "max_tokens"), "%d is out of range, the model %s has a context of %d tokens", in.MaxTokens, in.Model, longest)
 	}
 	prompt := in.Request.PromptTokens()
 	most := in.MaxTokens
@@ -334,7 +337,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
 		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
 			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
-			MaxTokens: most, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile,
+			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile,
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
 	}

@@ -221,7 +221,7 @@ func TestContextBoundsTheAnswer(t *testing.T) {
 	h := newInferring(t, 1, 10)
 	for name, row := range map[string]struct{ context, asked, want int }{
 		"without both":   {0, 0, 32766},
-		"tokens alone":   {0, 40000, 40000},
+		"tokens alone":   {0, 32768, 32768},
 		"context alone":  {10, 0, 8},
 		"fewer tokens":   {10, 3, 3},
 		"more tokens":    {10, 30, 8},

@@ -101,6 +101,9 @@ type Generation struct {
 	Messages []Message
 	// MaxTokens is the most tokens to generate, at least 1.
 	MaxTokens int
+	// OpenEnd: the client has set no limit, so that MaxTokens is what the context leaves. It is
+	// for engines without an end of their own.
+	OpenEnd bool
 	// Stop are texts that end the answer, without being part of it.
 	Stop []string
 	// Seed makes the choice of tokens repeatable; nil leaves it to the engine.

@@ -44,6 +44,9 @@ type EnginePlace struct {
 	// Deterministic: each replica has one slot, because what is generated beside a task can
 	// change its tokens, and a task without a seed has the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`
+	// DeadlineMS is the deadline of a task that has none, in milliseconds after its creation, at
+	// most MaxDeadlineMS; 0 leaves it to the deployment.
+	DeadlineMS int64 `json:"deadlineMs,omitempty"`
 	// Loads counts the reloads. What was known of the replicas is of one of them.
 	Loads int `json:"loads,omitempty"`
 }
@@ -64,7 +67,11 @@ type EngineReplica struct {
 const (
 	MaxReplicas     = 100
 	MaxReplicaSlots = 1000
+	MaxDeadlineMS   = int64(time.Hour / time.Millisecond)
 )
+
+// Deadline returns the deadline of a task that has none; 0 leaves it to the deployment.
+func (e EnginePlace) Deadline() time.Duration { return time.Duration(e.DeadlineMS) * time.Millisecond }
 
 // WithIDs returns the place with an id for each replica that has none: its number, from 1.
 func (e EnginePlace) WithIDs() EnginePlace {
@@ -120,6 +127,9 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	}
 	if e.Slots < 1 || e.Slots > most {
 		invalid("slots", "%d is out of range, want 1 to %d, and 1 if the engine is deterministic", e.Slots, MaxReplicaSlots)
+	}
+	if e.DeadlineMS < 0 || e.DeadlineMS > MaxDeadlineMS {
+		invalid("deadlineMs", "%d is out of range, want 1 to %d, or no field for the default deadline", e.DeadlineMS, MaxDeadlineMS)
 	}
 	if e.Machines != nil {
 		return append(found, e.checkMachines()...)

@@ -46,6 +46,8 @@ func TestEnginePlacesOfADeployment(t *testing.T) {
 	}{
 		"unknown kind":           {func(e *run.EnginePlace) { e.Kind = "gpt" }, fault.InvalidRequest, "engine.kind"},
 		"mock elsewhere":         {func(e *run.EnginePlace) { e.Kind, e.Replicas = run.EngineMock, []run.EngineReplica{{ID: "a"}} }, fault.Unprocessable, "engine.kind"},
+		"negative deadline":      {func(e *run.EnginePlace) { e.DeadlineMS = -1 }, fault.InvalidRequest, "engine.deadlineMs"},
+		"deadline of two hours":  {func(e *run.EnginePlace) { e.DeadlineMS = 7_200_000 }, fault.InvalidRequest, "engine.deadlineMs"},
 		"no model":               {func(e *run.EnginePlace) { e.Model = "" }, fault.InvalidRequest, "engine.model"},
 		"malformed model":        {func(e *run.EnginePlace) { e.Model = "a/b" }, fault.InvalidRequest, "engine.model"},
 		"no slots":               {func(e *run.EnginePlace) { e.Slots = 0 }, fault.InvalidRequest, "engine.slots"},

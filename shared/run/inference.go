@@ -27,8 +27,10 @@ type Inference struct {
 	Request json.RawMessage `json:"request"`
 	// MaxTokens is the most tokens to generate, PromptTokens the estimated length of the
 	// prompt.
-	MaxTokens    int `json:"maxTokens"`
-	PromptTokens int `json:"promptTokens,omitempty"`
+	MaxTokens int `json:"maxTokens"`
+	// OpenEnd: the client has set no limit, so that MaxTokens is what the context leaves.
+	OpenEnd      bool `json:"openEnd,omitempty"`
+	PromptTokens int  `json:"promptTokens,omitempty"`
 	// Within is how long after the creation of the run the answer is of use.
 	Within time.Duration `json:"within"`
 	// SamplerProfile is the version of the sampling parameters, for logs; empty without.

@@ -184,7 +184,8 @@ func (e *Engine) check(model string, tokens int) error {
 	return nil
 }
 
-// Generate sends words that follow from the prompt and the seed.
+// Generate sends words that follow from the prompt and the seed. Without a limit of the client
+// they end by themselves, with the reason stop.
 func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
 	if err := g.Check(); err != nil {
 		return port.GenerationEnd{}, err
@@ -206,8 +207,12 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 	limits := newLimits(e.cfg.Clock, g.Limits)
 	end := port.GenerationEnd{Finish: port.FinishLength, Usage: port.Usage{TokensIn: in, Counted: true}}
 	words := newWords(prompt, g.Seed)
+	most := g.MaxTokens
+	if own := words.length(); g.OpenEnd && own < most {
+		most, end.Finish = own, port.FinishStop
+	}
 	var text strings.Builder
-	for end.TokensOut < g.MaxTokens {
+	for end.TokensOut < most {
 		if course.Failure != "" && end.TokensOut == course.After {
 			ended = course.Failure != FailStall
 			return port.GenerationEnd{}, e.fail(ctx, course, limits)
@@ -297,6 +302,9 @@ func newWords(prompt string, seed *int64) *words {
 	}
 	return &words{state: sha256.Sum256(append(number[:], prompt...))}
 }
+
+// length is how many words an answer has without a limit: 32 to 95.
+func (w *words) length() int { return 32 + int(w.state[1])%64 }
 
 func (w *words) next() string {
 	w.state = sha256.Sum256(w.state[:])
