@@ -3,6 +3,7 @@ package job_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -312,22 +313,22 @@ func TestAdHocDefinition(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsNoShorterThanWakeUpsAreLate parses a deadline for deployments whose wake-ups
-// are precise, and up to 90 s late.
-func TestDeadlineIsNoShorterThanWakeUpsAreLate(t *testing.T) {
+// TestLimitsAreNoShorterThanWakeUpsAreLate parses limits on how late a run starts for
+// deployments whose wake-ups are precise, and up to 90 s late.
+func TestLimitsAreNoShorterThanWakeUpsAreLate(t *testing.T) {
 	t.Parallel()
-	for deadline, want := range map[string]int{
-		"startingDeadline: 10s\n": 1, "startingDeadline: 89s\n": 1, "startingDeadline: 90s\n": 0, "startingDeadline: 720h\n": 0, "": 0,
-	} {
-		text := []byte("id: a\nimage: b\nschedule: \"@daily\"\n" + deadline)
-		at := deployment()
-		if _, problems := job.Parse(text, at); len(problems) > 0 {
-			t.Errorf("%s: got %v, want none", deadline, problems)
-		}
-		at.WakePrecision = 90 * time.Second
-		_, problems := job.Parse(text, at)
-		if len(problems) != want || want > 0 && (problems[0].Field != "startingDeadline" || !problems[0].Unprocessable) {
-			t.Errorf("%s: got %v with wake-ups that are late, want %d", deadline, problems, want)
+	for field, write := range map[string]string{"startingDeadline": "startingDeadline: %s\n", "constraints.catchUpWindow": "constraints: {catchUpWindow: %s}\n"} {
+		for value, want := range map[string]int{"10s": 1, "89s": 1, "90s": 0, "720h": 0} {
+			text := []byte("id: a\nimage: b\nschedule: \"@daily\"\n" + fmt.Sprintf(write, value))
+			at := deployment()
+			if _, problems := job.Parse(text, at); len(problems) > 0 {
+				t.Errorf("%s %s: got %v, want none", field, value, problems)
+			}
+			at.WakePrecision = 90 * time.Second
+			_, problems := job.Parse(text, at)
+			if len(problems) != want || want > 0 && (problems[0].Field != field || !problems[0].Unprocessable) {
+				t.Errorf("%s %s: got %v with wake-ups that are late, want %d", field, value, problems, want)
+			}
 		}
 	}
 }

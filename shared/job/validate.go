@@ -35,7 +35,8 @@ type Deployment struct {
 	ID string
 	// NoBucketKeys: workers get presigned URLs alone.
 	NoBucketKeys bool
-	// WakePrecision is how late a wake-up of a schedule may be although nothing has failed.
+	// WakePrecision is how late a wake-up of a schedule may be although nothing has failed. A
+	// shorter limit of a scheduled run would end runs that are on time.
 	WakePrecision time.Duration
 	// AdHoc: the definition is that of a single run, without an id and a schedule.
 	AdHoc bool
@@ -90,9 +91,7 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	if limit.ValidName(d.Pool) && deployment.HasPool != nil && !deployment.HasPool(d.Pool) {
 		p.clash("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
 	}
-	if least := deployment.WakePrecision; d.StartingDeadline != "" && d.StartingDeadline.Value() < least {
-		p.clash("startingDeadline", "%s is too short, want at least %s: wake-ups of this deployment can be that late", d.StartingDeadline, short(least))
-	}
+	validateWakes(d, deployment.WakePrecision, p)
 	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
 	} else if d.PodSpec != nil && deployment.CheckPodSpec != nil {
@@ -388,3 +387,17 @@ func short(d time.Duration) string {
 
 // given reports whether an optional flag is set.
 func given(flag *bool) bool { return flag != nil && *flag }
+
+// validateWakes refuses limits on the lateness of runs that wake-ups of the deployment do not
+// keep.
+func validateWakes(d Definition, precision time.Duration, p *problems) {
+	limits := map[string]Duration{"startingDeadline": d.StartingDeadline}
+	if d.Constraints != nil {
+		limits["constraints.catchUpWindow"] = d.Constraints.CatchUpWindow
+	}
+	for field, value := range limits {
+		if value != "" && value.Value() < precision {
+			p.clash(field, "%s is too short, want at least %s: wake-ups of this deployment can be that late", value, short(precision))
+		}
+	}
+}

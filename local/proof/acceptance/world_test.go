@@ -102,6 +102,7 @@ func newWorld(t *testing.T) *world {
 			},
 			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
 			Lacks: map[suite.Capability]string{
+				suite.ShortWindows:  "wake-ups of a deployment on AWS may be 90 s late, so shorter windows are refused",
 				suite.OwnNotFound:   "API Gateway answers itself if there is no route",
 				suite.NoticeLeaving: "a function and its seat are held until the end of a stream, as on AWS",
 				suite.OwnEncoding:   "LocalStack decompresses a body with Content-Encoding and fails if it is not compressed",

@@ -39,7 +39,7 @@ func (w *world) drawAdmission(d map[string]any) {
 		constraints["preRunHook"] = map[string]any{"url": []string{hookFreezes, hookFreezes, hookVaries}[w.random.IntN(3)]}
 	}
 	if w.chance(0.2) {
-		constraints["catchUpWindow"] = w.between(10*time.Second, time.Minute).String()
+		constraints["catchUpWindow"] = w.between(max(10*time.Second, w.precision()), max(time.Minute, 2*w.precision())).String()
 	}
 	d["completion"], d["constraints"] = run.CompletionExit, constraints
 	draw := func() map[string]any {

@@ -315,7 +315,7 @@ func (w *world) drawConstraints(c map[string]any) {
 		c["requirePreviousSuccess"] = true
 	}
 	if w.chance(0.3) {
-		c["catchUpWindow"] = w.between(10*time.Second, w.horizon+time.Minute).String()
+		c["catchUpWindow"] = w.between(max(10*time.Second, w.precision()), max(w.horizon+time.Minute, 2*w.precision())).String()
 	}
 	if w.chance(0.2) {
 		c["preRunHook"] = w.drawHook()

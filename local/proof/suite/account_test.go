@@ -37,6 +37,7 @@ func TestAccount(t *testing.T) {
 			suite.SeeObjects:      "the test has no credentials of the buckets",
 			suite.SampleSource:    "its workers read the deployment's own collection",
 			suite.FillPool:        "its machines cost money and can be shared",
+			suite.ShortWindows:    "wake-ups may be 90 s late, so shorter windows are refused",
 			suite.OwnNotFound:     "API Gateway answers requests for unknown routes",
 		},
 	}

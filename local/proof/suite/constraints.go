@@ -16,7 +16,8 @@ func constraints() []Test {
 	needs, hooks := []Capability{Programs}, []Capability{Programs, Hooks}
 	return []Test{
 		{Name: "previous success is required", Requires: hooks, Run: previousSuccess},
-		{Name: "late run violates the window", Requires: needs, Run: lateRun},
+		{Name: "late run violates the window", Requires: append(slices.Clone(needs), ShortWindows), Run: lateRun},
+		{Name: "window that wake-ups do not keep is refused", Requires: needs, Run: shortWindow},
 		{Name: "hook before the run decides", Requires: hooks, Run: hookBefore},
 		{Name: "expected run time is exceeded once", Requires: hooks, Run: expectedRunTime},
 		{Name: "allowed run time ends the run", Requires: needs, Run: allowedRunTime},
@@ -109,6 +110,20 @@ func (c *Case) clearedWait(path string, action func(document)) {
 	send[api.JobAnswer](c, http.MethodPost, path+"/clear", "", http.StatusOK)
 	if run := c.ended(waiting); run.State != "Failed" || run.Attempt != 1 {
 		c.T.Errorf("got %s in attempt %d after the result was cleared, want a run that fails", run.State, run.Attempt)
+	}
+}
+
+// shortWindow stores a job with a window of seconds: wake-ups of AWS are up to 90 s late.
+func shortWindow(c *Case) {
+	_, _, late := c.Target.lacks([]Capability{ShortWindows})
+	for window, refused := range map[string]bool{"10s": late, "89s": late, "90s": false} {
+		definition := script("true").with("schedule", "@daily").with("constraints", document{"catchUpWindow": window})
+		path := c.jobPath("window-" + window)
+		c.stored = append(c.stored, path)
+		answer := c.Call(http.MethodPut, path, string(outside.Encode(c.T, definition)))
+		if got := answer.Status == http.StatusUnprocessableEntity && strings.Contains(string(answer.Body), "constraints.catchUpWindow"); got != refused || !refused && answer.Status != http.StatusCreated {
+			c.T.Errorf("%s: got %d %s, want it refused: %t", window, answer.Status, answer.Body, refused)
+		}
 	}
 }
 

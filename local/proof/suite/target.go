@@ -45,6 +45,8 @@ const (
 	// Hooks: Sortie can call a receiver on the host of the tests, and has the secrets of
 	// package clients.
 	Hooks Capability = "call hooks of the suite and read its secrets"
+	// ShortWindows: catchUpWindow can be seconds, because wake-ups are precise.
+	ShortWindows Capability = "keep a catchUpWindow of seconds"
 	// Streams: an answer of the API is sent as it is written, and can last for minutes.
 	Streams Capability = "stream answers"
 	// NoticeLeaving: the stream of a reader that has disconnected ends.

@@ -86,7 +86,7 @@ func (a *app) storeJobSecret(ctx context.Context, s jobSecrets, name, value stri
 		}
 		return s.folder().Put(s.tenant(), name, value)
 	}
-	cfg, err := a.aws(ctx, s.stage)
+	cfg, err := a.aws(ctx, s.place)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *app) jobSecretNames(ctx context.Context, s jobSecrets) ([]string, error
 	if s.stage == "" {
 		return s.folder().List(s.tenant())
 	}
-	cfg, err := a.aws(ctx, s.stage)
+	cfg, err := a.aws(ctx, s.place)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (a *app) deleteJobSecret(ctx context.Context, s jobSecrets, name string) er
 	if s.stage == "" {
 		return s.folder().Delete(s.tenant(), name)
 	}
-	cfg, err := a.aws(ctx, s.stage)
+	cfg, err := a.aws(ctx, s.place)
 	if err != nil {
 		return err
 	}

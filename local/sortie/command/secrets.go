@@ -96,7 +96,7 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 		if err != nil {
 			return wrong("the document is not a valid %s secret:\n%w", name, err)
 		}
-		return a.putSecret(ctx, at.stage, document)
+		return a.putSecret(ctx, at.place, document)
 	})
 	return c
 }
@@ -131,12 +131,12 @@ func (a *app) document(file string) (text []byte, err error) {
 	return text, nil
 }
 
-func (a *app) putSecret(ctx context.Context, stage string, document secrets.Document) error {
-	cfg, err := a.aws(ctx, stage)
+func (a *app) putSecret(ctx context.Context, at place, document secrets.Document) error {
+	cfg, err := a.aws(ctx, at)
 	if err != nil {
 		return err
 	}
-	name, err := secrets.Put(ctx, cfg, stage, document)
+	name, err := secrets.Put(ctx, cfg, at.stage, document)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,16 @@ type stageFlags struct{ name, settings string }
 
 func (f *stageFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "stage", "", "name of the deployed stage (required)")
-	c.Flags().StringVar(&f.settings, "settings", "infra/cdk.json", "file with the settings of stages, for the region")
+	defineSettings(c, &f.settings)
 	require(c, "stage")
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		return errors.Join(exactly()(cmd, args), requiredFlags(cmd))
 	}
+}
+
+// defineSettings adds the flag of the file with the settings of stages.
+func defineSettings(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "settings", "infra/cdk.json", "file with the settings of stages, for the region")
 }
 
 // find returns the deployed stage, in the region of its settings or else in another

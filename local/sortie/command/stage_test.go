@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,25 @@ func cloud(t *testing.T, deployed string) (regions *[]string, reach func(context
 			Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 			Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 		}, nil
+	}
+}
+
+// TestSecretsAreInTheRegionOfTheStage runs the commands that read or write secrets of a stage.
+func TestSecretsAreInTheRegionOfTheStage(t *testing.T) {
+	t.Parallel()
+	settings := filepath.Join(t.TempDir(), "cdk.json")
+	if err := os.WriteFile(settings, []byte(`{"context": {"stages": {"prod": {"region": "eu-west-1"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, document := range map[string]string{
+		"secrets put fly": `{"token": "FlyV1 a"}`, "secrets put report-key --tenant acme": "s3cret", "secrets list": "", "secrets delete report-key": "",
+		"tokens add ci": "", "tokens list": "", "tokens revoke ci": "",
+	} {
+		regions, reach := cloud(t, "")
+		got := sortieOn(t.Context(), reach, nil, document, append(strings.Fields(args), "--stage", "prod", "--settings", settings)...)
+		if len(*regions) == 0 || slices.ContainsFunc(*regions, func(region string) bool { return region != "eu-west-1" }) {
+			t.Errorf("%s: got calls in the regions %v, want that of the stage; %+v", args, *regions, got)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -27,12 +28,13 @@ func (a *app) tokens() *cobra.Command {
 	return group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
 }
 
-// place is a data folder, or a stage.
-type place struct{ data, stage string }
+// place is a data folder, or a stage. settings is the file that has the region of the stage.
+type place struct{ data, stage, settings string }
 
 func (p *place) define(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", defaultData, "data folder")
 	c.Flags().StringVar(&p.stage, "stage", "", "name of a deployed stage, instead of a data folder")
+	defineSettings(c, &p.settings)
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -59,15 +61,21 @@ func (l tokenList) cacheTime() time.Duration {
 	return tokenfile.CacheTime
 }
 
-// aws returns the configuration for a stage.
-func (a *app) aws(ctx context.Context, stage string) (aws.Config, error) {
-	if err := checkStage(stage); err != nil {
+// aws returns the configuration for a stage, in the region of its settings or else in that
+// of the credentials.
+func (a *app) aws(ctx context.Context, at place) (aws.Config, error) {
+	if err := checkStage(at.stage); err != nil {
+		return aws.Config{}, err
+	}
+	settings, err := stage.ReadSettings(at.settings)
+	if err != nil {
 		return aws.Config{}, err
 	}
 	cfg, err := a.AWS(ctx)
 	if err != nil {
 		return cfg, fmt.Errorf("cannot load the AWS configuration: %w", err)
 	}
+	cfg.Region = cmp.Or(settings.Region(at.stage), cfg.Region)
 	return cfg, nil
 }
 
@@ -76,7 +84,7 @@ func (a *app) readTokens(ctx context.Context, l tokenList) ([]access.Token, erro
 		tokens, _, err := tokenfile.Read(l.file())
 		return tokens, err
 	}
-	cfg, err := a.aws(ctx, l.stage)
+	cfg, err := a.aws(ctx, l.place)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +99,7 @@ func (a *app) updateTokens(ctx context.Context, l tokenList, change func([]acces
 		}
 		return tokenfile.Update(l.file(), change)
 	}
-	cfg, err := a.aws(ctx, l.stage)
+	cfg, err := a.aws(ctx, l.place)
 	if err != nil {
 		return err
 	}

@@ -47,5 +47,8 @@ func newTransport() *http.Transport {
 		MaxIdleConns:        256,
 		MaxIdleConnsPerHost: 128,
 		IdleConnTimeout:     90 * time.Second,
+		// A function that was frozen finds its connections gone without a word: a ping
+		// finds that, before a request waits for its timeout.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 	}
 }
