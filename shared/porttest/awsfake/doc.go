@@ -1,5 +1,6 @@
 // Package awsfake has in-process services of AWS for the tests of their
-// adapters and for simulations: DynamoDB and Step Functions.
+// adapters and for simulations: DynamoDB, Step Functions, EventBridge Scheduler, and IAM in front
+// of them.
 //
 //	clk := clock.NewVirtual(start)
 //	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clk, Seed: 1, Lag: time.Second, Stale: 0.3})
@@ -27,6 +28,16 @@
 // seed. What happens to a call depends on the seed, the operation, the item,
 // and on how often they were combined before. It does not depend on the order
 // of concurrent calls for different items.
+//
+// # Permissions
+//
+// IAM decides which calls an identity may make. It evaluates the identity policies of roles:
+// actions and resources with wildcards, string and ARN conditions on the condition keys of
+// these calls, and deny statements. It refuses roles that it cannot evaluate. Policies of
+// resources, boundaries and sessions do not exist.
+//
+//	iam, err := awsfake.NewIAM(map[string]awsfake.Role{"metrics": role}, awsfake.StateMachine)
+//	cfg.HTTPClient = iam.Guard(db)
 //
 // # Faults
 //

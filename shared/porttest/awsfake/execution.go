@@ -84,7 +84,7 @@ type startExecution struct{ StateMachineArn, Name, Input string }
 func (r *startExecution) call() (string, bool) { return r.Name, true }
 
 func (s *StepFunctions) start(ctx context.Context, _ Call, r *startExecution, _ Fate) (any, error) {
-	if machine := r.StateMachineArn; machine != StateMachine && !strings.HasPrefix(machine, StateMachine+":") {
+	if machine := r.StateMachineArn; machine != s.machine && !strings.HasPrefix(machine, s.machine+":") {
 		return nil, refuse("StateMachineDoesNotExist", "state machine does not exist: %s", machine)
 	}
 	switch {
@@ -106,7 +106,7 @@ func (s *StepFunctions) start(ctx context.Context, _ Call, r *startExecution, _ 
 	known := s.records[r.Name]
 	if err == nil && known != nil && (x.Status != port.ExecutionRunning || known.input != r.Input) {
 		s.mu.Unlock()
-		return nil, refuse("ExecutionAlreadyExists", "execution already exists: %s", executionPrefix+r.Name)
+		return nil, refuse("ExecutionAlreadyExists", "execution already exists: %s", s.executionPrefix+r.Name)
 	}
 	if err != nil || known == nil {
 		known = &execution{input: r.Input, started: now}
@@ -119,7 +119,7 @@ func (s *StepFunctions) start(ctx context.Context, _ Call, r *startExecution, _ 
 			return nil, internal(err)
 		}
 	}
-	return map[string]any{"executionArn": executionPrefix + r.Name, "startDate": seconds(started)}, nil
+	return map[string]any{"executionArn": s.executionPrefix + r.Name, "startDate": seconds(started)}, nil
 }
 
 // internal is the error for a failure of the implementation behind the service.
@@ -130,14 +130,17 @@ func internal(err error) error {
 // aboutExecution has the fields of StopExecution and DescribeExecution.
 type aboutExecution struct{ ExecutionArn, Cause, Error string }
 
-func (r *aboutExecution) name() string { return strings.TrimPrefix(r.ExecutionArn, executionPrefix) }
+// name returns the name of the execution, the last part of its ARN.
+func (r *aboutExecution) name() string {
+	return r.ExecutionArn[strings.LastIndex(r.ExecutionArn, ":")+1:]
+}
 
 type stopExecution struct{ aboutExecution }
 
 func (r *stopExecution) call() (string, bool) { return r.name(), true }
 
 func (s *StepFunctions) stop(ctx context.Context, _ Call, r *stopExecution, _ Fate) (any, error) {
-	if _, _, err := s.find(ctx, r.name()); err != nil {
+	if _, _, err := s.find(ctx, &r.aboutExecution); err != nil {
 		return nil, err
 	}
 	if len(r.Cause) > maxCause || len(r.Error) > maxError {
@@ -150,13 +153,17 @@ func (s *StepFunctions) stop(ctx context.Context, _ Call, r *stopExecution, _ Fa
 }
 
 // find returns an execution.
-func (s *StepFunctions) find(ctx context.Context, name string) (port.Execution, *execution, error) {
+func (s *StepFunctions) find(ctx context.Context, r *aboutExecution) (port.Execution, *execution, error) {
+	name := r.name()
+	if r.ExecutionArn != s.executionPrefix+name {
+		return port.Execution{}, nil, refuse("ExecutionDoesNotExist", "execution does not exist: %s", r.ExecutionArn)
+	}
 	x, err := s.config.Executions.Describe(ctx, name)
 	s.mu.Lock()
 	known := s.records[name]
 	s.mu.Unlock()
 	if errors.Is(err, port.ErrNotFound) || err == nil && known == nil {
-		return x, nil, refuse("ExecutionDoesNotExist", "execution does not exist: %s", executionPrefix+name)
+		return x, nil, refuse("ExecutionDoesNotExist", "execution does not exist: %s", s.executionPrefix+name)
 	}
 	if err != nil {
 		return x, nil, internal(err)
@@ -169,7 +176,7 @@ type describeExecution struct{ aboutExecution }
 func (r *describeExecution) call() (string, bool) { return r.name(), false }
 
 func (s *StepFunctions) describe(ctx context.Context, c Call, r *describeExecution, _ Fate) (any, error) {
-	x, known, err := s.find(ctx, r.name())
+	x, known, err := s.find(ctx, &r.aboutExecution)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +197,7 @@ func (s *StepFunctions) describe(ctx context.Context, c Call, r *describeExecuti
 		x = port.Execution{Status: port.ExecutionRunning}
 	}
 	answer := map[string]any{
-		"executionArn": r.ExecutionArn, "stateMachineArn": StateMachine, "name": r.name(), "input": known.input,
+		"executionArn": r.ExecutionArn, "stateMachineArn": s.machine, "name": r.name(), "input": known.input,
 		"status": x.Status, "startDate": seconds(known.started),
 	}
 	if x.Status != port.ExecutionRunning {

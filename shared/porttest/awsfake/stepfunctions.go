@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -13,10 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// StateMachine is the ARN of the state machine of a StepFunctions.
-const StateMachine = "arn:aws:states:us-east-1:123456789012:stateMachine:run"
+// StateMachine is the ARN of the state machine of a StepFunctions without another name.
+const StateMachine = "arn:aws:states:" + Region + ":" + Account + ":stateMachine:" + defaultMachine
 
-const executionPrefix = "arn:aws:states:us-east-1:123456789012:execution:run:"
+const defaultMachine = "run"
 
 // MaxHistory is the number of events in the history of an execution after which
 // it fails (AWS Step Functions Developer Guide, "Quotas").
@@ -44,6 +45,8 @@ type StepFunctionsConfig struct {
 	// Executions run the state machine. They keep their data when a process of
 	// Sortie ends, as the service does. It is required.
 	Executions port.Executions
+	// Name is the name of the state machine; empty is that of the constant StateMachine.
+	Name string
 	// Definition is the state machine in Amazon States Language, from which the
 	// events of a state's history are counted; nil counts none.
 	Definition []byte
@@ -71,6 +74,8 @@ type StepFunctionsConfig struct {
 type StepFunctions struct {
 	service
 	config StepFunctionsConfig
+	// machine is the ARN of the state machine, executionPrefix begins those of executions.
+	machine, executionPrefix string
 	// events is the number of events of one visit of a state.
 	events map[string]int
 
@@ -97,6 +102,9 @@ func NewStepFunctions(c StepFunctionsConfig) (*StepFunctions, error) {
 		return nil, err
 	}
 	s := &StepFunctions{config: c, events: events, records: map[string]*execution{}, buckets: map[string]*bucket{}}
+	name := cmp.Or(c.Name, defaultMachine)
+	s.machine = "arn:aws:states:" + Region + ":" + Account + ":stateMachine:" + name
+	s.executionPrefix = "arn:aws:states:" + Region + ":" + Account + ":execution:" + name + ":"
 	s.service = service{namespace: "com.amazonaws.swf.service.v2.model", plan: c.Plan, handle: s.handle, counts: map[[2]string]int{}}
 	return s, nil
 }

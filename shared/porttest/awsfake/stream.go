@@ -25,7 +25,7 @@ type newImages struct {
 }
 
 const (
-	streamPrefix = "arn:aws:dynamodb:us-east-1:123456789012:table/"
+	streamPrefix = "arn:aws:dynamodb:" + Region + ":" + Account + ":table/"
 	shard        = "shardId-00000000000000000000-00000001"
 	maxRecords   = 1000
 )
