@@ -20,6 +20,7 @@ func capacity() []Test {
 		{Name: "pool limits and orders its runs as planned and explained", Requires: needs, Run: poolOfOne},
 		{Name: "drained pool starts its queue when it is resumed", Requires: needs, Run: drainedPool},
 		{Name: "full queue of a key applies its rule of overflow", Requires: needs, Run: keyOverflow},
+		{Name: "scheduled run replaces the queued one of its key", Requires: needs, Run: firingReplaces},
 		{Name: "queued runs of a pool are cancelled by a filter", Requires: needs, Run: bulkOfAPool},
 		{Name: "a missing scope for a pool is 403", Requires: []Capability{OtherTokens}, Run: missingPoolScope},
 	}

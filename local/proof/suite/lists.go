@@ -13,6 +13,7 @@ func lists() []Test {
 	return []Test{
 		{Name: "task list is paginated", Requires: []Capability{AnySource}, Run: taskPages},
 		{Name: "event list is paginated", Requires: []Capability{AnySource}, Run: eventPages},
+		{Name: "metrics have the gauges of the pools", Requires: []Capability{AnySource}, Run: metricsOfPools},
 	}
 }
 

@@ -1,0 +1,18 @@
+package suite
+
+import (
+	"net/http"
+	"regexp"
+)
+
+// poolGauge is a sample of a gauge of the default pool, in Prometheus' text format.
+var poolGauge = regexp.MustCompile(`(?m)^sortie_pool_slots_limit\{[^}]*pool="default"[^}]*\} [0-9]`)
+
+// metricsOfPools reads the metrics when there are runs and events, which the gauges count.
+func metricsOfPools(c *Case) {
+	c.End(c.StartShort("one"))
+	answer := c.Call(http.MethodGet, "/metrics", "")
+	if answer.Status != http.StatusOK || !poolGauge.Match(answer.Body) {
+		c.T.Errorf("GET /metrics: got %d %.2000s, want 200 with a match of %s", answer.Status, answer.Body, poolGauge)
+	}
+}
