@@ -84,8 +84,10 @@ const (
 	versioned   use = "versioned"   // shows the deployed version
 	reads       use = "reads"       // the table
 	writes      use = "writes"      // the table
-	lists       use = "lists"       // the table's runs by tenant
-	surveys     use = "surveys"     // the table's runs by due time and by machine
+	lists       use = "lists"       // the table's runs, and other records, by tenant
+	ofJobs      use = "ofJobs"      // the table's runs by job
+	dues        use = "dues"        // the table's records by due time
+	surveys     use = "surveys"     // the table's runs by machine
 	starts      use = "starts"      // executions
 	completes   use = "completes"   // the tokens of executions
 	heartbeats  use = "heartbeats"  // the heartbeats of those tokens
@@ -130,33 +132,33 @@ type function struct {
 // those that its program reads.
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
-	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, signs, outputs}, routes: callback.Routes(nil)},
+	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil)},
 	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
-	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},
-	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
-	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, dispatches, clients}, routes: control.Routes(nil)},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, ofJobs, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},
+	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, ofJobs, starts, completes, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
+	"control":   {kind: front, uses: []use{configured, shares, writes, lists, completes, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: append(registry.Routes(nil), registry.CatalogRoutes(nil)...)},
-	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
-	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
+	"metrics":   {kind: front, uses: []use{configured, shares, reads, lists, dues, clients}, routes: metrics.Routes(nil)},
+	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, ofJobs, starts, completes, outputs, clients}, routes: runs.Routes(nil, nil)},
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},
 	"stream":    {kind: front, uses: []use{configured, shares, streams, reads, seated, verifies, clients}, routes: stream.Routes(nil, nil)},
 	"socket":    {kind: gate, uses: []use{configured, shares, reads, occupies, greets, verifies, clients}, wanted: hasSockets},
 	"push":      {kind: crowd, uses: []use{configured, reads, pushes, clients}, wanted: hasSockets},
 	"webhooks":  {kind: front, uses: []use{configured, shares, writes, lists, queues, clients}, routes: append(webhooks.Routes(nil), webhooks.ReplayRoutes(nil)...)},
 	"deliver":   {kind: queue, uses: []use{configured, writes, queues, receives}},
-	"admit":     {kind: step, uses: []use{configured, writes, lists, completes, stops}},
-	"constrain": {kind: step, uses: []use{configured, writes, lists, completes, stops, valued}},
-	"act":       {kind: step, uses: []use{configured, writes, lists, completes, stops, valued}},
+	"admit":     {kind: step, uses: []use{configured, writes, lists, starts, completes, stops}},
+	"constrain": {kind: step, uses: []use{configured, writes, lists, ofJobs, starts, completes, stops, valued}},
+	"act":       {kind: step, uses: []use{configured, writes, lists, ofJobs, starts, completes, stops, valued}},
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
-	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
-	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, valued}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes, dispatches}},
-	"fire":      {kind: timer, uses: []use{configured, writes, starts, wakes, deadLetter}},
+	"supervise": {kind: step, uses: []use{configured, writes, starts, completes, stops, machines, signs, addressed}},
+	"terminate": {kind: step, uses: []use{configured, writes, starts, completes, stops, machines, outputs, valued}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, dues, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes, dispatches}},
+	"fire":      {kind: timer, uses: []use{configured, writes, starts, completes, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
-	"relay":     {kind: relay, uses: []use{configured, addressed, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, rouses, deadLetter, traced}},
+	"relay":     {kind: relay, uses: []use{configured, addressed, consumes, publishes, writes, lists, dues, signs, signsEvents, queues, rouses, deadLetter, traced}},
 }
 
 // Program is the folder of the function's program below functions. All step

@@ -1,14 +1,20 @@
 package stack
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 )
 
-// document is a policy with exactly the statements.
+// document is a policy with exactly the statements. Several uses of a function can share one,
+// which it then has once.
 func document(allow []statement) awsiam.PolicyDocument {
 	all := make([]awsiam.PolicyStatement, 0, len(allow))
-	for _, s := range allow {
+	for i, s := range allow {
+		if slices.ContainsFunc(allow[:i], s.equal) {
+			continue
+		}
 		all = append(all, awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Actions: texts(s.actions), Resources: texts(s.resources), Conditions: s.conditions(),
 		}))
@@ -23,6 +29,11 @@ func (s statement) conditions() *map[string]any {
 		return nil
 	}
 	return &map[string]any{"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": s.partitions}}
+}
+
+// equal reports whether another statement permits the same.
+func (s statement) equal(other statement) bool {
+	return slices.Equal(s.actions, other.actions) && slices.Equal(s.resources, other.resources) && slices.Equal(s.partitions, other.partitions)
 }
 
 // newRole adds a role for the service with exactly the statements.

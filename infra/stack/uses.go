@@ -47,11 +47,11 @@ func (b *builder) grants() map[use]grant {
 
 		reads:  {table, []statement{reading}},
 		writes: {table, []statement{reading, batches, writing}},
-		lists:  {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexList, schema.IndexJobs)}}},
-		surveys: {table, []statement{
-			// A scan returns a small index for less than a query of each partition key.
-			{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexDue, schema.IndexMachines)},
-		}},
+		lists:  {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexList)}, batches}},
+		ofJobs: {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexJobs)}, batches}},
+		// A scan returns a small index for less than a query of each partition key.
+		dues:    {table, []statement{{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexDue)}, batches}},
+		surveys: {table, []statement{{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexMachines)}, batches}},
 
 		starts: {machine, []statement{
 			{actions: []string{"states:StartExecution"}, resources: onMachine},
