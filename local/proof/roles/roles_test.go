@@ -1,0 +1,163 @@
+package roles_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/localstack/fixtures"
+	"github.com/sortie-dev/sortie/local/proof/acceptance"
+	"github.com/sortie-dev/sortie/local/proof/roles"
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/twin/s3"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+)
+
+func TestMain(m *testing.M) {
+	stacktest.AtOnce(32)
+	environ := os.Environ()
+	stacktest.Main(m, os.Args, environ, suite.ProgramsOf(environ))
+}
+
+// start starts a home and returns it as a target of the suite.
+func start(t *testing.T) (*roles.Home, suite.Target) {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	plays := filepath.Join(dir, "plays")
+	if err := os.Mkdir(plays, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	scripts, trusted := suite.NewScripts(plays), filepath.Join(dir, "trusted.pem")
+	certificate, err := suite.Certificate(trusted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &stacktest.Log{}
+	home, err := roles.Start(t.Context(), roles.Config{
+		Dir: dir, Settings: acceptance.Settings(), Trusted: trusted, Log: log,
+		Fixtures: fixtures.Config{
+			Worker: scripts.Image(executable), Supervisor: []string{executable, supervisor.Command}, Images: suite.Images(executable),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := home.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the log:\n%s", log)
+		}
+		if err := log.Secrets(slices.Collect(maps.Values(clients.Secrets()))...); err != nil {
+			t.Error(err)
+		}
+	})
+	uploads, accepted := home.Buckets()
+	most, err := strconv.Atoi(acceptance.Settings()["SORTIE_MAX_MACHINES"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home, suite.Target{
+		Name: "the deployed functions on fakes of AWS", URL: home.URL, Token: roles.ClientToken, Others: roles.Others,
+		Machines: outside.Machines{URL: home.Machines, Token: roles.MachinesToken, App: fixtures.App},
+		Buckets:  outside.Buckets{Endpoint: home.S3, Region: s3.Region, KeyID: home.Owner.ID, Secret: home.Owner.Secret, Uploads: uploads, Accepted: accepted},
+		Scripts:  scripts, MaxMachines: most, Certificate: certificate, Lacks: lacks(t),
+	}
+}
+
+// lacks returns what a home cannot do, as a deployment or for want of a program.
+func lacks(t *testing.T) map[suite.Capability]string {
+	t.Helper()
+	lacks := map[suite.Capability]string{
+		suite.OwnNotFound:   "API Gateway answers itself if there is no route",
+		suite.NoticeLeaving: "a function and its seat are held until the end of a stream, as on AWS",
+		suite.Faults:        "what machines do concerns no role, and takes long",
+	}
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is not installed", program)
+			}
+			lacks[suite.Bash] = program + " is not installed on this host"
+		}
+	}
+	return lacks
+}
+
+// TestRolesSuffice plays the use cases with the deployed functions. None makes a call that its
+// role does not permit, and each permission is used or has a reason.
+func TestRolesSuffice(t *testing.T) { //nolint:tparallel // one use case after the other
+	t.Parallel()
+	home, target := start(t)
+	t.Run("the suite", func(t *testing.T) { suite.Run(t, target) })
+	t.Run("a WebSocket gets events until its client sends data", func(t *testing.T) { connects(t, home, target) })
+	t.Run("a ticket is for no other stream", func(t *testing.T) { isRefused(t, target) })
+	t.Run("metrics are read behind many runs", func(t *testing.T) {
+		client := &outside.Client{T: t, URL: target.URL, Token: target.Token}
+		if answer := client.Call(http.MethodGet, "/metrics", ""); answer.Status != http.StatusOK {
+			t.Errorf("got %d %s, want 200", answer.Status, answer.Body)
+		}
+	})
+	t.Run("the canary exports", func(t *testing.T) {
+		if err := home.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, d := range home.IAM().Denied() {
+		t.Error(d)
+	}
+	checkUnused(t, home.IAM().Unused())
+}
+
+// connects opens a connection that gets the events of a run, and one that leaves.
+func connects(t *testing.T, home *roles.Home, target suite.Target) {
+	t.Helper()
+	ctx, client := t.Context(), &outside.Client{T: t, URL: target.URL, Token: target.Token}
+	answer := client.Call(http.MethodPost, "/v1/events/tickets", "{}")
+	ticket := outside.Decode[contract.Ticket](t, answer.Body).Ticket
+	if err := errors.Join(home.Connect(ctx, "stays", ticket), home.ConnectWithToken(ctx, "leaves"), home.Leave(ctx, "leaves")); err != nil {
+		t.Fatal(err)
+	}
+	client.End(client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot}))
+	for messages := 0; messages == 0; messages, _ = home.Got("stays") {
+		if err := clock.Sleep(ctx, clock.System{}, 50*time.Millisecond); err != nil {
+			t.Fatalf("got no message: %v", err)
+		}
+	}
+	if err := home.Say(ctx, "stays"); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := home.Got("stays"); open {
+		t.Error("got an open connection after its client has sent data, want it closed")
+	}
+}
+
+// isRefused opens the stream of a task with a ticket for another one.
+func isRefused(t *testing.T, target suite.Target) {
+	t.Helper()
+	client := &outside.Client{T: t, URL: target.URL, Token: target.Token}
+	ticket := outside.Decode[contract.Ticket](t, client.Call(http.MethodPost, "/v1/events/tickets", "{}").Body).Ticket
+	answer := client.Call(http.MethodGet, "/v1/tasks/none/stream?ticket="+url.QueryEscape(ticket), "", "Authorization", "")
+	if answer.Status != http.StatusForbidden && answer.Status != http.StatusNotFound && answer.Status != http.StatusUnauthorized {
+		t.Errorf("got %d %s, want a refusal", answer.Status, answer.Body)
+	}
+}
