@@ -71,8 +71,9 @@
 // A relay makes the stream of events of what is committed, and up to three clients have
 // webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
 // the process. On AWS each call has a process of its own, which keeps its memory for later
-// calls unless it is killed; the table's stream and the queue repeat calls, and two relays
-// get the same changes. All of them are killed before and after each call of the streams
+// calls unless it is killed; the table's stream and the queue repeat calls. Several relays have
+// changes of different runs at the same time, and two the same ones; they wait for their turns
+// (writers.go). All of them are killed before and after each call of the streams
 // and of the webhooks' store, whose answers are also lost. Receivers accept, answer 500,
 // 429 and 410, hang, and cut the connection after they have taken an event, some for hours
 // and some for good. Readers are cut and continue behind their last event.

@@ -38,8 +38,9 @@ type Outcome struct {
 	// Replicas counts the runs of replicas, which are not in Ends, Tasks those that had a slot
 	// of one, Drained the replicas that were ended after their tasks.
 	Replicas, Tasks, Drained int
-	// Events counts the events of the stream, Deliveries those that receivers got.
-	Events, Deliveries int
+	// Events counts the events of the stream, Deliveries those that receivers got, Queued the
+	// relays that queued for the stream.
+	Events, Deliveries, Queued int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -221,7 +222,7 @@ func (w *world) outcome() Outcome {
 		Problems: w.problems, Trace: w.trace.String(), Starts: w.starts, Machines: w.machines.created, Steps: w.steps,
 		Calls: w.calls, Renewals: w.renewals, Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}
-	o.Events = int(w.events.newest)
+	o.Events, o.Queued = int(w.events.newest), w.events.queued
 	if w.warm != nil {
 		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.warm.recycled, w.warm.reused
 	}

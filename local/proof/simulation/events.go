@@ -39,8 +39,8 @@ type streamModel struct {
 	notes map[string]bool
 	// published counts the events of the bus by position.
 	published map[int64]int
-	// read counts the events that readers got.
-	read int
+	// read counts the events that readers got, queued the relays that queued for the stream.
+	read, queued int
 
 	// mu guards found, which receivers add to.
 	mu    sync.Mutex

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { seeds.Main(m) }
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck, recycled, reused int
-	var replicas, tasks, drained int
+	var replicas, tasks, drained, queued int
 	ends := map[run.State]int{}
 	rate := seeds.Each(t, flags, "local/proof/simulation", func(seed uint64) seeds.Outcome {
 		began := time.Now()
@@ -39,7 +39,7 @@ func TestInvariants(t *testing.T) {
 			}
 			runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 			streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
-			replicas, tasks, drained = replicas+o.Replicas, tasks+o.Tasks, drained+o.Drained
+			replicas, tasks, drained, queued = replicas+o.Replicas, tasks+o.Tasks, drained+o.Drained, queued+o.Queued
 			claimed, stuck, recycled, reused = claimed+o.Claimed, stuck+o.Stuck, recycled+o.Recycled, reused+o.Reused
 			steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 			for state, n := range o.Ends {
@@ -65,12 +65,15 @@ func TestInvariants(t *testing.T) {
 	if (replicas < 50 || tasks < 50 || drained < 20) && *flags.Count >= 40 {
 		t.Errorf("got %d runs of replicas, %d tasks of them and %d that the pools ended, want at least 50, 50 and 20", replicas, tasks, drained)
 	}
+	if queued < 10 && *flags.Count >= 40 {
+		t.Errorf("got %d relays that queued for a stream, want at least 10", queued)
+	}
 	if renewals == 0 && *flags.Count >= many {
 		t.Error("got no renewed token, want some")
 	}
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d runs of replicas, %d ended by pools, %d tasks of them; %d events in streams, %d calls of receivers; ends: %v",
-		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, replicas, drained, tasks, streamed, deliveries, ends)
+		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d runs of replicas, %d ended by pools, %d tasks of them; %d events in streams, %d relays that queued for one, %d calls of receivers; ends: %v",
+		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, replicas, drained, tasks, streamed, queued, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

@@ -34,6 +34,7 @@ type faultyTurns struct {
 
 // Enqueue implements port.Writers.
 func (f faultyTurns) Enqueue(ctx context.Context, one port.Writer, until time.Time) error {
+	f.w.events.queued++
 	return change(ctx, f.w, func() error { return f.of.Enqueue(ctx, one, until) })
 }
 
