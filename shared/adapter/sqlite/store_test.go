@@ -350,6 +350,8 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		"SELECT data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position":                "feed_records_position",
 		"SELECT position FROM feed_records WHERE stream = ? AND id = ? AND packed < 3 AND appended_at > ?":  "feed_records_id",
 		"SELECT n FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream":        "feed_streams_stream",
+		`SELECT due_at, stream FROM feed_streams WHERE due_at > 0 AND due_at <= ?1 AND (due_at, stream) > (?2, ?3)
+			AND stream >= ?4 AND stream < ?5 ORDER BY due_at, stream`: "feed_streams_due",
 		"DELETE FROM outbox WHERE id = ?":                                           "outbox_id",
 		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0 + ?": "events_seq",
 	} {

@@ -43,4 +43,7 @@
 //
 // A Plan decides the fate of each call. A call that is Lost or Unsure fails
 // with a broken connection or with the service's internal error, by turns.
+//
+// DynamoDBConfig.Partition limits what each partition key of a table takes in a second; what is
+// beyond is throttled.
 package awsfake
