@@ -42,6 +42,19 @@ func engineStage(t *testing.T) *apitest.Stage {
 // llamaPool is a pool of two replicas with four slots each.
 const llamaPool = `{"engine": {"kind": "vllm", "model": "llama", "slots": 4, "replicas": [{"url": "http://127.0.0.1:8001"}, {"id": "b", "url": "https://llama.example"}]}}`
 
+// TestDeadlineOfAPoolIsStored puts a pool with a deadline, and then without one.
+func TestDeadlineOfAPoolIsStored(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, strings.Replace(llamaPool, `"slots"`, `"deadlineMs": 20000, "slots"`, 1), 201)
+	if p.Engine.DeadlineMS == nil || *p.Engine.DeadlineMS != 20_000 {
+		t.Errorf("got the engine %+v, want a deadline of 20000 ms", p.Engine)
+	}
+	if p, _ = apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 200); p.Engine.DeadlineMS != nil {
+		t.Errorf("got a deadline of %d ms, want none", *p.Engine.DeadlineMS)
+	}
+}
+
 func TestPoolOfAnEngineIsStored(t *testing.T) {
 	t.Parallel()
 	stage := engineStage(t)
@@ -65,6 +78,8 @@ func TestPoolOfAnEngineIsStored(t *testing.T) {
 		{400, `{"engine": {"kind": "vllm", "model": "llama", "replicas": [{"url": "http://llama.example"}]}}`, "engine.replicas.0.url"},
 		{400, `{"engine": {"kind": "vllm", "model": "llama", "replicas": [{"url": "https://10.0.0.1"}]}}`, "engine.replicas.0.url"},
 		{400, `{"engine": {"kind": "vllm", "model": "llama", "slots": 2, "deterministic": true, "replicas": [{"url": "https://a.example"}]}}`, "engine.slots"},
+		{400, strings.Replace(llamaPool, `"slots"`, `"deadlineMs": 0, "slots"`, 1), "engine.deadlineMs"},
+		{400, strings.Replace(llamaPool, `"slots"`, `"deadlineMs": 3600001, "slots"`, 1), "engine.deadlineMs"},
 		{400, `{"limit": 9, ` + llamaPool[1:], "limit"},
 		{400, `{"runner": "fly", ` + llamaPool[1:], "runner"},
 		{400, `{"warm": {"max": 1}, ` + llamaPool[1:], "warm"},

@@ -129,7 +129,7 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 		invalid("slots", "%d is out of range, want 1 to %d, and 1 if the engine is deterministic", e.Slots, MaxReplicaSlots)
 	}
 	if e.DeadlineMS < 0 || e.DeadlineMS > MaxDeadlineMS {
-		invalid("deadlineMs", "%d is out of range, want 1 to %d, or no field for the default deadline", e.DeadlineMS, MaxDeadlineMS)
+		invalid("deadlineMs", "out of range, want 1 to %d, or no field for the default deadline", MaxDeadlineMS)
 	}
 	if e.Machines != nil {
 		return append(found, e.checkMachines()...)

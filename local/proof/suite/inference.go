@@ -19,6 +19,7 @@ func inferenceTasks() []Test {
 		{Name: "queued inference task is served after the one before", Requires: needs, Run: onEngines(taskIsQueued)},
 		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: onEngines(chatIsAnswered)},
 		{Name: "inference task is refused with the field", Requires: needs, Run: onEngines(taskIsRefused)},
+		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
 	}
 }
 
@@ -189,13 +190,26 @@ func taskIsRefused(c *Case, e served) {
 		status      int
 		code, field string
 	}{
-		`{"model_ref":"` + model + `","prompt":"a","deadline_ms":3600001}`: {http.StatusBadRequest, "DEADLINE_UNMET", "deadline_ms"},
-		`{"model_ref":"` + model + `","prompt":"a","max_tokens":50001}`:    {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
-		`{"model_ref":"no-such-model","prompt":"a"}`:                       {http.StatusNotFound, "MODEL_UNKNOWN", ""},
+		`{"model_ref":"` + model + `","prompt":"a","deadline_ms":3600001}`:                     {http.StatusBadRequest, "DEADLINE_UNMET", "deadline_ms"},
+		`{"model_ref":"` + model + `","prompt":"a","max_tokens":50001}`:                        {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
+		`{"model_ref":"` + model + fmt.Sprintf(`","prompt":"a","max_tokens":%d}`, e.context+1): {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
+		`{"model_ref":"no-such-model","prompt":"a"}`:                                           {http.StatusNotFound, "MODEL_UNKNOWN", ""},
 	} {
 		p, _ := send[contract.Problem](c, http.MethodPost, "/v1/tasks", body, want.status)
 		if p.Code != want.code || p.Field != want.field {
 			c.T.Errorf("%s: got %s of %q, want %s of %q", body, p.Code, p.Field, want.code, want.field)
+		}
+	}
+}
+
+func chatIsLate(c *Case, e served) {
+	model, done := c.serve(e, "late", 2)
+	defer done()
+	body := fmt.Sprintf(`{"model":"%s","max_tokens":%d,"messages":[{"role":"user","content":"hello"}]}`, model, e.long)
+	for deadline, want := range map[string]int{"0": http.StatusBadRequest, "700": http.StatusGatewayTimeout} {
+		answer := c.Call(http.MethodPost, "/v1/chat/completions", body, "X-Deadline-Ms", deadline)
+		if answer.Status != want || !strings.Contains(string(answer.Body), `"code":"deadline_unmet"`) {
+			c.T.Errorf("got %d %s for a deadline of %s ms, want %d with deadline_unmet", answer.Status, answer.Body, deadline, want)
 		}
 	}
 }
