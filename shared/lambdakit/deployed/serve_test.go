@@ -33,9 +33,10 @@ func serve(t *testing.T, name, event string, env []string, look func()) served {
 	l := &lambda{event: event, started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
 	api := httptest.NewServer(l)
 	t.Cleanup(api.Close)
+	program := filepath.Join(build(t), functions(t)[name], "bootstrap")
 	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // of a function that hangs
 	defer cancel()
-	cmd := exec.CommandContext(limit, filepath.Join(build(t), functions(t)[name], "bootstrap"))
+	cmd := exec.CommandContext(limit, program)
 	var logs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &logs, &logs
 	cmd.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
