@@ -90,6 +90,7 @@ func lacks(t *testing.T) map[suite.Capability]string {
 	lacks := map[suite.Capability]string{
 		suite.OwnNotFound:   "API Gateway answers itself if there is no route",
 		suite.NoticeLeaving: "a function and its seat are held until the end of a stream, as on AWS",
+		suite.ShortWindows:  "wake-ups may be 90 s late, so shorter windows are refused",
 		suite.Faults:        "what machines do concerns no role, and takes long",
 	}
 	for _, program := range []string{"bash", "curl"} {
