@@ -56,7 +56,7 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	task.IdempotencyKey = key
+	task.IdempotencyKey, task.Unstored = key, options.Unstored
 	if !options.Background {
 		return s.foreground(w, r, task, asked.Stream)
 	}
@@ -179,7 +179,7 @@ func (s responses) task(r *http.Request) (run.Run, openai.ResponseOptions, error
 		return run.Run{}, openai.ResponseOptions{}, err
 	}
 	options, _, ok := openai.OptionsOf(of)
-	if !ok {
+	if !ok || options.Unstored {
 		return run.Run{}, openai.ResponseOptions{}, none
 	}
 	return of, options, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -40,6 +42,66 @@ func drain(t *testing.T, s *ssestream.Stream[responses.ResponseStreamEventUnion]
 // after is a request for the events behind a number.
 func after(number int) responses.ResponseGetParams {
 	return responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(number))}
+}
+
+// TestResponseIsNotStored asks for responses with store: false, whole and streamed.
+func TestResponseIsNotStored(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	asked := response(3)
+	asked.Store = param.NewOpt(false)
+	whole, err := s.client.Responses.New(t.Context(), asked)
+	if err != nil || whole.OutputText() == "" || !strings.Contains(whole.RawJSON(), `"store":false`) {
+		t.Fatalf("got %s (%v), want an answer that is not stored", whole.RawJSON(), err)
+	}
+	raw, types := drain(t, s.client.Responses.NewStreaming(t.Context(), asked))
+	if last := types[len(types)-1]; last != "response.incomplete" {
+		t.Fatalf("got the events %v, want the whole answer", types)
+	}
+	var first responses.ResponseStreamEventUnion
+	if err := first.UnmarshalJSON([]byte(raw[0])); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{whole.ID, first.Response.ID} {
+		task := "inf_" + strings.TrimPrefix(id, "resp_")
+		for _, path := range []string{"/v1/responses/" + id, "/v1/responses/" + id + "?stream=true", "/v1/tasks/" + task + "/stream"} {
+			if answer := s.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
+				t.Errorf("GET %s: got %d %s, want 404", path, answer.Status, answer.Body)
+			}
+		}
+		if answer := s.Call(t, http.MethodDelete, "/v1/responses/"+id, ""); answer.Status != http.StatusNotFound {
+			t.Errorf("DELETE of %s: got %d, want 404", id, answer.Status)
+		}
+	}
+}
+
+// TestNothingIsDroppedInSilence sends members that would change the answer, if they were
+// supported, and those that change nothing.
+func TestNothingIsDroppedInSilence(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	const chat, response = `{"model":"mock","max_tokens":2,"messages":[{"role":"user","content":"a"%s}]%s}`, `{"model":"mock","max_output_tokens":2,"input":[{"role":"user","content":"a"%s}]%s}`
+	for _, row := range []struct{ path, body, message, member, field string }{
+		{"/v1/chat/completions", chat, "", `,"tool_choice":"required"`, "tool_choice"},
+		{"/v1/chat/completions", chat, "", `,"tool_choice":{"type":"function","function":{"name":"f"}}`, "tool_choice"},
+		{"/v1/chat/completions", chat, "", `,"tool_choice":"none","function_call":"auto"`, ""},
+		{"/v1/chat/completions", chat, "", `,"function_call":{"name":"f"}`, "function_call"},
+		{"/v1/chat/completions", chat, "", `,"reasoning_effort":"high"`, "reasoning_effort"},
+		{"/v1/chat/completions", chat, "", `,"reasoning_effort":null`, ""},
+		{"/v1/chat/completions", chat, `,"name":"alice"`, "", "messages.0.name"},
+		{"/v1/responses", response, "", `,"include":["reasoning.encrypted_content"]`, "include"},
+		{"/v1/responses", response, "", `,"include":[],"reasoning":{"effort":null},"tool_choice":"auto"`, ""},
+		{"/v1/responses", response, "", `,"reasoning":{"effort":"low"}`, "reasoning.effort"},
+		{"/v1/responses", response, "", `,"reasoning":{"summary":"auto"}`, "reasoning.summary"},
+		{"/v1/responses", response, "", `,"tool_choice":"required"`, "tool_choice"},
+		{"/v1/responses", response, `,"name":"bob"`, "", "input.0.name"},
+	} {
+		body := fmt.Sprintf(row.body, row.message, row.member)
+		answer := s.Call(t, http.MethodPost, row.path, body)
+		if row.field == "" && answer.Status != http.StatusOK || row.field != "" && (answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, `"param":"`+row.field+`"`)) {
+			t.Errorf("%s: got %d %s, want the member %q refused", body, answer.Status, answer.Body, row.field)
+		}
+	}
 }
 
 func TestResponses(t *testing.T) {

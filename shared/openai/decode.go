@@ -98,6 +98,17 @@ func refuse(members ...member) error {
 	return nil
 }
 
+// noChoice returns the fault of the first of the members that demands a tool: requests have
+// none.
+func noChoice(members ...member) error {
+	for _, m := range members {
+		if choice := string(m.value); filled(m.value) && choice != `"none"` && choice != `"auto"` {
+			return unsupported(m.name, "none or auto, because tools are not supported")
+		}
+	}
+	return nil
+}
+
 // member is a member of a request that must have no value.
 type member struct {
 	name  string
@@ -125,6 +136,7 @@ type message struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	ToolCalls json.RawMessage `json:"tool_calls"`
+	Name      json.RawMessage `json:"name"`
 }
 
 // decodeEach decodes the elements of an array of objects in the member field into values
@@ -164,6 +176,9 @@ func messages(field string, in []message) ([]port.Message, error) {
 			found[i].Role = "system"
 		default:
 			return nil, fault.Invalid(at+"role", "unsupported role %.40q, want system, developer, user or assistant", m.Role)
+		}
+		if filled(m.Name) {
+			return nil, unsupported(at+"name", "messages without names: models see the role alone")
 		}
 		if filled(m.ToolCalls) {
 			return nil, unsupported(at+"tool_calls", "messages without calls of tools")

@@ -92,10 +92,10 @@ func mostTokens(field string, value *int) (int, error) {
 }
 
 // ignoredInChats are the members of a chat that do not change what the answer is of use for:
-// names for accounting, hints for the speed, and choices between tools that no request has.
+// names for accounting, and hints for the speed.
 var ignoredInChats = []string{
 	"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
-	"parallel_tool_calls", "tool_choice", "function_call", "reasoning_effort", "verbosity",
+	"parallel_tool_calls", "verbosity",
 }
 
 // ParseChat reads the body of POST /v1/chat/completions. Faults: InvalidRequest and
@@ -111,6 +111,9 @@ func ParseChat(body []byte) (Request, error) {
 		Functions           json.RawMessage `json:"functions"`
 		Audio               json.RawMessage `json:"audio"`
 		WebSearchOptions    json.RawMessage `json:"web_search_options"`
+		ToolChoice          json.RawMessage `json:"tool_choice"`
+		FunctionCall        json.RawMessage `json:"function_call"`
+		ReasoningEffort     json.RawMessage `json:"reasoning_effort"`
 		Modalities          []string        `json:"modalities"`
 		ResponseFormat      *format         `json:"response_format"`
 	}
@@ -123,8 +126,11 @@ func ParseChat(body []byte) (Request, error) {
 	}
 	err := refuse(
 		member{"top_logprobs", in.TopLogprobs}, member{"tools", in.Tools}, member{"functions", in.Functions}, member{"audio", in.Audio},
-		member{"web_search_options", in.WebSearchOptions},
+		member{"web_search_options", in.WebSearchOptions}, member{"reasoning_effort", in.ReasoningEffort},
 	)
+	if err == nil {
+		err = noChoice(member{"tool_choice", in.ToolChoice}, member{"function_call", in.FunctionCall})
+	}
 	if err != nil {
 		return q, err
 	}

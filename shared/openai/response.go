@@ -129,7 +129,7 @@ func newResponse(r run.Run, status string) Response {
 	return Response{
 		ID: id(responsePrefix, r.TaskID), Object: "response", CreatedAt: r.CreatedAt.Unix(), Status: status, Background: o.Background,
 		Instructions: o.Instructions, MaxOutputTokens: o.MaxTokens, Metadata: metadata, Model: r.Work.Inference.Model, Output: []OutputItem{},
-		Store: true, Temperature: q.Temperature, Text: ResponseForm{TextFormat{"text"}}, ToolChoice: "none", Tools: []struct{}{}, TopP: q.TopP,
+		Store: !o.Unstored, Temperature: q.Temperature, Text: ResponseForm{TextFormat{"text"}}, ToolChoice: "none", Tools: []struct{}{}, TopP: q.TopP,
 		Truncation: "disabled",
 	}
 }

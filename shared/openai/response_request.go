@@ -18,6 +18,8 @@ type ResponseOptions struct {
 	Metadata     map[string]string `json:"metadata,omitempty"`
 	// MaxTokens is max_output_tokens; nil without one.
 	MaxTokens *int `json:"maxTokens,omitempty"`
+	// Unstored: the response can be read by its caller alone, while it comes.
+	Unstored bool `json:"unstored,omitempty"`
 }
 
 // The limits of the metadata of a response.
@@ -30,48 +32,56 @@ const (
 // ignoredInResponses are the members of a request that do not change what the answer is of use
 // for; see ignoredInChats.
 var ignoredInResponses = []string{
-	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls", "tool_choice",
-	"reasoning", "max_tool_calls", "stream_options", "include",
+	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
+	"max_tool_calls", "stream_options",
 }
 
 // ParseResponse reads the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
 // with the field.
 func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	var in struct {
-		Model              string            `json:"model"`
-		Temperature        *float64          `json:"temperature"`
-		TopP               *float64          `json:"top_p"`
-		Stream             bool              `json:"stream"`
-		Input              json.RawMessage   `json:"input"`
-		Instructions       *string           `json:"instructions"`
-		MaxOutputTokens    *int              `json:"max_output_tokens"`
-		Background         bool              `json:"background"`
-		Metadata           map[string]string `json:"metadata"`
-		Store              *bool             `json:"store"`
-		Text               responseText      `json:"text"`
-		Truncation         *string           `json:"truncation"`
-		Tools              json.RawMessage   `json:"tools"`
-		TopLogprobs        json.RawMessage   `json:"top_logprobs"`
-		PreviousResponseID json.RawMessage   `json:"previous_response_id"`
-		Conversation       json.RawMessage   `json:"conversation"`
-		Prompt             json.RawMessage   `json:"prompt"`
-		ContextManagement  json.RawMessage   `json:"context_management"`
+		Model              string                     `json:"model"`
+		Temperature        *float64                   `json:"temperature"`
+		TopP               *float64                   `json:"top_p"`
+		Stream             bool                       `json:"stream"`
+		Input              json.RawMessage            `json:"input"`
+		Instructions       *string                    `json:"instructions"`
+		MaxOutputTokens    *int                       `json:"max_output_tokens"`
+		Background         bool                       `json:"background"`
+		Metadata           map[string]string          `json:"metadata"`
+		Store              *bool                      `json:"store"`
+		Text               responseText               `json:"text"`
+		Truncation         *string                    `json:"truncation"`
+		Tools              json.RawMessage            `json:"tools"`
+		TopLogprobs        json.RawMessage            `json:"top_logprobs"`
+		PreviousResponseID json.RawMessage            `json:"previous_response_id"`
+		Conversation       json.RawMessage            `json:"conversation"`
+		Prompt             json.RawMessage            `json:"prompt"`
+		ContextManagement  json.RawMessage            `json:"context_management"`
+		ToolChoice         json.RawMessage            `json:"tool_choice"`
+		Include            json.RawMessage            `json:"include"`
+		Reasoning          map[string]json.RawMessage `json:"reasoning"`
 	}
 	if err := parse(body, &in, ignoredInResponses...); err != nil {
 		return Request{}, ResponseOptions{}, err
 	}
 	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream}
 	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
-	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens}
+	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store}
 	err := refuse(
 		member{"tools", in.Tools}, member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
 		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
+		member{"include", in.Include}, member{"reasoning.effort", in.Reasoning["effort"]}, member{"reasoning.summary", in.Reasoning["summary"]},
+		member{"reasoning.generate_summary", in.Reasoning["generate_summary"]},
 	)
+	if err == nil {
+		err = noChoice(member{"tool_choice", in.ToolChoice})
+	}
 	if err != nil {
 		return q, o, err
 	}
 	switch {
-	case in.Store != nil && !*in.Store && in.Background:
+	case o.Unstored && o.Background:
 		return q, o, unsupported("store", "true for a response in the background, because it is read later")
 	case in.Truncation != nil && *in.Truncation != "disabled":
 		return q, o, unsupported("truncation", "disabled")

@@ -63,6 +63,8 @@ type NewTask struct {
 	SamplerProfile string
 	// IdempotencyKey, Digest and the following are those of Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
+	// Unstored: nobody reads the answer but the caller, while it comes.
+	Unstored bool
 	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
 	waits bool
 }
@@ -337,7 +339,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
 		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
 			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
-			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile,
+			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
 	}

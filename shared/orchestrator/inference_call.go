@@ -103,11 +103,14 @@ func (s *Inference) abandon(ctx context.Context, who port.Identity, of *streamRe
 // NotFound.
 func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
 	r, err := s.find(ctx, who, taskID)
-	if err == nil && (r.Work.Inference == nil || r.Discarded) {
-		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
+	if err == nil && (r.Work.Inference == nil || r.HidesAnswer()) {
+		return run.Run{}, hidden()
 	}
 	return r, err
 }
+
+// hidden is the fault of a task whose answer nobody can read.
+func hidden() error { return fault.New(fault.NotFound, "no such task, or it has expired") }
 
 // Ended reports whether the stream of a task has its last event, or had it before it
 // expired.

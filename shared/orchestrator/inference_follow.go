@@ -63,6 +63,9 @@ func (s *Inference) beginFollow(
 ) (of *streamReader, err error) {
 	of = &streamReader{}
 	r, err := s.find(ctx, who, taskID)
+	if err == nil && r.HidesAnswer() {
+		err = hidden()
+	}
 	if err != nil {
 		return of, err
 	}
