@@ -63,7 +63,7 @@ type NewTask struct {
 	SamplerProfile string
 	// IdempotencyKey, Digest and the following are those of Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
-	// Unstored: nobody reads the answer but the caller, while it comes.
+	// Unstored: only the caller reads the answer, while it comes.
 	Unstored bool
 	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
 	waits bool

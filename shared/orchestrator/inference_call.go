@@ -109,7 +109,7 @@ func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) 
 	return r, err
 }
 
-// hidden is the fault of a task whose answer nobody can read.
+// hidden is the fault of a task whose answer cannot be read.
 func hidden() error { return fault.New(fault.NotFound, "no such task, or it has expired") }
 
 // Ended reports whether the stream of a task has its last event, or had it before it

@@ -35,11 +35,11 @@ type Inference struct {
 	Within time.Duration `json:"within"`
 	// SamplerProfile is the version of the sampling parameters, for logs; empty without.
 	SamplerProfile string `json:"samplerProfileVersion,omitempty"`
-	// Unstored: nobody reads the answer but the caller, while it comes.
+	// Unstored: only the caller reads the answer, while it comes.
 	Unstored bool `json:"unstored,omitempty"`
 }
 
-// HidesAnswer reports whether nobody can read the answer of a run of kind inference later: a
+// HidesAnswer reports whether the answer of a run of kind inference cannot be read later: a
 // client has deleted it, or does not want it stored.
 func (r Run) HidesAnswer() bool { return r.Discarded || r.Work.Inference != nil && r.Work.Inference.Unstored }
 
