@@ -159,8 +159,8 @@ func (s *Dispatcher) isLastTry(r run.Run) bool {
 }
 
 // transcript stores the transcript of a task as an artifact of kind trace, and returns its
-// id. It may be repeated. An answer without text has none, nor has one that is not read later, nor has one whose transcript cannot
-// be an artifact, such as one that is too large.
+// id. It may be repeated. An answer without text has none, nor has one that is not read later,
+// nor has one whose transcript cannot be an artifact, such as one that is too large.
 func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
 	if r.Work.Inference.Workload != string(port.WorkloadCompletion) || r.HidesAnswer() {
 		return "", nil

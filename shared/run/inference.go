@@ -41,7 +41,9 @@ type Inference struct {
 
 // HidesAnswer reports whether the answer of a run of kind inference cannot be read later: a
 // client has deleted it, or does not want it stored.
-func (r Run) HidesAnswer() bool { return r.Discarded || r.Work.Inference != nil && r.Work.Inference.Unstored }
+func (r Run) HidesAnswer() bool {
+	return r.Discarded || r.Work.Inference != nil && r.Work.Inference.Unstored
+}
 
 // ReasonDisconnected is the reason of a cancel because the caller of a task has gone.
 const ReasonDisconnected = "the caller has disconnected"
