@@ -312,7 +312,7 @@ func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
 	<-loads.asked
 	h.engines["r1"].WaitRunning(1)
 	cancel(kept)
-	over := h.clock.Now().Add(6 * time.Second) // a little more than a request may be kept
+	over := h.clock.Now().Add(20 * time.Second) // the time of a silent answer and of the grace, and more
 	for ended := false; !ended; {
 		if next, ok := h.clock.Next(); ok && next.Before(over) {
 			h.clock.Advance(next.Sub(h.clock.Now()))

@@ -107,27 +107,22 @@ func (l *lease) noted(err error) {
 // ended rests. A slot without a request does not count: its task waits for the same, or has not
 // asked yet.
 func (l *lease) awaitFree(ctx context.Context) {
-	ctx, over := clock.WithTimeout(ctx, l.of.clock, slotGrace)
-	defer over()
-	for kept := false; ; {
+	until := l.of.clock.Now().Add(slotGrace)
+	for {
 		load, err := l.engine.Load(ctx)
 		l.of.mu.Lock()
 		others := l.asking + l.of.others[l.key.id]
 		l.of.mu.Unlock()
-		if err == nil {
-			kept = load.Running != nil && *load.Running > others
-		}
-		if !kept || err != nil && ctx.Err() == nil { // what an engine does not show is free
+		if err != nil || load.Running == nil || *load.Running <= others {
 			return
 		}
-		if clock.Sleep(ctx, l.of.clock, freeInterval) != nil {
+		if !l.of.clock.Now().Before(until) || clock.Sleep(ctx, l.of.clock, freeInterval) != nil {
 			break
 		}
 	}
 	l.of.mu.Lock()
 	l.restUntil = l.of.clock.Now().Add(restMost)
 	l.of.mu.Unlock()
-	ctx = context.WithoutCancel(ctx)
 	l.of.record(ctx, series.Count(series.SlotsLeaked, 1, l.key.pool))
 	l.of.log.WarnContext(ctx, "a replica keeps the request of a task that has ended; it gets no tasks for a while",
 		"pool", l.key.pool, "replica", l.id, "rest", restMost.String())
