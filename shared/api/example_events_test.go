@@ -24,8 +24,8 @@ func TestExamplesAreEventsOfLives(t *testing.T) {
 		}
 	}
 	for _, kind := range []eventtype.Type{eventtype.RelayUnreadable, eventtype.ZombieDetected, eventtype.Restarted, eventtype.Orphaned} {
-		e, info := found[kind], eventtype.Info{}
-		info, _ = eventtype.Of(kind)
+		e := found[kind]
+		info, _ := eventtype.Of(kind)
 		e.Notifier = &events.Notifier{Channel: info.Subject.Channel(), Delivery: events.DeliveryPlain}
 		want, err := json.MarshalIndent(e, "", "  ")
 		if err != nil {

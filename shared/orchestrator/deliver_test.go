@@ -109,7 +109,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
 	w := h.subscribe()
-	recover := func(since time.Time, want int) {
+	again := func(since time.Time, want int) {
 		t.Helper()
 		got, err := h.webhooks.RedeliverFailed(t.Context(), subscriber, w.ID, since)
 		if want == 0 && !fault.Is(err, fault.Unprocessable) || want > 0 && (err != nil || got.Total != want) {
@@ -120,7 +120,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	start := h.clock.Now()
 	h.publish("one")
 	h.work()
-	recover(start, 0)
+	again(start, 0)
 	h.receiver.answers(500)
 	h.publish("two")
 	h.pass(time.Hour)
@@ -132,15 +132,15 @@ func TestFailuresAreRecovered(t *testing.T) {
 	h.publish("four")
 	h.pass(time.Minute)
 	h.receiver.tasks()
-	recover(later, 1)
+	again(later, 1)
 	if got := h.receiver.tasks(); fmt.Sprint(got) != "[three]" {
 		t.Errorf("got %v, want what has failed since then", got)
 	}
-	recover(start, 1)
+	again(start, 1)
 	if got := h.receiver.tasks(); fmt.Sprint(got) != "[two]" {
 		t.Errorf("got %v, want what has failed and was not recovered", got)
 	}
-	recover(start, 0)
+	again(start, 0)
 	h.receiver.answers(410)
 	h.publish("five")
 	h.work() // it is disabled
@@ -154,7 +154,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	h.pass(time.Hour)
 	h.receiver.tasks()
 	for _, want := range []int{3, 0} {
-		recover(start, want)
+		again(start, want)
 	}
 	tasks := h.receiver.tasks()
 	if slices.Sort(tasks); fmt.Sprint(tasks) != "[five seven six]" {

@@ -31,7 +31,7 @@ func After(header string, now time.Time, most time.Duration) time.Duration {
 	header = strings.TrimSpace(header)
 	seconds, err := strconv.ParseUint(header, 10, 64)
 	switch {
-	case err == nil && seconds < uint64(most/time.Second):
+	case err == nil && seconds < uint64(max(most, 0)/time.Second): //nolint:gosec // it is not negative
 		return time.Duration(seconds) * time.Second //nolint:gosec // it is below most
 	case err == nil, errors.Is(err, strconv.ErrRange):
 		return most

@@ -27,7 +27,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if denied := c.iam.Authorize(r, body); denied != nil {
+	if denied := c.iam.Authorize(r, body); denied != nil { //nolint:bodyclose // it is in memory
 		reply(w, denied)
 		return
 	}
@@ -51,7 +51,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func forward(w http.ResponseWriter, r *http.Request, body []byte, to aws.HTTPClient) {
 	call := r.Clone(r.Context())
 	call.Body, call.RequestURI = io.NopCloser(bytes.NewReader(body)), ""
-	response, err := to.Do(call)
+	response, err := to.Do(call) //nolint:bodyclose // it is in memory
 	if err != nil {
 		panic(http.ErrAbortHandler) // a broken connection
 	}

@@ -89,7 +89,7 @@ func (i *invocation) abandon() {
 	begun := i.begun
 	i.mu.Unlock()
 	if begun {
-		<-i.ended
+		<-i.ended //nolint:errcheck // Invoke returns the failure
 	}
 }
 

@@ -109,16 +109,16 @@ func lacks(t *testing.T) map[suite.Capability]string {
 func TestRolesSuffice(t *testing.T) { //nolint:tparallel // one use case after the other
 	t.Parallel()
 	home, target := start(t)
-	t.Run("the suite", func(t *testing.T) { suite.Run(t, target) })
-	t.Run("a WebSocket gets events until its client sends data", func(t *testing.T) { connects(t, home, target) })
-	t.Run("a ticket is for no other stream", func(t *testing.T) { isRefused(t, target) })
-	t.Run("metrics are read behind many runs", func(t *testing.T) {
+	t.Run("the suite", func(t *testing.T) { suite.Run(t, target) })                                                //nolint:paralleltest // one after the other
+	t.Run("a WebSocket gets events until its client sends data", func(t *testing.T) { connects(t, home, target) }) //nolint:paralleltest // one after the other
+	t.Run("a ticket is for no other stream", func(t *testing.T) { isRefused(t, target) })                          //nolint:paralleltest // one after the other
+	t.Run("metrics are read behind many runs", func(t *testing.T) {                                                //nolint:paralleltest // one after the other
 		client := &outside.Client{T: t, URL: target.URL, Token: target.Token}
 		if answer := client.Call(http.MethodGet, "/metrics", ""); answer.Status != http.StatusOK {
 			t.Errorf("got %d %s, want 200", answer.Status, answer.Body)
 		}
 	})
-	t.Run("the canary exports", func(t *testing.T) {
+	t.Run("the canary exports", func(t *testing.T) { //nolint:paralleltest // one after the other
 		if err := home.Check(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -127,14 +127,22 @@ func (s *services) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		refuse(w, "UnknownOperationException", "the home has no operation "+target)
 		return
 	}
+	document(w, http.StatusOK, out)
+}
+
+// document writes an answer.
+func document(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	_ = json.NewEncoder(w).Encode(out)
+	w.WriteHeader(status)
+	text, err := json.Marshal(v)
+	if err != nil { // texts, numbers and bytes
+		panic(err)
+	}
+	_, _ = w.Write(text)
 }
 
 func refuse(w http.ResponseWriter, code, message string) {
-	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": message})
+	document(w, http.StatusBadRequest, map[string]string{"__type": code, "message": message})
 }
 
 // secretName returns the name of a secret given by its name or ARN.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func serve(t *testing.T, name, event string, env []string, look func()) served {
 	cmd := exec.CommandContext(limit, program)
 	var logs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &logs, &logs
-	cmd.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
+	cmd.Env = append(slices.Clone(env), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
 		"AWS_LAMBDA_FUNCTION_VERSION=3", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

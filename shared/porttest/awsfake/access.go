@@ -242,12 +242,12 @@ func partitions(keys ...item) []string {
 
 // partition returns the partition key of a query, in the table or in its index. A scan has
 // none.
-func (q *query) partition() []string {
-	if q.KeyConditionExpression == nil {
+func (r *query) partition() []string {
+	if r.KeyConditionExpression == nil {
 		return nil
 	}
-	e := newExpressions(q.ExpressionAttributeNames, q.ExpressionAttributeValues)
-	e.start(*q.KeyConditionExpression)
+	e := newExpressions(r.ExpressionAttributeNames, r.ExpressionAttributeValues)
+	e.start(*r.KeyConditionExpression)
 	e.attribute()
 	e.expect("=")
 	if v := e.constant(); e.err == nil && v.S != nil {

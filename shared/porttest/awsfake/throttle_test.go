@@ -72,7 +72,7 @@ func TestPartitionKeysAreThrottled(t *testing.T) {
 			t.Errorf("%s: got %d calls in the next second, want %d", name, n, row.most)
 		}
 	}
-	for transact("transaction") == nil {
+	for transact("transaction") == nil { //nolint:revive // until it is throttled
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](transact("transaction"))
 	if !ok || aws.ToString(cancelled.CancellationReasons[0].Code) != "ThrottlingError" {

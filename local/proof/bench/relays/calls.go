@@ -38,14 +38,14 @@ func call[In, Out any](
 		return nil, errDied
 	}
 	delay = c.w.about(delay)
-	time.Sleep(delay / 2)
+	pause(delay / 2)
 	out, err := do(ctx, in)
 	if count != nil {
 		c.w.mu.Lock()
 		count(err != nil)
 		c.w.mu.Unlock()
 	}
-	time.Sleep(delay - delay/2)
+	pause(delay - delay/2)
 	if c.p.dies() {
 		return nil, errDied
 	}
@@ -149,12 +149,12 @@ func (p *process) Publish(_ context.Context, events []port.PublishedEvent) (fail
 		return failed, fault.Wrap(errDied, fault.Unavailable, "no answer")
 	}
 	for from := 0; from < len(events); from += entries * eventbridge.Concurrent {
-		time.Sleep(w.about(busDelay))
+		pause(w.about(busDelay))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range events {
-		id := string(e.ID)
+		id := e.ID
 		if w.published[id]++; w.published[id] == 1 {
 			w.counted.BusLast = max(w.counted.BusLast, time.Since(w.committed[ulidOf(id)]))
 		}
@@ -165,9 +165,12 @@ func (p *process) Publish(_ context.Context, events []port.PublishedEvent) (fail
 
 // Wake implements port.Wakes.
 func (w *world) Wake(_ context.Context, wakes ...port.Wake) error {
-	time.Sleep(w.about(busDelay))
+	pause(w.about(busDelay))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counted.Wakes += len(wakes)
 	return nil
 }
+
+// pause lets virtual time pass: the world runs in a bubble of testing/synctest.
+func pause(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // no real time passes

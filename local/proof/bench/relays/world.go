@@ -196,7 +196,7 @@ func (w *world) play() {
 	}
 	for time.Since(w.began) < w.For {
 		w.commit()
-		time.Sleep(time.Second / time.Duration(w.Rate))
+		pause(time.Second / time.Duration(w.Rate))
 	}
 	for _, l := range w.lanes {
 		close(l.waiting)
@@ -262,7 +262,7 @@ func (w *world) invoke(records []json.RawMessage) (done int) {
 	defer cancel()
 	out, err := p.handle(ctx, payload)
 	if p.dead.Load() {
-		time.Sleep(time.Second) // before Lambda calls the function again
+		pause(time.Second) // before Lambda calls the function again
 		return 0
 	}
 	if err != nil {
@@ -288,7 +288,7 @@ func (w *world) invoke(records []json.RawMessage) (done int) {
 // sweep calls the function as the schedule does, a minute after the load: it publishes what a
 // process that has died had to publish.
 func (w *world) sweep() {
-	time.Sleep(time.Minute)
+	pause(time.Minute)
 	w.deaths = 0
 	p, err := w.newProcess()
 	if err != nil {
