@@ -3,7 +3,6 @@ package openai_test
 import (
 	"errors"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -96,18 +95,10 @@ func TestDeadlineOfAHeaderPasses(t *testing.T) {
 		ended <- err
 	}()
 	s.engine.WaitRunning(1)
-	for {
-		select {
-		case err := <-ended:
-			refused, ok := errors.AsType[*sdk.Error](err)
-			if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || !strings.Contains(refused.Message, "deadline of 2s") {
-				t.Errorf("got %v, want 504 deadline_unmet at the deadline of 2s", err)
-			}
-			return
-		default:
-			s.Clock.Advance(100 * time.Millisecond)
-			runtime.Gosched()
-		}
+	err := s.pass(100*time.Millisecond, ended)
+	refused, ok := errors.AsType[*sdk.Error](err)
+	if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || !strings.Contains(refused.Message, "deadline of 2s") {
+		t.Errorf("got %v, want 504 deadline_unmet at the deadline of 2s", err)
 	}
 }
 

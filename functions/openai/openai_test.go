@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -215,17 +214,24 @@ func TestLateAnswerIsAGatewayTimeout(t *testing.T) {
 		ended <- err
 	}()
 	s.engine.WaitRunning(1)
+	err := s.pass(time.Second, ended)
+	refused, ok := errors.AsType[*sdk.Error](err)
+	if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || refused.Type != "server_error" {
+		t.Errorf("got %v, want 504 deadline_unmet", err)
+	}
+}
+
+// pass lets time pass in steps until a call has ended, and returns its error. It leaves the
+// processes some time for each step: at a faster pace, what they wait for would always be late.
+func (s *served) pass(step time.Duration, ended <-chan error) error {
+	pace := time.NewTicker(5 * time.Millisecond)
+	defer pace.Stop()
 	for {
 		select {
 		case err := <-ended:
-			refused, ok := errors.AsType[*sdk.Error](err)
-			if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || refused.Type != "server_error" {
-				t.Errorf("got %v, want 504 deadline_unmet", err)
-			}
-			return
-		default:
-			s.Clock.Advance(time.Second)
-			runtime.Gosched()
+			return err
+		case <-pace.C:
+			s.Clock.Advance(step)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestOutputIsAnEventOnce(t *testing.T) {
 	for _, e := range stage.Notes(t) {
 		ids[e.EventID]++
 		l := e.Log
-		if e.EventType != "pack_run.log" || l.Stream != "stderr" || string(l.Data) != texts[l.Sequence-1] || e.Actor.Subject != "worker:w1" ||
+		if e.EventType != "pack_run.log" || l.Stream != "stderr" || string(l.Data) != texts[l.Sequence-1] || e.Actor.Subject != "worker/w1" ||
 			e.Metrics["logStreamLagSeconds"] != lags[l.Sequence-1] || e.Job.ID != accepted.TaskID || e.Job.Attempt != 1 || e.IdempotencyKey != fmt.Sprintf("orch-pack_run.log-%s-1-%d", accepted.TaskID, l.Sequence) {
 			t.Errorf("got %+v with %+v and log %+v, want a chunk of the worker w1 with lag %v", e, e.Job, l, lags[l.Sequence-1])
 		}

@@ -88,7 +88,7 @@ func TestFeedCosts(t *testing.T) {
 	for _, row := range []struct {
 		events int
 		most   float64 // write units of an event
-	}{{1, 4}, {3, 1.4}, {10, 0.8}, {30, 0.55}, {100, 0.45}, {180, 0.45}} {
+	}{{1, 4}, {3, 1.4}, {10, 0.8}, {30, 0.55}, {100, 0.45}, {170, 0.45}} {
 		stream := fmt.Sprint("events/", row.events)
 		const batches = 4
 		bytes := 0
