@@ -91,6 +91,7 @@ REASONS = {
     ("redeliverWebhook", "position"): EITHER,
     ("redeliverWebhook", "from"): EITHER,
     ("redeliverWebhook", "to"): EITHER,
+    ("redeliverWebhook", "failedSince"): "a time excludes positions, and is in the past",
     ("export", "webhook"): TYPES,
     ("putPool", "runner"): "a deployment has some of the runners",
     ("putPool", "settings"): "the settings are those of the pool's runner",
