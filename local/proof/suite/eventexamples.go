@@ -133,6 +133,7 @@ var (
 	}{
 		{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
 		{host, "HOST"},
+		{regexp.MustCompile(`^HOST/.*/download/`), "HOST/download/"},
 		{regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`), "UUID"},
 		{regexp.MustCompile(`export_[a-z]+_\d+_[0-9a-f]+`), "ID"},
 		{regexp.MustCompile(`[0-7][0-9A-HJKMNP-TV-Z]{25}`), "ULID"},
