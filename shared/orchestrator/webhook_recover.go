@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -12,21 +11,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// failedPage is the number of deliveries in one read.
-const failedPage = 1000
+// deliveriesPage is the number of deliveries in one read.
+const deliveriesPage = 1000
 
 // RedeliverFailed sends the events that the stream has since a time once more whose delivery
-// has failed, and those that the webhook missed while it was paused or
-// disabled. A paused or disabled webhook gets them when it is enabled. Faults: NotFound, InvalidRequest with the field,
-// Unprocessable if there is nothing to send, and for too many ranges.
+// has failed, and those that the webhook missed while it was paused or disabled. A paused or
+// disabled webhook gets them when it is enabled. Faults: NotFound, InvalidRequest with the
+// field, Unprocessable if there is nothing to send, and for too many ranges.
 func (s *Webhooks) RedeliverFailed(ctx context.Context, who port.Identity, id string, since time.Time) (webhook.Replay, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
 		return webhook.Replay{}, err
 	}
-	const field = "failedSince"
 	if since.After(s.now()) {
-		return webhook.Replay{}, fault.Invalid(field, "%s: %s is in the future, want a time in the past", field, since.Format(time.RFC3339))
+		return webhook.Replay{}, fault.Invalid(failedSince, "%s: %s is in the future, want a time in the past", failedSince, since.Format(time.RFC3339))
 	}
 	head, err := s.feed.Head(ctx, StreamOf(who.Tenant))
 	if err != nil {
@@ -37,67 +35,93 @@ func (s *Webhooks) RedeliverFailed(ctx context.Context, who port.Identity, id st
 		return webhook.Replay{}, err
 	}
 	replay := webhook.Replay{Range: webhook.Range{From: math.MaxInt64}, Failed: true}
-	add := func(position int64) {
-		replay.From, replay.To = min(replay.From, position), max(replay.To, position)
-		replay.Total++
-	}
-	if err := s.failed(ctx, v, after, add); err != nil {
+	if err := s.addFailed(ctx, v, after, &replay); err != nil {
 		return webhook.Replay{}, err
 	}
-	if err := s.missed(ctx, v, after, head.Newest, add); err != nil {
-		return webhook.Replay{}, err
+	for _, r := range v.Progress.Missed {
+		r.From, r.To = max(r.From, after+1, head.Oldest), min(r.To, head.Newest)
+		if err := s.addMissed(ctx, v, r, &replay); err != nil {
+			return webhook.Replay{}, err
+		}
 	}
-	switch {
-	case replay.Total == 0:
+	if replay.Total == 0 {
 		return webhook.Replay{}, fault.New(fault.Unprocessable, "no delivery of the webhook has failed since %s", since.Format(time.RFC3339))
-	case replay.To-replay.From >= maxRedelivery:
-		return webhook.Replay{}, fault.Invalid(field, "%s: the failed deliveries are at %d positions of the stream, want at most %d; choose a later time, or redeliver ranges",
-			field, replay.To-replay.From+1, maxRedelivery)
 	}
 	replay.Next = replay.From
 	return s.addReplay(ctx, v, replay)
 }
 
-// failed calls add for the failed deliveries behind a position.
-func (s *Webhooks) failed(ctx context.Context, v WebhookView, after int64, add func(int64)) error {
-	for before := int64(math.MaxInt64); ; {
-		page, err := s.store.Deliveries(ctx, v.Ref(), webhook.Failed, before, failedPage)
+// failedSince is the field of a time.
+const failedSince = "failedSince"
+
+// widen adds a range of positions to a replay. Fault: InvalidRequest if it is too long then.
+func widen(replay *webhook.Replay, from, to int64) error {
+	replay.From, replay.To = min(replay.From, from), max(replay.To, to)
+	if replay.To-replay.From >= maxRedelivery {
+		return fault.Invalid(failedSince, "%s: the events are at more than %d positions of the stream; choose a later time, or redeliver ranges", failedSince, maxRedelivery)
+	}
+	return nil
+}
+
+// addFailed adds the failed deliveries behind a position.
+func (s *Webhooks) addFailed(ctx context.Context, v WebhookView, after int64, replay *webhook.Replay) error {
+	return s.eachDelivery(ctx, v, webhook.Failed, after+1, math.MaxInt64, func(position int64) error {
+		replay.Total++
+		return widen(replay, position, position)
+	})
+}
+
+// addMissed adds the events in a range that the webhook missed and that were not redelivered
+// since. The range may be empty.
+func (s *Webhooks) addMissed(ctx context.Context, v WebhookView, r webhook.Range, replay *webhook.Replay) error {
+	if r.From > r.To {
+		return nil
+	}
+	if err := widen(replay, r.From, r.To); err != nil {
+		return err
+	}
+	known := map[int64]bool{}
+	err := s.eachDelivery(ctx, v, "", r.From, r.To, func(position int64) error {
+		known[position] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.each(ctx, v.Webhook, r, func(position int64) error {
+		if !known[position] {
+			replay.Total++
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read the missed events: %w", err)
+	}
+	return nil
+}
+
+// eachDelivery calls do for the deliveries in a state, or in each, from one position to
+// another, the newest first.
+func (s *Webhooks) eachDelivery(ctx context.Context, v WebhookView, state webhook.State, from, to int64, do func(position int64) error) error {
+	before := to
+	if to < math.MaxInt64 {
+		before++
+	}
+	for {
+		page, err := s.store.Deliveries(ctx, v.Ref(), state, before, deliveriesPage)
 		if err != nil {
 			return fmt.Errorf("cannot read the deliveries: %w", err)
 		}
 		for _, d := range page {
-			if before = d.Position; before <= after {
+			if before = d.Position; before < from {
 				return nil
 			}
-			add(before)
+			if err := do(before); err != nil {
+				return err
+			}
 		}
-		if len(page) < failedPage {
+		if len(page) < deliveriesPage {
 			return nil
 		}
 	}
-}
-
-// missed calls add for the events behind a position that the webhook missed and that were
-// not redelivered since.
-func (s *Webhooks) missed(ctx context.Context, v WebhookView, after, newest int64, add func(int64)) error {
-	for _, r := range v.Progress.Missed {
-		r.From, r.To = max(r.From, after+1), min(r.To, newest)
-		if r.To-r.From >= maxRedelivery {
-			add(r.From)
-			add(r.To) // the range is refused
-			continue
-		}
-		err := s.each(ctx, v.Webhook, r, func(position int64) error {
-			_, err := s.store.Delivery(ctx, v.Ref(), position)
-			if errors.Is(err, port.ErrNotFound) {
-				add(position)
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("cannot read the missed events: %w", err)
-		}
-	}
-	return nil
 }
