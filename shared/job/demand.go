@@ -41,6 +41,20 @@ func validateConstraints(d Definition, p *problems) {
 	validateHook(in+"postRunHook", c.PostRunHook, p)
 }
 
+// validateWakes refuses limits on the lateness of runs that wake-ups of the deployment do not
+// keep.
+func validateWakes(d Definition, precision time.Duration, p *problems) {
+	limits := map[string]Duration{"startingDeadline": d.StartingDeadline}
+	if d.Constraints != nil {
+		limits["constraints.catchUpWindow"] = d.Constraints.CatchUpWindow
+	}
+	for field, value := range limits {
+		if value != "" && value.Value() < precision {
+			p.clash(field, "%s is too short, want at least %s: wake-ups of this deployment can be that late", value, short(precision))
+		}
+	}
+}
+
 func validateHook(field string, h *Hook, p *problems) {
 	if h == nil {
 		return
