@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,14 +92,7 @@ func lacks(t *testing.T) map[suite.Capability]string {
 		suite.ShortWindows:  "wake-ups may be 90 s late, so shorter windows are refused",
 		suite.Faults:        "what machines do concerns no role, and takes long",
 	}
-	for _, program := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", program)
-			}
-			lacks[suite.Bash] = program + " is not installed on this host"
-		}
-	}
+	suite.LookForBash(t, os.Getenv("CI") != "", lacks)
 	return lacks
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -91,13 +90,6 @@ func TestLocalStack(t *testing.T) {
 func lacks(t *testing.T) map[suite.Capability]string {
 	t.Helper()
 	lacks := map[suite.Capability]string{suite.NoHostPrograms: "it is the system that runs them"}
-	for _, program := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is not installed", program)
-			}
-			lacks[suite.Bash] = program + " is not installed on this host"
-		}
-	}
+	suite.LookForBash(t, os.Getenv("CI") != "", lacks)
 	return lacks
 }

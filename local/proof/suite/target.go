@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,20 @@ func Settings() map[string]string {
 		"SORTIE_HOOK_ALLOW":    "127.0.0.1",
 		"SORTIE_ENGINE_ALLOW":  "127.0.0.1",
 		"SORTIE_MOCK_ENGINE":   "true",
+	}
+}
+
+// LookForBash adds Bash to what a target on this host lacks, unless bash and curl are installed.
+// If they are required, it fails the test instead.
+func LookForBash(t *testing.T, required bool, lacks map[Capability]string) {
+	t.Helper()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if required {
+				t.Fatalf("%s is not installed", program)
+			}
+			lacks[Bash] = program + " is not installed on this host"
+		}
 	}
 }
 
