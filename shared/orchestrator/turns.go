@@ -192,7 +192,7 @@ func (t *Turns) read(ctx context.Context, stream, consumer string, r reader) err
 	return ctx.Err()
 }
 
-// takeSeat takes the only seat of a room. ok is false if another process has it.
+// takeSeat takes the only seat of a room. ok is false if it is taken.
 func (t *Turns) takeSeat(ctx context.Context, room string) (leave func(), ok bool) {
 	seat, ok, err := t.seats.TakeSeat(ctx, room, 1, t.clock.Now().Add(readerTime))
 	if err != nil {

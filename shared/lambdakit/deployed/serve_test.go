@@ -27,8 +27,8 @@ type served struct {
 }
 
 // serve runs the built function with the variables of env against a fake of Lambda's Runtime
-// API with one event, and stops it after its answer. After the answer and before that, it
-// calls look, if that is not nil.
+// API with one event, and stops it after its answer. Between the two it calls look, if that is
+// not nil.
 func serve(t *testing.T, name, event string, env []string, look func()) served {
 	t.Helper()
 	l := &lambda{event: event, started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
