@@ -72,8 +72,20 @@ func setupPadded(t *testing.T, every time.Duration) *served {
 // setupWith is setupPadded with an engine that needs a time for each token.
 func setupWith(t *testing.T, every, token time.Duration) *served {
 	t.Helper()
+	return setupMocked(t, every, mockengine.Config{TokenEvery: token})
+}
+
+// setupPlanned is setup with the course of each generation.
+func setupPlanned(t *testing.T, plan func(port.Generation) mockengine.Course) *served {
+	t.Helper()
+	return setupMocked(t, 0, mockengine.Config{Plan: plan})
+}
+
+func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *served {
+	t.Helper()
 	parts := apitest.NewParts(t)
-	s := &served{engine: &counting{Engine: mockengine.New(mockengine.Config{Clock: parts.Clock, TokenEvery: token})}}
+	cfg.Clock = parts.Clock
+	s := &served{engine: &counting{Engine: mockengine.New(cfg)}}
 	s.Stage = apitest.New(t, parts, func(system *orchestrator.System) []httpkit.Route {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
 		if err != nil {

@@ -52,7 +52,9 @@ type InferenceDetails struct {
 	TokensIn      *int   `json:"tokensIn,omitempty"`
 	TokensOut     *int   `json:"tokensOut,omitempty"`
 	DecodeMS      *int64 `json:"decodeMs,omitempty"`
-	FinishReason  string `json:"finishReason,omitempty"`
+	// ReasoningTokens are those of TokensOut that are reasoning, if the engine counts them.
+	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
+	FinishReason    string `json:"finishReason,omitempty"`
 	// TraceID is the id of the transcript's artifact.
 	TraceID string `json:"traceId,omitempty"`
 }

@@ -29,7 +29,8 @@ func Accepted(stream string) (at time.Time, ok bool) {
 	return parsed.Timestamp(), true
 }
 
-// Record is one record of the stream of a task. One of its pointers is set, or Tokens.
+// Record is one record of the stream of a task. One of its pointers is set, or Tokens, or
+// Reasoning.
 type Record struct {
 	// Attempt is that of the writer; 0 if no dispatcher wrote the record.
 	Attempt int `json:"attempt,omitempty"`
@@ -39,7 +40,9 @@ type Record struct {
 	Started *Started `json:"started,omitempty"`
 	// Tokens are the pieces of the answer, of which the first has the index First.
 	Tokens []string `json:"tokens,omitempty"`
-	First  int      `json:"first,omitempty"`
+	// Reasoning are pieces of the reasoning before the answer, with indexes of their own.
+	Reasoning []string `json:"reasoning,omitempty"`
+	First     int      `json:"first,omitempty"`
 	// Metrics describe the task while it runs.
 	Metrics *Metrics `json:"metrics,omitempty"`
 	// Result is one of the workload embedding or rerank.
@@ -60,6 +63,9 @@ type Token struct {
 	T string `json:"t"`
 	I int    `json:"i"`
 }
+
+// Reasoning is a piece of the reasoning before the answer, with its index from 0.
+type Reasoning Token
 
 // Result is the answer for one input of an embedding, or one document of a rerank.
 type Result struct {
@@ -83,9 +89,11 @@ type Metrics struct {
 type End struct {
 	TokensOut int   `json:"tokens_out"`
 	DecodeMS  int64 `json:"decode_ms"`
-	// TokensIn and Finish are additions to the contract.
+	// What follows are additions to the contract.
 	TokensIn int    `json:"tokens_in"`
 	Finish   string `json:"finish_reason,omitempty"`
+	// ReasoningTokens are those of TokensOut that are reasoning, if the engine counts them.
+	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
 }
 
 // Failure is the last event of a stream without an end.
@@ -118,7 +126,7 @@ type State struct {
 // After returns the state after a record.
 func (s State) After(r Record) State {
 	s.Attempt = max(s.Attempt, r.Attempt)
-	s.Pieces += len(r.Tokens)
+	s.Pieces += len(r.Tokens) + len(r.Reasoning)
 	if r.Result != nil {
 		s.Results++
 	}
@@ -160,12 +168,13 @@ func ParseEventID(field, text string) (EventID, error) {
 
 // Names of events.
 const (
-	NameStarted = "started"
-	NameToken   = "token"
-	NameResult  = "result"
-	NameMetrics = "metrics"
-	NameEnd     = "end"
-	NameError   = "error"
+	NameStarted   = "started"
+	NameReasoning = "reasoning"
+	NameToken     = "token"
+	NameResult    = "result"
+	NameMetrics   = "metrics"
+	NameEnd       = "end"
+	NameError     = "error"
 )
 
 // Events returns the events of a record behind an id.
@@ -191,6 +200,9 @@ func (r Record) Events(position int64, after EventID) []Event {
 		shown := *r.Error
 		shown.By = ""
 		add(NameError, shown)
+	}
+	for i, t := range r.Reasoning {
+		add(NameReasoning, Reasoning{T: t, I: r.First + i})
 	}
 	for i, t := range r.Tokens {
 		add(NameToken, Token{T: t, I: r.First + i})

@@ -3,7 +3,6 @@ package inference
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -47,6 +46,14 @@ type Request struct {
 
 // PromptTokens estimates the length of the prompt: four bytes of UTF-8 are a token.
 func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
+
+// LongestPrompt returns the most tokens that an engine can count for the prompt: a byte is at
+// most one token, a rerank repeats the query for each document, and the template of a model adds
+// text around the messages.
+func (q Request) LongestPrompt() int {
+	const template, each = 2048, 64
+	return q.size() + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
+}
 
 // size is the length of the prompt in bytes.
 func (q Request) size() int {
@@ -137,23 +144,4 @@ func (q Request) checkCompletion() error {
 		}
 	}
 	return nil
-}
-
-// Transcript joins the pieces of an answer.
-type Transcript struct{ text strings.Builder }
-
-// Add adds a record.
-func (t *Transcript) Add(r Record) {
-	for _, piece := range r.Tokens {
-		t.text.WriteString(piece)
-	}
-}
-
-// String returns the text.
-func (t *Transcript) String() string { return t.text.String() }
-
-// Content returns the content of the artifact of a transcript.
-func (t *Transcript) Content() json.RawMessage {
-	content, _ := json.Marshal(map[string]string{"transcript": t.text.String()}) //nolint:errchkjson // strings never fail
-	return content
 }

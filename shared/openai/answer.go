@@ -28,7 +28,7 @@ type Head struct {
 
 // Answer collects the events of a task.
 type Answer struct {
-	text    strings.Builder
+	parts   inference.Parts
 	results []inference.Result
 	// End and Failure are those of the last event; both are nil before it.
 	End     *inference.End
@@ -39,7 +39,9 @@ type Answer struct {
 func (a *Answer) Add(e inference.Event) {
 	switch data := e.Data.(type) {
 	case inference.Token:
-		a.text.WriteString(data.T)
+		a.parts.Add(data.T, false)
+	case inference.Reasoning:
+		a.parts.Add(data.T, true)
 	case *inference.Result:
 		a.results = append(a.results, *data)
 	case *inference.End:
@@ -58,20 +60,29 @@ func (a *Answer) AddAll(events []inference.Event) error {
 }
 
 // Text returns the text of the answer.
-func (a *Answer) Text() string { return a.text.String() }
+func (a *Answer) Text() string { return a.parts.Joined(false) }
+
+// Reasoning returns the reasoning before the answer; empty without one.
+func (a *Answer) Reasoning() string { return a.parts.Joined(true) }
 
 // Usage is how many tokens an answer took.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
+	// Details is nil if the engine does not count the tokens of the reasoning.
+	Details *OutputDetails `json:"completion_tokens_details,omitempty"`
 }
 
 func usageOf(e *inference.End) *Usage {
 	if e == nil {
 		return nil
 	}
-	return &Usage{PromptTokens: e.TokensIn, CompletionTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut}
+	u := &Usage{PromptTokens: e.TokensIn, CompletionTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut}
+	if e.ReasoningTokens > 0 {
+		u.Details = &OutputDetails{ReasoningTokens: e.ReasoningTokens}
+	}
+	return u
 }
 
 // finish returns the reason of an end; "stop" for an engine that names no reason.

@@ -27,6 +27,8 @@ type Choice struct {
 
 // Message is the answer of a chat.
 type Message struct {
+	thoughts
+
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	// Refusal is always null.
@@ -35,8 +37,17 @@ type Message struct {
 
 // Delta is a part of a message.
 type Delta struct {
+	thoughts
+
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
+}
+
+// thoughts is the reasoning before an answer; empty without one. OpenAI's API has no member for
+// it: clients of llama-server read reasoning_content, those of vLLM reasoning.
+type thoughts struct {
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	Reasoning        string `json:"reasoning,omitempty"`
 }
 
 // Form is the form of a completion.
@@ -59,7 +70,8 @@ func (f Form) Completion(h Head, a *Answer) Completion {
 	c := f.completion(h, f.object)
 	choice := Choice{FinishReason: finish(a.End)}
 	if text := a.Text(); f.chat() {
-		choice.Message = &Message{Role: "assistant", Content: text}
+		reasoning := a.Reasoning()
+		choice.Message = &Message{Role: "assistant", Content: text, thoughts: thoughts{reasoning, reasoning}}
 	} else {
 		choice.Text = &text
 	}
@@ -84,6 +96,10 @@ func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	switch data := e.Data.(type) {
 	case inference.Token:
 		parts = append(c.begin(parts), c.part(data.T, nil))
+	case inference.Reasoning:
+		if c.form.chat() { // another completion has no member for it
+			parts = append(c.begin(parts), c.thought(data.T))
+		}
 	case *inference.End:
 		parts = append(c.begin(parts), c.part("", finish(data)))
 		if c.usage {
@@ -104,6 +120,13 @@ func (c *Chunks) begin(parts []Completion) []Completion {
 	first := c.form.completion(c.head, c.form.chunk)
 	first.Choices = append(first.Choices, Choice{Delta: &Delta{Role: "assistant", Content: new(string)}})
 	return append(parts, first)
+}
+
+// thought returns a piece of the reasoning.
+func (c *Chunks) thought(text string) Completion {
+	p := c.form.completion(c.head, c.form.chunk)
+	p.Choices = append(p.Choices, Choice{Delta: &Delta{thoughts: thoughts{text, text}}})
+	return p
 }
 
 // part returns a piece of the answer, or its end.

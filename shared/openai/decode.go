@@ -168,28 +168,31 @@ func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
 func messages(field string, in []message) ([]port.Message, error) {
 	found := make([]port.Message, len(in))
 	for i, m := range in {
-		at := fmt.Sprintf("%s.%d.", field, i)
-		switch m.Role {
-		case "system", "user", "assistant":
-			found[i].Role = m.Role
-		case "developer":
-			found[i].Role = "system"
-		default:
-			return nil, fault.Invalid(at+"role", "unsupported role %.40q, want system, developer, user or assistant", m.Role)
-		}
-		if filled(m.Name) {
-			return nil, unsupported(at+"name", "messages without names: models see the role alone")
-		}
-		if filled(m.ToolCalls) {
-			return nil, unsupported(at+"tool_calls", "messages without calls of tools")
-		}
-		content, err := contentOf(at+"content", m.Content)
-		if err != nil {
+		var err error
+		if found[i], err = m.read(fmt.Sprintf("%s.%d.", field, i)); err != nil {
 			return nil, err
 		}
-		found[i].Content = content
 	}
 	return found, nil
+}
+
+// read returns the message, whose fields are behind at.
+func (m message) read(at string) (found port.Message, err error) {
+	switch found.Role = m.Role; m.Role {
+	case "system", "user", "assistant":
+	case "developer":
+		found.Role = "system"
+	default:
+		return found, fault.Invalid(at+"role", "unsupported role %.40q, want system, developer, user or assistant", m.Role)
+	}
+	if filled(m.Name) {
+		return found, unsupported(at+"name", "messages without names: models see the role alone")
+	}
+	if filled(m.ToolCalls) {
+		return found, unsupported(at+"tool_calls", "messages without calls of tools")
+	}
+	found.Content, err = contentOf(at+"content", m.Content)
+	return found, err
 }
 
 // contentOf reads a text, or the texts of a list of parts.

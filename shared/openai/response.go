@@ -78,26 +78,9 @@ type InputDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// OutputDetails are always 0.
+// OutputDetails are the tokens of the reasoning; 0 if the engine does not count them.
 type OutputDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
-}
-
-// OutputItem is the message that a response consists of.
-type OutputItem struct {
-	ID      string        `json:"id"`
-	Type    string        `json:"type"`
-	Status  string        `json:"status"`
-	Role    string        `json:"role"`
-	Content []ContentPart `json:"content"`
-}
-
-// ContentPart is the text of a message.
-type ContentPart struct {
-	Type        string     `json:"type"`
-	Text        string     `json:"text"`
-	Annotations []struct{} `json:"annotations"`
-	Logprobs    []struct{} `json:"logprobs"`
 }
 
 // The statuses of a response.
@@ -152,106 +135,22 @@ func Ended(r run.Run, a *Answer) Response {
 	case a.Failure != nil:
 		is.Status, item = statusFailed, statusIncomplete
 		is.Error = &ResponseError{Code: "server_error", Message: a.Failure.Message}
-	case a.End != nil && a.End.Finish == "length":
+	case a.End != nil && incomplete[a.End.Finish] != "":
 		is.Status, item = statusIncomplete, statusIncomplete
-		is.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
+		is.IncompleteDetails = &IncompleteDetails{Reason: incomplete[a.End.Finish]}
 	}
 	if e := a.End; e != nil {
-		is.Usage = &ResponseUsage{InputTokens: e.TokensIn, OutputTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut}
+		is.Usage = &ResponseUsage{
+			InputTokens: e.TokensIn, OutputTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut,
+			OutputTokensDetails: OutputDetails{ReasoningTokens: e.ReasoningTokens},
+		}
 	}
-	if text := a.Text(); text != "" || a.End != nil {
-		is.Output = []OutputItem{outputItem(r.TaskID, item, part(text))}
-	}
+	is.Output = a.items(r.TaskID, item)
 	return is
 }
 
-func outputItem(taskID, status string, content ...ContentPart) OutputItem {
-	return OutputItem{ID: id("msg_", taskID), Type: "message", Status: status, Role: "assistant", Content: append([]ContentPart{}, content...)}
-}
-
-func part(text string) ContentPart {
-	return ContentPart{Type: "output_text", Text: text, Annotations: []struct{}{}, Logprobs: []struct{}{}}
-}
-
-// ResponseEvent is an event of the stream of a response. Type says which members it has.
-type ResponseEvent struct {
-	Type           string       `json:"type"`
-	SequenceNumber int          `json:"sequence_number"`
-	Response       *Response    `json:"response,omitempty"`
-	OutputIndex    *int         `json:"output_index,omitempty"`
-	ContentIndex   *int         `json:"content_index,omitempty"`
-	ItemID         string       `json:"item_id,omitempty"`
-	Item           *OutputItem  `json:"item,omitempty"`
-	Part           *ContentPart `json:"part,omitempty"`
-	Delta          *string      `json:"delta,omitempty"`
-	Text           *string      `json:"text,omitempty"`
-	Logprobs       *[]struct{}  `json:"logprobs,omitempty"`
-}
-
-// ResponseEvents makes the events of a response from those of its task. The same events of
-// the task make the same ones with the same numbers, so a reader continues by number.
-type ResponseEvents struct {
-	of     run.Run
-	next   int
-	answer Answer
-	begun  bool
-}
-
-// NewResponseEvents returns the events of the response of a task.
-func NewResponseEvents(of run.Run) *ResponseEvents { return &ResponseEvents{of: of} }
-
-// Created returns the first event.
-func (s *ResponseEvents) Created() ResponseEvent {
-	is := newResponse(s.of, statusQueued)
-	return s.event(ResponseEvent{Type: "response.created", Response: &is})
-}
-
-func (s *ResponseEvents) event(e ResponseEvent) ResponseEvent {
-	e.SequenceNumber = s.next
-	s.next++
-	return e
-}
-
-// Add returns the events that an event of the task makes.
-func (s *ResponseEvents) Add(e inference.Event) (made []ResponseEvent) {
-	zero := 0
-	none := []struct{}{}
-	itemID := id("msg_", s.of.TaskID)
-	add := func(each ResponseEvent) { made = append(made, s.event(each)) }
-	within := func(each ResponseEvent) {
-		each.ItemID, each.OutputIndex, each.ContentIndex = itemID, &zero, &zero
-		add(each)
-	}
-	s.answer.Add(e)
-	switch data := e.Data.(type) {
-	case *inference.Started:
-		if s.begun {
-			return nil
-		}
-		s.begun = true
-		is := newResponse(s.of, statusInProgress)
-		add(ResponseEvent{Type: "response.in_progress", Response: &is})
-		item, empty := outputItem(s.of.TaskID, statusInProgress), part("")
-		add(ResponseEvent{Type: "response.output_item.added", OutputIndex: &zero, Item: &item})
-		within(ResponseEvent{Type: "response.content_part.added", Part: &empty})
-	case inference.Token:
-		within(ResponseEvent{Type: "response.output_text.delta", Delta: &data.T, Logprobs: &none})
-	case *inference.End, inference.Failure:
-		is := Ended(s.of, &s.answer)
-		if s.begun && len(is.Output) > 0 {
-			item := is.Output[0]
-			within(ResponseEvent{Type: "response.output_text.done", Text: &item.Content[0].Text, Logprobs: &none})
-			within(ResponseEvent{Type: "response.content_part.done", Part: &item.Content[0]})
-			add(ResponseEvent{Type: "response.output_item.done", OutputIndex: &zero, Item: &item})
-		}
-		kind := "response." + is.Status
-		if is.Status == statusCancelled { // the API has no event for that
-			kind = "response.failed"
-		}
-		add(ResponseEvent{Type: kind, Response: &is})
-	}
-	return made
-}
+// incomplete are the reasons of a response whose answer an engine has ended early.
+var incomplete = map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}
 
 // Deleted is the answer to the removal of a response.
 type Deleted struct {

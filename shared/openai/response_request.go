@@ -146,12 +146,23 @@ func inputOf(value json.RawMessage) ([]port.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]message, len(items))
+	var found []port.Message
 	for i, item := range items {
-		if item.Type != "" && item.Type != "message" {
-			return nil, unsupported(fmt.Sprintf("input.%d.type", i), "message")
+		at := fmt.Sprintf("input.%d", i)
+		switch item.Type {
+		case "", itemMessage:
+			m, err := item.read(at + ".")
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, m)
+		case itemReasoning: // of an earlier response: models do not get it again
+		default:
+			return nil, unsupported(at+".type", "message or reasoning")
 		}
-		list[i] = item.message
 	}
-	return messages("input", list)
+	if len(found) == 0 {
+		return nil, fault.Invalid("input", "no message, want at least one")
+	}
+	return found, nil
 }

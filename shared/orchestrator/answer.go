@@ -240,12 +240,17 @@ func (s *answers) wait(ctx context.Context, stream string, after int64) (more bo
 	return false, fmt.Errorf("cannot wait for the stream of the task: %w", err)
 }
 
+// endRecord returns the end of a stream whose answer took what the engine did.
+func endRecord(g *run.Generation) *inference.End {
+	return &inference.End{TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish, ReasoningTokens: g.ReasoningTokens}
+}
+
 // streamEnd returns what the last record of a stream decides about its run, with what the
 // engine did.
 func streamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
 	if e := last.End; e != nil {
 		return run.StreamEnd{Outcome: run.OutcomeSucceeded}, run.Generation{
-			TokensIn: e.TokensIn, TokensOut: e.TokensOut, DecodeMS: e.DecodeMS, Finish: e.Finish,
+			TokensIn: e.TokensIn, TokensOut: e.TokensOut, ReasoningTokens: e.ReasoningTokens, DecodeMS: e.DecodeMS, Finish: e.Finish,
 		}
 	}
 	e := last.Error

@@ -41,7 +41,8 @@ type answerWriter struct {
 
 	mu      sync.Mutex
 	pending []inference.Record
-	pieces  int // all of the attempt
+	pieces  int // all of the attempt, of which some are reasoning
+	reasons int
 	firstAt time.Time
 	writing chan struct{} // closed when the goroutine that appends ends; nil without one
 	closing chan struct{} // closed by flush
@@ -195,14 +196,31 @@ func (w *answerWriter) piece(p port.Piece) error {
 	if w.firstAt.IsZero() {
 		w.firstAt = w.answers.clock.Now().UTC()
 	}
-	if n := len(w.pending); n > 0 && w.pending[n-1].Tokens != nil && size(w.pending[n-1].Tokens)+len(p.Text) <= pieceBatch {
-		w.pending[n-1].Tokens = append(w.pending[n-1].Tokens, p.Text)
-	} else {
-		w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Tokens: []string{p.Text}, First: w.pieces})
-	}
+	w.add(p)
 	w.pieces++
+	if p.Reasoning {
+		w.reasons++
+	}
 	w.wake()
 	return nil
+}
+
+// add adds a piece to the last record that is pending, or as a record of its own.
+func (w *answerWriter) add(p port.Piece) {
+	r := inference.Record{Attempt: w.run.Attempt.Number, First: w.pieces - w.reasons}
+	part := func(of *inference.Record) *[]string { return &of.Tokens }
+	if p.Reasoning {
+		r.First = w.reasons
+		part = func(of *inference.Record) *[]string { return &of.Reasoning }
+	}
+	if n := len(w.pending); n > 0 {
+		if last := part(&w.pending[n-1]); *last != nil && size(*last)+len(p.Text) <= pieceBatch {
+			*last = append(*last, p.Text)
+			return
+		}
+	}
+	*part(&r) = []string{p.Text}
+	w.pending = append(w.pending, r)
 }
 
 func size(texts []string) (n int) {

@@ -60,6 +60,8 @@ type serving struct {
 	replica *lease
 	answer  *answerWriter
 	used    run.Generation
+	// longest is the most tokens that the prompt can have.
+	longest int
 }
 
 func newServing(r run.Run) *serving {

@@ -197,6 +197,7 @@ func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
 	ctx = t.beginAnswer(ctx)
 	defer t.answer.stop(nil)
 	err = ask(ctx)
+	s.checkUsage(ctx, t)
 	return t.generated(ctx, err)
 }
 
@@ -240,6 +241,7 @@ func (s *Dispatcher) question(t *serving) (ask func(context.Context) error, err 
 	if left <= 0 {
 		return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)
 	}
+	t.longest = q.LongestPrompt()
 	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}
 	switch port.Workload(t.run.Work.Inference.Workload) {
 	case port.WorkloadCompletion:
@@ -291,7 +293,7 @@ func (t *serving) completed(end port.GenerationEnd, err error) error {
 	if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
 		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
 	}
-	t.used.TokensIn, t.used.TokensOut, t.used.Finish = end.TokensIn, end.TokensOut, string(end.Finish)
+	t.used.TokensIn, t.used.TokensOut, t.used.ReasoningTokens, t.used.Finish = end.TokensIn, end.TokensOut, end.ReasoningTokens, string(end.Finish)
 	return err
 }
 

@@ -21,8 +21,7 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	r, w, used := t.run, t.answer, &t.used
 	if failure == nil {
 		t.replica.release() // a client that reads the end may continue at once, at the same replica
-		end := &inference.End{TokensOut: used.TokensOut, DecodeMS: used.DecodeMS, TokensIn: used.TokensIn, Finish: used.Finish}
-		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: end}); err != nil {
+		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: endRecord(used)}); err != nil {
 			return err
 		}
 		return s.settle(ctx, r, nil)

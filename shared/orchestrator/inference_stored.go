@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -18,7 +17,7 @@ import (
 func (s *Inference) ReadTranscripts(from *Artifacts) { s.artifacts = from }
 
 // Stored returns the events of a task that has ended and whose stream has expired: its
-// answer as one token, from the transcript, or its error. Fault: CursorExpired if there is no
+// answer as one token for each part, from the transcript, or its error. Fault: CursorExpired if there is no
 // transcript, or that has expired too.
 func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([]inference.Event, error) {
 	g := r.Generation
@@ -39,13 +38,14 @@ func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([
 		return nil, err
 	}
 	defer func() { _ = content.Close() }() // it was read as far as required
-	var stored struct {
-		Transcript string `json:"transcript"`
+	records, err := inference.ReadTranscript(io.LimitReader(content, artifact.MaxSize), r.Attempt.Number)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answer of the task: %w", err)
 	}
-	if err := json.NewDecoder(io.LimitReader(content, artifact.MaxSize)).Decode(&stored); err != nil {
-		return nil, fmt.Errorf("cannot read the transcript of the task: %w", err)
+	records = append(records, inference.Record{Attempt: r.Attempt.Number, End: endRecord(g)})
+	var events []inference.Event
+	for i, record := range records {
+		events = append(events, record.Events(int64(i+1), inference.EventID{})...)
 	}
-	end := &inference.End{TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish}
-	events := inference.Record{Attempt: r.Attempt.Number, Tokens: []string{stored.Transcript}}.Events(1, inference.EventID{})
-	return append(events, inference.Record{Attempt: r.Attempt.Number, End: end}.Events(2, inference.EventID{})...), nil
+	return events, nil
 }

@@ -131,6 +131,9 @@ type Message struct {
 type Piece struct {
 	// Text is not empty, and valid UTF-8.
 	Text string
+	// Reasoning: the text is of the reasoning before the answer, which the engine separates
+	// from it.
+	Reasoning bool
 }
 
 // EngineAnswer is the fault of a request that an engine has answered. Status is that of the
@@ -158,10 +161,11 @@ func (a EngineAnswer) Works() bool {
 type FinishReason string
 
 // FinishStop is the end of the text or a stop text, FinishLength the limit of tokens or
-// of the context.
+// of the context, and FinishFilter a filter of the engine that has cut the text off.
 const (
 	FinishStop   FinishReason = "stop"
 	FinishLength FinishReason = "length"
+	FinishFilter FinishReason = "content_filter"
 )
 
 // GenerationEnd is the engine's final event.
@@ -174,7 +178,10 @@ type GenerationEnd struct {
 // false and TokensOut is the number of pieces.
 type Usage struct {
 	TokensIn, TokensOut int
-	Counted             bool
+	// ReasoningTokens are those of TokensOut that are reasoning; 0 if the engine does not
+	// count them.
+	ReasoningTokens int
+	Counted         bool
 }
 
 // Embedding is a request for vectors.

@@ -36,6 +36,9 @@ type EngineHarness struct {
 	// Messages, Stops, Names and Vectors: the engine takes conversations and stop texts,
 	// refuses unknown models, and has embeddings and reranking.
 	Messages, Stops, Names, Vectors bool
+	// Reasons: the engine sends reasoning before its answer to a message with the text
+	// mockengine.Reasoning. Counts: it counts the tokens of the reasoning.
+	Reasons, Counts bool
 	// Idle returns when the engine generates nothing.
 	Idle func(t *testing.T)
 	// Fault makes the next generation fail in this way after a number of pieces, and Begun
@@ -61,6 +64,7 @@ func Engine(t *testing.T, setup func(t *testing.T) EngineHarness) {
 		{"completion", engineCompletion},
 		{"same seed, same text", engineSeed},
 		{"conversation", engineMessages},
+		{"reasoning", engineReasoning},
 		{"stop text", engineStop},
 		{"invalid generation", engineInvalid},
 		{"too many tokens", engineTooLong},
@@ -126,6 +130,28 @@ func engineCompletion(t *testing.T, h EngineHarness) {
 	}
 	if end.Counted && (end.TokensOut != 12 || end.TokensIn == 0) || !end.Counted && end.TokensOut != pieces {
 		t.Errorf("got %+v for %d pieces, want 12 tokens or the number of pieces", end.Usage, pieces)
+	}
+}
+
+// engineReasoning has an engine that separates its reasoning from its answer.
+func engineReasoning(t *testing.T, h EngineHarness) {
+	if !h.Reasons {
+		return
+	}
+	g := port.Generation{Model: h.Model, Messages: []port.Message{{Role: "user", Content: "cause-reasoning"}}, MaxTokens: 12}
+	pieces := map[bool]int{}
+	end, err := h.Engine.Generate(deadline(t), g, func(p port.Piece) error {
+		if p.Reasoning && pieces[false] > 0 {
+			t.Errorf("got the reasoning %q after the answer, want it before", p.Text)
+		}
+		pieces[p.Reasoning]++
+		return nil
+	})
+	if err != nil || pieces[true] != 6 || pieces[false] != 6 || end.TokensOut != 12 {
+		t.Errorf("got %d pieces of reasoning and %d of the answer, %+v (%v), want 6 each", pieces[true], pieces[false], end, err)
+	}
+	if h.Counts && end.ReasoningTokens != 6 {
+		t.Errorf("got %d tokens of reasoning, want 6", end.ReasoningTokens)
 	}
 }
 

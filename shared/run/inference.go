@@ -59,6 +59,9 @@ type Generation struct {
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`
+	// ReasoningTokens are those of TokensOut that are reasoning; 0 if the engine does not
+	// count them.
+	ReasoningTokens int `json:"reasoningTokens,omitempty"`
 	// DecodeMS is from the start of the request to its end.
 	DecodeMS int64 `json:"decodeMs"`
 	// Finish is that of port.FinishReason; empty for an answer without an end.

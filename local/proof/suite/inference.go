@@ -19,6 +19,7 @@ func inferenceTasks() []Test {
 		{Name: "queued inference task is served after the one before", Requires: needs, Run: onEngines(taskIsQueued)},
 		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: onEngines(chatIsAnswered)},
 		{Name: "inference task is refused with the field", Requires: needs, Run: onEngines(taskIsRefused)},
+		{Name: "reasoning of an engine is kept beside its answer", Requires: needs, Run: reasoningIsKept},
 		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
 	}
 }
@@ -211,5 +212,58 @@ func chatIsLate(c *Case, e served) {
 		if answer.Status != want || !strings.Contains(string(answer.Body), `"code":"deadline_unmet"`) {
 			c.T.Errorf("got %d %s for a deadline of %s ms, want %d with deadline_unmet", answer.Status, answer.Body, deadline, want)
 		}
+	}
+}
+
+// reasoningIsKept asks the engine mock, which separates its reasoning from its answer to a prompt
+// with the text cause-reasoning.
+func reasoningIsKept(c *Case) {
+	model, done := c.serve(served{kind: "mock", replica: document{}, context: 32768}, "reasons", 2)
+	defer done()
+	accepted, _ := send[contract.TaskAccepted](c, http.MethodPost, "/v1/tasks", `{"model_ref":"`+model+`","prompt":"cause-reasoning","max_tokens":8}`, http.StatusAccepted)
+	texts, counts := map[string]string{}, map[string]int{}
+	for _, e := range c.streamed(accepted.TaskID, "") {
+		if e.Event == "token" || e.Event == "reasoning" {
+			piece := outside.Decode[struct {
+				T string
+				I int
+			}](c.T, []byte(e.Data))
+			if piece.I != counts[e.Event] {
+				c.T.Errorf("got %s with the number %d, want %d", e.Event, piece.I, counts[e.Event])
+			}
+			texts[e.Event] += piece.T
+			counts[e.Event]++
+		}
+	}
+	if counts["reasoning"] != 4 || counts["token"] != 4 {
+		c.T.Errorf("got %v, want 4 pieces of each", counts)
+	}
+	ended := c.inState(accepted.TaskID, "Completed")
+	if i := ended.Inference; i == nil || i.TokensOut == nil || *i.TokensOut != 8 || i.ReasoningTokens != 4 {
+		c.T.Errorf("got %+v, want 8 tokens, 4 of them reasoning", ended.Inference)
+		return
+	}
+	kept := outside.Get[struct {
+		Content struct{ Transcript, Reasoning string }
+	}](c.Client, "/v1/artifacts/"+ended.Inference.TraceID).Content
+	if kept.Transcript != texts["token"] || kept.Reasoning != texts["reasoning"] {
+		c.T.Errorf("got %+v, want %v", kept, texts)
+	}
+	answer := c.Call(http.MethodPost, "/v1/chat/completions", `{"model":"`+model+`","max_tokens":8,"messages":[{"role":"user","content":"cause-reasoning"}]}`)
+	got := outside.Decode[struct {
+		Choices []struct {
+			Message struct {
+				Content          string
+				ReasoningContent string `json:"reasoning_content"`
+			}
+		}
+		Usage struct {
+			Details struct {
+				Tokens int `json:"reasoning_tokens"`
+			} `json:"completion_tokens_details"`
+		}
+	}](c.T, answer.Body)
+	if len(got.Choices) != 1 || got.Choices[0].Message.ReasoningContent == "" || got.Choices[0].Message.Content == "" || got.Usage.Details.Tokens != 4 {
+		c.T.Errorf("got %d %s, want a message with its reasoning of 4 tokens", answer.Status, answer.Body)
 	}
 }

@@ -41,7 +41,9 @@ The command exits with 0 after a whole answer, and with 1 if the task failed. It
 continues the stream after an interruption of the connection. Ctrl-C cancels the
 task. GET /v1/capabilities lists the models, and sortie dev --engine serves some.
 
-With --json the command prints the task at its end with the member answer.`,
+The reasoning that an engine separates from the answer is not shown. With --json the
+command prints the task at its end with the members answer and, if there was any,
+reasoning.`,
 		Example: "  sortie ask mock 'Tell a story' --max-tokens 50\n  sortie ask llama - --system 'Translate to French.' < letter.txt",
 		Args:    exactly("MODEL", "PROMPT"),
 	}
@@ -103,6 +105,7 @@ var errAnswered = errors.New("the stream has its last event")
 // answer is what a reader has got of a task.
 type answer struct {
 	text    strings.Builder
+	thought strings.Builder
 	tokens  int
 	took    time.Duration
 	failure *struct{ Code, Message, Engine string }
@@ -115,6 +118,10 @@ func (w *answer) add(name string, data json.RawMessage) (text string, err error)
 		var token struct{ T string }
 		err = json.Unmarshal(data, &token)
 		text = token.T
+	case "reasoning":
+		var thought struct{ T string }
+		err = json.Unmarshal(data, &thought)
+		w.thought.WriteString(thought.T)
 	case "end":
 		var end struct {
 			TokensOut int   `json:"tokens_out"`
@@ -176,8 +183,9 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		}
 		return a.print(struct {
 			contract.Task
-			Answer string `json:"answer"`
-		}{record, got.text.String()})
+			Answer    string `json:"answer"`
+			Reasoning string `json:"reasoning,omitempty"`
+		}{record, got.text.String(), got.thought.String()})
 	}
 	a.note("%d tokens in %.1f s, task %s", got.tokens, got.took.Seconds(), task.TaskID)
 	return nil

@@ -89,22 +89,27 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	out := &stream{w: w}
-	choice := func(text string, reason any) map[string]any {
+	choice := func(p port.Piece, reason any) map[string]any {
 		c := map[string]any{"index": 0, "logprobs": nil, "finish_reason": reason}
-		if chat {
-			c["delta"] = map[string]any{"content": text}
-		} else {
-			c["text"] = text
+		switch {
+		case !chat:
+			c["text"] = p.Text
+		case !p.Reasoning:
+			c["delta"] = map[string]any{"content": p.Text}
+		case s.kind == port.EngineVLLM:
+			c["delta"] = map[string]any{"reasoning": p.Text}
+		default:
+			c["delta"] = map[string]any{"reasoning_content": p.Text}
 		}
 		return c
 	}
 	event := func(choices ...map[string]any) map[string]any {
 		return map[string]any{"id": "cmpl-1", "object": "text_completion", "model": "mock", "choices": append([]map[string]any{}, choices...)}
 	}
-	held := ""
+	var held port.Piece
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
 		if s.kind == port.EngineVLLM { // one word is kept back for the finish reason
-			p.Text, held = held, p.Text
+			p, held = held, p
 			if p.Text == "" {
 				return nil
 			}
@@ -115,20 +120,23 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 				return err
 			}
 		}
-		return out.event(event(choice(p.Text, nil)))
+		return out.event(event(choice(p, nil)))
 	})
 	if err != nil {
 		if f := fault.Of(err); f.Code != fault.WorkerReset && !out.begun && r.Context().Err() == nil {
 			s.refuse(w, err)
 			return
 		}
-		if held != "" {
+		if held.Text != "" {
 			out.ignore(out.event(event(choice(held, nil))))
 		}
 		out.fail(err, map[string]any{"error": map[string]any{"message": "EngineCore encountered an issue.", "type": "InternalServerError", "param": nil, "code": 500}}, "[DONE]")
 		return
 	}
 	usage := map[string]any{"prompt_tokens": end.TokensIn, "completion_tokens": end.TokensOut, "total_tokens": end.TokensIn + end.TokensOut}
+	if s.kind == port.EngineVLLM {
+		usage["completion_tokens_details"] = map[string]any{"reasoning_tokens": end.ReasoningTokens}
+	}
 	last := event(choice(held, string(end.Finish)))
 	if s.kind == port.EngineLlamaCpp && !chat {
 		last["usage"] = usage

@@ -20,8 +20,8 @@ const largestEvent = 8 << 20
 
 // answer is a completion as far as it has been read.
 type answer struct {
-	// text is the piece of the event that was read last.
-	text string
+	// text is the piece of the event that was read last, reasoning the one before it.
+	text, reasoning string
 	// pieces is how many had text.
 	pieces int
 	// finish is set by the final event; usage by the event that has it.
@@ -118,7 +118,7 @@ func (s *generation) event(data string, failure error, each func(port.Piece) err
 		}
 		return true, unwrapEach(err)
 	}
-	if s.text != "" {
+	if s.text != "" || s.reasoning != "" {
 		s.watch.piece()
 	}
 	return s.done, nil
@@ -151,9 +151,9 @@ func unwrapEach(err error) error {
 	return err
 }
 
-// readEvent hands the piece of an event to each.
+// readEvent hands the pieces of an event to each.
 func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) error {
-	a.text = ""
+	a.text, a.reasoning = "", ""
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
@@ -167,12 +167,14 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 	if err := e.dialect.read(data, a); err != nil {
 		return err
 	}
-	if a.text == "" {
-		return nil
-	}
-	a.pieces++
-	if err := each(port.Piece{Text: a.text}); err != nil {
-		return eachError{err}
+	for _, p := range []port.Piece{{Text: a.reasoning, Reasoning: true}, {Text: a.text}} {
+		if p.Text == "" {
+			continue
+		}
+		a.pieces++
+		if err := each(p); err != nil {
+			return eachError{err}
+		}
 	}
 	return nil
 }
@@ -198,6 +200,7 @@ func (a *answer) failedAs(status int, message string, code fault.Code) error {
 var finishes = map[string]port.FinishReason{
 	"stop": port.FinishStop, "eos": port.FinishStop, "eos_token": port.FinishStop, "stop_sequence": port.FinishStop, "word": port.FinishStop,
 	"length": port.FinishLength, "limit": port.FinishLength,
+	"content_filter": port.FinishFilter,
 }
 
 // end takes the final event's reason.

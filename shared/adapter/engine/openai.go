@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -41,13 +42,19 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
+// openaiUsage is the usage of a request. Engines that count the reasoning do it in the
+// details, as OpenAI, or in a member beside them.
 type openaiUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
+	PromptTokens     count `json:"prompt_tokens"`
+	CompletionTokens count `json:"completion_tokens"`
+	Details          struct {
+		ReasoningTokens count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	ReasoningTokens count `json:"reasoning_tokens"`
 }
 
 func (u openaiUsage) usage() port.Usage {
-	return port.Usage{TokensIn: u.PromptTokens, TokensOut: u.CompletionTokens, Counted: true}
+	return usageOf(u.PromptTokens, u.CompletionTokens, cmp.Or(u.Details.ReasoningTokens, u.ReasoningTokens))
 }
 
 func (openai) generation(g port.Generation) (string, any, error) { //nolint:unparam // other dialects refuse some
@@ -66,12 +73,15 @@ func (openai) generation(g port.Generation) (string, any, error) { //nolint:unpa
 }
 
 // openaiEvent is an event of a completion's stream. Text is a completion's, delta a
-// conversation's.
+// conversation's. llama-server and older versions of vLLM call the reasoning
+// reasoning_content, newer ones reasoning, and some versions send it under both names.
 type openaiEvent struct {
 	Choices []struct {
 		Text  string `json:"text"`
 		Delta struct {
-			Content string `json:"content"`
+			Content          string `json:"content"`
+			ReasoningContent string `json:"reasoning_content"`
+			Reasoning        string `json:"reasoning"`
 		} `json:"delta"`
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
@@ -96,6 +106,7 @@ func (openai) read(data []byte, a *answer) error {
 	if len(e.Choices) > 0 {
 		choice := e.Choices[0]
 		a.text = choice.Text + choice.Delta.Content
+		a.reasoning = cmp.Or(choice.Delta.ReasoningContent, choice.Delta.Reasoning)
 		if choice.FinishReason != nil {
 			if err := a.end(*choice.FinishReason); err != nil {
 				return err

@@ -48,8 +48,8 @@ func (tgi) read(data []byte, a *answer) error {
 		GeneratedText *string `json:"generated_text"`
 		Details       *struct {
 			FinishReason string `json:"finish_reason"`
-			Generated    int    `json:"generated_tokens"`
-			Input        int    `json:"input_length"`
+			Generated    count  `json:"generated_tokens"`
+			Input        count  `json:"input_length"`
 		} `json:"details"`
 		Error string `json:"error"`
 		Kind  string `json:"error_type"`
@@ -68,7 +68,7 @@ func (tgi) read(data []byte, a *answer) error {
 	}
 	a.finish, a.done = port.FinishStop, true
 	if d := e.Details; d != nil {
-		a.usage = port.Usage{TokensIn: d.Input, TokensOut: d.Generated, Counted: true}
+		a.usage = usageOf(d.Input, d.Generated, 0)
 		return a.end(d.FinishReason)
 	}
 	return nil

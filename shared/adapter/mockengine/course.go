@@ -5,7 +5,11 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 )
+
+// Reasoning is in a prompt that the mock answers with reasoning before its answer.
+const Reasoning = "cause-reasoning"
 
 // Course is how a generation runs.
 type Course struct {
@@ -17,6 +21,11 @@ type Course struct {
 	// Repeats is the number of the piece that is sent twice, from 1; 0 for no piece. The engine
 	// counts it once.
 	Repeats int
+	// Reasons is how many of the first tokens are reasoning. For a prompt with the text
+	// Reasoning it is half of them.
+	Reasons int
+	// Finish is the reason of the end; empty is what the tokens say.
+	Finish port.FinishReason
 	// Keeps is how long the engine keeps the slot of a request that its caller has closed.
 	Keeps time.Duration
 }

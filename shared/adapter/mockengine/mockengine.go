@@ -4,6 +4,7 @@
 package mockengine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -211,6 +212,9 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 	if own := words.length(); g.OpenEnd && own < most {
 		most, end.Finish = own, port.FinishStop
 	}
+	if strings.Contains(prompt, Reasoning) {
+		course.Reasons = most / 2
+	}
 	var text strings.Builder
 	for end.TokensOut < most {
 		if course.Failure != "" && end.TokensOut == course.After {
@@ -236,13 +240,13 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 			sent = 2
 		}
 		for range sent {
-			if err := each(port.Piece{Text: word}); err != nil {
+			if err := each(port.Piece{Text: word, Reasoning: end.TokensOut <= course.Reasons}); err != nil {
 				return port.GenerationEnd{}, err
 			}
 		}
 		limits.piece()
 	}
-	ended = true
+	ended, end.ReasoningTokens, end.Finish = true, min(course.Reasons, end.TokensOut), cmp.Or(course.Finish, end.Finish)
 	return end, ctx.Err()
 }
 

@@ -1,0 +1,28 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+)
+
+// checkUsage removes from what an engine says that a request took what no request can have
+// taken: then the prompt is estimated, and the pieces of the answer are counted.
+func (s *Dispatcher) checkUsage(ctx context.Context, t *serving) {
+	said, longest := t.used, t.longest
+	if context := t.replica.capabilities().ContextTokens; context > 0 {
+		longest = min(longest, context)
+	}
+	if said.TokensIn < 0 || said.TokensIn > longest {
+		t.used.TokensIn = 0
+	}
+	if said.TokensOut < 0 || said.TokensOut > t.run.Work.Inference.MaxTokens {
+		t.used.TokensOut = 0
+	}
+	if said.ReasoningTokens < 0 || said.ReasoningTokens > t.used.TokensOut {
+		t.used.ReasoningTokens = 0
+	}
+	if t.used != said {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "the engine says a usage that the request cannot have", append(attrsOf(t.run), slog.String("replica", said.Replica),
+			slog.Int("tokens_in", said.TokensIn), slog.Int("tokens_out", said.TokensOut), slog.Int("reasoning_tokens", said.ReasoningTokens))...)
+	}
+}
