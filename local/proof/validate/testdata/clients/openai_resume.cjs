@@ -19,7 +19,7 @@ async function main() {
     try {
       const stream = id
         ? await client.responses.retrieve(id, { stream: true, starting_after: numbers.at(-1) })
-        : await client.responses.create({ model, input: "tell a story", max_output_tokens: 5000, background: true, stream: true });
+        : await client.responses.create({ model, input: "tell a story", max_output_tokens: 1900, background: true, stream: true });
       for await (last of stream) {
         numbers.push(last.sequence_number);
         id ??= last.response?.id;

@@ -17,7 +17,7 @@ numbers, response, last = [], None, None
 while last is None or last.type not in ("response.completed", "response.incomplete", "response.failed"):
     try:
         if response is None:
-            stream = client.responses.create(model=sys.argv[3], input="tell a story", max_output_tokens=5000, background=True, stream=True)
+            stream = client.responses.create(model=sys.argv[3], input="tell a story", max_output_tokens=1900, background=True, stream=True)
         else:
             stream = client.responses.retrieve(response, stream=True, starting_after=numbers[-1])
         for last in stream:
