@@ -188,6 +188,31 @@ func TestRefusedRequestWritesNothing(t *testing.T) {
 	}
 }
 
+// TestNoEntityAPINoExport refuses exports in a deployment without an entity API, but answers a
+// repeated request for one that it had accepted.
+func TestNoEntityAPINoExport(t *testing.T) {
+	t.Parallel()
+	parts := apitest.NewParts(t)
+	serve := func(s *orchestrator.System) []httpkit.Route {
+		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+	}
+	before := apitest.New(t, parts, serve)
+	if answer := before.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "first"); answer.Status != http.StatusAccepted {
+		t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
+	}
+	stage := apitest.New(t, parts, serve, func(s *apitest.Settings) { s.Service.SourceURL = "" })
+	answer := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "second")
+	if p := problem(t, answer); answer.Status != http.StatusUnprocessableEntity || p.Code != "UNPROCESSABLE" || !strings.Contains(p.Detail, "SOURCE_API_URL") {
+		t.Errorf("got %d %s, want 422 and what the operator can do", answer.Status, answer.Body)
+	}
+	if answer := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "first"); answer.Status != http.StatusOK {
+		t.Errorf("known key: got %d %s, want 200", answer.Status, answer.Body)
+	}
+	if n := count(t, stage); n != 1 {
+		t.Errorf("got %d runs, want 1", n)
+	}
+}
+
 func TestUnknownFormatListsFormats(t *testing.T) {
 	t.Parallel()
 	p := problem(t, setup(t).Call(t, http.MethodPost, "/export/pdf", body))

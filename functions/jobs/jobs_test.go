@@ -48,6 +48,22 @@ func TestPutIsIdempotent(t *testing.T) {
 	}
 }
 
+// TestNoEntityAPINoJobOfAnExport refuses to store a job that the deployment could not run.
+func TestNoEntityAPINoJobOfAnExport(t *testing.T) {
+	t.Parallel()
+	document := `{"export": {"format": "mods", "pi": "` + apitest.PI + `"}}`
+	for source, status := range map[string]int{"": 422, "http://source": 201} {
+		stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+			return jobs.Routes(s.Jobs, s.Queries, s.Explanations)
+		}, func(s *apitest.Settings) { s.Service.SourceURL = source })
+		p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, document, status)
+		if status == 422 && (p.Field != "export" || p.Code != "UNPROCESSABLE") {
+			t.Errorf("got %+v, want a problem of export", p)
+		}
+		apitest.Decoded[map[string]any](t, stage, "PUT", path, `{"image": "app"}`, map[int]int{422: 201, 201: 200}[status])
+	}
+}
+
 func TestJobIsStoredFromYAML(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -44,7 +44,7 @@ type Config struct {
 	// override; empty is run.BucketVariables.
 	BucketCredentials string
 	// PublicURL is the address of this API for workers, SourceURL the address of
-	// the entity API that they read.
+	// the entity API that they read; empty refuses exports.
 	PublicURL string
 	SourceURL string
 	// Hooks is what hooks may reach besides public addresses.

@@ -137,7 +137,12 @@ func (s *Definitions) parse(
 	if len(problems) > 0 {
 		return job.Definition{}, newDefinitionProblems(problems)
 	}
-	if err := s.host.check(who, d.Run(s.policy).Work); err != nil {
+	work := d.Run(s.policy).Work
+	err := s.host.check(who, work)
+	if err == nil {
+		err = s.checkExports(work, "export")
+	}
+	if err != nil {
 		return job.Definition{}, err
 	}
 	return d, s.checkTriggers(ctx, who, d)

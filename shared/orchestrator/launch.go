@@ -195,6 +195,9 @@ func startFault(err error) *fault.Fault {
 // spec describes the machine of the run's attempt. Its environment has credentials
 // and a token: it is never logged.
 func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
+	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // it was created before a deployment without one
+		return port.LaunchSpec{}, fault.New(fault.LaunchRefused, "this deployment has no entity API to export from")
+	}
 	size := r.Work.Resources
 	assignment := Assignment{
 		Run: r, PublicURL: s.config.PublicURL, SourceURL: s.config.SourceURL,

@@ -27,13 +27,15 @@ type Requests struct {
 	budgets *budget.Defaults
 	// mostWithin is Config.MostWithin.
 	mostWithin time.Duration
+	// noExports: there is no Config.SourceURL.
+	noExports bool
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
 		Lifecycle: life, hex: hex, image: config.Image, budgets: config.Budgets,
-		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin),
+		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin), noExports: config.SourceURL == "",
 	}
 }
 
@@ -61,8 +63,8 @@ type Submission struct {
 
 // Submit creates a run. It returns after the commit; this call or the sweep then
 // starts the execution. existing reports that the idempotency key was known and
-// nothing was written. Faults: InvalidRequest with the field,
-// IdempotencyMismatch, AdmissionReject if the queue is full.
+// nothing was written. Faults: InvalidRequest with the field, IdempotencyMismatch,
+// AdmissionReject if the queue is full, Unprocessable for an export without an entity API.
 func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -149,7 +151,10 @@ func (s *Requests) create(
 		r.TaskID = s.newTaskID(r.Work, now)
 		r.ID = r.TaskID
 	}
-	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
+	var pool run.Pool
+	if err = s.checkExports(r.Work, ""); err == nil {
+		pool, err = s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
+	}
 	if err == nil {
 		r.Slot.Pool = pool.ID
 		err = s.queue.admit(ctx, pool, r.ID)
@@ -187,6 +192,17 @@ func (s *Requests) create(
 		return *known, true, nil
 	}
 	return created, false, nil
+}
+
+// checkExports refuses an export in a deployment without an entity API. Fault: Unprocessable
+// with the field.
+func (s *Requests) checkExports(w run.Work, field string) error {
+	if w.Kind != run.KindExport || !s.noExports {
+		return nil
+	}
+	f := fault.New(fault.Unprocessable, "this deployment has no entity API to export from; its operator names one with SOURCE_API_URL")
+	f.Field = field
+	return f
 }
 
 // newTaskID returns the id of a new task.
