@@ -27,9 +27,7 @@ func main() {
 	case "act":
 		handler = steps.Act(actions(p, life, config))
 	case "launch":
-		// The worker's environment contains both addresses.
-		p.Need("SORTIE_PUBLIC_URL")
-		p.Need("SOURCE_API_URL")
+		p.Need("SORTIE_PUBLIC_URL") // the worker's environment has it
 		machines := orchestrator.NewMachines(life, runner.New(p))
 		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 		objects, bucket := deployed.Outputs(p)

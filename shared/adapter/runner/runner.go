@@ -36,9 +36,10 @@ var (
 
 // New returns a Runner. The keys of runners are the names in placements and in machines;
 // a runner may have several. standard is the name of the runner of launches without one,
-// and of machines that were recorded without one.
+// and of machines that were recorded without one. Without any runner, standard is empty and
+// no machine can be launched.
 func New(standard string, runners map[string]port.Runner) (*Runner, error) {
-	if runners[standard] == nil {
+	if runners[standard] == nil && len(runners) > 0 {
 		return nil, fmt.Errorf("cannot use the default runner %q: want one of %s", standard, names(runners))
 	}
 	return &Runner{standard, maps.Clone(runners)}, nil
@@ -68,6 +69,9 @@ func (r *Runner) of(m port.Machine) (port.Runner, error) {
 // Launch implements port.Runner.
 func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	one := r.named(spec.Runner)
+	if len(r.runners) == 0 {
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "this deployment has no machines; its operator gives it Fly apps or a Kubernetes cluster")
+	}
 	if one == nil {
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the runner %q of the pool is not configured, want %s", spec.Runner, names(r.runners))
 	}

@@ -62,6 +62,24 @@ func (o on) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatu
 	return o.Runner.Launch(ctx, spec)
 }
 
+// TestNoRunner launches nothing and lists nothing in a deployment without runners.
+func TestNoRunner(t *testing.T) {
+	t.Parallel()
+	none, err := runner.New("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := none.Launch(t.Context(), port.LaunchSpec{Name: "m"}); !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), "no machines") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if err := none.List(t.Context(), func(port.MachineStatus) bool { t.Error("got a machine"); return false }); err != nil {
+		t.Error(err)
+	}
+	if _, err := runner.New("missing", map[string]port.Runner{"first": fake.NewRunner(fake.RunnerConfig{Clock: clock.System{}})}); err == nil {
+		t.Error("unknown default: got no error")
+	}
+}
+
 // TestListOfOneRunner lists the machines of one runner alone.
 func TestListOfOneRunner(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func Executions(p *process.Process) port.Executions {
 
 // Signer returns the KMS keys of SORTIE_KEYS (ids or ARNs); the first one signs.
 func Signer(p *process.Process) port.Signer {
-	signer, err := kms.New(p.AWS(), p.List("SORTIE_KEYS", "")...)
+	signer, err := kms.New(p.AWS(), p.NeedList("SORTIE_KEYS")...)
 	p.Check(err)
 	return signer
 }

@@ -3,16 +3,19 @@ package deployed
 import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // RunnerOffer returns what pools can name: the runners of package runner and their
-// settings. SORTIE_FLY_APPS are the apps, SORTIE_KUBERNETES_CLUSTER the cluster.
+// settings. SORTIE_FLY_APPS are the apps, SORTIE_KUBERNETES_CLUSTER the cluster; a
+// deployment may have both, one or none.
 func RunnerOffer(p *process.Process) run.RunnerOffer {
-	o := run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: p.List("SORTIE_FLY_APPS", service.DefaultApp), Addressed: []string{run.RunnerFly}}
+	var o run.RunnerOffer
+	if apps := p.List("SORTIE_FLY_APPS", ""); len(apps) > 0 {
+		o.Runners, o.FlyApps = []string{run.RunnerFly}, apps
+	}
 	if cluster := p.Option("SORTIE_KUBERNETES_CLUSTER", ""); cluster != "" {
 		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{cluster}
-		o.Addressed = append(o.Addressed, run.RunnerKubernetes)
 	}
+	o.Addressed = o.Runners
 	return o
 }

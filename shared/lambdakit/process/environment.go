@@ -55,20 +55,18 @@ func (p *Process) Option(name, fallback string) string {
 	return fallback
 }
 
-// List returns the values of a variable, which has commas between them. With an empty
-// fallback the variable is required.
+// List returns the values of a variable, which has commas between them; those of the
+// fallback if it is absent.
 func (p *Process) List(name, fallback string) []string {
-	value := p.Option(name, fallback)
-	if value == "" {
-		p.problem(fmt.Errorf("%s is not set", name))
-		return nil
-	}
-	list, err := setting.ParseList(value)
+	list, err := setting.ParseList(p.Option(name, fallback))
 	if err != nil {
 		p.problem(fmt.Errorf("%s: %w", name, err))
 	}
 	return list
 }
+
+// NeedList returns the values of a required variable.
+func (p *Process) NeedList(name string) []string { return p.List(name, p.Need(name)) }
 
 // Settings returns the configuration of service.Read.
 func (p *Process) Settings() orchestrator.Config {

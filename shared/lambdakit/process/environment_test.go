@@ -26,7 +26,7 @@ func wire(b *bench) {
 	b.Need("SORTIE_TABLE")
 	b.Option("SORTIE_BUS", "default")
 	b.List("SORTIE_FLY_APPS", "app")
-	b.List("SORTIE_KEYS", "")
+	b.NeedList("SORTIE_KEYS")
 	b.Settings()
 	b.Check(errors.New("made of nothing"))
 	b.ServeTask(nothing)
@@ -40,11 +40,14 @@ func TestCheckNamesTheVariables(t *testing.T) {
 	}, "-check")
 	b.Need("SORTIE_TABLE")
 	b.Option("SORTIE_BUS", "default")
-	if keys := b.List("SORTIE_KEYS", ""); len(keys) != 2 || keys[1] != "b" {
+	if keys := b.NeedList("SORTIE_KEYS"); len(keys) != 2 || keys[1] != "b" {
 		t.Errorf("got keys %q", keys)
 	}
 	if apps := b.List("SORTIE_FLY_APPS", "app"); len(apps) != 1 || apps[0] != "app" {
 		t.Errorf("got apps %q", apps)
+	}
+	if none := b.List("SORTIE_ORIGINS", ""); len(none) != 0 {
+		t.Errorf("got %q without the variable, want nothing", none)
 	}
 	if c := b.Settings(); c.Region != "fra" || c.CPUs != 1 {
 		t.Errorf("got settings %+v", c)

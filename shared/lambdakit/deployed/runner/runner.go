@@ -8,33 +8,39 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	dispatch "github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// New returns the runners that pools can name; see deployed.RunnerOffer. The default one
-// is fly.
+// New returns the runners that pools can name, with the default one of deployed.RunnerOffer.
 func New(p *process.Process) port.Runner {
-	runners := map[string]port.Runner{run.RunnerFly: flyMachines(p)}
+	runners := map[string]port.Runner{}
+	if machines := flyMachines(p); machines != nil {
+		runners[run.RunnerFly] = machines
+	}
 	if pods := kubernetesJobs(p); pods != nil {
 		runners[run.RunnerKubernetes] = pods
 	}
-	all, err := dispatch.New(run.RunnerFly, runners)
+	all, err := dispatch.New(deployed.RunnerOffer(p).Default(), runners)
 	p.Check(err)
 	return all
 }
 
 // flyMachines returns the Fly Machines of SORTIE_FLY_APPS, with the token of
-// SORTIE_SECRET_FLY; SORTIE_FLY_URL is the Machines API, by default Fly's own. It
+// SORTIE_SECRET_FLY; nil without apps. SORTIE_FLY_URL is the Machines API, by default Fly's own. It
 // creates at most one machine per second and app with a burst of 3, which is Fly's
 // limit. Other processes of the function do the same, so Fly may still throttle.
 func flyMachines(p *process.Process) port.Runner {
+	apps, base := p.List("SORTIE_FLY_APPS", ""), p.Option("SORTIE_FLY_URL", fly.DefaultBaseURL)
+	if len(apps) == 0 {
+		return nil
+	}
 	secret, err := secrets.Open[secrets.Fly](p.AWS(), p.Need("SORTIE_SECRET_FLY"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	runner, err := fly.New(fly.Config{
-		Apps: p.List("SORTIE_FLY_APPS", service.DefaultApp), BaseURL: p.Option("SORTIE_FLY_URL", fly.DefaultBaseURL),
+		Apps: apps, BaseURL: base,
 		CurrentToken: func(ctx context.Context) (string, error) {
 			document, err := secret.Get(ctx)
 			return document.Token, err

@@ -38,7 +38,7 @@ type function struct {
 	config  func(user string) string
 }
 
-func setup(t *testing.T) *function {
+func setup(t *testing.T, without ...string) *function {
 	t.Helper()
 	f := &function{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), asked: map[string]bool{}}
 	cluster := httptest.NewTLSServer(f)
@@ -57,6 +57,9 @@ func setup(t *testing.T) *function {
 		"SORTIE_STATE_MACHINE": "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-test-run", "SORTIE_SECRET_KUBERNETES": "sortie/test/kubernetes",
 		"SORTIE_KUBERNETES_CLUSTER": "east", "SORTIE_KUBERNETES_NAMESPACES": "runs", "AWS_REGION": aws.Region, "AWS_ENDPOINT_URL": *aws.BaseEndpoint,
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	}
+	for _, name := range without {
+		delete(env, name)
 	}
 	out := &bytes.Buffer{}
 	f.Process = process.New("sweep", process.Host{
@@ -146,6 +149,31 @@ func TestClusterOfAFunction(t *testing.T) {
 	f.clock.Advance(time.Hour)
 	if _, err := list(); err == nil || !strings.Contains(err.Error(), "tokenFile") || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v, want that files are refused", err)
+	}
+}
+
+// TestFunctionWithoutFly has the cluster as its default runner, and a function without either
+// refuses to launch machines.
+func TestFunctionWithoutFly(t *testing.T) {
+	t.Parallel()
+	noFly := []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_SECRET_FLY"}
+	f := setup(t, noFly...)
+	if got := deployed.RunnerOffer(f.Process); got.Default() != run.RunnerKubernetes || len(got.Runners) != 1 || len(got.FlyApps) != 0 {
+		t.Errorf("got %+v, want the cluster alone", got)
+	}
+	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"token": "first"`)})
+	var ids []string
+	err := runner.New(f.Process).List(t.Context(), func(m port.MachineStatus) bool { ids = append(ids, m.App+"/"+m.ID); return true })
+	if err != nil || len(ids) != 1 || ids[0] != "runs/a.1" {
+		t.Errorf("got machines %v, %v, want that of the pod", ids, err)
+	}
+
+	f = setup(t, append(noFly, "SORTIE_KUBERNETES_CLUSTER", "SORTIE_SECRET_KUBERNETES")...)
+	if got := deployed.RunnerOffer(f.Process); got.Default() != "" {
+		t.Errorf("got %+v, want no runner", got)
+	}
+	if _, err := runner.New(f.Process).Launch(t.Context(), port.LaunchSpec{Name: "m"}); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }
 
