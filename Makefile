@@ -240,19 +240,22 @@ infra-tools: # the programs of synth, diff, deploy and destroy
 	@node -e 'process.exit(Number(parseInt(process.versions.node) < 22))' || echo 'Node '$$(node --version)' is out of support: install Node 22 or newer' >&2
 	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
 		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
-	cd infra && $(GO) build -o .cdk/infra .
+
+.PHONY: check-settings
+check-settings: # names every problem of the settings of STAGE before anything else is built
+	@cd infra && $(GO) build -o .cdk/infra . && .cdk/infra check $(CONTEXT)
 
 .PHONY: synth
-synth: functions infra-tools ## write the CloudFormation template of STAGE=dev to infra/.cdk/out
+synth: check-settings functions infra-tools ## write the CloudFormation template of STAGE=dev to infra/.cdk/out
 	$(RUNCDK) synth --quiet $(CONTEXT)
 
 .PHONY: diff
-diff: functions infra-tools ## show what deploying STAGE=dev would change
+diff: check-settings functions infra-tools ## show what deploying STAGE=dev would change
 	$(RUNCDK) diff $(CONTEXT)
 
 # What is compared with the deployed stack is what is deployed: the output of synth.
 .PHONY: check-removal
-check-removal: build synth # fails if a deployment would take away what ALLOW_REMOVAL=word,... does not permit
+check-removal: check-settings build synth # fails if a deployment would take away what ALLOW_REMOVAL=word,... does not permit
 	bin/sortie stage check --stage $(STAGE) $(if $(ALLOW_REMOVAL),--allow-removal $(ALLOW_REMOVAL))
 
 .PHONY: deploy
@@ -260,7 +263,7 @@ deploy: check-removal ## deploy STAGE=dev to the AWS account of the credentials
 	$(RUNCDK) deploy --app .cdk/out --outputs-file .cdk/$(STAGE).json $(DEPLOYFLAGS) sortie-$(STAGE)
 
 .PHONY: destroy
-destroy: build synth ## remove STAGE=dev and its data; a stage that retains data is refused
+destroy: check-settings build synth ## remove STAGE=dev and its data; a stage that retains data is refused
 	bin/sortie stage empty --stage $(STAGE)
 	$(RUNCDK) destroy --app .cdk/out $(DEPLOYFLAGS) sortie-$(STAGE)
 

@@ -1,6 +1,7 @@
 // The program infra writes the CloudFormation template of Sortie. The CDK's command
 // line runs it. Its settings are in the CDK's context (cdk.json, -c key=value) or in
-// the environment (STACK_KEY); package stack documents them.
+// the environment (STACK_KEY); package stack documents them. "infra check -c key=value"
+// checks the settings alone, without the CDK and before any program is built.
 package main
 
 import (
@@ -14,19 +15,47 @@ import (
 )
 
 func main() {
+	act := synth
+	if len(os.Args) > 1 && os.Args[1] == "check" {
+		act = check
+	}
+	if err := act(); err != nil {
+		fmt.Fprintln(os.Stderr, "Cannot create the stack:\n"+err.Error())
+		os.Exit(1)
+	}
+}
+
+func synth() error {
 	defer jsii.Close()
 	app := awscdk.NewApp(nil)
-	settings, err := stack.ReadSettings(stack.FirstOf(
-		func(key string) (any, bool) { value := app.Node().TryGetContext(&key); return value, value != nil },
-		stack.FromEnvironment(os.LookupEnv),
-	))
-	if err == nil {
-		settings.Build = ".build"
-		_, err = stack.New(app, settings)
-	}
+	settings, err := read(func(key string) (any, bool) {
+		value := app.Node().TryGetContext(&key)
+		return value, value != nil
+	})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Cannot create the stack:\n"+err.Error())
-		os.Exit(1) //nolint:gocritic // the CDK's process ends with this one
+		return err
+	}
+	settings.Build = ".build"
+	if _, err := stack.New(app, settings.StackName(), settings); err != nil {
+		return err
 	}
 	app.Synth(nil)
+	return nil
+}
+
+func check() error {
+	file, err := os.ReadFile("cdk.json")
+	if err != nil {
+		return err
+	}
+	context, err := stack.FromContext(file, os.Args[2:])
+	if err != nil {
+		return err
+	}
+	_, err = read(context)
+	return err
+}
+
+func read(context stack.Given) (stack.Settings, error) {
+	return stack.ReadSettings(stack.FirstOf(context, stack.FromEnvironment(os.LookupEnv)))
 }

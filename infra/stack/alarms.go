@@ -150,7 +150,8 @@ func (b *builder) addAlarms(api awsapigateway.RestApi) {
 			TopicArn: topic.Ref(), Protocol: jsii.String("email"), Endpoint: jsii.String(b.settings.AlarmEmail),
 		})
 	}
-	b.result("AlarmTopic", *topic.Ref(), "the topic that alarms are published to")
+	b.topic = *topic.Ref()
+	b.result("AlarmTopic", b.topic, "the topic that alarms are published to")
 	for _, a := range b.alarms(api) {
 		b.addAlarm(a, topic)
 	}

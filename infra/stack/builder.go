@@ -37,11 +37,25 @@ type builder struct {
 	aliases   map[string]awslambda.Alias
 	logs      []awslogs.CfnLogGroup // of the functions
 	alarmed   alarmed
+	topic     string // the ARN of the topic of alarms
 }
 
-// New adds the stack of a stage to the app. The error names every program that is
-// not built.
-func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
+// Sortie is the stack of a stage, with what other stacks of an app refer to.
+type Sortie struct {
+	awscdk.Stack
+	// URL is the address of the API.
+	URL string
+	// BusName and BusArn are those of the bus with the events of runs.
+	BusName, BusArn string
+	// AlarmTopicArn is the topic of all alarms.
+	AlarmTopicArn string
+}
+
+// New adds the stack of a stage to a scope: an app, or a stage of one. id is the id of the
+// construct; the stack is named after the stage ("sortie-prod"), under which the command
+// line finds it. Settings are those of ReadSettings, with Build set. The error names every
+// program that is not built.
+func New(scope constructs.Construct, id string, s Settings) (*Sortie, error) {
 	var missing []error
 	for _, name := range Programs() {
 		if _, err := os.Stat(filepath.Join(s.asset(name), "bootstrap")); err != nil {
@@ -52,7 +66,8 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 		return nil, err
 	}
 	b := &builder{settings: s, functions: map[string]awslambda.Function{}, aliases: map[string]awslambda.Alias{}, alarmed: alarmed{}}
-	b.stack = awscdk.NewStack(app, jsii.String("sortie-"+s.Stage), &awscdk.StackProps{
+	b.stack = awscdk.NewStack(scope, jsii.String(id), &awscdk.StackProps{
+		StackName:   jsii.String(s.StackName()),
 		Env:         &awscdk.Environment{Account: optional(s.Account), Region: optional(s.Region)},
 		Description: jsii.String("Sortie, stage " + s.Stage),
 		// "make destroy" needs an explicit word for a stage that retains its data.
@@ -91,8 +106,11 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addBackup()
 	b.addBudget()
 	b.addResults()
-	return b.stack, nil
+	return &Sortie{b.stack, b.url, b.bus.name, b.bus.arn, b.topic}, nil
 }
+
+// StackName is the name of the stack of the stage.
+func (s Settings) StackName() string { return "sortie-" + s.Stage }
 
 // asset is the folder of a built program.
 func (s Settings) asset(name string) string { return filepath.Join(s.Build, s.Arch, name) }

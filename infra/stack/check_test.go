@@ -22,6 +22,7 @@ func TestFunctionsReadTheirEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{
 		"the defaults": deployed(t), "everything": everything(t), "buffered": synth(t, map[string]any{"stream": false}),
+		"without exports": synthOnly(t, nil), "with Kubernetes alone": synthOnly(t, map[string]any{"kubernetesCluster": "east"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

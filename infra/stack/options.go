@@ -60,6 +60,9 @@ func (s *OptionSettings) contradictions(all *Settings) []error {
 	if s.ClientLimit > 0 && s.ClientLimit < leastClientLimit {
 		problems = append(problems, fmt.Errorf("clientLimit: %d is out of range, want 0 or %d and more", s.ClientLimit, leastClientLimit))
 	}
+	if s.CanaryPI != "" && all.Service[sourceURL] == "" {
+		problems = append(problems, errors.New("canary: requires settings.SOURCE_API_URL, the entity API that has the entity"))
+	}
 	if s.Budget > 0 && all.AlarmEmail == "" {
 		problems = append(problems, errors.New("budget: requires alarmEmail, which gets the mail"))
 	}

@@ -40,8 +40,41 @@ func ReadSettings(given Given) (Settings, error) {
 		s.Service[redirectOver] = redirectOverBuffered
 	}
 	problems = append(problems, s.readService(given, stage)...)
+	s.complete()
 	problems = append(problems, s.contradictions()...)
 	return s, errors.Join(problems...)
+}
+
+// StageSettings reads the settings of a stage from the values that cdk.json has under
+// "stages", for apps without that file.
+func StageSettings(stage string, values map[string]any) (Settings, error) {
+	return ReadSettings(fromMap(map[string]any{"stage": stage, "stages": map[string]any{stage: values}}))
+}
+
+func fromMap(values map[string]any) Given {
+	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }
+}
+
+// FromContext finds values as the CDK's command line does: in its arguments of the form
+// "-c key=value", of which it skips others, and then in the object "context" of cdk.json.
+func FromContext(file []byte, arguments []string) (Given, error) {
+	var document struct {
+		Context map[string]any `json:"context"`
+	}
+	if err := json.Unmarshal(file, &document); err != nil {
+		return nil, fmt.Errorf("cdk.json: %w", err)
+	}
+	values := map[string]any{}
+	for i, argument := range arguments {
+		pair, ok := strings.CutPrefix(argument, "--context=")
+		if (argument == "-c" || argument == "--context") && i+1 < len(arguments) {
+			pair, ok = arguments[i+1], true
+		}
+		if key, value, found := strings.Cut(pair, "="); ok && found {
+			values[key] = value
+		}
+	}
+	return FirstOf(fromMap(values), fromMap(document.Context)), nil
 }
 
 // stageOf returns the values of the stage in "stages".
@@ -73,7 +106,7 @@ func stageOf(given Given) (Given, []error) {
 			problems = append(problems, unknown("stages."+name+"."+key, setting.Nearest(key, keys)))
 		}
 	}
-	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }, problems
+	return fromMap(values), problems
 }
 
 // passing are the keys that describe one deployment. The others are the state of a
@@ -143,6 +176,23 @@ func (s *Settings) readService(given, stage Given) []error {
 	return append(problems, s.tracesProblems()...)
 }
 
+// sourceURL is the setting of the entity API. A stage without one exports nothing.
+const sourceURL = "SOURCE_API_URL"
+
+// complete sets the defaults that depend on whether the stage exports.
+func (s *Settings) complete() {
+	exports := s.Service[sourceURL] != ""
+	if s.Outputs == "" {
+		s.Outputs = S3
+		if exports {
+			s.Outputs = R2
+		}
+	}
+	if len(s.FlyApps) == 0 && exports {
+		s.FlyApps = []string{service.DefaultApp}
+	}
+}
+
 // contradictions are problems of keys that are well-formed by themselves.
 func (s *Settings) contradictions() []error {
 	var problems []error
@@ -151,9 +201,6 @@ func (s *Settings) contradictions() []error {
 	}
 	if s.Outputs == S3 && s.OutputsEndpoint != "" && s.LocalStack == "" {
 		problems = append(problems, errors.New("outputsEndpoint: not allowed with outputs=s3, which uses the region's own"))
-	}
-	if s.Service["SOURCE_API_URL"] == "" {
-		problems = append(problems, errors.New("settings.SOURCE_API_URL: missing, want the URL of the entity API that workers read"))
 	}
 	if len(s.Stage) > stageLength {
 		problems = append(problems, fmt.Errorf("stage: %q has %d characters, want at most %d", s.Stage, len(s.Stage), stageLength))

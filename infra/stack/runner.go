@@ -15,7 +15,8 @@ import (
 
 // RunnerSettings configures the runner.
 type RunnerSettings struct {
-	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
+	// FlyApps are the apps for machines; without any, the stage has no machines of Fly.
+	// FlyURL is the Machines API; empty is Fly's own.
 	FlyApps []string
 	FlyURL  string
 	// KubernetesCluster is the name of the cluster in the settings of pools; empty is no
@@ -24,9 +25,12 @@ type RunnerSettings struct {
 	KubernetesNamespaces []string
 }
 
-// kubernetesSecret is the kind of the secret with the access to the cluster, which only a
-// stage with one has.
-const kubernetesSecret = "kubernetes"
+// The kinds of the secrets with the access to Fly and to the cluster, which only a stage with
+// apps, or with a cluster, has.
+const (
+	flySecret        = "fly"
+	kubernetesSecret = "kubernetes"
+)
 
 // label is the form of the names of clusters and namespaces, a DNS label.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -34,7 +38,7 @@ var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // settings lists the keys, bound to s.
 func (s *RunnerSettings) settings() []setting.Setting {
 	return []setting.Setting{
-		setting.List(&s.FlyApps, "flyApps", service.DefaultApp, "Fly apps for machines"),
+		setting.List(&s.FlyApps, "flyApps", "", "Fly apps for machines; empty is "+service.DefaultApp+" for a stage with exports, otherwise none"),
 		setting.URL(&s.FlyURL, "flyUrl", "", "the Machines API; empty is Fly's own"),
 		setting.Pattern(&s.KubernetesCluster, "kubernetesCluster", "", "the name of a Kubernetes cluster in the settings of pools; empty is no cluster. The secret kubernetes has the access", label),
 		setting.List(&s.KubernetesNamespaces, "kubernetesNamespaces", "sortie", "namespaces of the cluster for machines; the first one is that of pools without a namespace"),
@@ -56,9 +60,6 @@ func (s *RunnerSettings) contradictions(region, stage string) []error {
 	if s.KubernetesCluster != "" && !clusterLabel.MatchString(value) {
 		problems = append(problems, fmt.Errorf("stage: with kubernetesCluster, %q (account, region and stage) is the value of a label, want at most 63 characters and a letter or digit at the end", value))
 	}
-	if len(s.FlyApps) == 0 {
-		problems = append(problems, errors.New("flyApps: want at least one"))
-	}
 	if len(s.KubernetesNamespaces) == 0 {
 		problems = append(problems, errors.New("kubernetesNamespaces: want at least one"))
 	}
@@ -72,7 +73,8 @@ func (s *RunnerSettings) contradictions(region, stage string) []error {
 
 // offers are the variables with what pools can name.
 func (b *builder) offers() map[string]string {
-	env := map[string]string{"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ",")}
+	env := map[string]string{}
+	maps.Copy(env, optionalVariable("SORTIE_FLY_APPS", strings.Join(b.settings.FlyApps, ",")))
 	maps.Copy(env, optionalVariable("SORTIE_KUBERNETES_CLUSTER", b.settings.KubernetesCluster))
 	return env
 }
@@ -100,16 +102,19 @@ func orchestratorLabel(account, region, stage string) string {
 
 // machinesGrant is what a function needs for calls to the runners.
 func (b *builder) machinesGrant() grant {
-	g := b.secretGrant("fly", map[string]string{
-		"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ","), "SORTIE_FLY_URL": b.settings.FlyURL,
-	})
-	if b.settings.KubernetesCluster == "" {
-		return g
+	all := grant{env: map[string]string{}}
+	add := func(kind string, variables map[string]string) {
+		g := b.secretGrant(kind, variables)
+		maps.Copy(all.env, g.env)
+		all.allow = append(all.allow, g.allow...)
 	}
-	pods := b.secretGrant(kubernetesSecret, map[string]string{
-		"SORTIE_KUBERNETES_CLUSTER": b.settings.KubernetesCluster, "SORTIE_KUBERNETES_NAMESPACES": strings.Join(b.settings.KubernetesNamespaces, ","),
-	})
-	maps.Copy(g.env, pods.env)
-	g.allow = append(g.allow, pods.allow...)
-	return g
+	if s := b.settings; len(s.FlyApps) > 0 {
+		add(flySecret, map[string]string{"SORTIE_FLY_APPS": strings.Join(s.FlyApps, ","), "SORTIE_FLY_URL": s.FlyURL})
+	}
+	if s := b.settings; s.KubernetesCluster != "" {
+		add(kubernetesSecret, map[string]string{
+			"SORTIE_KUBERNETES_CLUSTER": s.KubernetesCluster, "SORTIE_KUBERNETES_NAMESPACES": strings.Join(s.KubernetesNamespaces, ","),
+		})
+	}
+	return all
 }

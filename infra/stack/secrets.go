@@ -21,7 +21,7 @@ func (b *builder) addSecrets() {
 	meanings := secrets.Meanings()
 	for _, kind := range secrets.Kinds() {
 		if kind == canarySecret && b.settings.CanaryPI == "" || kind == tracesSecret && !b.settings.TraceHeaders ||
-			kind == kubernetesSecret && b.settings.KubernetesCluster == "" {
+			kind == flySecret && len(b.settings.FlyApps) == 0 || kind == kubernetesSecret && b.settings.KubernetesCluster == "" {
 			continue
 		}
 		name := secrets.Name(b.settings.Stage, kind)

@@ -30,7 +30,7 @@ type Settings struct {
 	AlarmEmail string
 	// LogDays is the retention of logs; one of the numbers that CloudWatch allows.
 	LogDays int
-	// Outputs says where outputs are stored.
+	// Outputs says where outputs are stored: by default R2 if the stage exports, else S3.
 	Outputs OutputsKind
 	// OutputsEndpoint is the S3 API of the outputs if it is neither R2's nor the
 	// region's own.
@@ -145,7 +145,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.Pattern(&s.Certificate, "certificate", "", "the ARN of the domain's certificate, of the same region", certificate),
 		setting.Pattern(&s.AlarmEmail, "alarmEmail", "", "the address that alarms are sent to", mail),
 		choice(&s.LogDays, "logDays", "30", "days that logs are kept", logDays),
-		setting.OneOf((*string)(&s.Outputs), "outputs", string(R2), "where outputs are stored: r2, or s3 for two buckets of the stack", string(R2), string(S3)),
+		setting.OneOf((*string)(&s.Outputs), "outputs", "", "where outputs are stored: r2, or s3 for two buckets of the stack; empty is r2 for a stage with exports, otherwise s3", string(R2), string(S3)),
 		setting.URL(&s.OutputsEndpoint, "outputsEndpoint", "", "the S3 API of the outputs; empty is R2's, or the region's with s3"),
 		setting.Pattern(&s.UploadsBucket, "uploadsBucket", limit.UploadsBucket, "with r2: the bucket that workers write to", bucketName),
 		setting.Pattern(&s.AcceptedBucket, "acceptedBucket", limit.AcceptedBucket, "with r2: the bucket that downloads come from", bucketName),

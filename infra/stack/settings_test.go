@@ -14,13 +14,52 @@ import (
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
-func TestDefaultsNeedOnlyTheSource(t *testing.T) {
+// TestWithoutASource reads no settings at all: such a stage exports nothing, has buckets of its
+// own, and no apps of Fly.
+func TestWithoutASource(t *testing.T) {
+	t.Parallel()
+	s, err := stack.ReadSettings(only(nil))
+	if err != nil || s.Outputs != stack.S3 || len(s.FlyApps) != 0 {
+		t.Errorf("got %+v, %v, want buckets of the stack and no apps", s, err)
+	}
+	s, err = stack.ReadSettings(only(map[string]any{"outputs": "r2", "flyApps": "runs"}))
+	if err != nil || s.Outputs != stack.R2 || !slices.Equal(s.FlyApps, []string{"runs"}) {
+		t.Errorf("got %+v, %v, want what is given", s, err)
+	}
+	_, err = stack.ReadSettings(only(map[string]any{"canary": "01K9XVBAQZF9EHDRXGBEADTZYY"}))
+	if err == nil || err.Error() != "canary: requires settings.SOURCE_API_URL, the entity API that has the entity" {
+		t.Errorf("got %v, want that a canary needs an entity API", err)
+	}
+}
+
+// TestContextIsReadAsTheCDKDoes reads cdk.json and arguments of the CDK's command line.
+func TestContextIsReadAsTheCDKDoes(t *testing.T) {
+	t.Parallel()
+	context, err := stack.FromContext([]byte(`{"app": "x", "context": {"logDays": 90, "stages": {"prod": {"flyApps": ["a"]}}}}`),
+		[]string{"--profile", "-c", "stage=prod", "--context=version=v1=2", "--verbose", "--context", "arch=amd64", "-c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{"stage": "prod", "version": "v1=2", "arch": "amd64", "logDays": 90.0} {
+		if got, ok := context(key); !ok || got != want {
+			t.Errorf("%s: got %v, want %v", key, got, want)
+		}
+	}
+	if _, ok := context("profile"); ok {
+		t.Error("got a value of another flag")
+	}
+	if _, err := stack.FromContext([]byte(`{`), nil); err == nil || !strings.HasPrefix(err.Error(), "cdk.json: ") {
+		t.Errorf("got %v, want a problem of cdk.json", err)
+	}
+}
+
+func TestDefaultsOfAStageThatExports(t *testing.T) {
 	t.Parallel()
 	s, err := stack.ReadSettings(given(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Stage != "dev" || s.Arch != "arm64" || !s.Retain || s.Outputs != stack.R2 || s.LocalStack != "" || len(s.Origins) != 0 || !s.Stream {
+	if s.Stage != "dev" || s.Arch != "arm64" || !s.Retain || s.Outputs != stack.R2 || !slices.Equal(s.FlyApps, []string{"arke-mods-export-worker"}) || s.LocalStack != "" || len(s.Origins) != 0 || !s.Stream {
 		t.Errorf("got defaults %+v", s)
 	}
 	want := map[string]string{"SORTIE_REDIRECT_OVER": "8388608", "SOURCE_API_URL": "https://entities.example.org"}

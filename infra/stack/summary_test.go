@@ -125,7 +125,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings.Build = t.TempDir()
-	_, err = stack.New(nil, settings)
+	_, err = stack.New(nil, "", settings)
 	if err == nil {
 		t.Fatal("got no error for missing programs")
 	}

@@ -38,7 +38,7 @@ func named(tb testing.TB, t template.Template, kind, id string) *template.Resour
 	return nil
 }
 
-// given has the required setting and more.
+// given has the setting with which a stage exports, and more.
 func given(more map[string]any) stack.Given {
 	return func(key string) (any, bool) {
 		if value, ok := more[key]; ok {
@@ -52,10 +52,21 @@ func given(more map[string]any) stack.Given {
 // kernel locks the single Node process, which serves one call at a time.
 var kernel sync.Mutex
 
-// synth makes a template with placeholders for programs.
+// synth makes a template with placeholders for programs, of a stage that exports.
 func synth(tb testing.TB, more map[string]any) template.Template {
 	tb.Helper()
-	settings, err := stack.ReadSettings(given(more))
+	return made(tb, given(more))
+}
+
+// synthOnly is synth without the required setting of exports.
+func synthOnly(tb testing.TB, values map[string]any) template.Template {
+	tb.Helper()
+	return made(tb, only(values))
+}
+
+func made(tb testing.TB, given stack.Given) template.Template {
+	tb.Helper()
+	settings, err := stack.ReadSettings(given)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -84,10 +95,10 @@ func synthOf(tb testing.TB, settings stack.Settings) template.Template {
 	kernel.Lock()
 	defer kernel.Unlock()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(tb.TempDir()), AnalyticsReporting: jsii.Bool(false)})
-	if _, err := stack.New(app, settings); err != nil {
+	if _, err := stack.New(app, "Sortie", settings); err != nil {
 		tb.Fatal(err)
 	}
-	t, err := template.Read(filepath.Join(*app.Synth(nil).Directory(), "sortie-"+settings.Stage+".template.json"))
+	t, err := template.Read(filepath.Join(*app.Synth(nil).Directory(), "Sortie.template.json"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -100,11 +111,11 @@ func stackOf(tb testing.TB, settings stack.Settings) awscdk.Stack {
 	settings.Build = placeholders(tb, settings.Arch)
 	kernel.Lock()
 	defer kernel.Unlock()
-	made, err := stack.New(awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)}), settings)
+	made, err := stack.New(awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)}), "Sortie", settings)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return made
+	return made.Stack
 }
 
 // Templates that several tests use, each made once.

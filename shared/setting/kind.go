@@ -33,7 +33,7 @@ func Pattern(to *string, name, fallback, meaning string, pattern *regexp.Regexp)
 // OneOf returns a setting of one of the choices.
 func OneOf(to *string, name, fallback, meaning string, choices ...string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
-		if !slices.Contains(choices, text) {
+		if text != fallback && !slices.Contains(choices, text) {
 			return fmt.Errorf("%q is unknown, want one of %s", text, strings.Join(choices, ", "))
 		}
 		*to = text

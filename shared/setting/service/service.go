@@ -101,7 +101,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			return nil
 		}),
 		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
-		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers read; empty locally is the sample collection"),
+		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers of exports read; empty is the sample collection locally, and refuses exports in a deployment"),
 	}, budgets(c)...)
 }
 
