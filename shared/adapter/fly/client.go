@@ -177,9 +177,9 @@ func done(answer *http.Response, err error) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// authorization returns the header of a Fly token: one of a user, or several with commas
+// Authorization returns the header of a Fly token: one of a user, or several with commas
 // between them, of which macaroons are preferred.
-func authorization(token string) string {
+func Authorization(token string) string {
 	token = strings.TrimSpace(token)
 	for scheme, rest, found := strings.Cut(token, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "FlyV1")); scheme, rest, found = strings.Cut(token, " ") {
 		token = strings.TrimSpace(rest)

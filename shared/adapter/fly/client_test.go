@@ -19,7 +19,7 @@ func TestAuthorizationIsThatOfTheOfficialClient(t *testing.T) {
 	for _, token := range []string{
 		"", "plain", " plain ", "Bearer plain", "bearer  plain", "FlyV1 fm2_abc", "FlyV1 fm2_abc,fm1r_def", "fm1a_x,user", "Bearer FlyV1 fm2_a, fm2_b", "other plain", "user,user2",
 	} {
-		if got, want := authorization(token), tokens.Parse(token).FlapsHeader(); got != want {
+		if got, want := Authorization(token), tokens.Parse(token).FlapsHeader(); got != want {
 			t.Errorf("%q: got %q, want %q", token, got, want)
 		}
 	}

@@ -28,7 +28,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the token: %w", err)
 	}
-	req.Header.Set("Authorization", authorization(token))
+	req.Header.Set("Authorization", Authorization(token))
 	req.URL.Scheme, req.URL.Host = t.base.Scheme, t.base.Host
 	req.URL.Path = strings.TrimSuffix(t.base.Path, "/") + req.URL.Path
 	req.URL.RawPath = ""
