@@ -17,6 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
@@ -46,6 +47,8 @@ type Program struct {
 	Size func() (columns, rows int)
 	// AWS loads the caller's account, region and credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
+	// Resolver looks up names of the DNS; nil is that of the host.
+	Resolver doctor.Resolver
 	// Executable starts this program again: its path, and arguments before the
 	// hidden commands "worker" and "machine-supervisor".
 	Executable []string

@@ -18,7 +18,7 @@ import (
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
 func (a *app) stage() *cobra.Command {
-	return group("stage", "Operate a stage on AWS", a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
+	return group("stage", "Operate a stage on AWS", a.stageDoctor(), a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
 }
 
 // stageFlags are the flags of every command of a stage.

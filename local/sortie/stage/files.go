@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
@@ -15,20 +16,36 @@ import (
 // Assembly is the output of "cdk synth" for one stage.
 type Assembly struct {
 	Template template.Template
-	// Region is where it is deployed; empty is the region of the credentials.
-	Region string
+	// Account and Region are where it is deployed; empty is that of the credentials.
+	Account, Region string
+	// BootstrapVersion is the lowest version of the CDK's bootstrap stack with which it
+	// can be deployed, and BootstrapParameter the parameter with the present one; both
+	// are empty if the assembly does not say it.
+	BootstrapVersion   int
+	BootstrapParameter string
+	// Written is when it was written.
+	Written time.Time
 }
 
 // ReadAssembly reads the assembly of a stage from the folder that "cdk synth" wrote.
 func ReadAssembly(folder, stage string) (Assembly, error) {
-	text, err := os.ReadFile(filepath.Join(folder, "manifest.json"))
+	name := filepath.Join(folder, "manifest.json")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return Assembly{}, fmt.Errorf("cannot read the assembly, which \"make synth\" writes: %w", err)
+	}
+	written, err := changed(name)
+	if err != nil {
+		return Assembly{}, err
 	}
 	var manifest struct {
 		Artifacts map[string]struct {
 			Environment string
-			Properties  struct{ TemplateFile string }
+			Properties  struct {
+				TemplateFile                      string
+				RequiresBootstrapStackVersion     int
+				BootstrapStackVersionSsmParameter string
+			}
 		}
 	}
 	if err := json.Unmarshal(text, &manifest); err != nil {
@@ -36,18 +53,38 @@ func ReadAssembly(folder, stage string) (Assembly, error) {
 	}
 	artifact, ok := manifest.Artifacts["sortie-"+stage]
 	if !ok {
-		return Assembly{}, fmt.Errorf("the assembly in %s has no stage %q: run make synth STAGE=%s", folder, stage, stage)
+		return Assembly{}, fmt.Errorf("the assembly in %s has %w %q: run make synth STAGE=%s", folder, ErrOtherStage, stage, stage)
 	}
-	a := Assembly{}
-	if _, region, _ := strings.Cut(strings.TrimPrefix(artifact.Environment, "aws://"), "/"); region != "unknown-region" {
+	of := artifact.Properties
+	a := Assembly{BootstrapVersion: of.RequiresBootstrapStackVersion, BootstrapParameter: of.BootstrapStackVersionSsmParameter, Written: written}
+	account, region, _ := strings.Cut(strings.TrimPrefix(artifact.Environment, "aws://"), "/")
+	if account != "unknown-account" {
+		a.Account = account
+	}
+	if region != "unknown-region" {
 		a.Region = region
 	}
 	a.Template, err = template.Read(filepath.Join(folder, filepath.Base(artifact.Properties.TemplateFile)))
 	return a, err
 }
 
+// ErrOtherStage is returned if an assembly is that of other stages.
+var ErrOtherStage = errors.New("no stage")
+
+// changed is when a file was changed.
+func changed(name string) (time.Time, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot read the time of %s: %w", name, err)
+	}
+	return info.ModTime(), nil
+}
+
 // Settings is the file of the settings of all stages, infra/cdk.json.
 type Settings struct {
+	// Changed is when the file was changed; zero is a missing file.
+	Changed time.Time
+
 	file string
 	text map[string]any
 }
@@ -65,7 +102,8 @@ func ReadSettings(file string) (*Settings, error) {
 	if err := json.Unmarshal(text, &s.text); err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", file, err)
 	}
-	return s, nil
+	s.Changed, err = changed(file)
+	return s, err
 }
 
 // entry is the object of a stage, or nil.
@@ -76,10 +114,18 @@ func (s *Settings) entry(stage string) map[string]any {
 	return entry
 }
 
+// Has reports whether the file has an entry of a stage.
+func (s *Settings) Has(stage string) bool { return s.entry(stage) != nil }
+
 // Region is the region of a stage; empty is that of the credentials.
-func (s *Settings) Region(stage string) string {
-	region, _ := s.entry(stage)["region"].(string)
-	return region
+func (s *Settings) Region(stage string) string { return s.value(stage, "region") }
+
+// Account is the account of a stage; empty is that of the credentials.
+func (s *Settings) Account(stage string) string { return s.value(stage, "account") }
+
+func (s *Settings) value(stage, key string) string {
+	value, _ := s.entry(stage)[key].(string)
+	return value
 }
 
 // Set changes one setting of a stage in the file.

@@ -1,0 +1,232 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+)
+
+// The days of lifecycle rules. Sortie deletes objects itself; the rules delete what it
+// could not, and an earlier one deletes what is used: an attempt takes up to 14 days, and
+// the longest retention is 365.
+const (
+	uploadDays   = 15
+	acceptedDays = 366
+)
+
+// uploadOfNobody is an upload that no store has, of an object that may be written. The
+// completion of it needs the permission to write and changes nothing.
+const (
+	objectOfNobody = "exports/sortie-doctor"
+	uploadOfNobody = "sortie-doctor"
+)
+
+// buckets checks that the buckets exist, that Sortie's key reaches both and the workers'
+// key the one for uploads alone, and the lifecycle rules of buckets outside of the stack.
+func (e *exam) buckets(ctx context.Context) []Finding {
+	b := e.plan.Buckets
+	if b == nil {
+		return nil
+	}
+	uploads, accepted := b.Uploads, b.Accepted
+	if b.Own {
+		if f := e.undeployed("bucket"); f != nil {
+			return f
+		}
+		uploads, accepted = e.deployed.outputs["UploadsBucket"], e.deployed.outputs["AcceptedBucket"]
+	}
+	keys, is := e.documents["outputs"].(secrets.Outputs)
+	if !is {
+		return []Finding{unknown("bucket", "not checked: it needs the secret outputs", "do what its line says")}
+	}
+	at := e.store(b, keys)
+	owner, worker := at.client(keys.AccessKeyID, keys.SecretAccessKey), at.client(keys.WorkerAccessKeyID, keys.WorkerSecretAccessKey)
+	found := []Finding{e.bucket(ctx, owner, uploads), e.bucket(ctx, owner, accepted)}
+	exist := found[0].Status == OK && found[1].Status == OK
+	if exist || found[0].Status == OK { // else the refusal says nothing about the key
+		found = append(found, e.workerKey(ctx, worker, uploads, accepted, exist))
+	}
+	if b.Own {
+		return found
+	}
+	for i, each := range []struct {
+		bucket string
+		days   int32
+	}{{uploads, uploadDays}, {accepted, acceptedDays}} {
+		if found[i].Status == OK {
+			found = append(found, e.lifecycle(ctx, owner, each.bucket, each.days))
+		}
+	}
+	return found
+}
+
+// store is an object store without a key.
+type store struct {
+	endpoint, region string
+	http             *http.Client
+}
+
+func (e *exam) store(b *plan.Buckets, keys secrets.Outputs) store {
+	endpoint := strings.NewReplacer("${Region}", e.AWS.Region, "${URLSuffix}", e.suffix()).Replace(b.Endpoint)
+	return store{
+		cmp.Or(endpoint, keys.Endpoint, "https://"+keys.AccountID+".r2.cloudflarestorage.com"), cmp.Or(keys.Region, "auto"), e.HTTP,
+	}
+}
+
+func (s store) client(id, secret string) *s3.Client {
+	return s3.New(s3.Options{
+		Region: s.region, BaseEndpoint: &s.endpoint, UsePathStyle: true, HTTPClient: s.http, RetryMaxAttempts: 1,
+		Credentials:                credentials.NewStaticCredentialsProvider(id, secret, ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired, ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	})
+}
+
+// bucket checks that a bucket exists and that Sortie's key may list and write it.
+func (e *exam) bucket(ctx context.Context, owner *s3.Client, name string) Finding {
+	check := "bucket " + name
+	put := e.put("outputs") + " <outputs.json, with a key of both buckets that reads and writes objects"
+	_, err := owner.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)})
+	if err == nil {
+		err = writes(ctx, owner, name)
+	}
+	switch refused := code(err); {
+	case err == nil:
+		return ok(check, "the key of the secret outputs lists and writes it")
+	case refused == "NoSuchBucket" && e.plan.Buckets.Own:
+		return missing(check, "it was deleted", "create it again: aws s3api create-bucket --bucket "+name+" --region "+e.AWS.Region+" --create-bucket-configuration LocationConstraint="+e.AWS.Region)
+	case refused == "NoSuchBucket":
+		return missing(check, "there is no such bucket", "npx wrangler r2 bucket create "+name)
+	case unknownKey(err):
+		return wrong(check, "the store does not accept accessKeyId and secretAccessKey of the secret outputs", put)
+	case httpStatus(err) == http.StatusForbidden:
+		return wrong(check, "the key of the secret outputs may not list and write it", put)
+	}
+	return unknown(check, "not checked: "+reason(err), "repeat "+e.again())
+}
+
+// writes returns the error of a store that does not let a key write objects.
+func writes(ctx context.Context, client *s3.Client, bucket string) error {
+	_, err := client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &bucket, Key: aws.String(objectOfNobody), UploadId: aws.String(uploadOfNobody),
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{{PartNumber: aws.Int32(1), ETag: aws.String(`"d41d8cd98f00b204e9800998ecf8427e"`)}}},
+	})
+	switch status := httpStatus(err); {
+	case code(err) == "NoSuchBucket", unknownKey(err):
+		return err
+	case status == http.StatusNotFound, status == http.StatusBadRequest: // the upload does not exist, so the key was accepted
+		return nil
+	}
+	return err
+}
+
+// unknownKey reports whether a store does not know a key. R2 refuses one of another
+// length as a malformed request.
+func unknownKey(err error) bool {
+	switch httpStatus(err) {
+	case http.StatusUnauthorized:
+		return true
+	case http.StatusForbidden:
+		return code(err) == "InvalidAccessKeyId" || code(err) == "SignatureDoesNotMatch"
+	case http.StatusBadRequest:
+		text := strings.ToLower(reason(err))
+		return strings.Contains(text, "credential") || strings.Contains(text, "access key") || code(err) == "AuthorizationHeaderMalformed"
+	}
+	return false
+}
+
+func httpStatus(err error) int {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+// workerKey checks that the workers' key writes the uploads and nothing else. Without
+// the other bucket, only the first half is known.
+func (e *exam) workerKey(ctx context.Context, worker *s3.Client, uploads, accepted string, both bool) Finding {
+	const check = "key workers"
+	put := e.put("outputs") + " <outputs.json, with a worker key that reads and writes objects of " + uploads + " alone"
+	if e.plan.Buckets.Own {
+		put = e.deploy()
+	}
+	switch err := writes(ctx, worker, uploads); {
+	case err == nil:
+	case unknownKey(err):
+		return wrong(check, "the store does not accept workerAccessKeyId and workerSecretAccessKey of the secret outputs", put)
+	case httpStatus(err) == http.StatusForbidden:
+		return wrong(check, "workerAccessKeyId of the secret outputs may not write "+uploads, put)
+	default:
+		return unknown(check, "not checked: "+reason(err), "repeat "+e.again())
+	}
+	if !both {
+		return unknown(check, "not checked against the bucket "+accepted, "do what its line says")
+	}
+	_, listing := worker.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &accepted, MaxKeys: aws.Int32(1)})
+	for _, tried := range []struct {
+		err     error
+		allowed string
+	}{{writes(ctx, worker, accepted), "write " + accepted + ", so that a worker could replace accepted outputs"}, {listing, "list " + accepted}} {
+		switch {
+		case tried.err == nil:
+			return wrong(check, "workerAccessKeyId of the secret outputs may "+tried.allowed, put)
+		case httpStatus(tried.err) != http.StatusForbidden:
+			return unknown(check, "not checked: "+reason(tried.err), "repeat "+e.again())
+		}
+	}
+	return ok(check, "it writes %s, and neither writes nor lists %s", uploads, accepted)
+}
+
+// lifecycle checks the rules of a bucket that the stack does not have.
+func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, bucket string, days int32) Finding {
+	check := "lifecycle " + bucket
+	add := fmt.Sprintf("npx wrangler r2 bucket lifecycle add %s expire --expire-days %d --abort-multipart-days 2 --force", bucket, days)
+	answer, err := owner.GetBucketLifecycleConfiguration(ctx, &s3.GetBucketLifecycleConfigurationInput{Bucket: &bucket})
+	switch {
+	case code(err) == "NoSuchLifecycleConfiguration":
+		return missing(check, "no rule deletes what Sortie could not", add)
+	case httpStatus(err) == http.StatusForbidden, httpStatus(err) == http.StatusUnauthorized:
+		return unknown(check, "not checked: the key of the secret outputs may not read the rules, and need not",
+			fmt.Sprintf("compare npx wrangler r2 bucket lifecycle list %s with %d days for objects and 2 for unfinished uploads, then pass --skip lifecycle", bucket, days))
+	case err != nil:
+		return unknown(check, "not checked: "+reason(err), "repeat "+e.again())
+	}
+	expire, abort := int32(0), int32(0)
+	for _, rule := range answer.Rules {
+		if rule.Status != types.ExpirationStatusEnabled {
+			continue
+		}
+		if rule.Expiration != nil && rule.Expiration.Days != nil {
+			expire = earliest(expire, *rule.Expiration.Days)
+		}
+		if rule.AbortIncompleteMultipartUpload != nil {
+			abort = earliest(abort, aws.ToInt32(rule.AbortIncompleteMultipartUpload.DaysAfterInitiation))
+		}
+	}
+	switch {
+	case expire == 0 || abort == 0:
+		return missing(check, "no rule deletes objects, or none aborts uploads, that Sortie could not", add)
+	case expire < days:
+		return wrong(check, fmt.Sprintf("a rule deletes objects after %d days, which Sortie may still use", expire), "remove that rule, then "+add)
+	}
+	return ok(check, "objects are deleted after %d days, unfinished uploads after %d", expire, abort)
+}
+
+// earliest is the lower number of days; 0 is none.
+func earliest(a, b int32) int32 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

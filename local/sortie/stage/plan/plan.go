@@ -1,0 +1,163 @@
+// Package plan reads from the template of a stage what it needs beside its own resources:
+// secrets, apps, buckets, concurrency, addresses.
+//
+// A part that the template does not have is not needed, and is zero in the Plan. The
+// settings of stages are not read: infra alone knows what follows from them.
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/sortie/template"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/setting/service"
+)
+
+// Plan is what a stage needs beside its own resources. A zero field is not needed.
+type Plan struct {
+	// Secrets are the secrets of the stage, in the order of secrets.Kinds.
+	Secrets []Secret
+	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
+	FlyApps []string
+	FlyURL  string
+	// Buckets are nil if the stage stores no outputs.
+	Buckets *Buckets
+	// Reserved is the reserved concurrency of all functions, and StreamReserved
+	// whether the function of event streams is one of them.
+	Reserved       int
+	StreamReserved bool
+	// Readers is how many event streams a tenant can have open; Machines is how many
+	// machines run at once, 0 without a limit.
+	Readers, Machines int
+	// Rate is the highest rate of a method of the API in requests a second.
+	Rate int
+	// Mail receives the alarms; Topic is the name of their topic.
+	Mail, Topic string
+	// Domain is the API's own host name, and Certificate the ARN of its certificate.
+	Domain, Certificate string
+}
+
+// Secret is a secret of the stage.
+type Secret struct {
+	Kind string
+	// Filled is true if the stack itself stores the value.
+	Filled bool
+}
+
+// Buckets are the buckets of the outputs.
+type Buckets struct {
+	Uploads, Accepted string
+	// Endpoint overrides the one of the secret.
+	Endpoint string
+	// Own is true for buckets of the stack, whose names are its outputs.
+	Own bool
+}
+
+// Of reads the plan from the template of the stack.
+func Of(t template.Template) Plan {
+	variables := map[string]string{}
+	p := Plan{}
+	for _, f := range t.Of("Lambda::Function") {
+		for name, value := range f.Variables() {
+			variables[name] = cmp.Or(variables[name], value)
+		}
+		if n := number(f.Text("ReservedConcurrentExecutions")); n > 0 {
+			p.Reserved += n
+			p.StreamReserved = p.StreamReserved || f == t.Function("stream")
+		}
+	}
+	p.Secrets = secretsOf(t)
+	if p.Has("fly") && variables["SORTIE_FLY_APPS"] != "" {
+		p.FlyApps, p.FlyURL = strings.Split(variables["SORTIE_FLY_APPS"], ","), variables["SORTIE_FLY_URL"]
+	}
+	if uploads := variables["SORTIE_UPLOADS_BUCKET"]; p.Has("outputs") && uploads != "" {
+		p.Buckets = &Buckets{uploads, variables["SORTIE_ACCEPTED_BUCKET"], variables["SORTIE_OUTPUTS_ENDPOINT"], strings.HasPrefix(uploads, "${")}
+	}
+	p.Readers, p.Machines = number(variables["SORTIE_READERS"]), number(cmp.Or(variables["SORTIE_MAX_MACHINES"], defaultOf("SORTIE_MAX_MACHINES")))
+	p.Rate = rateOf(t)
+	for _, subscription := range t.Of("SNS::Subscription") {
+		if subscription.Text("Protocol") == "email" {
+			p.Mail = subscription.Text("Endpoint")
+		}
+	}
+	for _, topic := range t.Of("SNS::Topic") {
+		p.Topic = topic.Text("TopicName")
+	}
+	for _, domain := range t.Of("ApiGateway::DomainName") {
+		p.Domain, p.Certificate = domain.Text("DomainName"), domain.Text("RegionalCertificateArn")
+	}
+	return p
+}
+
+// Has reports whether the stage has a secret.
+func (p Plan) Has(kind string) bool {
+	return slices.ContainsFunc(p.Secrets, func(s Secret) bool { return s.Kind == kind })
+}
+
+// secretsOf lists the template's secrets that have a kind.
+func secretsOf(t template.Template) []Secret {
+	var found []Secret
+	for _, kind := range secrets.Kinds() {
+		for _, s := range t.Of("SecretsManager::Secret") {
+			if strings.HasSuffix(s.Text("Name"), "/"+kind) {
+				found = append(found, Secret{kind, s.At("SecretString") != nil})
+			}
+		}
+	}
+	return found
+}
+
+// unreserved is the concurrency that Lambda keeps for functions without a reservation
+// (Lambda Developer Guide, "Configuring reserved concurrency").
+const unreserved = 100
+
+// machinesEach is how many machines need one execution at a time. 10,000 runs of ten
+// minutes were measured to need 53 (infra/README.md, "Capacity").
+const machinesEach = 100
+
+// Concurrency is how many concurrent executions of Lambda the account needs for the
+// settings: those that are reserved, those that Lambda keeps beside them, and among the
+// others the event streams of a tenant and the calls for the machines.
+func (p Plan) Concurrency() int {
+	others := (p.Machines + machinesEach - 1) / machinesEach
+	if !p.StreamReserved {
+		others += p.Readers
+	}
+	return p.Reserved + max(unreserved, others)
+}
+
+// rateOf is the highest rate of a method of the API.
+func rateOf(t template.Template) int {
+	most := 0
+	for _, stage := range t.Of("ApiGateway::Stage") {
+		settings, _ := stage.At("MethodSettings").([]any)
+		for _, each := range settings {
+			method, _ := each.(map[string]any)
+			rate, _ := method["ThrottlingRateLimit"].(float64)
+			most = max(most, int(rate))
+		}
+	}
+	return most
+}
+
+// defaultOf is the default of a setting of the service.
+func defaultOf(name string) string {
+	for _, s := range service.Settings() {
+		if s.Name == name {
+			return s.Default
+		}
+	}
+	return ""
+}
+
+// number is the number of a text, or 0.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
