@@ -29,7 +29,10 @@ func TestBudgetHeaders(t *testing.T) {
 		}
 	}
 	accepted, header := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 202, "Idempotency-Key", "k")
-	want(header, "662144", "28800000", "1.324288") // no limit: the default ones
+	want(header, "", "", "") // no limit
+	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/tenant", `{"tokens":30}`, 200)
+	_, header = apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 200, "Idempotency-Key", "k")
+	want(header, "20", "", "")
 	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/tenant", `{"tokens":30,"cost_nanodollars":50000}`, 200)
 	_, _ = apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/session:s", `{"tokens":25,"time_ms":8000}`, 200)
 	_, header = apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", task, 200, "Idempotency-Key", "k")
@@ -45,7 +48,7 @@ func TestRefusalsOfBudgets(t *testing.T) {
 	refused := func(body string, status int, code, policy string) {
 		t.Helper()
 		p, header := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", body, status)
-		if p.Code != code || p.PolicyLabel != policy || (status == 429) != (p.Retriable != nil && !*p.Retriable) || p.Retryable || header.Get("X-Should-Retry") != "false" || header.Get("Retry-After") != "" {
+		if p.Code != code || p.PolicyLabel != policy || (status == 429) != (p.Retriable != nil && !*p.Retriable) || p.Retryable || header.Get("X-Should-Retry") != "false" || (status == 429) != (header.Get("Retry-After") == "60") {
 			t.Errorf("got %+v with %v, want %s that is not retriable", p, header, code)
 		}
 	}
@@ -77,7 +80,7 @@ func TestSessionAndBudgetsAreShown(t *testing.T) {
 	stage.Clock.Advance(10 * time.Second)
 	session, _ := apitest.Decoded[contract.Session](t, stage, "GET", "/v1/sessions/s", "", 200)
 	if diff := cmp.Diff(contract.Session{
-		SessionID: "s", TTLMS: 590_000, Turns: 1, TurnsRemaining: 7, TokensRemaining: 662_144, TimeRemainingMS: 28_800_000, CostRemaining: 1.324288,
+		SessionID: "s", TTLMS: 590_000, Turns: 1, TurnsRemaining: new(int64(7)),
 	}, session); diff != "" {
 		t.Errorf("got another session (+):\n%s", diff)
 	}
@@ -112,6 +115,33 @@ func TestSessionAndBudgetsAreShown(t *testing.T) {
 	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/sessions/s", "", 404)
 }
 
+// TestSessionIsLimitedBeforeItsFirstTask sets the limit of a session, waits for longer than
+// sessions last, and asks.
+func TestSessionIsLimitedBeforeItsFirstTask(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	b, _ := apitest.Decoded[contract.Budget](t, stage, "PUT", "/v1/budgets/session:new", `{"tokens":15}`, 200)
+	if b.Version != 1 || b.Limit.Tokens == nil || *b.Limit.Tokens != 15 || b.Remaining.Turns == nil || *b.Remaining.Turns != 8 {
+		t.Errorf("got %+v, want a limit of 15 tokens, and 8 turns", b)
+	}
+	stage.Clock.Advance(time.Hour)
+	session, _ := apitest.Decoded[contract.Session](t, stage, "GET", "/v1/sessions/new", "", 200)
+	if diff := cmp.Diff(contract.Session{SessionID: "new", TTLMS: 600_000, TurnsRemaining: new(int64(8)), TokensRemaining: new(int64(15))}, session); diff != "" {
+		t.Errorf("got another session (+):\n%s", diff)
+	}
+	const task = `{"model_ref":"mock","prompt":"abcd","max_tokens":%d,"session_id":"new"}`
+	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/tasks", fmt.Sprintf(task, 20), 429)
+	_, header := apitest.Decoded[contract.TaskAccepted](t, stage, "POST", "/v1/tasks", fmt.Sprintf(task, 9), 202)
+	if got := header.Get("X-Budget-Tokens-Remaining"); got != "5" {
+		t.Errorf("got %q tokens left, want 5", got)
+	}
+	if p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/budgets/session:a%20b", `{"tokens":15}`, 400); p.Field != "scope" {
+		t.Errorf("got %+v for a malformed session, want the field scope", p)
+	}
+	stage.Clock.Advance(time.Hour)
+	apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/budgets/session:new", `{"tokens":15}`, 404) // it has expired
+}
+
 // TestDefaultBudgetsAreThoseOfTheSettings: accounts without limits have those of the
 // deployment, in the headers, in what is shown and at the admission.
 func TestDefaultBudgetsAreThoseOfTheSettings(t *testing.T) {
@@ -129,7 +159,7 @@ func TestDefaultBudgetsAreThoseOfTheSettings(t *testing.T) {
 		t.Errorf("got other budget headers (+):\n%s", diff)
 	}
 	session, _ := apitest.Decoded[contract.Session](t, stage, "GET", "/v1/sessions/s", "", 200)
-	if session.TTLMS != 60_000 || session.TurnsRemaining != 0 || session.TimeRemainingMS != 2000 {
+	if session.TTLMS != 60_000 || session.TurnsRemaining == nil || *session.TurnsRemaining != 0 || session.TimeRemainingMS == nil || *session.TimeRemainingMS != 2000 || session.TokensRemaining != nil || session.CostRemaining != nil {
 		t.Errorf("got %+v, want a minute, no turn and 2000 ms left", session)
 	}
 	project, _ := apitest.Decoded[contract.Budget](t, stage, "GET", "/v1/budgets/project:main", "", 200)

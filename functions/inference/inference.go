@@ -69,9 +69,7 @@ func create(svc *orchestrator.Inference, w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return fmt.Errorf("cannot accept the task: %w", err)
 	}
-	if left := accepted.Remaining; left != nil {
-		setBudget(w.Header(), *left)
-	}
+	setBudget(w.Header(), accepted.Remaining)
 	return httpkit.WriteAccepted(w, accepted.Existing, "/v1/tasks/"+url.PathEscape(accepted.Run.TaskID), api.TaskAccepted(accepted))
 }
 
@@ -112,11 +110,17 @@ func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r
 	return nil
 }
 
-// setBudget sets the headers that say what the budgets of a task have left.
-func setBudget(header http.Header, left budget.Amount) {
-	header.Set("X-Budget-Tokens-Remaining", strconv.FormatInt(left.Tokens, 10))
-	header.Set("X-Budget-Time-Remaining-Ms", strconv.FormatInt(left.TimeMS, 10))
-	header.Set("X-Budget-Cost-Remaining", strconv.FormatFloat(budget.Dollars(left.CostNano), 'f', -1, 64))
+// setBudget sets the headers that say what the budgets of a task have left, without those of
+// parts that have no limit.
+func setBudget(header http.Header, left budget.Limit) {
+	for name, part := range map[string]*int64{"X-Budget-Tokens-Remaining": left.Tokens, "X-Budget-Time-Remaining-Ms": left.TimeMS} {
+		if part != nil {
+			header.Set(name, strconv.FormatInt(*part, 10))
+		}
+	}
+	if left.CostNano != nil {
+		header.Set("X-Budget-Cost-Remaining", strconv.FormatFloat(budget.Dollars(*left.CostNano), 'f', -1, 64))
+	}
 }
 
 // position returns the place behind which a stream continues.

@@ -11,27 +11,19 @@ import (
 // Session returns the response for the account of a session. warm is Budgets.Warm.
 func Session(a budget.Account, defaults budget.Defaults, warm bool, now time.Time) contract.Session {
 	id, _ := budget.SessionOf(a.Scope)
-	left := left(a, defaults)
+	left := a.Left(defaults.Of(a.Scope))
 	session := contract.Session{
 		SessionID: id, Turns: a.Held.Turns + a.Spent.Turns, TurnsRemaining: left.Turns, KVWarmth: warm,
-		TokensRemaining: left.Tokens, TimeRemainingMS: left.TimeMS, CostRemaining: budget.Dollars(left.CostNano),
+		TokensRemaining: left.Tokens, TimeRemainingMS: left.TimeMS,
+	}
+	if left.CostNano != nil {
+		session.CostRemaining = new(budget.Dollars(*left.CostNano))
 	}
 	session.TTLMS = defaults.SessionTTL.Milliseconds() // of an account that no task has used
 	if !a.ExpiresAt.IsZero() {
 		session.TTLMS = max(a.ExpiresAt.Sub(now).Milliseconds(), 0)
 	}
 	return session
-}
-
-// left returns what an account has left, and budget.Unlimited where it has no limit.
-func left(a budget.Account, defaults budget.Defaults) budget.Amount {
-	values := budget.Unlimited().Values()
-	for i, left := range a.Left(defaults.Of(a.Scope)).Values() {
-		if left != nil {
-			values[i] = *left
-		}
-	}
-	return budget.AmountOf(values)
 }
 
 // Budget returns the response for an account.

@@ -107,6 +107,18 @@ func (l Limit) Or(standard Limit) Limit {
 	}
 }
 
+// Least returns the lower one of each part of l and of other, where a part without a limit is
+// the highest.
+func (l Limit) Least(other Limit) Limit {
+	pick := func(a, b *int64) *int64 {
+		if a == nil || b != nil && *b < *a {
+			return b
+		}
+		return a
+	}
+	return Limit{pick(l.Turns, other.Turns), pick(l.Tokens, other.Tokens), pick(l.TimeMS, other.TimeMS), pick(l.CostNano, other.CostNano)}
+}
+
 // Scopes of accounts: ScopeTenant, or a project or a session with its id.
 const (
 	ScopeTenant = "tenant"

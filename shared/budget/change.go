@@ -37,15 +37,6 @@ func OrStandard(d *Defaults) Defaults {
 	return *d
 }
 
-// Unlimited is what clients read as remaining where no limit applies: what a session of
-// SessionTurns of the largest tasks can use, at $0.000002 for each token. It is not enforced.
-func Unlimited() Amount {
-	const mostTokens, mostMS, nano = 32768 + 50000, 3_600_000, 2000
-	return Amount{
-		Turns: SessionTurns, Tokens: SessionTurns * mostTokens, TimeMS: SessionTurns * mostMS, CostNano: SessionTurns * mostTokens * nano,
-	}
-}
-
 // Of returns the default limit of a scope.
 func (d Defaults) Of(scope string) Limit {
 	if _, ok := SessionOf(scope); ok {

@@ -6,17 +6,18 @@ type Session struct {
 	// TTLMS is after how many milliseconds without a further task the session expires.
 	TTLMS int64 `json:"ttl_ms_remaining"`
 	// Turns is the number of tasks that were answered or are in progress.
-	Turns          int64 `json:"turns"`
-	TurnsRemaining int64 `json:"turns_remaining"`
+	Turns int64 `json:"turns"`
+	// TurnsRemaining and the following are nil without a limit.
+	TurnsRemaining *int64 `json:"turns_remaining,omitempty"`
 	// KVBytes is the size of the session's key-value cache; 0 if the engine does not report it.
 	KVBytes int64 `json:"kv_bytes"`
 	// KVWarmth: an answer of the session has ended that had a token, so that a replica may
 	// have the prefix of its prompts.
-	KVWarmth        bool  `json:"kv_warmth"`
-	TokensRemaining int64 `json:"tokens_budget_remaining"`
-	TimeRemainingMS int64 `json:"time_budget_remaining_ms"`
+	KVWarmth        bool   `json:"kv_warmth"`
+	TokensRemaining *int64 `json:"tokens_budget_remaining,omitempty"`
+	TimeRemainingMS *int64 `json:"time_budget_remaining_ms,omitempty"`
 	// CostRemaining is in dollars.
-	CostRemaining float64 `json:"cost_budget_remaining"`
+	CostRemaining *float64 `json:"cost_budget_remaining,omitempty"`
 }
 
 // BudgetLimit is the body of PUT /v1/budgets/{scope}. A part that is absent has the default

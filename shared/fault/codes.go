@@ -1,5 +1,10 @@
 package fault
 
+import (
+	"maps"
+	"slices"
+)
+
 // Code is the name of a failure, stable over versions.
 type Code string
 
@@ -234,6 +239,9 @@ func (c Code) kind() kind {
 	}
 	return k
 }
+
+// Codes returns all codes in alphabetical order.
+func Codes() []Code { return slices.Sorted(maps.Keys(kinds)) }
 
 // Known reports whether the code is one of this package.
 func (c Code) Known() bool { _, ok := kinds[c]; return ok }

@@ -82,9 +82,11 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
 	if _, short := errors.AsType[*port.NoBudget](cause); short {
-		if !f.Retryable { // waiting changes nothing
+		if !f.Retryable { // waiting changes nothing, but a change of the budget does
 			p.Header.Set("X-Should-Retry", "false")
-			a.backoff = 0
+			if a.backoff > 0 {
+				a.backoff = budgetBackoff
+			}
 		}
 		if a.status == http.StatusTooManyRequests {
 			p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", a.backoff.Milliseconds()
@@ -96,6 +98,9 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	}
 	return p
 }
+
+// budgetBackoff is the Retry-After of a budget that the end of no task makes room in.
+const budgetBackoff = time.Minute
 
 // problemURN returns the type of the problems of a code.
 func problemURN(code string) string {

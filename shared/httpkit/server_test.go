@@ -109,7 +109,7 @@ func TestFailuresBecomeProblems(t *testing.T) {
 		{"range", httpkit.RangeNotSatisfiable(9), 416, "RANGE_NOT_SATISFIABLE", "", map[string]string{"Content-Range": "bytes */9"}},
 		{"key", fault.New(fault.IdempotencyMismatch, "no"), 422, "IDEMPOTENCY_MISMATCH", "", nil},
 		{"throttled", fault.New(fault.Throttled, "no"), 429, "THROTTLED", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
-		{"budget", noBudget("tenant", budget.Tokens), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "", "X-Backoff-Ms": "", "X-Should-Retry": "false"}},
+		{"budget", noBudget("tenant", budget.Tokens), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "60", "X-Backoff-Ms": "60000", "X-Should-Retry": "false"}},
 		{"budget that is held", (&port.NoBudget{Shortage: budget.Shortage{Scope: "tenant", Part: budget.Tokens, Held: 3}}).Fault(), 429, "ADMISSION_REJECT", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000", "X-Should-Retry": ""}},
 		{"ninth turn", noBudget("session:s", budget.Turns), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
 		{"expired session", noBudget("session:s", budget.Expired), 409, "SESSION_CLOSED", "", map[string]string{"X-Should-Retry": "false"}},
@@ -352,7 +352,7 @@ func noBudget(scope string, part budget.Part) error {
 func TestExhaustedBudgetSaysThatWaitingIsUseless(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(http.ResponseWriter, *http.Request) error { return noBudget("project:p", budget.Cost) })
-	if _, p := b.call(t, http.MethodGet, "/thing/1"); p.PolicyLabel != "budget" || p.Retriable == nil || *p.Retriable || p.Retryable || p.RetryAfterMS != 0 {
+	if _, p := b.call(t, http.MethodGet, "/thing/1"); p.PolicyLabel != "budget" || p.Retriable == nil || *p.Retriable || p.Retryable || p.RetryAfterMS != 60_000 {
 		t.Errorf("got %+v, want the policy budget and no retry", p)
 	}
 }

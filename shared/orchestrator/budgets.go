@@ -33,7 +33,7 @@ func (s *Budgets) Defaults() budget.Defaults { return s.defaults }
 const budgetKind = "quota"
 
 func noSession() error {
-	return fault.New(fault.NotFound, "no such session: its first task creates it, and it is removed when it expires")
+	return fault.New(fault.NotFound, "no such session: its first task or its first limit creates it, and it is removed when it expires")
 }
 
 // Session returns the account of a session of the caller's tenant that accepts tasks, but
@@ -103,8 +103,9 @@ func (s *Budgets) Budget(ctx context.Context, who port.Identity, scope string) (
 const MostLimit = 1_000_000_000_000_000
 
 // PutBudget replaces the limit of a scope, and returns its account. A part that is nil has
-// the default limit from then on. Tasks that were admitted before continue. Faults as for
-// Budget, and InvalidRequest with the field of a limit.
+// the default limit from then on. Tasks that were admitted before continue. A session can get
+// a limit before its first task, from which its expiry is counted. Faults as for Budget, and
+// InvalidRequest with the field of a limit.
 func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string, l budget.Limit) (budget.Account, error) {
 	for i, part := range l.Values() {
 		if part != nil && (*part < 0 || *part > MostLimit) {
@@ -112,7 +113,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 		}
 	}
 	for range commitTries {
-		before, err := s.Budget(ctx, who, scope)
+		before, err := s.toLimit(ctx, who, scope)
 		if err != nil {
 			return budget.Account{}, err
 		}
@@ -131,6 +132,27 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 		return stored, nil
 	}
 	return budget.Account{}, fault.New(fault.Unavailable, "too many concurrent changes of the budget; retry")
+}
+
+// toLimit is Budget, but that a session without an account has used nothing.
+func (s *Budgets) toLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
+	id, ok := budget.SessionOf(scope)
+	if !ok {
+		return s.Budget(ctx, who, scope)
+	}
+	if !limit.ValidModel(id) {
+		return budget.Account{}, fault.Invalid("scope", "malformed session id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(id, limit.FileName))
+	}
+	a, err := s.store.Account(ctx, who.Tenant, scope)
+	switch {
+	case errors.Is(err, port.ErrNotFound):
+		return budget.Account{Tenant: who.Tenant, Scope: scope}, nil
+	case err != nil:
+		return budget.Account{}, fmt.Errorf("cannot read the session: %w", err)
+	case !a.Open(s.now()):
+		return budget.Account{}, noSession()
+	}
+	return a, nil
 }
 
 // note returns the event of a change of a limit.

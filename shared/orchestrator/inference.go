@@ -78,8 +78,8 @@ type Accepted struct {
 	// PredictedStart the expected time from then until it starts.
 	QueuePosition  int
 	PredictedStart time.Duration
-	// Remaining is that of Inference.Remaining; nil for Call, and if it could not be read.
-	Remaining *budget.Amount
+	// Remaining is that of Inference.Remaining; empty for Call, and if it could not be read.
+	Remaining budget.Limit
 }
 
 // Create accepts an inference task. It returns after the task is stored and has a slot or a
@@ -131,7 +131,7 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	if left, err := s.Remaining(ctx, created); err != nil {
 		s.warn(ctx, created, "cannot read the budget of an accepted inference task", err)
 	} else {
-		accepted.Remaining = &left
+		accepted.Remaining = left
 	}
 	return accepted, nil
 }

@@ -51,26 +51,21 @@ func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, er
 }
 
 // Remaining returns what the budgets of a task have left now: the least of its session, its
-// project and its tenant, and budget.Unlimited for what none of them limits.
-func (s *Inference) Remaining(ctx context.Context, r run.Run) (budget.Amount, error) {
-	least := budget.Unlimited().Values()
+// project and its tenant, and nil for what none of them limits.
+func (s *Inference) Remaining(ctx context.Context, r run.Run) (least budget.Limit, err error) {
 	if r.Reservation == nil {
-		return budget.AmountOf(least), nil
+		return least, nil
 	}
-	limited, defaults := map[int]bool{}, budget.OrStandard(s.budgets)
+	defaults := budget.OrStandard(s.budgets)
 	for _, scope := range r.Reservation.Scopes {
 		account, err := s.store.Account(ctx, r.Tenant, scope)
 		if errors.Is(err, port.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return budget.Amount{}, fmt.Errorf("cannot read the budget: %w", err)
+			return budget.Limit{}, fmt.Errorf("cannot read the budget: %w", err)
 		}
-		for i, left := range account.Left(defaults.Of(scope)).Values() {
-			if left != nil && (!limited[i] || *left < least[i]) {
-				least[i], limited[i] = *left, true
-			}
-		}
+		least = least.Least(account.Left(defaults.Of(scope)))
 	}
-	return budget.AmountOf(least), nil
+	return least, nil
 }

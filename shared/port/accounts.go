@@ -27,7 +27,7 @@ type AccountStore interface {
 	// notes are stored with the limit.
 	PutLimit(ctx context.Context, tenant, scope string, limit budget.Limit, version int64, at time.Time, notes ...Note) (budget.Account, error)
 	// CloseAccount closes the account of a session: no later commit holds something of it,
-	// also none that was decided before. Runs that hold something settle it. The error is
+	// also none that was decided before. One that does not expire expires at that time. Runs that hold something settle it. The error is
 	// ErrNotFound for an unknown account, and for one that is closed or has expired at that
 	// time.
 	CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error

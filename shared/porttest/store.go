@@ -81,6 +81,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"further attempt holds again":                   attemptHoldsAgain,
 		"session ends":                                  sessionIsClosed,
 		"closed session stays closed":                   closeIsFinal,
+		"closed session without a task expires":         closeEndsALimit,
 		"expiry of a session moves forward":             expiryMovesForward,
 		"known key needs no budget":                     budgetAndKey,
 		"accounts of a commit change together":          accountsMoveTogether,

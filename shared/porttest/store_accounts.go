@@ -221,6 +221,20 @@ func closeIsFinal(s *storeTest) {
 	}
 }
 
+// closeEndsALimit closes a session that has a limit and no task, and so no expiry.
+func closeEndsALimit(s *storeTest) {
+	scope := budget.SessionScope("limited")
+	if a := s.limit(scope, budget.Limit{Tokens: new(int64(5))}); !a.ExpiresAt.IsZero() || !a.Open(s.now.AddDate(1, 0, 0)) {
+		s.Errorf("got %+v, want an account that does not expire before its first task", a)
+	}
+	closed := s.later()
+	s.ok(s.store.CloseAccount(s.ctx, "acme", scope, closed))
+	a := s.wantAccount(scope, budget.Amount{}, budget.Amount{})
+	if a.Open(s.now) || !a.ExpiresAt.Equal(closed) || !a.PurgeAt().Equal(closed.Add(budget.Retention)) {
+		s.Errorf("got %+v, want it closed and to be purged a day later", a)
+	}
+}
+
 // expiryMovesForward commits the later of two tasks of a session first.
 func expiryMovesForward(s *storeTest) {
 	scope := budget.SessionScope("s")

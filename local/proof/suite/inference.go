@@ -20,6 +20,7 @@ func inferenceTasks() []Test {
 		{Name: "OpenAI's API answers from the engine of a pool", Requires: needs, Run: onEngines(chatIsAnswered)},
 		{Name: "inference task is refused with the field", Requires: needs, Run: onEngines(taskIsRefused)},
 		{Name: "reasoning of an engine is kept beside its answer", Requires: needs, Run: reasoningIsKept},
+		{Name: "session has a limit before its first task", Requires: needs, Run: sessionIsLimited},
 		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
 	}
 }
@@ -64,12 +65,7 @@ func (c *Case) serve(e served, name string, slots int) (model string, done func(
 // ask creates an inference task.
 func (c *Case) ask(model, more string) string {
 	c.T.Helper()
-	accepted, header := send[contract.TaskAccepted](c, http.MethodPost, "/v1/tasks", `{"model_ref":"`+model+`","prompt":"tell a story"`+more+`}`, http.StatusAccepted)
-	for _, name := range []string{"X-Budget-Tokens-Remaining", "X-Budget-Time-Remaining-Ms", "X-Budget-Cost-Remaining"} {
-		if header.Get(name) == "" {
-			c.T.Errorf("got no header %s with an accepted task", name)
-		}
-	}
+	accepted, _ := send[contract.TaskAccepted](c, http.MethodPost, "/v1/tasks", `{"model_ref":"`+model+`","prompt":"tell a story"`+more+`}`, http.StatusAccepted)
 	return accepted.TaskID
 }
 
@@ -265,5 +261,34 @@ func reasoningIsKept(c *Case) {
 	}](c.T, answer.Body)
 	if len(got.Choices) != 1 || got.Choices[0].Message.ReasoningContent == "" || got.Choices[0].Message.Content == "" || got.Usage.Details.Tokens != 4 {
 		c.T.Errorf("got %d %s, want a message with its reasoning of 4 tokens", answer.Status, answer.Body)
+	}
+}
+
+// sessionIsLimited sets the limit of a session that has no task, and looks at what is left.
+func sessionIsLimited(c *Case) {
+	model, done := c.serve(served{kind: "mock", replica: document{}, context: 32768}, "limits", 2)
+	defer done()
+	session := c.Batch("limited")
+	send[contract.Budget](c, http.MethodPut, "/v1/budgets/session:"+session, `{"tokens":100}`, http.StatusOK)
+	ask := func(tokens, status int) http.Header {
+		c.T.Helper()
+		answer := c.Call(http.MethodPost, "/v1/tasks", fmt.Sprintf(`{"model_ref":"%s","prompt":"abcd","max_tokens":%d,"session_id":"%s"}`, model, tokens, session))
+		if answer.Status != status {
+			c.T.Fatalf("got %d %s for %d tokens, want %d", answer.Status, answer.Body, tokens, status)
+		}
+		return answer.Header
+	}
+	refused := ask(101, http.StatusTooManyRequests)
+	if refused.Get("Retry-After") == "" || refused.Get("X-Should-Retry") != "false" {
+		c.T.Errorf("got %v, want Retry-After, and X-Should-Retry false", refused)
+	}
+	header := ask(9, http.StatusAccepted)
+	if left := header.Get("X-Budget-Tokens-Remaining"); left == "" {
+		c.T.Errorf("got %v, want the tokens that are left", header)
+	}
+	for _, name := range []string{"X-Budget-Time-Remaining-Ms", "X-Budget-Cost-Remaining"} {
+		if left := header.Get(name); left != "" {
+			c.T.Errorf("got %s: %s, want none without a limit", name, left)
+		}
 	}
 }

@@ -179,7 +179,9 @@ func retryable(err error) (least time.Duration, temporary bool) {
 		return 0, false
 	}
 	switch p.Status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests:
+		return p.RetryAfter, !p.Final
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return p.RetryAfter, true
 	}
 	return 0, false

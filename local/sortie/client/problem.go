@@ -50,6 +50,8 @@ type Problem struct {
 	CorrelationID string
 	// RetryAfter is the delay that the server asks for; or 0.
 	RetryAfter time.Duration
+	// Final reports that the same request has no other answer, whatever RetryAfter says.
+	Final bool
 	// Foreign reports that the response does not come from Sortie.
 	Foreign bool
 }
@@ -102,6 +104,7 @@ func problem(resp *http.Response) error {
 		body = contract.Problem{}
 	}
 	p.Code, p.Field, p.Problems = fault.Code(body.Code), body.Field, body.Problems
+	p.Final = body.Retriable != nil && !*body.Retriable
 	if p.CorrelationID == "" {
 		p.CorrelationID = body.CorrelationID
 	}

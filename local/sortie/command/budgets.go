@@ -2,8 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,9 +28,7 @@ func (a *app) sessions() *cobra.Command {
 			if a.json {
 				return a.print(s)
 			}
-			return a.say("%s: %d of %d turns, expires in %s without a further task\nleft: %d tokens, %s, $%s\n",
-				s.SessionID, s.Turns, s.Turns+s.TurnsRemaining, milliseconds(s.TTLMS),
-				s.TokensRemaining, milliseconds(s.TimeRemainingMS), strconv.FormatFloat(s.CostRemaining, 'f', -1, 64))
+			return a.say("%s: %s, expires in %s without a further task\nleft: %s\n", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
 		}),
 	}
 	remove := &cobra.Command{
@@ -43,6 +45,32 @@ func (a *app) sessions() *cobra.Command {
 		a.serverFlags(c)
 	}
 	return group("sessions", "Look at the sessions of inference tasks, and close them", show, remove)
+}
+
+// turnsOf returns the turns of a session for people.
+func turnsOf(s contract.Session) string {
+	if s.TurnsRemaining == nil {
+		return fmt.Sprintf("%d turns", s.Turns)
+	}
+	return fmt.Sprintf("%d of %d turns", s.Turns, s.Turns+*s.TurnsRemaining)
+}
+
+// leftOf returns what remains of the other limits of a session for people.
+func leftOf(s contract.Session) string {
+	var left []string
+	if s.TokensRemaining != nil {
+		left = append(left, fmt.Sprintf("%d tokens", *s.TokensRemaining))
+	}
+	if s.TimeRemainingMS != nil {
+		left = append(left, milliseconds(*s.TimeRemainingMS))
+	}
+	if s.CostRemaining != nil {
+		left = append(left, "$"+strconv.FormatFloat(*s.CostRemaining, 'f', -1, 64))
+	}
+	if left == nil {
+		return "any number of tokens, no limit"
+	}
+	return strings.Join(left, ", ")
 }
 
 // milliseconds returns a duration for people.
@@ -92,6 +120,9 @@ run keep what they hold. ` + scopes,
 			return wrong("no limit, want at least one of --turns, --tokens, --time and --cost")
 		}
 		is, err := server.Budget(ctx, args[0])
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && strings.HasPrefix(args[0], "session:") {
+			err = nil // a session has no budget before its first task
+		}
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -100,6 +102,8 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s > %s)", p.name(attrExpires), p.value(moment(at))))
 	p.absent(attrClosed)
 	p.set(attrClosed, moment(at))
+	p.initial(attrExpires, moment(at))
+	p.initial(schema.TTL, number(purgeOf(at)))
 	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
 }
 
@@ -114,7 +118,12 @@ func (p *part) at(version int64) {
 
 // begin sets the creation time of a new account.
 func (p *part) begin(at time.Time) {
-	p.sets = append(p.sets, fmt.Sprintf("%s = if_not_exists(%[1]s, %s)", p.name(attrMade), p.value(moment(at))))
+	p.initial(attrMade, moment(at))
+}
+
+// initial sets an attribute that the item does not have.
+func (p *part) initial(name string, value types.AttributeValue) {
+	p.sets = append(p.sets, fmt.Sprintf("%s = if_not_exists(%[1]s, %s)", p.name(name), p.value(value)))
 }
 
 // expire moves the expiry forward. The condition fails if another commit has moved it
@@ -122,8 +131,11 @@ func (p *part) begin(at time.Time) {
 func (p *part) expire(at time.Time) {
 	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s <= %s)", p.name(attrExpires), p.value(moment(at))))
 	p.set(attrExpires, moment(at))
-	p.set(schema.TTL, number(at.Add(budget.Retention).Unix()+1))
+	p.set(schema.TTL, number(purgeOf(at)))
 }
+
+// purgeOf returns when an account that expires at a time is deleted, in seconds.
+func purgeOf(at time.Time) int64 { return at.Add(budget.Retention).Unix() + 1 }
 
 func (p *part) addAmount(attribute string, a budget.Amount) {
 	for i, n := range a.Values() {

@@ -67,7 +67,9 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 		if !known || !a.Open(at) {
 			return port.ErrNotFound
 		}
-		a.Closed = true
+		if a.Closed = true; a.ExpiresAt.IsZero() {
+			a.ExpiresAt = at
+		}
 		return saveAccount(tx, a)
 	}), "close the account", scope)
 }

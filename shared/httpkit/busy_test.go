@@ -1,0 +1,46 @@
+package httpkit_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// TestBusyServerNamesADelay has each fault that is 429 or 503 for a client.
+func TestBusyServerNamesADelay(t *testing.T) {
+	t.Parallel()
+	faults := []*fault.Fault{
+		(&port.NoBudget{Shortage: budget.Shortage{Scope: budget.ScopeTenant, Part: budget.Tokens}}).Fault(),
+		(&port.NoBudget{Shortage: budget.Shortage{Scope: budget.ScopeTenant, Part: budget.Tokens, Held: 1}}).Fault(),
+	}
+	for _, code := range fault.Codes() {
+		faults = append(faults, fault.New(code, "no"))
+	}
+	tooMany := 0
+	for _, f := range faults {
+		p := httpkit.ProblemOf(f)
+		if p.Body.Status != http.StatusTooManyRequests && p.Body.Status != http.StatusServiceUnavailable {
+			continue
+		}
+		seconds, err := strconv.Atoi(p.Header.Get("Retry-After"))
+		ms, err2 := strconv.Atoi(p.Header.Get("X-Backoff-Ms"))
+		if err != nil || err2 != nil || seconds < 1 || ms < 1 || ms > 1000*seconds {
+			t.Errorf("%v: got the headers %v, want Retry-After and X-Backoff-Ms", f, p.Header)
+		}
+		if p.Body.Status == http.StatusServiceUnavailable {
+			continue
+		}
+		tooMany++
+		if p.Body.Retriable == nil || *p.Body.Retriable != f.Retryable || p.Body.RetryAfterMS != int64(ms) || p.Body.PolicyLabel == "" || (p.Header.Get("X-Should-Retry") == "false") != !f.Retryable {
+			t.Errorf("%v: got %+v with %v", f, p.Body, p.Header)
+		}
+	}
+	if tooMany < 5 {
+		t.Errorf("got %d faults with 429, want at least 5", tooMany)
+	}
+}
