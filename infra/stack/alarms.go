@@ -9,8 +9,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
-
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
 // metric is one metric of AWS, over five minutes.
@@ -53,17 +51,12 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		}
 		return all
 	}
-	// The metrics of the table do not include those of its indexes. An index that throttles
-	// writes makes commits fail; one that throttles reads makes the sweep or the API fail,
+	// The metrics of the table do not include those of its indexes, each of which would cost as
+	// much as the table's: an index that throttles makes commits, the sweep or the API fail,
 	// which have their own alarms.
 	throttles := []metric{
 		{"AWS/DynamoDB", "ReadThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
 		{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
-	}
-	for _, index := range schema.Indexes() {
-		throttles = append(throttles, metric{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{
-			"TableName": b.table.name, "GlobalSecondaryIndexName": index.Name,
-		}})
 	}
 	all := []alarm{
 		{
@@ -127,7 +120,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		},
 		{
 			id: "TableThrottled", above: 0, periods: 2, metrics: throttles,
-			meaning: "DynamoDB throttles the table or an index: the load grew faster than its capacity, or one partition key is too hot",
+			meaning: "DynamoDB throttles the table: the load grew faster than its capacity, or one partition key is too hot",
 			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}

@@ -1,12 +1,36 @@
 package stack_test
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/cost"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
+
+// TestPolledQueuesAreCounted compares the queues that invoke functions with those that the cost of
+// a month without a run has: each is polled all the time.
+func TestPolledQueuesAreCounted(t *testing.T) {
+	t.Parallel()
+	got := map[cost.Kind]int{}
+	for _, mapping := range deployed(t).Of("Lambda::EventSourceMapping") {
+		for _, queue := range deployed(t).Of("SQS::Queue") {
+			if mapping.Text("EventSourceArn") != "${"+queue.ID+".Arn}" {
+				continue
+			}
+			kind := cost.QueueRequests
+			if queue.Text("FifoQueue") == "true" {
+				kind = cost.FIFORequests
+			}
+			got[kind]++
+		}
+	}
+	if want := cost.PolledQueues(); !maps.Equal(got, want) {
+		t.Errorf("got queues %v, want %v", got, want)
+	}
+}
 
 // TestQueueOfWebhooks checks that a message is kept hidden while a function works on it, is
 // received again after a failure, and is kept after the last one.

@@ -243,5 +243,5 @@ func (d *deployment) standing() cost.Usage {
 	for _, alarm := range d.template.Of("CloudWatch::Alarm") {
 		used[cost.AlarmMonths] += max(1, float64(strings.Count(alarm.Text("Metrics"), `"MetricStat"`)))
 	}
-	return used
+	return used.Plus(cost.Polls())
 }

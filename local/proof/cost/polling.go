@@ -26,3 +26,18 @@ func Polling(plain Usage, lasts time.Duration) Usage {
 		LambdaGBs: rounds * pollSeconds * pollMemoryGB, ReadUnits: rounds,
 	})
 }
+
+// PolledQueues are the queues whose messages invoke functions, by their unit. The FIFO one is that
+// of tenants with WebSockets.
+func PolledQueues() map[Kind]int { return map[Kind]int{QueueRequests: 1, FIFORequests: 1} }
+
+// Polls returns the requests with which Lambda asks the queues for messages in a month without
+// any: five pollers for each queue, each with a request of 20 s.
+func Polls() Usage {
+	const pollers, inAMinute, minutes = 5, 3, 30 * 24 * 60
+	used := Usage{}
+	for kind, queues := range PolledQueues() {
+		used[kind] = float64(queues * pollers * inAMinute * minutes)
+	}
+	return used
+}

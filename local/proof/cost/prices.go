@@ -70,6 +70,10 @@ func Assumptions() []Assumption {
 			"custom metrics are priced while nothing runs; a busy stack publishes about forty, $12 a month",
 			"they are billed by the hour in which they are published, not by the run",
 		},
+		{
+			"Lambda asks each queue for messages with five pollers, a request each 20 s",
+			"LocalStack does so in another way; the first million requests of a month, which are free, are priced",
+		},
 		{"a status request is one request", "a client that waits repeats it every 5 s; its polling is not included"},
 	}
 }
