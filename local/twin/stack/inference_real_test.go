@@ -270,3 +270,26 @@ func realOpenAIClient(t *testing.T, e realEngine) {
 	}
 	answersOpenAI(t, start(t, served{Engines: addressed(e.kind, e.launch(t, servers.Options{Shape: tinymodel.Slow}))}))
 }
+
+// TestRealClientsLeave has clients that leave and requests that are refused, where the engine
+// takes conversations.
+func TestRealClientsLeave(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, realClientsLeave)
+}
+
+func realClientsLeave(t *testing.T, e realEngine) {
+	t.Helper()
+	if e.kind == run.EngineTriton {
+		return
+	}
+	server := e.launch(t, servers.Options{Shape: tinymodel.Slow})
+	clientsLeave(t, start(t, served{Engines: addressed(e.kind, server)}))
+	adapter, err := engine.New(engine.Config{Kind: e.kind, URL: server.URL, MetricsURL: server.MetricsURL, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if load, err := adapter.Load(t.Context()); err != nil || load.Running != nil && *load.Running != 0 || load.Waiting != nil && *load.Waiting != 0 {
+		t.Errorf("got the load %+v, %v, want none", load, err)
+	}
+}

@@ -38,6 +38,7 @@ func TestRealVLLM(t *testing.T) {
 			{"same seed", realSameSeed},
 			{"streams are resumed after a kill", realStreamsAreResumed},
 			{"client of OpenAI", realOpenAIClient},
+			{"clients leave", realClientsLeave},
 			{"engine is killed", realEngineIsKilled},
 		} {
 			t.Run(test.name, func(t *testing.T) { test.run(t, e) })

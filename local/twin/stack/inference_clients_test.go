@@ -1,0 +1,136 @@
+package stack_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// TestClientsLeave is clientsLeave with the mock engine.
+func TestClientsLeave(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Engines: mocked})
+	clientsLeave(t, g)
+}
+
+// clients is the OpenAI API with what became of its requests.
+type clients struct {
+	sdk.Client
+
+	model                   string
+	answered, left, refused atomic.Int32
+}
+
+// clientsLeave has 20 clients send ten requests each, one after the other. A third of the
+// requests are left before their answers end, some before they begin, and a tenth are
+// refused. The others are answered, no slot is held afterwards, and the next request is
+// answered.
+func clientsLeave(t *testing.T, g *target) {
+	t.Helper()
+	const at, requests, length = 20, 10, 8
+	c := clients{Client: sdk.NewClient(option.WithBaseURL(g.Client.URL+"/v1/"), option.WithAPIKey("unused"), option.WithMaxRetries(0)), model: g.Models[0]}
+	var all sync.WaitGroup
+	for client := range at {
+		all.Go(func() {
+			for n := range requests {
+				switch i := client*requests + n; {
+				case i%10 == 1:
+					c.refuse(t, i)
+				case i%3 == 0:
+					c.leave(t, i)
+				default:
+					c.read(t, length)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d answered, %d left, %d refused", c.answered.Load(), c.left.Load(), c.refused.Load())
+	if c.refused.Load() != at*requests/10 || c.answered.Load()+c.left.Load() != at*requests*9/10 {
+		t.Errorf("got %d refused and %d others, want a tenth refused", c.refused.Load(), c.answered.Load()+c.left.Load())
+	}
+	ended := time.Now()
+	for {
+		health := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health")
+		if health.Held == 0 && health.Queued == 0 {
+			break
+		}
+		if time.Since(ended) > time.Minute {
+			t.Fatalf("got %d held slots and %d waiting a minute after the last request, want none", health.Held, health.Queued)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Logf("no slot was held %v after the last request", time.Since(ended))
+	c.read(t, length)
+}
+
+// story is a request for an answer of at most length tokens.
+func (c *clients) story(prompt string, length int) sdk.ChatCompletionNewParams {
+	return sdk.ChatCompletionNewParams{
+		Model: c.model, Messages: []sdk.ChatCompletionMessageParamUnion{sdk.UserMessage(prompt)}, MaxCompletionTokens: param.NewOpt(int64(length)),
+	}
+}
+
+// read reads an answer to its end.
+func (c *clients) read(t *testing.T, length int) {
+	t.Helper()
+	stream := c.Chat.Completions.NewStreaming(t.Context(), c.story("tell a story", length))
+	reason := ""
+	for stream.Next() {
+		if choices := stream.Current().Choices; len(choices) > 0 {
+			reason += choices[0].FinishReason
+		}
+	}
+	if stream.Err() != nil || reason != "length" {
+		t.Errorf("got the reason %q (%v), want a whole answer", reason, stream.Err())
+	}
+	c.answered.Add(1)
+}
+
+// leave ends the connection of a long answer after some parts of it, or after a time in which
+// it may not have begun.
+func (c *clients) leave(t *testing.T, i int) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	parts := i / 3 % 4
+	if parts == 0 {
+		ctx, leave = context.WithTimeout(ctx, time.Duration(i%7)*10*time.Millisecond)
+		defer leave()
+	}
+	stream := c.Chat.Completions.NewStreaming(ctx, c.story("tell a long story", 1500))
+	for n := 0; (parts == 0 || n < parts) && stream.Next(); n++ {
+		continue
+	}
+	if err := stream.Err(); err != nil && ctx.Err() == nil {
+		t.Errorf("got %v, want parts of an answer", err)
+	}
+	c.left.Add(1)
+}
+
+// refuse asks for what no engine of the tests can answer: more tokens than its context has, or
+// an answer to a prompt that is longer.
+func (c *clients) refuse(t *testing.T, i int) {
+	t.Helper()
+	request := c.story("tell a story", 1_000_000)
+	if i%20 == 1 {
+		request = c.story(strings.Repeat("tell a story ", 40_000), 8)
+	}
+	_, err := c.Chat.Completions.New(t.Context(), request)
+	if refused, ok := errors.AsType[*sdk.Error](err); !ok || refused.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %v, want 400", err)
+	}
+	c.refused.Add(1)
+}
