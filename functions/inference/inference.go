@@ -33,7 +33,7 @@ const headerLastID = "Last-Event-ID"
 func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 	return []httpkit.Route{
 		{
-			Method: http.MethodPost, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Method: http.MethodPost, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsWrite, Refused: svc.CountRefusal,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return create(svc, w, r) },
 		},
 		{

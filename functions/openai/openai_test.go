@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series/seriestest"
 )
 
 // counting is an engine that counts its requests.
@@ -56,6 +57,7 @@ type served struct {
 	// stop stops the dispatcher.
 	dispatcher *orchestrator.Dispatcher
 	stop       func()
+	tally      seriestest.Tally
 }
 
 func setup(t *testing.T) *served {
@@ -96,6 +98,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 		if err != nil {
 			t.Fatal(err)
 		}
+		system.Requests.Record(s.tally.Record)
 		tasks := orchestrator.NewInference(system.Requests, system.Models, feed)
 		s.dispatcher = orchestrator.NewDispatcher(tasks, system.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil

@@ -31,8 +31,10 @@ func (s responses) routes() []httpkit.Route {
 			Method: method, Pattern: path, Access: httpkit.ForClients, Scope: scope, Errors: shape(responseNames), Query: query, Handle: handle,
 		}
 	}
+	create := route(http.MethodPost, "/v1/responses", access.RunsWrite, s.create)
+	create.Refused = s.svc.CountRefusal
 	return []httpkit.Route{
-		route(http.MethodPost, "/v1/responses", access.RunsWrite, s.create),
+		create,
 		route(http.MethodGet, "/v1/responses/{response_id}", access.RunsRead, s.get, "stream", "starting_after", "include", "include_obfuscation"),
 		route(http.MethodDelete, "/v1/responses/{response_id}", access.RunsWrite, s.remove),
 		route(http.MethodPost, "/v1/responses/{response_id}/cancel", access.RunsWrite, s.cancel),

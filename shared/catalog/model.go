@@ -250,11 +250,13 @@ func ParseState(text string) (State, error) {
 	return State(text), nil
 }
 
-// Admit returns the fault of a task for the model: PoolUnavailable for a retired one, and
+// Admit returns the fault of a task for the model: PoolUnavailable without a retry for a retired one, and
 // UntrustedArtifact if strict is set and no key has signed it; nil without one.
 func (m Model) Admit(strict bool, keys Keys) error {
 	if m.State == Retired {
-		return fault.New(fault.PoolUnavailable, "the model %s is retired", m.ID)
+		f := fault.New(fault.PoolUnavailable, "the model %s is retired and takes no further tasks; GET /v1/models lists the models that do", m.ID)
+		f.Retryable = false
+		return f
 	}
 	if !strict {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/trace"
 )
@@ -27,6 +28,9 @@ type exchange struct {
 	route    string
 	head     bool
 	errors   ErrorShape
+	// refused is that of the route. accepted: the request was not refused, whatever follows.
+	refused  func(ctx context.Context, code fault.Code, err error)
+	accepted bool
 	// endWrite ends the part of a request that MaxWrites limits; nil without a limit.
 	endWrite func()
 	// body is what was read of the request; nil before that.
@@ -91,10 +95,14 @@ func Request(r *http.Request, name string) (ctx context.Context, who port.Identi
 	return r.Context(), CallerOf(r.Context()), r.PathValue(name)
 }
 
-// EndWrite reports that the request has committed what it changes, so that Config.MaxWrites
-// does not count it any more. A handler that then follows something for long calls it.
+// EndWrite reports that the request has committed what it changes: it is not refused any more,
+// and Config.MaxWrites does not count it. A handler that then follows something for long calls it.
 func EndWrite(ctx context.Context) {
-	if x := exchangeOf(ctx); x != nil && x.endWrite != nil {
+	x := exchangeOf(ctx)
+	if x == nil {
+		return
+	}
+	if x.accepted = true; x.endWrite != nil {
 		x.endWrite()
 	}
 }

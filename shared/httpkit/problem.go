@@ -81,16 +81,15 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.status == http.StatusTooManyRequests {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
-	if _, short := errors.AsType[*port.NoBudget](cause); short {
-		if !f.Retryable { // waiting changes nothing, but a change of the budget does
-			p.Header.Set("X-Should-Retry", "false")
-			if a.backoff > 0 {
-				a.backoff = budgetBackoff
-			}
+	_, short := errors.AsType[*port.NoBudget](cause)
+	if !f.Retryable && (short || a.backoff > 0) { // waiting changes nothing
+		p.Header.Set("X-Should-Retry", "false")
+		if a.backoff > 0 {
+			a.backoff = finalBackoff
 		}
-		if a.status == http.StatusTooManyRequests {
-			p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", a.backoff.Milliseconds()
-		}
+	}
+	if short && a.status == http.StatusTooManyRequests {
+		p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", a.backoff.Milliseconds()
 	}
 	if a.backoff > 0 {
 		p.Header.Set("Retry-After", strconv.Itoa(int((a.backoff+time.Second-1)/time.Second)))
@@ -99,8 +98,9 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	return p
 }
 
-// budgetBackoff is the Retry-After of a budget that the end of no task makes room in.
-const budgetBackoff = time.Minute
+// finalBackoff is the Retry-After of a refusal that only a change of what it names ends: a
+// budget, or a retired model.
+const finalBackoff = time.Minute
 
 // problemURN returns the type of the problems of a code.
 func problemURN(code string) string {

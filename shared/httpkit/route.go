@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"path"
@@ -46,7 +47,10 @@ type Route struct {
 	OwnCorrelationID bool
 	// Errors is the shape of the error responses; nil is that of RFC 9457.
 	Errors ErrorShape
-	Handle Handler
+	// Refused is called for each request that is refused, in the handler or before it, with
+	// the code of the response; nil for a route whose refusals are not counted.
+	Refused func(ctx context.Context, code fault.Code, err error)
+	Handle  Handler
 }
 
 // ErrorShape returns an error response in the shape of another API than this one: its

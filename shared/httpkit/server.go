@@ -120,7 +120,7 @@ func (s *server) mount(t Route) (err error) {
 // enter does what precedes the handler of a route. The caller may wait for long in the handler,
 // so what this needs is not on its stack.
 func (s *server) enter(x *exchange, t *Route, r *http.Request) error {
-	x.route, x.errors = t.Pattern, t.Errors
+	x.route, x.errors, x.refused = t.Pattern, t.Errors, t.Refused
 	if t.OwnCorrelationID {
 		s.identify(x, s.config.NewID())
 	}
@@ -207,7 +207,9 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 		return true
 	}
 	p := ProblemOf(x.err)
-	x.code = p.Body.Code
+	if x.code = p.Body.Code; x.refused != nil && !x.accepted {
+		x.refused(ctx, fault.Code(x.code), x.err)
+	}
 	level := slog.LevelDebug
 	if p.Body.Status >= http.StatusInternalServerError {
 		level = slog.LevelError

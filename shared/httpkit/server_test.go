@@ -29,13 +29,15 @@ const madeID = "11111111-2222-4333-8444-555555555555"
 type bench struct {
 	handler http.Handler
 	logs    *bytes.Buffer
+	// refused are the codes that POST /thing/{id} was refused with.
+	refused *[]fault.Code
 }
 
 // setup serves handle at GET and POST /thing/{id} for clients. change modifies
 // the configuration.
 func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)) bench {
 	t.Helper()
-	b := bench{logs: &bytes.Buffer{}}
+	b := bench{logs: &bytes.Buffer{}, refused: &[]fault.Code{}}
 	config := httpkit.Config{
 		Loopback: true, PublicHost: "sortie.example:443", Clock: clock.NewVirtual(began),
 		Local: port.Identity{Tenant: "local", Scopes: access.Scopes()},
@@ -47,7 +49,10 @@ func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)
 	var err error
 	b.handler, err = httpkit.New(config,
 		httpkit.Route{Method: http.MethodGet, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsRead, Query: []string{"q"}, Handle: handle},
-		httpkit.Route{Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsWrite, Handle: handle},
+		httpkit.Route{
+			Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsWrite, Handle: handle,
+			Refused: func(_ context.Context, code fault.Code, _ error) { *b.refused = append(*b.refused, code) },
+		},
 		httpkit.Route{Method: http.MethodPost, Pattern: "/worker", Access: httpkit.ForWorkers, Handle: handle},
 		httpkit.Route{Method: http.MethodGet, Pattern: "/readers", Access: httpkit.ForReaders, Scope: access.EventsRead, Query: []string{"q", "types", "more"}, Handle: handle},
 		httpkit.Route{Method: http.MethodGet, Pattern: "/readers/{task_id}", Access: httpkit.ForReaders, Scope: access.EventsRead, Query: []string{"q"}, Handle: handle},

@@ -101,6 +101,8 @@ type Failure struct {
 	Code    fault.Code `json:"code"`
 	Message string     `json:"message"`
 	Engine  string     `json:"engine,omitempty"`
+	// Field is the field of the request that the engine refuses, if it is known.
+	Field string `json:"field,omitempty"`
 	// TokensOut and DecodeMS are what was used until then; additions to the contract.
 	TokensOut int   `json:"tokens_out"`
 	DecodeMS  int64 `json:"decode_ms"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Error is the body of an error response, and the data of the last event of a stream that
@@ -33,8 +34,8 @@ const (
 	typeServer         = "server_error"
 )
 
-// NewError returns the error of a status, with the code of a fault. param is ParamPrompt for a
-// prompt that is too long for its context.
+// NewError returns the error of a status, with the code of a fault. param is port.FieldPrompt for
+// a prompt that is too long.
 func NewError(status int, code fault.Code, message, param string) Error {
 	e := ErrorDetail{Message: message, Type: typeInvalid, Code: codeOf(code, param)}
 	switch {
@@ -74,15 +75,12 @@ func codeOf(code fault.Code, param string) string {
 	case fault.AdmissionReject, fault.Throttled:
 		return "rate_limit_exceeded"
 	case fault.InvalidParams:
-		if param == ParamPrompt {
+		if param == port.FieldPrompt {
 			return "context_length_exceeded"
 		}
 	}
 	return strings.ToLower(string(code))
 }
-
-// ParamPrompt is the field of a prompt that is too long for its context.
-const ParamPrompt = "prompt"
 
 // FaultOf returns the failure of a task.
 func FaultOf(f inference.Failure) *fault.Fault {
@@ -90,7 +88,9 @@ func FaultOf(f inference.Failure) *fault.Fault {
 	if f.Reason != "" {
 		message += ": " + f.Reason
 	}
-	return fault.New(f.Code, "%s", message)
+	of := fault.New(f.Code, "%s", message)
+	of.Field = f.Field
+	return of
 }
 
 // Named returns the error with the name that an operation has for its param.

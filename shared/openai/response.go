@@ -135,6 +135,9 @@ func Ended(r run.Run, a *Answer) Response {
 	case a.Failure != nil:
 		is.Status, item = statusFailed, statusIncomplete
 		is.Error = &ResponseError{Code: "server_error", Message: a.Failure.Message}
+		if a.Failure.Code == fault.InvalidParams {
+			is.Error.Code = "invalid_prompt"
+		}
 	case a.End != nil && incomplete[a.End.Finish] != "":
 		is.Status, item = statusIncomplete, statusIncomplete
 		is.IncompleteDetails = &IncompleteDetails{Reason: incomplete[a.End.Finish]}

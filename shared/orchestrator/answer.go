@@ -258,7 +258,12 @@ func streamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
 	if e.Code == fault.Cancelled {
 		return run.StreamEnd{Outcome: run.OutcomeCancelled, Cancel: run.CancelRequested{By: e.By, Reason: e.Reason}}, used
 	}
-	return run.StreamEnd{Outcome: run.OutcomeFailed, Fault: fault.New(e.Code, "%s", e.Message)}, used
+	return run.StreamEnd{Outcome: run.OutcomeFailed, Fault: withField(fault.New(e.Code, "%s", e.Message), e.Field)}, used
+}
+
+func withField(f *fault.Fault, field string) *fault.Fault {
+	f.Field = field
+	return f
 }
 
 // endOf returns the last record of the stream of a run that has ended, or whose cancel was
@@ -272,7 +277,7 @@ func endOf(r run.Run) inference.Record {
 	case r.Cancel != nil && (!r.State.Terminal() || r.State == run.Cancelled):
 		failure.Code, failure.Message, failure.By, failure.Reason = fault.Cancelled, "cancelled on request", r.Cancel.By, r.Cancel.Reason
 	case r.Fault != nil:
-		failure.Code, failure.Message = streamCode(r.Fault.Code), r.Fault.Message
+		failure.Code, failure.Message, failure.Field = streamCode(r.Fault.Code), r.Fault.Message, r.Fault.Field
 	}
 	return inference.Record{Attempt: r.Attempt.Number, Error: &failure}
 }

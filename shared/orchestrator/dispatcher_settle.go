@@ -36,10 +36,10 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	if !isFault {
 		return failure // the store does not answer; a sweep continues
 	}
-	why = fault.New(why.Code, "%s", why.Message)
+	why = withField(fault.New(why.Code, "%s", why.Message), why.Field)
 	if w.hasContent() {
 		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
-			Code: streamCode(why.Code), Message: why.Message, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
+			Code: streamCode(why.Code), Message: why.Message, Field: why.Field, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
 		}}
 		if _, err := w.close(ctx, record); err != nil {
 			return err

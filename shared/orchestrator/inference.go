@@ -85,24 +85,9 @@ type Accepted struct {
 // Create accepts an inference task. It returns after the task is stored and has a slot or a
 // place in its queue. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
 // field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject, SessionClosed,
-// QueueFull, IdempotencyMismatch, TooLarge.
+// QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams with the field
+// port.FieldPrompt, also if the engine finds that.
 func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
-	accepted, err := s.accept(ctx, in)
-	if f := fault.Of(err); f != nil {
-		s.record(ctx, series.Count(series.TasksRejected, 1, strings.ToLower(string(f.Code))))
-		var short *port.NoBudget
-		switch {
-		case errors.As(err, &short):
-			s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyBudget)))
-		case f.Code == fault.AdmissionReject, f.Code == fault.QueueFull:
-			s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyReject)))
-		}
-	}
-	return accepted, err
-}
-
-// accept is Create.
-func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return Accepted{}, err
 	}
@@ -134,6 +119,19 @@ func (s *Inference) accept(ctx context.Context, in NewTask) (Accepted, error) {
 		accepted.Remaining = left
 	}
 	return accepted, nil
+}
+
+// CountRefusal counts a request for an inference task that is refused with a code, in Create or
+// before it.
+func (s *Inference) CountRefusal(ctx context.Context, code fault.Code, err error) {
+	s.record(ctx, series.Count(series.TasksRejected, 1, strings.ToLower(string(code))))
+	_, short := errors.AsType[*port.NoBudget](err)
+	switch {
+	case short:
+		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyBudget)))
+	case code == fault.AdmissionReject, code == fault.QueueFull, code == fault.Throttled:
+		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyReject)))
+	}
 }
 
 // createTask stores the run of a request, or returns the run of the key's first use, which
@@ -320,14 +318,14 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 		most = min(cmp.Or(most, left), left)
 	}
 	if in.Workload == port.WorkloadCompletion && prompt > context {
-		return run.Run{}, invalidParams("prompt", "about %d tokens do not fit into a context of %d", prompt, context)
+		return run.Run{}, invalidParams(port.FieldPrompt, "about %d tokens do not fit into a context of %d", prompt, context)
 	}
 	request, err := json.Marshal(in.Request)
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot encode the request: %w", err)
 	}
 	if len(request) > inference.RequestSize {
-		return run.Run{}, fault.New(fault.TooLarge, "a request of %d bytes, want at most %d", len(request), inference.RequestSize)
+		return run.Run{}, invalidParams(port.FieldPrompt, "a request of %d bytes, want at most %d", len(request), inference.RequestSize)
 	}
 	seconds := in.Within.Truncate(time.Second) + time.Second
 	policy := s.policy

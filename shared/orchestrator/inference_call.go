@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -143,7 +145,8 @@ type ServedModel struct {
 	Since time.Time
 }
 
-// Served returns the models that the pools of the tenant serve, in the order of the pools.
+// Served returns the models that the pools of the tenant serve and that tasks may use, in the
+// order of the pools.
 func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
 	var found []ServedModel
 	at := map[string]int{}
@@ -157,7 +160,23 @@ func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedMode
 		}
 		return nil
 	})
-	return found, err
+	active := found[:0]
+	for _, m := range found {
+		retired, readErr := s.isRetired(ctx, who.Tenant, m.ID)
+		if err = errors.Join(err, readErr); !retired {
+			active = append(active, m)
+		}
+	}
+	return active, err
+}
+
+// isRetired reports whether the catalog has a model that takes no tasks.
+func (s *Inference) isRetired(ctx context.Context, tenant, id string) (bool, error) {
+	v, err := s.models.view(ctx, tenant, id)
+	if fault.Is(err, fault.ModelUnknown) {
+		return false, nil
+	}
+	return v.State == catalog.Retired, err
 }
 
 // eachEngine calls do with the pools of a tenant that have an engine.

@@ -136,6 +136,9 @@ type Piece struct {
 	Reasoning bool
 }
 
+// FieldPrompt is the field of an InvalidParams for a prompt that is too long.
+const FieldPrompt = "prompt"
+
 // EngineAnswer is the fault of a request that an engine has answered. Status is that of the
 // response, 200 for an answer that the engine has ended for a reason that is not one of the
 // FinishReasons. A fault outside of an EngineAnswer is of an engine that did not answer, or whose

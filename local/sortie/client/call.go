@@ -179,10 +179,8 @@ func retryable(err error) (least time.Duration, temporary bool) {
 		return 0, false
 	}
 	switch p.Status {
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return p.RetryAfter, !p.Final
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return p.RetryAfter, true
 	}
 	return 0, false
 }

@@ -104,7 +104,7 @@ func problem(resp *http.Response) error {
 		body = contract.Problem{}
 	}
 	p.Code, p.Field, p.Problems = fault.Code(body.Code), body.Field, body.Problems
-	p.Final = body.Retriable != nil && !*body.Retriable
+	p.Final = resp.Header.Get("X-Should-Retry") == "false"
 	if p.CorrelationID == "" {
 		p.CorrelationID = body.CorrelationID
 	}

@@ -261,3 +261,26 @@ func TestEngineGetsTheTraceContext(t *testing.T) {
 		t.Errorf("got the trace contexts %q, want none and %s", got, parent)
 	}
 }
+
+// TestPromptThatIsTooLongIsNamed has what the servers say of it, and of other parameters.
+func TestPromptThatIsTooLongIsNamed(t *testing.T) {
+	t.Parallel()
+	for message, field := range map[string]string{
+		"request (1501 tokens) exceeds the available context size (1024 tokens), try increasing it":                                                                              port.FieldPrompt,
+		"This model's maximum context length is 1024 tokens. However, your prompt contains at least 1025 input tokens, which exceeds this limit even without any output tokens.": port.FieldPrompt,
+		"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion).":                                 port.FieldPrompt,
+		"Input validation error: `inputs` must have less than 512 tokens. Given: 600":                                                                                            port.FieldPrompt,
+		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 512. Given: 600 `inputs` tokens and 8 `max_new_tokens`":                                           port.FieldPrompt,
+		"max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens. (parameter=max_tokens, value=5000)":                                      "",
+		"temperature must be non-negative, got -1.0.": "",
+	} {
+		e := serve(t, engine.Config{Kind: port.EngineLlamaCpp}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"code":400,"message":%q,"type":"invalid_request_error"}}`, message)
+		})
+		_, _, err := generate(t.Context(), e)
+		if f := fault.Of(err); f == nil || f.Code != fault.InvalidParams || f.Field != field {
+			t.Errorf("%s: got %v of field %q, want InvalidParams of %q", message, err, f.Field, field)
+		}
+	}
+}

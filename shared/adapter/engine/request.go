@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -158,10 +159,19 @@ func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
 }
 
-// refusedParams returns the fault for parameters that the engine refuses.
+// refusedParams returns the fault for parameters that the engine refuses, with the field of a
+// prompt that is too long.
 func refusedParams(message string) *fault.Fault {
-	return fault.New(fault.InvalidParams, "the engine refuses the request: %s", message)
+	f := fault.New(fault.InvalidParams, "the engine refuses the request: %s", message)
+	if tooLong.MatchString(message) {
+		f.Field = port.FieldPrompt
+	}
+	return f
 }
+
+// tooLong is in what the servers say of a prompt that is longer than their context:
+// llama-server, vLLM, and TGI.
+var tooLong = regexp.MustCompile("exceeds the available context size|maximum context length|`inputs` (must have less than|tokens \\+)")
 
 // messageOf returns the message of an error body and its kind. The servers send
 // {"error":{"message","type"}}, {"error":"…","error_type":"…"}, {"detail":"…"} or text,

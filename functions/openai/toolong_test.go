@@ -1,0 +1,65 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/openai"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// TestTooLongPromptHasOneCode has prompts that are longer than the context, than a request can
+// be, and than the engine says.
+func TestTooLongPromptHasOneCode(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, _, err := s.System.Models.Create(t.Context(), port.Identity{Tenant: apitest.Tenant}, "mock", catalog.Definition{
+		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding}, ContextTokens: 100_000,
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := map[string]struct{ body, param string }{
+		"/v1/chat/completions": {`{"model":"mock","max_tokens":1,"messages":[{"role":"user","content":"%s"}]}`, "messages"},
+		"/v1/completions":      {`{"model":"mock","max_tokens":1,"prompt":"%s"}`, "prompt"},
+		"/v1/responses":        {`{"model":"mock","max_output_tokens":1,"input":"%s"}`, "input"},
+		"/v1/embeddings":       {`{"model":"mock","input":"%s"}`, "input"},
+	}
+	refused := func(path, prompt string) {
+		t.Helper()
+		answer := s.Call(t, http.MethodPost, path, fmt.Sprintf(asks[path].body, prompt))
+		var got openai.Error
+		if err := json.Unmarshal([]byte(answer.Body), &got); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Status != http.StatusBadRequest || got.Error.Code != "context_length_exceeded" || got.Error.Param == nil || *got.Error.Param != asks[path].param {
+			t.Errorf("%s with %d bytes: got %d %.300s, want 400 context_length_exceeded of %s", path, len(prompt), answer.Status, answer.Body, asks[path].param)
+		}
+	}
+	for path := range asks {
+		refused(path, strings.Repeat("word", 40_000)) // longer than a request
+		if path != "/v1/embeddings" {
+			refused(path, strings.Repeat("word", 100_001)) // longer than the context
+		}
+	}
+	s.engine.hold = make(chan chan error)
+	go func() {
+		for answer := range s.engine.hold {
+			f := fault.New(fault.InvalidParams, "the engine refuses the request: its maximum context length is 10 tokens")
+			f.Field = port.FieldPrompt
+			answer <- port.EngineAnswer{Fault: f, Status: http.StatusBadRequest}
+		}
+	}()
+	for path := range asks {
+		if path != "/v1/embeddings" {
+			refused(path, "a")
+		}
+	}
+	close(s.engine.hold)
+}
