@@ -34,6 +34,19 @@ func TestStoreWithLaggingReads(t *testing.T) {
 	})
 }
 
+// TestStoreByDirectCalls: the suite on the client that simulations use.
+func TestStoreByDirectCalls(t *testing.T) {
+	t.Parallel()
+	porttest.Store(t, func(t *testing.T) port.Store {
+		db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
+		s, err := dynamo.New(db.Direct(), dynamo.Config{Table: table(t, db.AWS()), Clock: clock.System{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
 // TestStoreWithFaults: the store hides conflicts, throttling, lost answers and
 // partial answers.
 func TestStoreWithFaults(t *testing.T) {

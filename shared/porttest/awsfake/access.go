@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
@@ -233,8 +235,8 @@ func (c called) transaction(items []transactItem) []Access {
 func partitions(keys ...item) []string {
 	var all []string
 	for _, key := range keys {
-		if v, ok := key[schema.Partition.Name]; ok && v.S != nil && !slices.Contains(all, *v.S) {
-			all = append(all, *v.S)
+		if v, ok := key[schema.Partition.Name].(*types.AttributeValueMemberS); ok && !slices.Contains(all, v.Value) {
+			all = append(all, v.Value)
 		}
 	}
 	return all
@@ -250,8 +252,8 @@ func (r *query) partition() []string {
 	e.start(*r.KeyConditionExpression)
 	e.attribute()
 	e.expect("=")
-	if v := e.constant(); e.err == nil && v.S != nil {
-		return []string{*v.S}
+	if v, ok := e.constant().(*types.AttributeValueMemberS); ok && e.err == nil {
+		return []string{v.Value}
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package awsfake
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 // condition reports whether an item meets a condition or filter expression.
 type condition func(item) bool
@@ -71,7 +75,9 @@ func (e *expressions) function(name string) condition {
 }
 
 func beginsWith(v, prefix value) bool {
-	return v.S != nil && prefix.S != nil && strings.HasPrefix(*v.S, *prefix.S)
+	text, ok := v.(*types.AttributeValueMemberS)
+	begin, also := prefix.(*types.AttributeValueMemberS)
+	return ok && also && strings.HasPrefix(text.Value, begin.Value)
 }
 
 func (e *expressions) comparison() condition {

@@ -13,6 +13,8 @@
 // and expression with the error of the service, so that it cannot answer a
 // request that it does not understand.
 //
+// DynamoDB.Direct is a client that calls the fake without encoding, for many calls.
+//
 // DynamoDB stores items itself. StepFunctions has the names, errors, quotas and
 // limits of the service and leaves the execution of states to another
 // port.Executions, such as the local engine:

@@ -2,6 +2,7 @@ package awsfake
 
 import (
 	"context"
+	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +79,7 @@ func (d *DynamoDB) Expire() (count int) {
 	for _, t := range d.tables {
 		var expired [][2]string
 		for key, r := range t.rows {
-			if v := r.item[t.ttl]; v.N != nil && v.rational().Cmp(number(int(now.Unix())).rational()) < 0 {
+			if at := rational(r.item[t.ttl]); at != nil && at.Cmp(big.NewRat(now.Unix(), 1)) < 0 {
 				expired = append(expired, key)
 			}
 		}
@@ -94,14 +95,19 @@ func (d *DynamoDB) Expire() (count int) {
 // handle returns the call of a request, which is made under the lock.
 func (d *DynamoDB) handle(operation string, body []byte) (Call, answer, error) {
 	c, do, err := d.operation(operation, body)
-	return c, func(ctx context.Context, c Call, fate Fate) (any, error) {
+	return c, d.locked(do), err
+}
+
+// locked makes calls under the lock, unless they are to be throttled as a whole.
+func (d *DynamoDB) locked(do answer) answer {
+	return func(ctx context.Context, c Call, fate Fate) (any, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if fate == Throttled && operation != "TransactWriteItems" {
+		if fate == Throttled && c.Operation != "TransactWriteItems" {
 			return nil, throttled(c)
 		}
 		return do(ctx, c, fate)
-	}, err
+	}
 }
 
 func (d *DynamoDB) operation(operation string, body []byte) (Call, answer, error) {

@@ -22,11 +22,12 @@ type expressions struct {
 }
 
 func newExpressions(names map[string]string, values item) *expressions {
-	e := &expressions{names: names, values: values, used: map[string]bool{}}
+	e := &expressions{names: names, used: map[string]bool{}}
 	if names != nil && len(names) == 0 || values != nil && len(values) == 0 {
 		e.fail("ExpressionAttributeNames and ExpressionAttributeValues must not be empty")
 	}
-	if err := values.check(); err != nil && e.err == nil {
+	var err error
+	if e.values, err = values.checked(); err != nil && e.err == nil {
 		e.err = err
 	}
 	return e

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 )
 
 type item = map[string]types.AttributeValue
@@ -40,19 +40,19 @@ func with(is item, more item) item {
 // dynamoTest is a table with its client.
 type dynamoTest struct {
 	*testing.T
-	*dynamodb.Client
+	dynamo.API
 	table *string
 }
 
 func setup(t *testing.T) dynamoTest {
 	t.Helper()
-	cfg := database(t)
 	name := "sortie-" + rand.Text()
-	if err := awsfake.CreateTable(t.Context(), cfg, name); err != nil {
-		t.Fatal(err)
-	}
-	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-	return dynamoTest{t, client, &name}
+	return dynamoTest{t, database(t, name), &name}
+}
+
+// clientOf returns a client without retries.
+func clientOf(cfg aws.Config) *dynamodb.Client {
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
 func (d dynamoTest) put(is item) {

@@ -19,8 +19,7 @@ func faulty(t *testing.T, c awsfake.DynamoDBConfig) (dynamoTest, *awsfake.Dynamo
 	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
 	}
-	client := dynamodb.NewFromConfig(db.AWS(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-	return dynamoTest{t, client, aws.String("sortie")}, db
+	return dynamoTest{t, clientOf(db.AWS()), aws.String("sortie")}, db
 }
 
 func (d dynamoTest) eventual(key item) item {
@@ -204,7 +203,7 @@ func TestExpiredItemsAreDeleted(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(epoch)
 	d, db := faulty(t, awsfake.DynamoDBConfig{Clock: now})
-	_, err := d.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+	_, err := clientOf(db.AWS()).UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName: d.table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
 	})
 	if err != nil {
@@ -226,8 +225,8 @@ func TestExpiredItemsAreDeleted(t *testing.T) {
 
 func TestUnknownRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	d, _ := faulty(t, awsfake.DynamoDBConfig{Clock: clock.NewVirtual(epoch)})
-	_, unknown := d.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	d, db := faulty(t, awsfake.DynamoDBConfig{Clock: clock.NewVirtual(epoch)})
+	_, unknown := clientOf(db.AWS()).ListTables(t.Context(), &dynamodb.ListTablesInput{})
 	_, legacy := d.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: d.table, Key: key("x"), AttributesToGet: []string{"n"}})
 	_, sets := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: d.table, Item: with(key("x"), item{
 		"s": &types.AttributeValueMemberSS{Value: []string{"a"}},

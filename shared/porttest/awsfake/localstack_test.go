@@ -5,13 +5,17 @@ package awsfake_test
 import (
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// database returns DynamoDB Local.
-func database(t testing.TB) aws.Config {
+// database returns a client of DynamoDB Local with a table.
+func database(t *testing.T, table string) dynamo.API {
 	t.Helper()
-	return awstest.DynamoDB(t)
+	cfg := awstest.DynamoDB(t)
+	if err := awsfake.CreateTable(t.Context(), cfg, table); err != nil {
+		t.Fatal(err)
+	}
+	return clientOf(cfg)
 }

@@ -174,8 +174,8 @@ func (e *expressions) keyValue(k schema.Key) string {
 	if e.err != nil {
 		return ""
 	}
-	text, err := v.order()
-	if v.kind() != k.Type || err != nil || text == "" {
+	text, err := order(v)
+	if kind(v) != k.Type || err != nil || text == "" {
 		e.fail("condition parameter type does not match schema type of %s", k.Name)
 	}
 	return text
@@ -234,7 +234,8 @@ func (t *table) after(x *index, k keyRange, r *query) ([]entry, error) {
 
 // place returns the place of a start key in an index.
 func (t *table) place(x *index, start item) (entry, error) {
-	if want := t.keyIn(x, start); len(want) != len(start) || start.check() != nil {
+	start, err := start.checked()
+	if err != nil || len(t.keyIn(x, start)) != len(start) {
 		return entry{}, invalid("the provided starting key is invalid")
 	}
 	own := item{t.own.partition.Name: start[t.own.partition.Name], t.own.sort.Name: start[t.own.sort.Name]}
@@ -253,7 +254,7 @@ func (t *table) place(x *index, start item) (entry, error) {
 func (t *table) keyIn(x *index, is item) item {
 	key := item{}
 	for _, k := range []schema.Key{t.own.partition, t.own.sort, x.partition, x.sort} {
-		if v, ok := is[k.Name]; ok && v.kind() == k.Type {
+		if v, ok := is[k.Name]; ok && kind(v) == k.Type {
 			key[k.Name] = v
 		}
 	}

@@ -65,8 +65,8 @@ func subject(key item) string {
 	var values []string
 	for name, v := range key {
 		text := ""
-		if v.kind() == "S" || v.kind() == "N" || v.kind() == "B" {
-			text, _ = v.order()
+		if k := kind(v); k == "S" || k == "N" || k == "B" {
+			text, _ = order(v)
 		}
 		values = append(values, name+"="+text)
 	}
@@ -94,10 +94,12 @@ func (d *DynamoDB) getItem(_ context.Context, c Call, r *getItem, _ Fate) (any, 
 	is := d.read(t, key, r.ConsistentRead)
 	d.throughput.use(t.name, key[0], false, readUnits(is.bytes(), r.ConsistentRead))
 	used, err := report(r.ReturnConsumedCapacity, t.name, readUnits(is.bytes(), r.ConsistentRead))
-	return struct {
-		Item             item      `json:",omitempty"`
-		ConsumedCapacity *consumed `json:",omitempty"`
-	}{is.only(shown), used}, err
+	return &gotItem{is.only(shown), used}, err
+}
+
+type gotItem struct {
+	Item             item      `json:",omitempty"`
+	ConsumedCapacity *consumed `json:",omitempty"`
 }
 
 // Limits of BatchGetItem.
@@ -127,12 +129,14 @@ func (r *batchGetItem) call() (string, bool) {
 	return "", false
 }
 
+type gotItems struct {
+	Responses        map[string][]item
+	UnprocessedKeys  map[string]keysAndAttributes
+	ConsumedCapacity []consumed `json:",omitempty"`
+}
+
 func (d *DynamoDB) batchGetItem(_ context.Context, _ Call, r *batchGetItem, fate Fate) (any, error) {
-	output := struct {
-		Responses        map[string][]item
-		UnprocessedKeys  map[string]keysAndAttributes
-		ConsumedCapacity []consumed `json:",omitempty"`
-	}{Responses: map[string][]item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
+	output := &gotItems{Responses: map[string][]item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
 	count, bytes := 0, 0
 	for name, part := range r.RequestItems {
 		count += len(part.Keys)

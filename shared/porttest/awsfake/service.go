@@ -49,9 +49,14 @@ func bind[T any, R request[T]](
 	if err != nil {
 		return Call{}, nil, err
 	}
+	return callOf(operation, R(r)), func(ctx context.Context, c Call, fate Fate) (any, error) { return do(ctx, c, r, fate) }, nil
+}
+
+// callOf returns the call of a request.
+func callOf[T any, R request[T]](operation string, r R) Call {
 	c := Call{Operation: operation}
-	c.Subject, c.Write = R(r).call()
-	return c, func(ctx context.Context, c Call, fate Fate) (any, error) { return do(ctx, c, r, fate) }, nil
+	c.Subject, c.Write = r.call()
+	return c
 }
 
 // configuration returns the configuration of the SDK for a fake.
@@ -75,7 +80,16 @@ func (s *service) Do(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("cannot read the request: %w", err)
 	}
 	_, operation, _ := strings.Cut(request.Header.Get("X-Amz-Target"), ".")
-	output, err := s.answer(request.Context(), operation, body)
+	var output any
+	call, do, err := s.handle(operation, body)
+	if err == nil {
+		output, err = s.answer(request.Context(), call, do)
+	}
+	return s.respond(request, output, err)
+}
+
+// respond returns the response to a call that has ended.
+func (s *service) respond(request *http.Request, output any, err error) (*http.Response, error) {
 	if _, broken := errors.AsType[net.Error](err); broken {
 		return nil, err
 	}
@@ -98,11 +112,7 @@ func (s *service) Do(request *http.Request) (*http.Response, error) {
 }
 
 // answer makes a call as the plan decides.
-func (s *service) answer(ctx context.Context, operation string, body []byte) (any, error) {
-	call, do, err := s.handle(operation, body)
-	if err != nil {
-		return nil, err
-	}
+func (s *service) answer(ctx context.Context, call Call, do answer) (any, error) {
 	call.Number = s.count(call.Operation, call.Subject)
 	fate := Applied
 	if s.plan != nil && call.Subject != "" {

@@ -48,7 +48,8 @@ type version struct {
 // keyOf returns the key in the form in which rows are found.
 func (t *table) keyOf(key item, complete bool) ([2]string, error) {
 	var pair [2]string
-	if err := key.check(); err != nil {
+	key, err := key.checked()
+	if err != nil {
 		return pair, err
 	}
 	if complete && len(key) != 2 {
@@ -56,11 +57,10 @@ func (t *table) keyOf(key item, complete bool) ([2]string, error) {
 	}
 	for i, k := range []schema.Key{t.own.partition, t.own.sort} {
 		v, ok := key[k.Name]
-		if !ok || v.kind() != k.Type {
+		if !ok || kind(v) != k.Type {
 			return pair, invalid("the provided key element %s does not match the schema", k.Name)
 		}
-		var err error
-		if pair[i], err = v.order(); err != nil {
+		if pair[i], err = order(v); err != nil {
 			return pair, err
 		}
 		if pair[i] == "" {
@@ -81,8 +81,8 @@ func (t *table) checkItem(is item) error {
 			if !ok {
 				continue
 			}
-			text, err := v.order()
-			if v.kind() != k.Type || err != nil || text == "" {
+			text, err := order(v)
+			if kind(v) != k.Type || err != nil || text == "" {
 				return invalid("one or more parameter values were invalid: type mismatch or empty value for index key %s", k.Name)
 			}
 		}
@@ -148,13 +148,13 @@ func before(a, b entry) int {
 // entryOf returns the entry of an item; false if the index lacks it.
 func (x *index) entryOf(r *row, is item) (entry, bool) {
 	group, ok := is[x.partition.Name]
-	sort, also := is[x.sort.Name]
+	by, also := is[x.sort.Name]
 	if !ok || !also {
 		return entry{}, false
 	}
 	e := entry{row: r, item: is}
-	e.group, _ = group.order() // checkItem has checked both
-	e.sort, _ = sort.order()
+	e.group, _ = order(group) // checkItem has checked both
+	e.sort, _ = order(by)
 	return e, true
 }
 

@@ -120,6 +120,10 @@ func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWrit
 	return d.commit(r, changes, known, fate)
 }
 
+type committed struct {
+	ConsumedCapacity []consumed `json:",omitempty"`
+}
+
 // commit applies the changes unless an earlier call with the token did.
 func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool, fate Fate) (any, error) {
 	spent := 0.0
@@ -131,9 +135,7 @@ func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool,
 			d.write(p)
 		}
 	}
-	output := struct {
-		ConsumedCapacity []consumed `json:",omitempty"`
-	}{}
+	output := &committed{}
 	used, err := report(r.ReturnConsumedCapacity, changes[0].table.name, spent)
 	if used != nil {
 		output.ConsumedCapacity = []consumed{*used}

@@ -1,6 +1,11 @@
 package awsfake
 
-import "maps"
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 // update is a parsed update expression.
 type update struct {
@@ -62,14 +67,14 @@ func (e *expressions) sum() operation {
 	return func(is item) (value, error) {
 		a, err := left(is)
 		if err != nil {
-			return value{}, err
+			return nil, err
 		}
 		b, err := right(is)
 		if err != nil {
-			return value{}, err
+			return nil, err
 		}
-		if a.N == nil || b.N == nil {
-			return value{}, invalid("an operand in the update expression has an incorrect data type")
+		if kind(a) != "N" || kind(b) != "N" {
+			return nil, invalid("an operand in the update expression has an incorrect data type")
 		}
 		return add(a, b, sign)
 	}
@@ -101,7 +106,7 @@ func (e *expressions) term() operation {
 	return func(is item) (value, error) {
 		v, ok := operand(is)
 		if !ok {
-			return value{}, invalid("the provided expression refers to an attribute that does not exist in the item")
+			return nil, invalid("the provided expression refers to an attribute that does not exist in the item")
 		}
 		return v, nil
 	}
@@ -110,17 +115,18 @@ func (e *expressions) term() operation {
 func joined(is item, first, second operation) (value, error) {
 	a, err := first(is)
 	if err != nil {
-		return value{}, err
+		return nil, err
 	}
 	b, err := second(is)
 	if err != nil {
-		return value{}, err
+		return nil, err
 	}
-	if a.L == nil || b.L == nil {
-		return value{}, invalid("an operand in the update expression has an incorrect data type")
+	before, ok := a.(*types.AttributeValueMemberL)
+	after, also := b.(*types.AttributeValueMemberL)
+	if !ok || !also {
+		return nil, invalid("an operand in the update expression has an incorrect data type")
 	}
-	all := append(append(make([]value, 0, len(*a.L)+len(*b.L)), *a.L...), *b.L...)
-	return value{L: &all}, nil
+	return &types.AttributeValueMemberL{Value: slices.Concat(before.Value, after.Value)}, nil
 }
 
 // apply returns the updated copy of an item.

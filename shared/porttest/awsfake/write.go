@@ -58,10 +58,10 @@ func (d *DynamoDB) plan(operation string, a *action) (*planned, error) {
 	}
 	key := a.Key
 	if operation == "PutItem" {
-		if err := a.Item.check(); err != nil {
-			return nil, err
-		}
 		key = a.Item
+	}
+	if key, err = key.checked(); err != nil {
+		return nil, err
 	}
 	if p.key, err = t.keyOf(key, operation != "PutItem"); err != nil {
 		return nil, err
@@ -72,14 +72,14 @@ func (d *DynamoDB) plan(operation string, a *action) (*planned, error) {
 	}
 	switch operation {
 	case "PutItem":
-		p.after = a.Item
+		p.after = key
 	case "UpdateItem":
 		if changes.touches(t.own.partition.Name) || changes.touches(t.own.sort.Name) {
 			return nil, invalid("cannot update a key attribute")
 		}
 		before := p.before
 		if before == nil {
-			before = maps.Clone(a.Key)
+			before = maps.Clone(key)
 		}
 		if p.after, err = changes.apply(before); err != nil {
 			return nil, err
@@ -117,6 +117,11 @@ func (d *DynamoDB) write(p *planned) {
 	}
 }
 
+type written struct {
+	Attributes       item      `json:",omitempty"`
+	ConsumedCapacity *consumed `json:",omitempty"`
+}
+
 func (d *DynamoDB) writeItem(_ context.Context, c Call, a *action, fate Fate) (any, error) {
 	p, err := d.plan(c.Operation, a)
 	if err != nil {
@@ -136,10 +141,7 @@ func (d *DynamoDB) writeItem(_ context.Context, c Call, a *action, fate Fate) (a
 		}
 		return nil, r
 	}
-	output := struct {
-		Attributes       item      `json:",omitempty"`
-		ConsumedCapacity *consumed `json:",omitempty"`
-	}{}
+	output := &written{}
 	switch a.ReturnValues {
 	case "", "NONE":
 	case "ALL_NEW":

@@ -77,7 +77,7 @@ func newAWS(ctx context.Context, w *world) (*aws, error) {
 }
 
 func (h *aws) open(context.Context) (port.Store, port.Feed, error) {
-	store, err := dynamo.Open(h.db.AWS(), dynamo.Config{
+	store, err := dynamo.New(h.db.Direct(), dynamo.Config{
 		Table: table, Clock: bubble, Random: func() uint64 { return h.w.roll("dynamo").Uint64() }, Concurrency: 1,
 	})
 	if err != nil {
