@@ -192,7 +192,7 @@ func blob(b []byte) []byte {
 // Marks implements port.Feed.
 func (f *Feed) Marks(ctx context.Context, stream string, after int64, limit int) (marks []port.Mark, err error) {
 	err = f.read(ctx, "read the marks of", stream, func(tx *Tx, s feedStream) error {
-		rows := tx.Query(`SELECT position, data FROM feed_marks WHERE stream = ? AND position > ? AND appended_at > ?
+		rows := tx.Query(`SELECT position, data FROM feed_marks WHERE stream = 0 + ? AND position > ? AND appended_at > ?
 			ORDER BY position LIMIT 0 + ?`, s.n, after, f.expired(), max(limit, 0))
 		for rows.Next() {
 			var m port.Mark

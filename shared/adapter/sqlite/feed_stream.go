@@ -95,15 +95,15 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 		if err != nil {
 			return err
 		}
-		marks, err := tx.Exec(`DELETE FROM feed_marks WHERE stream = ?1 AND position IN (
-			SELECT position FROM feed_marks WHERE stream = ?1 AND appended_at <= ?2 ORDER BY position LIMIT 0 + ?3)`,
+		marks, err := tx.Exec(`DELETE FROM feed_marks WHERE stream = 0 + ?1 AND position IN (
+			SELECT position FROM feed_marks WHERE stream = 0 + ?1 AND appended_at <= ?2 ORDER BY position LIMIT 0 + ?3)`,
 			s.n, f.expired(), int64(limit)-records)
 		deleted = int(records + marks)
 		if err != nil || f.config.Forget == "" || !strings.HasPrefix(stream, f.config.Forget) {
 			return err
 		}
 		forgotten, err = tx.Exec(`DELETE FROM feed_streams WHERE n = ?1 AND appended_at <= ?2
-			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = 0 + ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = ?1)`, s.n, f.expired())
+			AND NOT EXISTS (SELECT 1 FROM feed_records WHERE stream = 0 + ?1) AND NOT EXISTS (SELECT 1 FROM feed_marks WHERE stream = 0 + ?1)`, s.n, f.expired())
 		return err
 	})
 	if err != nil {
@@ -163,8 +163,8 @@ func (f *Feed) Shed(ctx context.Context, stream string, before time.Time, limit 
 			return err
 		}
 		deleted = int(records)
-		_, err = tx.Exec(`DELETE FROM feed_marks WHERE stream = ?1 AND position IN (
-			SELECT position FROM (SELECT position, appended_at FROM feed_marks WHERE stream = ?1 ORDER BY position LIMIT 0 + ?3)
+		_, err = tx.Exec(`DELETE FROM feed_marks WHERE stream = 0 + ?1 AND position IN (
+			SELECT position FROM (SELECT position, appended_at FROM feed_marks WHERE stream = 0 + ?1 ORDER BY position LIMIT 0 + ?3)
 			WHERE appended_at < ?2)`, s.n, nanos(before), max(limit, 0))
 		return err
 	})

@@ -105,7 +105,7 @@ var others = []struct {
 	{"feed_streams", `SELECT n, json_object('stream', stream, 'epoch', epoch, 'newest', newest, 'appendedAt', appended_at, 'state', CAST(state AS TEXT))
 		FROM feed_streams WHERE stream = ?`, map[string]string{
 		"checkpoints": `SELECT json_object('position', position, 'appendedAt', appended_at, 'data', CAST(data AS TEXT))
-			FROM feed_marks WHERE stream = ? ORDER BY position DESC LIMIT 100`,
+			FROM feed_marks WHERE stream = 0 + ? ORDER BY position DESC LIMIT 100`,
 		"cursors": `SELECT json_object('consumer', c.consumer, 'position', c.position)
 			FROM feed_cursors c JOIN feed_streams s ON s.stream = c.stream WHERE s.n = ? ORDER BY c.consumer`,
 		"newest": `SELECT json_remove(m.value, '$.data')

@@ -13,7 +13,7 @@ func TestLimitsDoNotPrepareAgain(t *testing.T) {
 	t.Parallel()
 	bound := regexp.MustCompile(`LIMIT\s+[?:@$][0-9A-Za-z]*`)
 	// SQLite also prepares a comparison with 0 or 1 again; the first stream has the number 1.
-	numbered := regexp.MustCompile(`feed_records WHERE stream = \?`)
+	numbered := regexp.MustCompile(`feed_(records|marks) WHERE stream = \?`)
 	// So it does with the pool of a place, because two indexes have that.
 	placed := regexp.MustCompile(`pool = \?\d* AND place IS`)
 	files := 0

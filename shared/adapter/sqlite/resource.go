@@ -140,7 +140,7 @@ func (s *Store) Resources(ctx context.Context, tenant, kind, label string, page 
 	if err != nil {
 		return nil, "", err
 	}
-	query := "SELECT " + resourceColumns + " FROM resource_labels l JOIN resources r ON r.n = l.resource WHERE l.tenant = ? AND l.kind = ? AND l.label = ?"
+	query := "SELECT " + resourceColumns + " FROM resource_labels l JOIN resources r ON r.n = l.resource WHERE l.tenant = ? || '' AND l.kind = ? || '' AND l.label = ? || ''"
 	args := []any{tenant, kind, label}
 	if place != nil {
 		at, n, _ := strings.Cut(string(place), "/")
@@ -161,7 +161,7 @@ func (s *Store) Resources(ctx context.Context, tenant, kind, label string, page 
 
 // ResourcesDue implements port.ResourceStore.
 func (s *Store) ResourcesDue(ctx context.Context, kind string, now time.Time, after string, limit int) ([]port.ResourceRef, string, error) {
-	rows, next, err := s.duePage(ctx, "resources", "due_at", now, after, limit, " AND kind = ?", kind)
+	rows, next, err := s.duePage(ctx, "resources", "due_at", now, after, limit, " AND kind = ? || ''", kind)
 	due := make([]port.ResourceRef, len(rows))
 	for i, row := range rows {
 		due[i] = port.ResourceRef{Tenant: row.Tenant, Kind: kind, ID: row.ID}

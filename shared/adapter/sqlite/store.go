@@ -113,7 +113,7 @@ var errKnown = errors.New("known idempotency key")
 func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {
 	var digest string
 	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
-		WHERE keys.tenant = ? AND keys.key = ? AND `+alive, tenant, key.Key, now).Scan(&digest, &doc)
+		WHERE keys.tenant = ? || '' AND keys.key = ? || '' AND `+alive, tenant, key.Key, now).Scan(&digest, &doc)
 	switch {
 	case errors.Is(err, ErrNoRow):
 		return nil, nil

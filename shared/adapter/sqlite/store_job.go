@@ -103,9 +103,9 @@ func (s *Store) LoadJob(ctx context.Context, tenant, jobID string) (job.Job, err
 // JobVersion implements port.Store.
 func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version int64) (job.Job, error) {
 	var j job.Job
-	err := s.document(ctx, &j, `SELECT doc FROM jobs WHERE tenant = ?1 AND id = ?2 AND version = ?3
+	err := s.document(ctx, &j, `SELECT doc FROM jobs WHERE tenant = ?1 AND id = ?2 AND version = 0 + ?3
 		UNION ALL SELECT job_versions.doc FROM jobs JOIN job_versions ON job_versions.job = jobs.n
-		WHERE jobs.tenant = ?1 AND jobs.id = ?2 AND job_versions.version = ?3`, tenant, jobID, version)
+		WHERE jobs.tenant = ?1 || '' AND jobs.id = ?2 || '' AND job_versions.version = 0 + ?3`, tenant, jobID, version)
 	return j, wrap(err, "read a version of job", jobID)
 }
 
@@ -113,7 +113,7 @@ func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version in
 func (s *Store) LastResult(ctx context.Context, tenant, jobID string) (run.Result, error) {
 	var r run.Result
 	err := s.document(ctx, &r, `SELECT job_results.doc FROM jobs JOIN job_results ON job_results.job = jobs.n
-		WHERE jobs.tenant = ? AND jobs.id = ?`, tenant, jobID)
+		WHERE jobs.tenant = ? || '' AND jobs.id = ? || ''`, tenant, jobID)
 	return r, wrap(err, "read the last result of job", jobID)
 }
 
@@ -190,7 +190,7 @@ func documentPage[T any](
 	if err != nil {
 		return nil, "", err
 	}
-	docs, err := s.docs(ctx, "SELECT doc FROM "+table+" WHERE tenant = ? AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
+	docs, err := s.docs(ctx, "SELECT doc FROM "+table+" WHERE tenant = ? || '' AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
 	if err != nil {
 		return nil, "", err
 	}

@@ -99,14 +99,14 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	if last != nil {
 		from = placeOf(last)
 	}
-	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ?"
+	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ? || ''"
 	args := []any{tenant}
 	if page.JobID != "" {
-		query += " AND job = ?"
+		query += " AND job = ? || ''"
 		args = append(args, page.JobID)
 	}
 	if page.State != "" {
-		query += " AND state = ?"
+		query += " AND state = ? || ''"
 		args = append(args, page.State)
 	}
 	query += " AND (created_at, n) < (?, ?) AND " + alive + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?"

@@ -324,34 +324,43 @@ func TestStoreCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The forms of the store's queries: one without an index would read all runs.
+// The forms of the store's queries: one without an index would read all runs. Those by primary
+// keys have an empty plan.
 func TestEveryQueryUsesAnIndex(t *testing.T) {
 	t.Parallel()
 	_, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	newFeed(t, db, now)
 	const doc = "SELECT doc FROM runs WHERE "
 	for query, indexes := range map[string]string{
-		doc + "tenant = ? AND id = ?":                                                                              "runs_id",
-		doc + "tenant = ?1 AND (id = ?2 OR task_id = ?2)":                                                          "runs_id runs_task",
-		doc + "tenant = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC":                           "runs_created",
-		doc + "tenant = ? AND state = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC":             "runs_state",
-		doc + "act_by <= ? ORDER BY act_by, n":                                                                     "runs_act",
-		doc + "output_due <= ? ORDER BY output_due, n":                                                             "runs_output",
-		doc + "purge_at <= ? ORDER BY purge_at":                                                                    "runs_purge",
-		doc + "machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id":                                  "runs_machine",
-		doc + "tenant = ? AND job = ? AND state = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC": "runs_job",
+		doc + "tenant = ? AND id = ?":                                                                                                "runs_id",
+		doc + "tenant = ?1 AND (id = ?2 OR task_id = ?2)":                                                                            "runs_id runs_task",
+		doc + "tenant = ? || '' AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC":                                       "runs_created",
+		doc + "tenant = ? || '' AND state = ? || '' AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC":                   "runs_state",
+		doc + "act_by <= ? ORDER BY act_by, n":                                                                                       "runs_act",
+		doc + "output_due <= ? ORDER BY output_due, n":                                                                               "runs_output",
+		doc + "purge_at <= ? ORDER BY purge_at":                                                                                      "runs_purge",
+		doc + "machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id":                                                    "runs_machine",
+		doc + "tenant = ? || '' AND job = ? || '' AND state = ? || '' AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC": "runs_job",
 		`SELECT tenant, id, place FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL UNION ALL
 			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
 			ORDER BY place, id`: "runs_pool side_slots_pool",
 		"SELECT n FROM jobs WHERE wake_at <= ? AND (wake_at, n) > (?, ?) ORDER BY wake_at, n":               "jobs_wake",
-		"SELECT doc FROM jobs WHERE tenant = ? AND id > ? ORDER BY id":                                      "jobs_id",
-		"SELECT doc FROM pool_records WHERE tenant = ? AND id > ? ORDER BY id":                              "pool_records_id",
+		"SELECT doc FROM jobs WHERE tenant = ? || '' AND id > ? ORDER BY id":                                "jobs_id",
+		"SELECT doc FROM pool_records WHERE tenant = ? || '' AND id > ? ORDER BY id":                        "pool_records_id",
 		"SELECT n FROM pool_records WHERE drain_due <= ? AND (drain_due, n) > (?, ?) ORDER BY drain_due, n": "pool_records_drain",
 		"SELECT data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position":                "feed_records_position",
 		"SELECT position FROM feed_records WHERE stream = ? AND id = ? AND packed < 3 AND appended_at > ?":  "feed_records_id",
 		"SELECT n FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream":        "feed_streams_stream",
 		`SELECT due_at, stream FROM feed_streams WHERE due_at > 0 AND due_at <= ?1 AND (due_at, stream) > (?2, ?3)
 			AND stream >= ?4 AND stream < ?5 ORDER BY due_at, stream`: "feed_streams_due",
+		`SELECT deliveries.doc FROM deliveries JOIN webhooks ON webhooks.n = deliveries.webhook
+			WHERE tenant = ? || '' AND id = ? || '' AND (expires_at IS NULL OR expires_at > ?) AND position = 0 + ?`: "webhooks_id deliveries_position",
+		`SELECT deliveries.doc FROM deliveries JOIN webhooks ON webhooks.n = deliveries.webhook
+			WHERE tenant = ? || '' AND id = ? || '' AND expires_at IS NULL ORDER BY position`: "webhooks_id deliveries_pending",
+		`SELECT runs.doc FROM keys JOIN runs ON runs.n = keys.run WHERE keys.tenant = ? || '' AND keys.key = ? || ''`:                     "",
+		"SELECT position FROM feed_marks WHERE stream = 0 + ? AND position > ? ORDER BY position":                                         "",
+		"SELECT doc FROM warm_machines WHERE tenant = ? || '' AND pool = ? || '' ORDER BY id":                                             "",
+		"SELECT job_results.doc FROM jobs JOIN job_results ON job_results.job = jobs.n WHERE jobs.tenant = ? || '' AND jobs.id = ? || ''": "jobs_id",
 		"DELETE FROM outbox WHERE id = ?":                                           "outbox_id",
 		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT 0 + ?": "events_seq",
 	} {

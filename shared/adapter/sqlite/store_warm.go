@@ -11,7 +11,7 @@ import (
 
 // WarmMachines implements port.Store.
 func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.WarmMachine, err error) {
-	docs, err := s.docs(ctx, "SELECT doc FROM warm_machines WHERE tenant = ? AND pool = ? ORDER BY id", ref.Tenant, ref.ID)
+	docs, err := s.docs(ctx, "SELECT doc FROM warm_machines WHERE tenant = ? || '' AND pool = ? || '' ORDER BY id", ref.Tenant, ref.ID)
 	for _, doc := range docs {
 		var w run.WarmMachine
 		if err = json.Unmarshal(doc, &w); err != nil {

@@ -113,7 +113,7 @@ func (s *Store) Webhooks(ctx context.Context, tenant string, page port.Page) ([]
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := s.webhooks(ctx, "WHERE tenant = ? AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
+	found, err := s.webhooks(ctx, "WHERE tenant = ? || '' AND id > ? ORDER BY id LIMIT 0 + ?", tenant, string(from), page.Limit+1)
 	if err != nil || len(found) <= page.Limit {
 		return found, "", wrap(err, "list the webhooks of", tenant)
 	}
@@ -164,11 +164,11 @@ func (s *Store) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveri
 
 // ofWebhook selects the deliveries of a webhook that have not expired.
 const ofWebhook = `SELECT deliveries.doc FROM deliveries JOIN webhooks ON webhooks.n = deliveries.webhook
-	WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?) AND `
+	WHERE tenant = ? || '' AND id = ? || '' AND (expires_at IS NULL OR expires_at > ?) AND `
 
 // Delivery implements port.WebhookStore.
 func (s *Store) Delivery(ctx context.Context, ref webhook.Ref, position int64) (d webhook.Delivery, err error) {
-	err = s.document(ctx, &d, ofWebhook+"position = ?", ref.Tenant, ref.ID, s.now(), position)
+	err = s.document(ctx, &d, ofWebhook+"position = 0 + ?", ref.Tenant, ref.ID, s.now(), position)
 	return d.Read(), wrap(err, "read a delivery of webhook", ref.ID)
 }
 
