@@ -23,8 +23,10 @@ const (
 	// readHolders is how many holders of slots are read, so that their age is known.
 	readHolders = 32
 	// measureAge is how long the measured runs of a pool are used, measureSoon how long
-	// they are used while they are few.
-	measureAge, measureSoon = 10 * time.Minute, time.Minute
+	// they are used while they are few, measureFew while they are fewer than fewRuns, and
+	// measureNone while there are none: the first ends of a burst change what it is said.
+	measureAge, measureSoon, measureFew, measureNone = 10 * time.Minute, time.Minute, 10 * time.Second, 2 * time.Second
+	fewRuns                                          = 5
 )
 
 // estimates says when runs of a pool start. What it says is made of the records of runs:
@@ -128,8 +130,8 @@ func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if latest := f.ahead[turn]; !latest.at.Before(known.at) && latest.next > known.next {
-		known = latest // others have joined since
+	if latest := f.ahead[turn]; latest.next > known.next && (latest.at.After(now) || latest.fresh(now)) {
+		known = latest // others have joined meanwhile, whom the count does not have
 	}
 	position := known.next
 	known.next++
@@ -255,7 +257,12 @@ func (e *estimates) measured(ctx context.Context, tenant, pool string) (explain.
 
 // isMeasured reports whether measures of an age are used.
 func isMeasured(m explain.Measures, age time.Duration) bool {
-	if m.Count < measuredRuns/4 {
+	switch {
+	case m.Count == 0:
+		return age < measureNone
+	case m.Count < fewRuns:
+		return age < measureFew
+	case m.Count < measuredRuns/4:
 		return age < measureSoon
 	}
 	return age < measureAge

@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,5 +123,83 @@ func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 		if got, ok := events[0].Data.(*inference.Started); !ok || *got != want {
 			t.Errorf("task %d: got the first event %+v, want %+v", i, events[0].Data, want)
 		}
+	}
+}
+
+// TestBurstIsPredictedFromItsBeginning: tasks of the first burst of a pool are expected to take at
+// least as long as those that hold its slots do, and after its first end as long as that.
+func TestBurstIsPredictedFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	var hold chan struct{}
+	h := newInferring(t, 1, 1, func(h *inferring) {
+		h.wrap = func(e port.Engine) port.Engine { return timed{e, h, func() <-chan struct{} { return hold }} }
+	})
+	create := func() orchestrator.Accepted {
+		t.Helper()
+		h.clock.Advance(time.Millisecond)
+		accepted, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
+			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, MaxTokens: 2,
+		})
+		h.ok(err)
+		return accepted
+	}
+	hold = make(chan struct{})
+	first := create()
+	var waiting []orchestrator.Accepted
+	for range 3 {
+		waiting = append(waiting, create())
+	}
+	if last := waiting[2]; last.PredictedStart != 200*time.Millisecond {
+		t.Errorf("got a start in %s, want 200 ms while nothing is known", last.PredictedStart)
+	}
+	const age = 20 * time.Second
+	h.clock.Advance(age)
+	late := create()
+	if want := age + 3*2*age; late.QueuePosition != 3 || late.PredictedStart < want/2 || late.PredictedStart > want*3 || late.Run.Prediction.Measured != 0 {
+		t.Errorf("got the position %d and a start in %s by %+v, want 3 and about %s", late.QueuePosition, late.PredictedStart, late.Run.Prediction, want)
+	}
+	close(hold)
+	h.ended(first.Run.TaskID)
+	for _, each := range append(waiting, late) {
+		h.ended(each.Run.TaskID)
+	}
+	h.clock.Advance(3 * time.Second) // less than a minute after the first read
+	hold = make(chan struct{})
+	create()
+	create()
+	if next := create(); next.QueuePosition != 1 || next.Run.Prediction.Measured == 0 || next.PredictedStart < answerTime {
+		t.Errorf("got the position %d and a start in %s by %+v, want 1 and one from what was measured", next.QueuePosition, next.PredictedStart, next.Run.Prediction)
+	}
+	close(hold)
+}
+
+// TestPositionsOfABurstDiffer creates tasks at the same time: each waiting one counts those before
+// it.
+func TestPositionsOfABurstDiffer(t *testing.T) {
+	t.Parallel()
+	const tasks = 24
+	h := newInferring(t, 1, 1)
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	h.seen(h.ask(2), inference.NameToken)
+	for range 3 {
+		positions := make([]int, tasks)
+		var calls sync.WaitGroup
+		for i := range tasks {
+			calls.Go(func() {
+				accepted, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
+					Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, MaxTokens: 2,
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				positions[i] = accepted.QueuePosition
+			})
+		}
+		calls.Wait()
+		slices.Sort(positions)
+		if distinct := len(slices.Compact(slices.Clone(positions))); distinct < tasks-1 || positions[tasks-1]-positions[0] < tasks-2 {
+			t.Errorf("got the positions %v, want %d different ones", positions, tasks)
+		}
+		h.clock.Advance(5 * time.Second) // the queue is counted again
 	}
 }
