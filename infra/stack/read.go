@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/otel"
@@ -170,8 +172,11 @@ func (s *Settings) readService(given, stage Given) []error {
 			s.Service[name] = value
 		}
 	}
-	if _, err := service.Read(setting.Map(s.Service)); err != nil {
+	config, err := service.Read(setting.Map(s.Service))
+	if err != nil {
 		problems = append(problems, fmt.Errorf("settings: %w", err))
+	} else {
+		problems = append(problems, s.workerRateProblem(config.MaxMachines, config.Policy.HeartbeatInterval))
 	}
 	return append(problems, s.tracesProblems()...)
 }
@@ -191,6 +196,17 @@ func (s *Settings) complete() {
 	if len(s.FlyApps) == 0 && exports {
 		s.FlyApps = []string{service.DefaultApp}
 	}
+}
+
+// workerRateProblem returns the problem of a limit of requests that the heartbeats of all machines
+// would exceed.
+func (s *Settings) workerRateProblem(machines int, interval time.Duration) error {
+	want := int(math.Ceil(float64(machines) / interval.Seconds()))
+	if s.WorkerRate == 0 || want <= s.WorkerRate { // 0: it has a problem of its own
+		return nil
+	}
+	return fmt.Errorf("workerRate: %d requests/s are too few for the heartbeats of %d machines, one each %v; want %d or more, or a longer SORTIE_HEARTBEAT_INTERVAL",
+		s.WorkerRate, machines, interval, want)
 }
 
 // contradictions are problems of keys that are well-formed by themselves.

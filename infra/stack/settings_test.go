@@ -32,6 +32,27 @@ func TestWithoutASource(t *testing.T) {
 	}
 }
 
+// TestWorkersMayAllSendHeartbeats refuses a limit of requests that the heartbeats of all machines
+// would exceed.
+func TestWorkersMayAllSendHeartbeats(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		values map[string]any
+		want   string
+	}{
+		{map[string]any{"SORTIE_MAX_MACHINES": 60_000}, ""},
+		{map[string]any{"SORTIE_MAX_MACHINES": 60_001}, "want 2001 or more"},
+		{map[string]any{"SORTIE_MAX_MACHINES": 60_001, "workerRate": 2001}, ""},
+		{map[string]any{"SORTIE_MAX_MACHINES": 60_001, "SORTIE_HEARTBEAT_INTERVAL": "60s"}, ""},
+		{map[string]any{"SORTIE_MAX_MACHINES": 100, "SORTIE_HEARTBEAT_INTERVAL": "1s", "workerRate": 99}, "want 100 or more"},
+	} {
+		_, err := stack.ReadSettings(only(row.values))
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "workerRate: ") || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%v: got %v, want %q", row.values, err, row.want)
+		}
+	}
+}
+
 // TestContextIsReadAsTheCDKDoes reads cdk.json and arguments of the CDK's command line.
 func TestContextIsReadAsTheCDKDoes(t *testing.T) {
 	t.Parallel()
