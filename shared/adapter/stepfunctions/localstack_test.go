@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
@@ -75,7 +76,7 @@ func TestExecutionsOnLocalStack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return executions
+			return steady{executions}
 		}
 		return porttest.ExecutionsHarness{
 			Executions: open(), Reopen: open,
@@ -89,6 +90,24 @@ func TestExecutionsOnLocalStack(t *testing.T) {
 			},
 		}
 	})
+}
+
+// steady repeats heartbeats that LocalStack fails to answer: it has an internal error while it
+// ends the execution of the token.
+type steady struct{ port.Executions }
+
+func (s steady) Heartbeat(ctx context.Context, token string) error {
+	const tries = 20
+	err := s.Executions.Heartbeat(ctx, token)
+	for n := 1; n < tries && fault.Is(err, fault.Unavailable); n++ {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+		err = s.Executions.Heartbeat(ctx, token)
+	}
+	return err
 }
 
 // questions are the calls of the function, by state machine.
