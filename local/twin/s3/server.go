@@ -50,10 +50,11 @@ type Config struct {
 
 // Server is a running store. It is safe for concurrent use.
 type Server struct {
-	url    string
-	app    *fiber.App
-	db     *sqlite.DB
-	served chan error
+	url      string
+	app      *fiber.App
+	listener net.Listener
+	db       *sqlite.DB
+	served   chan error
 
 	once    sync.Once
 	stopped error
@@ -159,7 +160,8 @@ func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Serv
 		return nil, err
 	}
 	server := &Server{
-		url: "http://" + listener.Addr().String(), app: newApp(store, accounts{owner: cfg.Owner, worker: cfg.Worker}), db: db, served: make(chan error, 1),
+		url: "http://" + listener.Addr().String(), app: newApp(store, accounts{owner: cfg.Owner, worker: cfg.Worker}), listener: listener,
+		db: db, served: make(chan error, 1),
 	}
 	ready := make(chan struct{})
 	server.app.Hooks().OnListen(func(fiber.ListenData) error {
@@ -194,8 +196,10 @@ func (s *Server) Stop(ctx context.Context) error {
 		go func() {
 			defer close(down)
 			// The errors are that requests did not end in time or that the
-			// listener is closed: neither is a failure to stop.
+			// listener is closed: neither is a failure to stop. A shutdown before
+			// the app accepts connections does not close the listener.
 			s.app.ShutdownWithTimeout(stopLimit) //nolint:errcheck,gosec // see above
+			s.listener.Close()                   //nolint:errcheck,gosec // see above
 			<-s.served                           //nolint:errcheck // see above
 		}()
 		select {

@@ -379,3 +379,18 @@ func TestPreviousAddress(t *testing.T) {
 		t.Errorf("got %s, want the previous address %s", again.URL(), url)
 	}
 }
+
+// TestStopAtOnce stops servers before they have accepted a connection.
+func TestStopAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 200 {
+		server, err := s3.Start(t.Context(), config(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
