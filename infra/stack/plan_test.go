@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 // TestPlanHasWhatTheStageNeeds reads real templates, as "sortie stage doctor" does.
@@ -21,11 +22,19 @@ func TestPlanHasWhatTheStageNeeds(t *testing.T) {
 		FlyApps: plain.FlyApps, Buckets: own, Reserved: 102, Readers: 50, Machines: 16, Rate: 2000, Topic: plain.Topic, Mail: "watch@example.org",
 		Domain: "sortie.example.org", Certificate: "arn:aws:acm:eu-west-1:111122223333:certificate/one",
 	}
-	got := plan.Of(everything(t))
-	// The names of the buckets end with a hash.
-	got.Buckets.Uploads, got.Buckets.Accepted = readable(got.Buckets.Uploads), readable(got.Buckets.Accepted)
-	for name, row := range map[string][2]plan.Plan{"the defaults": {plain, plan.Of(deployed(t))}, "everything": {full, got}} {
-		if diff := cmp.Diff(row[0], row[1]); diff != "" {
+	minimal := plan.Plan{
+		Secrets: []plan.Secret{{Kind: "clients"}, {Kind: "outputs", Filled: true}}, Readers: 50, Machines: 16, Rate: 2000, Topic: plain.Topic,
+		Buckets: &plan.Buckets{Uploads: "${Uploads}", Accepted: "${Accepted}", Endpoint: "https://s3.${Region}.${URLSuffix}", Own: true},
+	}
+	for name, row := range map[string]struct {
+		want plan.Plan
+		made template.Template
+	}{"the defaults": {plain, deployed(t)}, "everything": {full, everything(t)}, "without exports": {minimal, synthOnly(t, nil)}} {
+		got := plan.Of(row.made)
+		if got.Buckets != nil { // the names of the stack's own end with a hash
+			got.Buckets.Uploads, got.Buckets.Accepted = readable(got.Buckets.Uploads), readable(got.Buckets.Accepted)
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

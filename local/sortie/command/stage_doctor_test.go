@@ -33,12 +33,12 @@ func TestDoctorChecksWhatTheStageUses(t *testing.T) {
 		"no exports": {func(w *doctortest.World) {
 			w.Prod.Secrets, w.Prod.FlyApps, w.Prod.NoOutputs = []string{"clients", "kubernetes"}, nil, true
 			w.Cloud.Secrets["sortie/prod/kubernetes"] = `{"kubeconfig": "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: https://c.example.org}}]\nusers: [{name: u, user: {token: s3cret}}]\n"}`
-		}, []string{"fly runs-one", "bucket arke-exports", "key workers", "canary", "secret outputs", "secret fly"}},
+		}, []string{"fly runs-one", "bucket uploads", "key workers", "canary", "secret outputs", "secret fly"}},
 		"buckets of the stack": {func(w *doctortest.World) {
 			w.Prod.Own, w.Prod.Endpoint = true, w.Outputs["endpoint"].(string)
 			delete(w.Outputs, "endpoint")
 			clear(w.Lifecycles)
-		}, []string{"lifecycle arke-exports"}},
+		}, []string{"lifecycle uploads"}},
 		"no domain, mail and canary": {func(w *doctortest.World) {
 			w.Prod.Domain, w.Prod.Certificate, w.Prod.Mail, w.Prod.Secrets = "", "", "", []string{"clients", "fly", "outputs"}
 		}, []string{"mail", "certificate", "domain", "canary", "secret traces"}},

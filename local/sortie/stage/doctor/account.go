@@ -102,7 +102,7 @@ func (e *exam) bootstrap(ctx context.Context) []Finding {
 	return []Finding{ok(name, "version %s in %s", found.Parameter.Value, e.AWS.Region)}
 }
 
-// unbootstrapped tells a bootstrap that failed from one that never was.
+// unbootstrapped distinguishes a failed bootstrap from an absent one.
 func (e *exam) unbootstrapped(ctx context.Context, again string) Finding {
 	stack := bootstrapStack
 	found, err := cloudformation.NewFromConfig(e.AWS).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})

@@ -26,11 +26,11 @@ const (
 	acceptedDays = 366
 )
 
-// uploadOfNobody is an upload that no store has, of an object that may be written. The
+// probeUpload is an upload that no store has, of an object that may be written. The
 // completion of it needs the permission to write and changes nothing.
 const (
-	objectOfNobody = "exports/sortie-doctor"
-	uploadOfNobody = "sortie-doctor"
+	probeObject = "exports/sortie-doctor"
+	probeUpload = "sortie-doctor"
 )
 
 // buckets checks that the buckets exist, that Sortie's key reaches both and the workers'
@@ -53,7 +53,7 @@ func (e *exam) buckets(ctx context.Context) []Finding {
 	}
 	at := e.store(b, keys)
 	owner, worker := at.client(keys.AccessKeyID, keys.SecretAccessKey), at.client(keys.WorkerAccessKeyID, keys.WorkerSecretAccessKey)
-	found := []Finding{e.bucket(ctx, owner, uploads), e.bucket(ctx, owner, accepted)}
+	found := []Finding{e.bucket(ctx, owner, "uploads", uploads), e.bucket(ctx, owner, "accepted", accepted)}
 	exist := found[0].Status == OK && found[1].Status == OK
 	if exist || found[0].Status == OK { // else the refusal says nothing about the key
 		found = append(found, e.workerKey(ctx, worker, uploads, accepted, exist))
@@ -62,11 +62,11 @@ func (e *exam) buckets(ctx context.Context) []Finding {
 		return found
 	}
 	for i, each := range []struct {
-		bucket string
-		days   int32
-	}{{uploads, uploadDays}, {accepted, acceptedDays}} {
+		use, bucket string
+		days        int32
+	}{{"uploads", uploads, uploadDays}, {"accepted", accepted, acceptedDays}} {
 		if found[i].Status == OK {
-			found = append(found, e.lifecycle(ctx, owner, each.bucket, each.days))
+			found = append(found, e.lifecycle(ctx, owner, each.use, each.bucket, each.days))
 		}
 	}
 	return found
@@ -94,8 +94,8 @@ func (s store) client(id, secret string) *s3.Client {
 }
 
 // bucket checks that a bucket exists and that Sortie's key may list and write it.
-func (e *exam) bucket(ctx context.Context, owner *s3.Client, name string) Finding {
-	check := "bucket " + name
+func (e *exam) bucket(ctx context.Context, owner *s3.Client, use, name string) Finding {
+	check := "bucket " + use
 	put := e.put("outputs") + " <outputs.json, with a key of both buckets that reads and writes objects"
 	_, err := owner.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)})
 	if err == nil {
@@ -103,23 +103,23 @@ func (e *exam) bucket(ctx context.Context, owner *s3.Client, name string) Findin
 	}
 	switch refused := code(err); {
 	case err == nil:
-		return ok(check, "the key of the secret outputs lists and writes it")
+		return ok(check, "%s: the key of the secret outputs lists and writes it", name)
 	case refused == "NoSuchBucket" && e.plan.Buckets.Own:
-		return missing(check, "it was deleted", "create it again: aws s3api create-bucket --bucket "+name+" --region "+e.AWS.Region+" --create-bucket-configuration LocationConstraint="+e.AWS.Region)
+		return missing(check, name+": it was deleted", "create it again: aws s3api create-bucket --bucket "+name+" --region "+e.AWS.Region+" --create-bucket-configuration LocationConstraint="+e.AWS.Region)
 	case refused == "NoSuchBucket":
-		return missing(check, "there is no such bucket", "npx wrangler r2 bucket create "+name)
+		return missing(check, name+": there is no such bucket", "npx wrangler r2 bucket create "+name)
 	case unknownKey(err):
-		return wrong(check, "the store does not accept accessKeyId and secretAccessKey of the secret outputs", put)
+		return wrong(check, name+": the store does not accept accessKeyId and secretAccessKey of the secret outputs", put)
 	case httpStatus(err) == http.StatusForbidden:
-		return wrong(check, "the key of the secret outputs may not list and write it", put)
+		return wrong(check, name+": the key of the secret outputs may not list and write it", put)
 	}
-	return unknown(check, "not checked: "+reason(err), "repeat "+e.again())
+	return unknown(check, name+": not checked: "+reason(err), "repeat "+e.again())
 }
 
 // writes returns the error of a store that does not let a key write objects.
 func writes(ctx context.Context, client *s3.Client, bucket string) error {
 	_, err := client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &bucket, Key: aws.String(objectOfNobody), UploadId: aws.String(uploadOfNobody),
+		Bucket: &bucket, Key: aws.String(probeObject), UploadId: aws.String(probeUpload),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{{PartNumber: aws.Int32(1), ETag: aws.String(`"d41d8cd98f00b204e9800998ecf8427e"`)}}},
 	})
 	switch status := httpStatus(err); {
@@ -189,18 +189,18 @@ func (e *exam) workerKey(ctx context.Context, worker *s3.Client, uploads, accept
 }
 
 // lifecycle checks the rules of a bucket that the stack does not have.
-func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, bucket string, days int32) Finding {
-	check := "lifecycle " + bucket
+func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, use, bucket string, days int32) Finding {
+	check := "lifecycle " + use
 	add := fmt.Sprintf("npx wrangler r2 bucket lifecycle add %s expire --expire-days %d --abort-multipart-days 2 --force", bucket, days)
 	answer, err := owner.GetBucketLifecycleConfiguration(ctx, &s3.GetBucketLifecycleConfigurationInput{Bucket: &bucket})
 	switch {
 	case code(err) == "NoSuchLifecycleConfiguration":
-		return missing(check, "no rule deletes what Sortie could not", add)
+		return missing(check, bucket+": no rule deletes what Sortie could not", add)
 	case httpStatus(err) == http.StatusForbidden, httpStatus(err) == http.StatusUnauthorized:
-		return unknown(check, "not checked: the key of the secret outputs may not read the rules, and need not",
+		return unknown(check, bucket+": not checked: the key of the secret outputs may not read the rules, and need not",
 			fmt.Sprintf("compare npx wrangler r2 bucket lifecycle list %s with %d days for objects and 2 for unfinished uploads, then pass --skip lifecycle", bucket, days))
 	case err != nil:
-		return unknown(check, "not checked: "+reason(err), "repeat "+e.again())
+		return unknown(check, bucket+": not checked: "+reason(err), "repeat "+e.again())
 	}
 	expire, abort := int32(0), int32(0)
 	for _, rule := range answer.Rules {
@@ -216,14 +216,14 @@ func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, bucket string, d
 	}
 	switch {
 	case expire == 0 || abort == 0:
-		return missing(check, "no rule deletes objects, or none aborts uploads, that Sortie could not", add)
+		return missing(check, bucket+": no rule deletes objects, or none aborts uploads, that Sortie could not", add)
 	case expire < days:
-		return wrong(check, fmt.Sprintf("a rule deletes objects after %d days, which Sortie may still use", expire), "remove that rule, then "+add)
+		return wrong(check, fmt.Sprintf("%s: a rule deletes objects after %d days, which Sortie may still use", bucket, expire), "remove that rule, then "+add)
 	}
-	return ok(check, "objects are deleted after %d days, unfinished uploads after %d", expire, abort)
+	return ok(check, "%s: objects are deleted after %d days, unfinished uploads after %d", bucket, expire, abort)
 }
 
-// earliest is the lower number of days; 0 is none.
+// earliest returns the lower number of days; 0 means no rule.
 func earliest(a, b int32) int32 {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -37,7 +37,7 @@ type Config struct {
 	// if the settings were changed after that.
 	Assembly *stage.Assembly
 	Stale    bool
-	// AWS has the credentials, and AWSErr says why there are none. Its region applies if
+	// AWS has the credentials, and AWSErr says why they are missing. Its region applies if
 	// Region is empty.
 	AWS    aws.Config
 	AWSErr error

@@ -40,7 +40,7 @@ type Finding struct {
 
 // String returns the finding as one line.
 func (f Finding) String() string {
-	line := fmt.Sprintf("%-7s  %-14s  %s", f.Status, f.Check, f.Detail)
+	line := fmt.Sprintf("%-7s  %-18s  %s", f.Status, f.Check, f.Detail)
 	if f.ToDo != "" {
 		line += ". To do: " + f.ToDo
 	}

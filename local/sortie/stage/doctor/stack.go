@@ -22,7 +22,7 @@ type stack struct {
 	template  template.Template
 }
 
-// find reads the stack; it returns nil if there is none.
+// find reads the stack; it returns nil if the stack does not exist.
 func (e *exam) find(ctx context.Context) (*stack, error) {
 	if e.callerErr != nil {
 		return nil, e.callerErr

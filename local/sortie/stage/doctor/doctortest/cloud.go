@@ -26,7 +26,7 @@ type Cloud struct {
 	// Concurrency is Lambda's quota, Requests API Gateway's, and Requested an open request
 	// for a quota.
 	Concurrency, Requests, Requested int
-	// Status is that of the stack sortie-prod; empty is none. Protected: its deletion
+	// Status is that of the stack sortie-prod; empty means no stack. Protected: its deletion
 	// needs a word.
 	Status    string
 	Protected bool
@@ -201,7 +201,7 @@ func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 	_, _ = fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult>%[2]s</%[1]sResult></%[1]sResponse>", action, result)
 }
 
-// stacks describes a stack; it is empty if there is none.
+// stacks describes a stack; empty without one.
 func (c *Cloud) stacks(name string) string {
 	status, protected, outputs := c.Toolkit, false, ""
 	if name == "sortie-prod" {

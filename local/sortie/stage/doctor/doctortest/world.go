@@ -42,7 +42,7 @@ const (
 type World struct {
 	Prod  Prod
 	Cloud *Cloud
-	// Entry is the entry of prod in cdk.json; nil is none. Account is the account of the
+	// Entry is the entry of prod in cdk.json; nil means no entry. Account is the account of the
 	// manifest. NoAssembly: "make synth" was not called; Stale: before the last change of
 	// cdk.json.
 	Entry             map[string]any
@@ -92,7 +92,7 @@ func New(t *testing.T) *World {
 			"URL": w.serve(http.HandlerFunc(w.api)) + "/prod", "DomainTarget": Target, "UploadsBucket": "arke-exports", "AcceptedBucket": "arke-exports-accepted",
 		},
 		Secrets: map[string]string{
-			"sortie/prod/clients": clients(client("ci", ClientToken), client("canary", CanaryToken)),
+			"sortie/prod/clients": Clients(Client("ci", ClientToken), Client("canary", CanaryToken)),
 			"sortie/prod/fly":     text(map[string]string{"token": FlyToken}),
 			"sortie/prod/canary":  text(map[string]string{"token": CanaryToken}),
 			"sortie/prod/traces":  text(map[string]any{"headers": map[string]string{"api-key": "s3cret-of-traces"}}),
@@ -107,21 +107,15 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// client is a record of a client's token.
-func client(name, token string) access.Token {
+// Client is the record of a client that exports, for its token.
+func Client(name, token string) access.Token {
 	t := access.Full(name, token, access.Default, access.Default)
 	t.Scopes = []access.Scope{access.RunsRead, access.RunsWrite}
 	return t
 }
 
-// Clients is a document with the client whose name and token are given, changed by change.
-func Clients(name, token string, change func(*access.Token)) string {
-	t := client(name, token)
-	change(&t)
-	return clients(client("ci", ClientToken), t)
-}
-
-func clients(all ...access.Token) string { return text(map[string]any{"records": all}) }
+// Clients is a document with records of clients.
+func Clients(all ...access.Token) string { return text(map[string]any{"records": all}) }
 
 // Rules is the answer of a store with a rule.
 func Rules(expire, abort int) string {
@@ -135,10 +129,10 @@ func (w *World) serve(handler http.Handler) string {
 	return server.URL
 }
 
-// fly is the local system's Machines API with two apps.
+// fly is the local system's Machines API with its apps.
 func (w *World) fly() http.Handler {
 	server, err := flymachines.Open(flymachines.Config{
-		Dir: w.t.TempDir(), Token: strings.TrimPrefix(FlyToken, "FlyV1 "), Apps: []string{"runs-one", "runs-two"},
+		Dir: w.t.TempDir(), Token: strings.TrimPrefix(FlyToken, "FlyV1 "), Apps: []string{"runs-one", "runs-two", "acme-runs"},
 		Starter: flymachines.Processes{Command: []string{os.DevNull}, Clock: clock.System{}}, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -282,7 +276,7 @@ func (w *World) files() (settings, assembly string) {
 			},
 		}}})
 	}
-	now := time.Now()
+	now := clock.System{}.Now()
 	for name, content := range files {
 		at := now
 		if w.Stale && name == settings {
