@@ -74,7 +74,7 @@ func (f *Feed) read(ctx context.Context, stream string, after int64, limit int) 
 			return false
 		}
 		var batch []port.FeedRecord
-		if batch, damaged = recordsIn(is); damaged != nil {
+		if batch, damaged = f.recordsIn(is); damaged != nil {
 			return false
 		}
 		for _, r := range batch {

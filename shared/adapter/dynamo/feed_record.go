@@ -4,6 +4,7 @@ import (
 	stdbytes "bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -118,6 +119,25 @@ func recordsIn(is item) ([]port.FeedRecord, error) {
 	records := make([]port.FeedRecord, len(b.Records))
 	for i, r := range b.Records {
 		records[i] = port.FeedRecord{Position: numberOf(is[attrFirst]) + int64(i), ID: r.ID, At: time.Unix(0, r.At).UTC(), Data: r.data()}
+	}
+	return records, nil
+}
+
+// recordsIn returns the records of the item of a batch, which is read for each webhook. The
+// caller may change the records, and not their data.
+func (f *Feed) recordsIn(is item) ([]port.FeedRecord, error) {
+	doc := documentOf(is[attrDoc])
+	known, ok := f.store.decoded.batches.Get(doc)
+	if !ok {
+		var err error
+		if known, err = recordsIn(is); err != nil {
+			return nil, err
+		}
+		f.store.decoded.batches.Put(doc, &known)
+	}
+	records := slices.Clone(known)
+	for i := range records {
+		records[i].Position = numberOf(is[attrFirst]) + int64(i)
 	}
 	return records, nil
 }

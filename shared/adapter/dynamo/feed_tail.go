@@ -178,7 +178,7 @@ func (f *Feed) forward(ctx context.Context, stream string, w *window, to int64) 
 	var damaged error
 	err = f.grow(ctx, f.batches(stream, w.to), func(is item) bool {
 		var batch []port.FeedRecord
-		if batch, damaged = recordsIn(is); damaged != nil {
+		if batch, damaged = f.recordsIn(is); damaged != nil {
 			return false
 		}
 		for _, r := range batch {
@@ -213,7 +213,7 @@ func (f *Feed) backward(ctx context.Context, stream string, w *window, since int
 			return false
 		}
 		var batch []port.FeedRecord
-		if batch, damaged = recordsIn(is); damaged != nil {
+		if batch, damaged = f.recordsIn(is); damaged != nil {
 			return false
 		}
 		full := len(w.ids) > maxIDs

@@ -164,13 +164,13 @@ type record struct {
 // recordOf returns the record in an item. It remembers the last ones that it has decoded.
 func (s *Store) recordOf(is item) (*record, error) {
 	doc := documentOf(is[attrDoc])
-	if known, ok := s.decoded.Get(doc); ok {
+	if known, ok := s.decoded.runs.Get(doc); ok {
 		return &record{Run: known, is: is}, nil
 	}
 	r, err := recordOf(is)
 	if err == nil {
 		decoded := r.Run // the caller may change its own
-		s.decoded.Put(doc, &decoded)
+		s.decoded.runs.Put(doc, &decoded)
 	}
 	return r, err
 }

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/decoded"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/run/decoded"
+	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // Store implements port.Store in a DynamoDB table. It is safe for concurrent
@@ -22,21 +23,34 @@ type Store struct {
 	pools   sync.Map
 	surveys surveys
 	glances glances
-	decoded *decoded.Runs
+	// decoded are the documents that were read last.
+	decoded struct {
+		runs       *decoded.Documents[run.Run]
+		batches    *decoded.Documents[[]port.FeedRecord]
+		deliveries *decoded.Documents[webhook.Delivery]
+	}
 }
 
 var _ port.Store = (*Store)(nil)
 
-// decodedRuns is how many decoded runs a store remembers: more than an execution environment
-// works on at a time, and few enough for its memory.
-const decodedRuns = 256
+// How many decoded runs, batches of events and deliveries a store remembers, and how many bytes
+// of their documents: more than an execution environment works on at a time, and few enough
+// for its memory.
+const (
+	decodedRuns, decodedBatches, decodedDeliveries = 256, 256, 1024
+	decodedSize                                    = 512 << 10
+)
 
 // New returns a store that uses the client. It makes no call.
 func New(client API, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Store{api: client, config: c.defaults(), decoded: decoded.New(decodedRuns)}, nil
+	s := &Store{api: client, config: c.defaults()}
+	s.decoded.runs = decoded.New[run.Run](decodedRuns, decodedSize)
+	s.decoded.batches = decoded.New[[]port.FeedRecord](decodedBatches, decodedSize)
+	s.decoded.deliveries = decoded.New[webhook.Delivery](decodedDeliveries, decodedSize)
+	return s, nil
 }
 
 func (s *Store) now() time.Time { return s.config.Clock.Now() }

@@ -71,7 +71,7 @@ func (s *Store) Delivery(ctx context.Context, ref webhook.Ref, position int64) (
 		}
 		var d webhook.Delivery
 		if err == nil {
-			err = format.Unpack(documentOf(is[attrDoc]), &d)
+			d, err = s.deliveryOf(is)
 		}
 		if err == nil && s.expired(d) {
 			err = port.ErrNotFound
@@ -118,7 +118,7 @@ func (s *Store) deliveries(
 	var damaged error
 	err = s.each(ctx, q, func(is item) bool {
 		var d webhook.Delivery
-		if damaged = format.Unpack(documentOf(is[attrDoc]), &d); damaged != nil {
+		if d, damaged = s.deliveryOf(is); damaged != nil {
 			return false
 		}
 		if !s.expired(d) && (state == "" || d.State == state) {
@@ -130,6 +130,19 @@ func (s *Store) deliveries(
 		err = damaged
 	}
 	return found, err
+}
+
+// deliveryOf returns the delivery in an item. Pending ones are read by each turn of their
+// webhook.
+func (s *Store) deliveryOf(is item) (d webhook.Delivery, err error) {
+	doc := documentOf(is[attrDoc])
+	if known, ok := s.decoded.deliveries.Get(doc); ok {
+		return known, nil
+	}
+	if err = format.Unpack(doc, &d); err == nil {
+		s.decoded.deliveries.Put(doc, &d)
+	}
+	return d, err
 }
 
 // PurgeDeliveries implements port.WebhookStore: the table's TTL removes what has expired.

@@ -25,7 +25,8 @@
 // the bound value, and prepares it again at each execution, which takes longer than most
 // queries. A comparison for equality has the same effect if SQLite considers a plan that does
 // not look it up in an index: in joins, in ranges, and where several indexes have the column.
-// Hence "stream = 0 + ?" and "tenant = ? || ”". A test executes each read twice.
+// Hence "stream = 0 + ?", and a tenant is compared with a concatenation. A test executes each
+// read twice.
 //
 // The package refuses a second process on the same file, a file of a newer
 // version, and hosts without flock.

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/decoded"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/run/decoded"
 )
 
 // Store implements port.Store and port.CommitOutbox in a DB, which other packages may use too. A
@@ -18,7 +18,7 @@ type Store struct {
 	db      *DB
 	clock   clock.Clock
 	newest  *newest
-	decoded *decoded.Runs
+	decoded *decoded.Documents[run.Run]
 	encode  port.EncodeEvents // nil stores changes as they are
 }
 
@@ -39,7 +39,7 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "accounts", accountSteps); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New(newestLimit)}, nil
+	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New[run.Run](newestLimit, decodedSize)}, nil
 }
 
 // alive is the condition of records that lookups find, for the current time;

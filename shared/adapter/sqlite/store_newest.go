@@ -9,6 +9,9 @@ import (
 // newestLimit is the capacity of each of the two halves.
 const newestLimit = 512
 
+// decodedSize bounds the documents of as many decoded runs in bytes.
+const decodedSize = 4 << 20
+
 // newest caches the records that were written or read last, so that active runs
 // are not read and decoded at each step. It is exact: this process alone writes
 // the file, and every commit takes its records out before it begins, and notes them

@@ -107,7 +107,7 @@ func Unpack(packed []byte, v any) error {
 	}
 	switch packed[0] {
 	case plain:
-		return json.Unmarshal(packed, v)
+		return decode(packed, v)
 	case packed1:
 		return inflate(packed[1:], dictionary1, v)
 	case packed2:
@@ -124,12 +124,24 @@ func inflate(packed, dictionary []byte, v any) error {
 	r := inflaters.Get().(io.Reader) //nolint:forcetypeassert // New returns nothing else
 	defer inflaters.Put(r)
 	err := r.(flate.Resetter).Reset(stdbytes.NewReader(packed), dictionary) //nolint:forcetypeassert // flate.NewReader documents it
-	var doc []byte
+	doc := stdbytes.NewBuffer(make([]byte, 0, usualRatio*len(packed)))
 	if err == nil {
-		doc, err = io.ReadAll(io.LimitReader(r, maxUnpacked))
+		_, err = doc.ReadFrom(io.LimitReader(r, maxUnpacked))
 	}
 	if err != nil {
 		return fmt.Errorf("damaged document: %w", err)
+	}
+	return decode(doc.Bytes(), v)
+}
+
+// usualRatio is above the usual ratio of a document to its compressed form.
+const usualRatio = 6
+
+// decode is json.Unmarshal, which would read the document of a json.Unmarshaler twice more
+// before it calls its method.
+func decode(doc []byte, v any) error {
+	if own, ok := v.(json.Unmarshaler); ok {
+		return own.UnmarshalJSON(doc)
 	}
 	return json.Unmarshal(doc, v)
 }
