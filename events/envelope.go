@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -261,7 +260,8 @@ func ResourceKey(t eventtype.Type, resource string, version int64) string {
 // not an envelope.
 func Parse(document []byte) (Envelope, error) {
 	var e Envelope
-	if err := json.Unmarshal(document, &e); err != nil {
+	// json.Unmarshal would read the document twice more before it calls this method.
+	if err := e.UnmarshalJSON(document); err != nil {
 		return Envelope{}, fmt.Errorf("malformed event: %w", err)
 	}
 	if e.SchemaVersion != SchemaVersion {

@@ -58,6 +58,9 @@ func plainOf(e *Envelope) *plainEnvelope {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *Envelope) UnmarshalJSON(document []byte) (err error) {
+	if e.decodePlain(document) {
+		return nil
+	}
 	type fields Envelope
 	e.Unknown, err = decode(document, (*fields)(e))
 	return err
