@@ -14,7 +14,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
@@ -73,16 +72,18 @@ func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Reques
 		w.WriteHeader(http.StatusFound)
 		return nil
 	}
-	part, err := partOf(r, d)
+	part, err := httpkit.PartOf(r, d.Output.ETag, d.Output.Size)
 	if err != nil {
 		return err
 	}
-	describe(header, d, part)
+	header.Set("Content-Type", d.ContentType)
+	header.Set("Content-Disposition", d.Disposition)
+	status := part.Describe(header)
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return send(svc, w, r, d, part)
+	return send(svc, w, r, d, part, status)
 }
 
 // precondition handles conditional requests in the order of RFC 9110, §13.2.2.
@@ -98,52 +99,12 @@ func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloa
 	return false, nil
 }
 
-// part is the range of an output to send.
-type part struct {
-	span  port.Span
-	size  int64
-	whole bool
-}
-
-func (p part) last() bool { return p.span.Offset+p.span.Length == p.size }
-
-// partOf returns the requested range. Range applies only to GET and, with
-// If-Range, only to the version that it names.
-func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
-	all := part{span: port.Span{Length: d.Output.Size}, size: d.Output.Size, whole: true}
-	if r.Method != http.MethodGet {
-		return all, nil
-	}
-	if version := r.Header.Get("If-Range"); version != "" && !(version != "*" && httpkit.Matches(version, d.Output.ETag, false)) {
-		return all, nil
-	}
-	span, want := parseRange(r.Header.Get("Range"), d.Output.Size)
-	switch want {
-	case wantNothing:
-		return part{}, httpkit.RangeNotSatisfiable(d.Output.Size)
-	case wantPart:
-		return part{span: span, size: d.Output.Size}, nil
-	}
-	return all, nil
-}
-
-// describe sets the headers of the range.
-func describe(header http.Header, d orchestrator.Downloadable, p part) {
-	header.Set("Content-Type", d.ContentType)
-	header.Set("Content-Disposition", d.Disposition)
-	header.Set("Content-Length", strconv.FormatInt(p.span.Length, 10))
-	header.Set("Accept-Ranges", "bytes")
-	if !p.whole {
-		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", p.span.Offset, p.span.Offset+p.span.Length-1, p.size))
-	}
-}
-
 // send streams the range. After the status was sent, an error closes the
 // connection.
-func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p part) error {
+func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p httpkit.Part, status int) error {
 	ctx := r.Context()
-	span := p.span
-	if p.whole {
+	span := p.Span
+	if p.Whole {
 		span = port.Span{}
 	}
 	body, err := svc.Open(ctx, d, span)
@@ -151,17 +112,13 @@ func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d
 		return fmt.Errorf("cannot read the output: %w", err)
 	}
 	defer func() { _ = body.Close() }() // The object was read as far as required.
-	status := http.StatusOK
-	if !p.whole {
-		status = http.StatusPartialContent
-	}
 	w.WriteHeader(status)
-	if err := pass(w, body, p.span.Length); err != nil {
+	if err := pass(w, body, p.Span.Length); err != nil {
 		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "download aborted",
 			append(orchestrator.Attributes(d.Run), slog.String("error", err.Error()))...)
 		panic(http.ErrAbortHandler)
 	}
-	if p.last() && ctx.Err() == nil {
+	if p.Last() && ctx.Err() == nil {
 		note(ctx, svc, d)
 	}
 	return nil

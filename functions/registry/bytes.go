@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // FunctionLimit is the size in bytes of the largest body in the input of a Lambda function.
@@ -61,17 +63,32 @@ func description(query url.Values) (contract.ArtifactRequest, error) {
 	return body, err
 }
 
-// sendBytes writes content as a file: no browser shows it, whatever its media type.
-func sendBytes(w http.ResponseWriter, r *http.Request, a artifact.Artifact, content io.Reader) error {
+// sendBytes writes content, or a part of it, as a file: no browser shows it, whatever its media
+// type.
+func sendBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
+	etag := `"` + a.ID + `"`
 	header := w.Header()
 	header.Set("Cache-Control", cacheControl)
 	header.Set("Content-Type", a.Type())
 	header.Set("Content-Disposition", "attachment")
-	header.Set("ETag", `"`+a.ID+`"`)
-	if list := r.Header.Get("If-None-Match"); list != "" && httpkit.Matches(list, `"`+a.ID+`"`, true) {
+	header.Set("ETag", etag)
+	if list := r.Header.Get("If-None-Match"); list != "" && httpkit.Matches(list, etag, true) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	send(w, r, a, a.Size, io.LimitReader(content, a.Size))
+	part, err := httpkit.PartOf(r, etag, a.Size)
+	if err != nil {
+		return err
+	}
+	span := part.Span
+	if part.Whole {
+		span = port.Span{}
+	}
+	content, err := svc.Open(r.Context(), a, span)
+	if err != nil {
+		return fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	defer func() { _ = content.Close() }() // it was read as far as required
+	send(w, r, a, part.Describe(header), part.Span.Length, io.LimitReader(content, part.Span.Length))
 	return nil
 }

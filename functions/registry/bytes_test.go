@@ -169,3 +169,54 @@ func TestBrokenContentClosesTheConnection(t *testing.T) {
 		t.Errorf("got %q, want an error for content that is not complete", text)
 	}
 }
+
+// TestPartsOfBytes requests ranges of content that is not JSON, and of a document, which has none.
+func TestPartsOfBytes(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const content = "0123456789"
+	a, _ := apitest.Decoded[contract.ArtifactCreated](t, stage, "POST", path+"?kind=page", content, 201, "Content-Type", "text/plain")
+	etag := `"` + a.ID + `"`
+	for name, row := range map[string]struct {
+		headers     []string
+		status      int
+		body, place string
+	}{
+		"whole":            {nil, 200, content, ""},
+		"beginning":        {[]string{"Range", "bytes=0-3"}, 206, "0123", "bytes 0-3/10"},
+		"rest":             {[]string{"Range", "bytes=4-"}, 206, "456789", "bytes 4-9/10"},
+		"end":              {[]string{"Range", "bytes=-3"}, 206, "789", "bytes 7-9/10"},
+		"beyond the end":   {[]string{"Range", "bytes=8-99"}, 206, "89", "bytes 8-9/10"},
+		"more than all":    {[]string{"Range", "bytes=-99"}, 206, content, "bytes 0-9/10"},
+		"outside":          {[]string{"Range", "bytes=10-"}, 416, "", "bytes */10"},
+		"nothing":          {[]string{"Range", "bytes=-0"}, 416, "", "bytes */10"},
+		"several":          {[]string{"Range", "bytes=0-1,3-4"}, 200, content, ""},
+		"other unit":       {[]string{"Range", "lines=0-1"}, 200, content, ""},
+		"backwards":        {[]string{"Range", "bytes=3-1"}, 200, content, ""},
+		"same version":     {[]string{"Range", "bytes=0-3", "If-Range", etag}, 206, "0123", "bytes 0-3/10"},
+		"other version":    {[]string{"Range", "bytes=0-3", "If-Range", `"other"`}, 200, content, ""},
+		"weak version":     {[]string{"Range", "bytes=0-3", "If-Range", "W/" + etag}, 200, content, ""},
+		"date":             {[]string{"Range", "bytes=0-3", "If-Range", "Fri, 02 Jan 2026 03:04:05 GMT"}, 200, content, ""},
+		"known and ranged": {[]string{"Range", "bytes=0-3", "If-None-Match", etag}, 304, "", ""},
+	} {
+		got := stage.Call(t, "GET", path+"/"+a.ID, "", row.headers...)
+		if got.Status != row.status || row.status < 300 && got.Body != row.body || got.Header.Get("Content-Range") != row.place {
+			t.Errorf("%s: got %d %q of %q, want %d %q of %q", name, got.Status, got.Body, got.Header.Get("Content-Range"), row.status, row.body, row.place)
+		}
+		if ok := row.status == 200 || row.status == 206; ok && (got.Header.Get("Accept-Ranges") != "bytes" || got.Header.Get("Etag") != etag) {
+			t.Errorf("%s: got %v, want the entity tag, and bytes as the unit", name, got.Header)
+		}
+	}
+	if head := stage.Call(t, "HEAD", path+"/"+a.ID, "", "Range", "bytes=0-3"); head.Status != 200 || head.Header.Get("Content-Length") != "10" {
+		t.Errorf("got %d %v for HEAD, want the whole", head.Status, head.Header)
+	}
+	document, _ := apitest.Decoded[contract.ArtifactCreated](t, stage, "POST", path, `{"kind": "note", "content": "0123456789"}`, 201)
+	if got := stage.Call(t, "GET", path+"/"+document.ID, "", "Range", "bytes=0-3"); got.Status != 200 {
+		t.Errorf("got %d for a document, want the whole", got.Status)
+	}
+	long := noise(t)
+	b, _ := apitest.Decoded[contract.ArtifactCreated](t, stage, "POST", path+"?kind=page", long, 201, "Content-Type", "application/pdf")
+	if got := stage.Call(t, "GET", path+"/"+b.ID, "", "Range", "bytes=300000-"); got.Status != 206 || got.Body != long[300_000:] {
+		t.Errorf("got %d with %d bytes, want the %d of the rest", got.Status, len(got.Body), len(long)-300_000)
+	}
+}

@@ -141,15 +141,14 @@ func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) er
 			return httpkit.WriteJSON(w, http.StatusOK, api.ArtifactSummary(a))
 		}
 	}
-	a, content, err := svc.Artifact(ctx, who, id)
+	a, err := svc.Record(ctx, who, id)
 	if err != nil {
 		return fmt.Errorf("cannot read the artifact: %w", err)
 	}
-	defer func() { _ = content.Close() }() // it was read as far as required
 	if a.MediaType != "" {
-		return sendBytes(w, r, a, content)
+		return sendBytes(svc, w, r, a)
 	}
-	return sendDocument(w, r, a, content)
+	return sendDocument(svc, w, r, a)
 }
 
 // cacheControl is that of content, which can expire.
@@ -157,7 +156,12 @@ const cacheControl = "private, no-cache"
 
 // sendDocument writes the record of an artifact with its content in the place of the last
 // member.
-func sendDocument(w http.ResponseWriter, r *http.Request, a artifact.Artifact, content io.Reader) error {
+func sendDocument(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
+	content, err := svc.Open(r.Context(), a, port.Span{})
+	if err != nil {
+		return fmt.Errorf("cannot read the artifact: %w", err)
+	}
+	defer func() { _ = content.Close() }() // it was read as far as required
 	const place = "null"
 	shell, err := httpkit.JSON(contract.Artifact{ArtifactSummary: api.ArtifactSummary(a), Content: []byte(place)})
 	if err != nil {
@@ -167,15 +171,16 @@ func sendDocument(w http.ResponseWriter, r *http.Request, a artifact.Artifact, c
 	header := w.Header()
 	header.Set("Cache-Control", cacheControl)
 	header.Set("Content-Type", httpkit.TypeJSON)
-	send(w, r, a, int64(len(shell))+a.Size+1, io.MultiReader(bytes.NewReader(shell), io.LimitReader(content, a.Size), strings.NewReader("}")))
+	size := int64(len(shell)) + a.Size + 1
+	header.Set("Content-Length", strconv.FormatInt(size, 10))
+	send(w, r, a, http.StatusOK, size, io.MultiReader(bytes.NewReader(shell), io.LimitReader(content, a.Size), strings.NewReader("}")))
 	return nil
 }
 
 // send writes a body of size bytes with the headers that are set.
-func send(w http.ResponseWriter, r *http.Request, a artifact.Artifact, size int64, body io.Reader) {
+func send(w http.ResponseWriter, r *http.Request, a artifact.Artifact, status int, size int64, body io.Reader) {
 	ctx := r.Context()
-	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return
 	}

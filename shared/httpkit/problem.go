@@ -118,10 +118,10 @@ func PreconditionFailed(detail string) *Problem {
 	return onlyHTTP(fault.PreconditionFailed, "If-Match", detail)
 }
 
-// RangeNotSatisfiable returns the problem for a Range outside an output of size
+// RangeNotSatisfiable returns the problem for a Range outside a content of size
 // bytes (416).
 func RangeNotSatisfiable(size int64) *Problem {
-	p := onlyHTTP(codeRange, "Range", "the output has "+strconv.FormatInt(size, 10)+" bytes")
+	p := onlyHTTP(codeRange, "Range", "the content has "+strconv.FormatInt(size, 10)+" bytes")
 	p.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
 	return p
 }

@@ -271,14 +271,21 @@ func (s *Artifacts) Artifact(ctx context.Context, who port.Identity, id string) 
 	if err != nil {
 		return artifact.Artifact{}, nil, err
 	}
-	content, _, err := s.outputs.Open(ctx, port.Accepted, a.Key, port.Span{})
+	content, err := s.Open(ctx, a, port.Span{})
+	return a, content, err
+}
+
+// Open returns a part of the content of an artifact as a stream, which the caller closes; the
+// zero span is the whole. Fault: NotFound if it was removed meanwhile.
+func (s *Artifacts) Open(ctx context.Context, a artifact.Artifact, span port.Span) (io.ReadCloser, error) {
+	content, _, err := s.outputs.Open(ctx, port.Accepted, a.Key, span)
 	if errors.Is(err, port.ErrNotFound) {
-		return artifact.Artifact{}, nil, noArtifact() // removed meanwhile
+		return nil, noArtifact()
 	}
 	if err != nil {
-		return artifact.Artifact{}, nil, fmt.Errorf("cannot read the content of the artifact: %w", err)
+		return nil, fmt.Errorf("cannot read the content of the artifact: %w", err)
 	}
-	return a, content, nil
+	return content, nil
 }
 
 // Record returns an artifact of the caller's tenant. id may be a digest. Fault: NotFound.

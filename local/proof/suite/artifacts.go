@@ -11,6 +11,7 @@ import (
 func artifacts() []Test {
 	return []Test{
 		{Name: "artifact is created once, read and listed", Run: artifactIsCreatedOnce},
+		{Name: "part of an artifact is read", Run: artifactIsReadInParts},
 		{Name: "another tenant's artifact is unknown", Requires: []Capability{OtherTokens}, Run: foreignArtifact},
 	}
 }
@@ -47,6 +48,35 @@ func artifactIsCreatedOnce(c *Case) {
 	}
 	send[contract.Problem](c, http.MethodPost, "/v1/artifacts", `{"kind":"note","content":"`+strings.Repeat("x", 2<<20)+`"}`, http.StatusRequestEntityTooLarge)
 	send[contract.Problem](c, http.MethodGet, "/v1/artifacts/"+strings.Repeat("0", 64), "", http.StatusNotFound)
+}
+
+func artifactIsReadInParts(c *Case) {
+	content := "text of " + c.Batch("bytes")
+	stored := c.Call(http.MethodPost, "/v1/artifacts?kind=note", content, "Content-Type", "text/plain")
+	if stored.Status != http.StatusCreated {
+		c.T.Fatalf("got %d %s, want 201", stored.Status, stored.Body)
+	}
+	path := "/v1/artifacts/" + outside.Decode[contract.ArtifactCreated](c.T, stored.Body).ID
+	etag := c.Call(http.MethodGet, path, "").Header.Get("ETag")
+	for _, row := range []struct {
+		ranged, version string
+		status          int
+		body            string
+	}{
+		{"bytes=0-3", etag, http.StatusPartialContent, "text"},
+		{"bytes=5-", "", http.StatusPartialContent, content[5:]},
+		{"bytes=0-3", `"other"`, http.StatusOK, content},
+		{"bytes=100000-", "", http.StatusRequestedRangeNotSatisfiable, ""},
+	} {
+		headers := []string{"Range", row.ranged}
+		if row.version != "" {
+			headers = append(headers, "If-Range", row.version)
+		}
+		got := c.Call(http.MethodGet, path, "", headers...)
+		if got.Status != row.status || row.body != "" && string(got.Body) != row.body {
+			c.T.Errorf("%v: got %d %s, want %d %s", headers, got.Status, got.Body, row.status, row.body)
+		}
+	}
 }
 
 func foreignArtifact(c *Case) {

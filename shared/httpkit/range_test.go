@@ -1,4 +1,4 @@
-package download
+package httpkit
 
 import (
 	"math"
