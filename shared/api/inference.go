@@ -23,7 +23,7 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 	task := orchestrator.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
 		Request: inference.Request{
-			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: in.Seed,
+			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
 			Temperature: in.Temperature, TopP: in.TopP,
 		},
 		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),

@@ -19,11 +19,15 @@ type TaskRequest struct {
 	DeadlineMS            *int64   `json:"deadline_ms,omitempty"`
 	Priority              string   `json:"priority,omitempty"`
 	Stop                  []string `json:"stop,omitempty"`
-	Seed                  *int64   `json:"seed,omitempty"`
+	Seed                  *Seed    `json:"seed,omitempty"`
 	Temperature           *float64 `json:"temperature,omitempty"`
 	TopP                  *float64 `json:"top_p,omitempty"`
 	SamplerProfileVersion string   `json:"sampler_profile_version,omitempty"`
 }
+
+// Seed makes the choice of tokens repeatable. Each integer of 64 bits is another seed, so that
+// one that is out of range has no nearest value.
+type Seed int64
 
 // TaskMessage is a part of a conversation. Content is nil only in a malformed request.
 type TaskMessage struct {

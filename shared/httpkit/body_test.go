@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -110,6 +111,10 @@ func TestIntegerWithFractionOrExponent(t *testing.T) {
 		{literal: "1e300", want: math.MaxInt64},
 		{literal: "-1e400", want: math.MinInt64},
 		{literal: "1e-999999999", refused: true},
+		{literal: "9007199254740993.0", want: 9007199254740993},
+		{literal: "-9.223372036854775807e18", want: -9223372036854775807},
+		{literal: "9223372036854775807.0", want: math.MaxInt64},
+		{literal: "0e999999999", want: 0},
 	} {
 		t.Run(row.literal, func(t *testing.T) {
 			t.Parallel()
@@ -125,6 +130,19 @@ func TestIntegerWithFractionOrExponent(t *testing.T) {
 				t.Errorf("got %+v, %v, want maxDepth %d", request.Options, err, row.want)
 			}
 		})
+	}
+	for literal, want := range map[string]string{
+		"7": "7", "9223372036854775807": "9223372036854775807", "-9223372036854775808": "-9223372036854775808", "9223372036854775807.0": "9223372036854775807",
+		"9223372036854775808": "", "-9223372036854775809": "", "18446744073709551615": "", "1e19": "", "1e400": "", "9223372036854775808.0": "", "0.5": "",
+	} {
+		var task contract.TaskRequest
+		err := ParseJSON([]byte(`{"seed": `+literal+`}`), &task)
+		switch f := fault.Of(err); {
+		case want == "" && (!fault.Is(err, fault.InvalidRequest) || f.Field != "seed"):
+			t.Errorf("seed %s: got %v, want it refused with the field", literal, err)
+		case want != "" && (err != nil || fmt.Sprint(*task.Seed) != want):
+			t.Errorf("seed %s: got %+v (%v), want %s", literal, task.Seed, err, want)
+		}
 	}
 	var completed contract.TaskCompleted
 	body := `{"attempt":1.0,"output":{"byteSize":2e3},"metrics":{"load":1.0}}`

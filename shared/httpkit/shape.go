@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/big"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 )
@@ -33,32 +35,45 @@ type integer struct {
 	value      int64
 }
 
-// exactLimit is 2^53. Above it float64 does not represent every integer.
+// exactLimit is 2^53. From it on a float64 stands for more than one integer.
 const exactLimit = 1 << 53
 
 // note records the literal that was just read if it is such an integer. One that is out
 // of range counts as the largest or smallest int64, so that the use case refuses it with
-// the range of the field.
-func (s *shape) note(literal string) {
+// the range of the field; fits is false for it.
+func (s *shape) note(literal string) (fits bool) {
 	if _, err := strconv.ParseInt(literal, 10, 64); err == nil {
-		return
+		return true
 	}
 	value, _ := strconv.ParseFloat(literal, 64) //nolint:errcheck // infinite if it is out of range
 	if value != math.Trunc(value) {
-		return
-	}
-	whole := int64(math.MaxInt64)
-	switch {
-	case value < -exactLimit:
-		whole = math.MinInt64
-	case value <= exactLimit:
-		whole = int64(value)
+		return true
 	}
 	if mantissa := strings.FieldsFunc(literal, func(r rune) bool { return r == 'e' || r == 'E' })[0]; value == 0 && strings.ContainsAny(mantissa, "123456789") {
-		return // too small for float64
+		return true // too small for float64
 	}
+	whole, fits := wholeOf(literal, value)
 	end := s.tokens.InputOffset()
 	s.integers = append(s.integers, integer{end - int64(len(literal)), end, whole})
+	return fits
+}
+
+// wholeOf returns the integer of a literal whose value is about that of a float64, or the
+// nearest int64, which it does not fit then.
+func wholeOf(literal string, about float64) (whole int64, fits bool) {
+	const longest = 40
+	if math.Abs(about) < exactLimit {
+		return int64(about), true
+	}
+	if math.Abs(about) <= math.MaxInt64 && len(literal) <= longest {
+		if r, ok := new(big.Rat).SetString(literal); ok && r.IsInt() && r.Num().IsInt64() {
+			return r.Num().Int64(), true
+		}
+	}
+	if about < 0 {
+		return math.MinInt64, false
+	}
+	return math.MaxInt64, false
 }
 
 // rewrite returns the body with the noted integers in plain digits.
@@ -153,7 +168,9 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 		t = t.Elem()
 	}
 	if number, ok := token.(json.Number); ok && t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Int64) {
-		s.note(number.String())
+		if fits := s.note(number.String()); !fits && t == reflect.TypeFor[contract.Seed]() {
+			return fault.Invalid(path, "%s is %s, want an integer from %d to %d", path, limit.Cut(number.String(), nameLimit), math.MinInt64, math.MaxInt64)
+		}
 	}
 	if text, ok := token.(string); ok && t == reflect.TypeFor[time.Time]() {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {

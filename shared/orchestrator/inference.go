@@ -312,6 +312,9 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	if in.Workload == port.WorkloadCompletion && in.MaxTokens > longest {
 		return run.Run{}, invalidParams(cmp.Or(in.MaxTokensField, "max_tokens"), "%d is out of range, the model %s has a context of %d tokens", in.MaxTokens, in.Model, longest)
 	}
+	if err := checkSeed(pool.Engine.Kind, in.Request.Seed); err != nil {
+		return run.Run{}, err
+	}
 	prompt := in.Request.PromptTokens()
 	most := in.MaxTokens
 	if left := min(max(context-prompt, 1), inference.MaxTokens); most == 0 || in.Request.Context > 0 {
@@ -343,6 +346,23 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	}
 	r.Reservation = s.reserved(r, model.Price)
 	return r, nil
+}
+
+// checkSeed returns the fault of a seed that an engine would take for another one:
+// llama-server has 32 bits and chooses one for the largest, TGI has no sign.
+func checkSeed(kind run.EngineKind, seed *int64) error {
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	switch kind {
+	case run.EngineLlamaCpp:
+		least, most = 0, math.MaxUint32-1
+	case run.EngineTGI:
+		least = 0
+	case run.EngineVLLM, run.EngineTriton, run.EngineMock:
+	}
+	if seed != nil && (*seed < least || *seed > most) {
+		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)
+	}
+	return nil
 }
 
 // inferenceTaskID returns the id of a new inference task.

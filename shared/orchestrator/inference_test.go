@@ -171,6 +171,10 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 	h.ok(err)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "small", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 1, QueueLimit: 10, Engine: &place}))
+	for model, kind := range map[string]run.EngineKind{"llama": run.EngineLlamaCpp, "tgi": run.EngineTGI} {
+		of := run.EnginePlace{Kind: kind, Model: model, Slots: 1, Replicas: []run.EngineReplica{{URL: "http://127.0.0.1:1"}}}.WithIDs()
+		h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: model, Limit: 1, QueueLimit: 10, Engine: &of}))
+	}
 	for name, row := range map[string]struct {
 		change func(*orchestrator.NewTask)
 		code   fault.Code
@@ -188,6 +192,9 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 		"other workload": {func(in *orchestrator.NewTask) { in.Workload = "x" }, fault.InvalidRequest, "workload"},
 		"no model":       {func(in *orchestrator.NewTask) { in.Model = "" }, fault.InvalidRequest, "model_ref"},
 		"unsigned":       {func(in *orchestrator.NewTask) { in.Strict = true }, fault.UntrustedArtifact, ""},
+		"seed":           {func(in *orchestrator.NewTask) { in.Model, in.Request.Seed = "llama", new(int64(1 << 32)) }, fault.InvalidParams, "seed"},
+		"random seed":    {func(in *orchestrator.NewTask) { in.Model, in.Request.Seed = "llama", new(int64(1<<32 - 1)) }, fault.InvalidParams, "seed"},
+		"negative seed":  {func(in *orchestrator.NewTask) { in.Model, in.Request.Seed = "tgi", new(int64(-1)) }, fault.InvalidParams, "seed"},
 		"retired":        {func(in *orchestrator.NewTask) { in.Model = "old" }, fault.PoolUnavailable, ""},
 		"short context":  {func(in *orchestrator.NewTask) { in.Model, in.Request.Context = "small", 101 }, fault.InvalidParams, "ctx"},
 		"other ability": {func(in *orchestrator.NewTask) {

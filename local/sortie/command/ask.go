@@ -85,7 +85,7 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 		q.MaxTokens = &f.maxTokens
 	}
 	if given("seed") {
-		q.Seed = &f.seed
+		q.Seed = new(contract.Seed(f.seed))
 	}
 	if given("temperature") {
 		q.Temperature = &f.temperature
