@@ -261,6 +261,7 @@ check-removal: check-settings build synth # fails if a deployment would take awa
 .PHONY: deploy
 deploy: check-removal ## deploy STAGE=dev to the AWS account of the credentials
 	$(RUNCDK) deploy --app .cdk/out --outputs-file .cdk/$(STAGE).json $(DEPLOYFLAGS) sortie-$(STAGE)
+	@echo 'What is left to do: bin/sortie stage doctor $(STAGE)'
 
 .PHONY: destroy
 destroy: check-settings build synth ## remove STAGE=dev and its data; a stage that retains data is refused

@@ -47,13 +47,21 @@ Exit codes:
   1    there is something to do
   2    the command line is wrong`,
 		Example: "  sortie stage doctor prod\n  sortie stage doctor prod --skip lifecycle --json",
-		Args:    exactly("STAGE"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if x.name != "" {
+				return exactly()(cmd, args)
+			}
+			return exactly("STAGE")(cmd, args)
+		},
 	}
+	c.Flags().StringVar(&x.name, "stage", "", "name of the stage, in the place of STAGE")
 	defineSettings(c, &x.settings)
 	c.Flags().StringVar(&x.assembly, "assembly", "infra/.cdk/out", "folder that \"make synth\" wrote")
 	c.Flags().StringSliceVar(&x.skip, "skip", nil, "checks whose lines are left out: "+strings.Join(doctor.Checks(), ", "))
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		x.name = args[0]
+		if len(args) > 0 {
+			x.name = args[0]
+		}
 		for _, name := range x.skip {
 			if !slices.Contains(doctor.Checks(), name) {
 				return wrong("--skip: unknown check %q%s, want some of %s", name, didYouMean(name, doctor.Checks()), strings.Join(doctor.Checks(), ", "))

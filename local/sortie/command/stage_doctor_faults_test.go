@@ -64,6 +64,11 @@ var accountFaults = []fault{
 	{"a deleted access key", func(w *doctortest.World) { w.Cloud.Errors["sts:GetCallerIdentity"] = "InvalidClientTokenId" }, []string{
 		"wrong    credentials         AWS does not accept the access key (InvalidClientTokenId). To do: aws configure, with an access key of the account",
 	}},
+	{"a wrong clock", func(w *doctortest.World) {
+		w.Cloud.Errors["sts:GetCallerIdentity"] = "SignatureDoesNotMatch: Signature expired: 20261127T130000Z is now earlier than 20261127T140000Z"
+	}, []string{
+		"wrong    credentials         AWS refuses the time of this machine's signature. To do: set the clock of this machine",
+	}},
 	{"another account than that of the settings", func(w *doctortest.World) { w.Entry["account"] = "999988887777" }, []string{
 		"wrong    credentials         arn:aws:iam::111122223333:user/sortie is in the account 111122223333, and the stage in 999988887777. To do: export AWS_PROFILE=… with a profile of the account 999988887777",
 	}},
@@ -143,6 +148,14 @@ var stackFaults = []fault{
 	}},
 	{"no subscription", func(w *doctortest.World) { clear(w.Cloud.Subscriptions) }, []string{
 		"missing  mail                ops@example.org is not subscribed to the alarms: the mail was not answered for three days, or the address unsubscribed. To do: " + subscribe,
+	}},
+	{"settings that are not deployed", func(w *doctortest.World) {
+		before := w.Prod
+		before.Mail, before.Secrets = "", []string{"clients", "fly", "outputs"}
+		w.Cloud.Template = before.JSON()
+	}, []string{
+		"missing  mail                the deployed stage does not send alarms to ops@example.org. To do: make deploy STAGE=prod",
+		"missing  secret traces       the deployed stage does not have it yet. To do: make deploy STAGE=prod, then bin/sortie secrets put traces --stage prod <traces.json",
 	}},
 	{"no topic", func(w *doctortest.World) { w.Cloud.Errors["sns:ListSubscriptionsByTopic"] = "NotFound" }, []string{
 		"missing  mail                there is no topic sortie-prod-alarms. To do: make deploy STAGE=prod",
@@ -248,6 +261,17 @@ var accessFaults = []fault{
 		"ok       bucket uploads      arke-exports: ",
 		"unknown  key workers         not checked against the bucket elsewhere. To do: do what its line says",
 	}},
+	{"a deleted bucket of the stack", func(w *doctortest.World) {
+		w.Prod.Own, w.Prod.Endpoint, w.Cloud.Outputs["AcceptedBucket"] = true, w.Outputs["endpoint"].(string), "elsewhere"
+	}, []string{
+		"missing  bucket accepted     elsewhere: it was deleted. To do: aws s3api create-bucket --bucket elsewhere --region eu-west-1 --create-bucket-configuration LocationConstraint=eu-west-1, then make deploy STAGE=prod",
+	}},
+	{"no account of Cloudflare", func(w *doctortest.World) { delete(w.Outputs, "endpoint") }, []string{
+		"wrong    secret outputs      sortie/prod/outputs: accountId is missing, want that of Cloudflare, or an endpoint. To do: " + putOutputs,
+	}},
+	{"a wrong account of Cloudflare", func(w *doctortest.World) { delete(w.Outputs, "endpoint"); w.Outputs["accountId"] = "acme" }, []string{
+		"wrong    secret outputs      sortie/prod/outputs: accountId is malformed, want the 32 hexadecimal digits of Cloudflare. To do: " + putOutputs,
+	}},
 	{"a wrong key", func(w *doctortest.World) { w.Outputs["secretAccessKey"] = "s3cret-of-another" }, []string{
 		"wrong    bucket uploads      arke-exports: the store does not accept accessKeyId and secretAccessKey of the secret outputs. To do: " + putOutputs + "with a key of both buckets",
 	}},
@@ -255,7 +279,7 @@ var accessFaults = []fault{
 		w.Outputs["accessKeyId"], w.Outputs["secretAccessKey"] = "worker-key", "s3cret-of-the-worker"
 		w.Outputs["workerAccessKeyId"], w.Outputs["workerSecretAccessKey"] = "owner-key", "s3cret-of-the-owner"
 	}, []string{
-		"wrong    bucket accepted     arke-exports-accepted: the key of the secret outputs may not list and write it. To do: " + putOutputs,
+		"wrong    bucket accepted     arke-exports-accepted: the key of the secret outputs may not list and write it, or it does not exist. To do: " + putOutputs,
 	}},
 	{"a worker's key of both buckets", func(w *doctortest.World) {
 		w.Prod.Uploads, w.Prod.Accepted = w.Prod.Accepted, w.Prod.Uploads // the store gives workers its own bucket for uploads

@@ -95,6 +95,13 @@ func TestDoctorPrintsJSON(t *testing.T) {
 	}
 }
 
+func TestDoctorTakesTheStageAsAFlag(t *testing.T) {
+	t.Parallel()
+	if got := doctortest.New(t).Run("--stage", "prod"); got.Code != 0 {
+		t.Errorf("got %+v, want 0", got)
+	}
+}
+
 func TestDoctorRefusesAWrongCommandLine(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -102,6 +109,7 @@ func TestDoctorRefusesAWrongCommandLine(t *testing.T) {
 		"Prod!":                 "malformed name",
 		"prod dev":              "unexpected argument",
 		"prod --skip lifecycel": "did you mean lifecycle?",
+		"prod --stage prod":     "unexpected argument",
 	} {
 		if got := doctortest.New(t).Run(strings.Fields(args)...); got.Code != 2 || got.Stdout != "" || !strings.Contains(got.Stderr, want) {
 			t.Errorf("%q: got %+v, want 2 and %q", args, got, want)

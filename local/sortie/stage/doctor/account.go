@@ -61,6 +61,8 @@ func (e *exam) anonymous(check string) Finding {
 		return wrong(check, text, "aws configure, or "+profile)
 	case refused == "ExpiredToken", refused == "ExpiredTokenException", strings.Contains(text, "SSO session"), strings.Contains(text, "InvalidGrantException"):
 		return wrong(check, "the session has expired", "aws sso login, or "+profile)
+	case refused == "RequestTimeTooSkewed", refused == "SignatureDoesNotMatch" && (strings.Contains(text, "expired") || strings.Contains(text, "not yet current")):
+		return wrong(check, "AWS refuses the time of this machine's signature", "set the clock of this machine")
 	case slices.Contains([]string{"InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException", "AuthFailure"}, refused):
 		return wrong(check, "AWS does not accept the access key ("+refused+")", "aws configure, with an access key of the account")
 	case refused == "" && strings.Contains(text, "get credentials"):

@@ -18,6 +18,9 @@ func (e *exam) mail(ctx context.Context) []Finding {
 	if f := e.undeployed(check); f != nil {
 		return f
 	}
+	if e.present.Mail != e.plan.Mail {
+		return []Finding{missing(check, "the deployed stage does not send alarms to "+e.plan.Mail, e.deploy())}
+	}
 	topic := strings.Join([]string{"arn", e.partition(), "sns", e.AWS.Region, e.caller.account, e.plan.Topic}, ":")
 	var found struct {
 		List []struct{ Endpoint, SubscriptionArn string } `xml:"ListSubscriptionsByTopicResult>Subscriptions>member"`

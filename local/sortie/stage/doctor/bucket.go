@@ -105,15 +105,24 @@ func (e *exam) bucket(ctx context.Context, owner *s3.Client, use, name string) F
 	case err == nil:
 		return ok(check, "%s: the key of the secret outputs lists and writes it", name)
 	case refused == "NoSuchBucket" && e.plan.Buckets.Own:
-		return missing(check, name+": it was deleted", "create it again: aws s3api create-bucket --bucket "+name+" --region "+e.AWS.Region+" --create-bucket-configuration LocationConstraint="+e.AWS.Region)
+		return missing(check, name+": it was deleted", e.createBucket(name))
 	case refused == "NoSuchBucket":
 		return missing(check, name+": there is no such bucket", "npx wrangler r2 bucket create "+name)
 	case unknownKey(err):
 		return wrong(check, name+": the store does not accept accessKeyId and secretAccessKey of the secret outputs", put)
 	case httpStatus(err) == http.StatusForbidden:
-		return wrong(check, name+": the key of the secret outputs may not list and write it", put)
+		return wrong(check, name+": the key of the secret outputs may not list and write it, or it does not exist", put)
 	}
 	return unknown(check, name+": not checked: "+reason(err), "repeat "+e.again())
+}
+
+// createBucket is the command that creates a bucket of the stack again.
+func (e *exam) createBucket(name string) string {
+	command := "aws s3api create-bucket --bucket " + name + " --region " + e.AWS.Region
+	if e.AWS.Region != "us-east-1" { // the only region that must not be named there
+		command += " --create-bucket-configuration LocationConstraint=" + e.AWS.Region
+	}
+	return command + ", then " + e.deploy()
 }
 
 // writes returns the error of a store that does not let a key write objects.

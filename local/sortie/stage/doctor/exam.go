@@ -61,6 +61,8 @@ type exam struct {
 	deployedErr error
 	// documents are the valid secrets by kind.
 	documents map[string]secrets.Document
+	// present is the plan of the deployed template.
+	present plan.Plan
 }
 
 // check makes one check, or some of one kind.
@@ -81,11 +83,14 @@ func Run(ctx context.Context, cfg Config, each func(Finding)) {
 	}
 	e.limited(ctx, func(ctx context.Context) { e.caller, e.callerErr = e.identify(ctx) })
 	e.limited(ctx, func(ctx context.Context) { e.deployed, e.deployedErr = e.find(ctx) })
+	if e.deployed != nil {
+		e.present = plan.Of(e.deployed.template)
+	}
 	switch {
 	case cfg.Assembly != nil:
 		e.plan = plan.Of(cfg.Assembly.Template)
 	case e.deployed != nil:
-		e.plan = plan.Of(e.deployed.template)
+		e.plan = e.present
 	}
 	for _, one := range checks {
 		var found []Finding

@@ -32,12 +32,16 @@ func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
 	if f := e.unreached(check); f != nil {
 		return f[0]
 	}
-	if e.deployedErr == nil && !e.deployed.serves() {
-		then := e.deploy()
-		if !s.Filled {
-			then += ", then " + e.fill(s)
-		}
+	then := e.deploy()
+	if !s.Filled {
+		then += ", then " + e.fill(s)
+	}
+	switch {
+	case e.deployedErr != nil: // it may be readable
+	case !e.deployed.serves():
 		return missing(check, "the stage is not deployed", then)
+	case !e.present.Has(s.Kind):
+		return missing(check, "the deployed stage does not have it yet", then)
 	}
 	answer, err := secretsmanager.NewFromConfig(e.AWS).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	switch {
@@ -116,10 +120,15 @@ func (e *exam) usable(document secrets.Document, text []byte) error {
 	return nil
 }
 
+// accountID is the form of Cloudflare's ids of accounts.
+var accountID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
 func (e *exam) usableOutputs(o secrets.Outputs) error {
 	switch {
 	case o.AccountID == "" && o.Endpoint == "" && (e.plan.Buckets == nil || e.plan.Buckets.Endpoint == ""):
 		return fmt.Errorf("accountId is missing, want that of Cloudflare, or an endpoint")
+	case o.Endpoint == "" && (e.plan.Buckets == nil || e.plan.Buckets.Endpoint == "") && !accountID.MatchString(o.AccountID):
+		return fmt.Errorf("accountId is malformed, want the 32 hexadecimal digits of Cloudflare")
 	case o.AccessKeyID == o.WorkerAccessKeyID:
 		return fmt.Errorf("workerAccessKeyId is accessKeyId, want a key that reaches the uploads bucket alone")
 	}

@@ -18,7 +18,7 @@ import (
 type Cloud struct {
 	Account, ARN string
 	// Errors are the codes of refusals by the permission of the call, such as
-	// "sts:GetCallerIdentity".
+	// "sts:GetCallerIdentity". In the query protocol ": " and a message may follow.
 	Errors map[string]string
 	// Bootstrap is the version of the bootstrap stack, and Toolkit the status of that
 	// stack; empty is absent.
@@ -193,9 +193,12 @@ func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 		result = "<Subscriptions>" + result + "</Subscriptions>"
 	}
 	if refused != "" {
+		name, message, found := strings.Cut(refused, ": ")
+		if !found {
+			message = "User: " + c.ARN + " is not authorized to perform: " + permission + " on this resource"
+		}
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = fmt.Fprintf(w, "<ErrorResponse><Error>%s%s</Error></ErrorResponse>", element("Code", refused),
-			element("Message", "User: "+c.ARN+" is not authorized to perform: "+permission+" on this resource"))
+		_, _ = fmt.Fprintf(w, "<ErrorResponse><Error>%s%s</Error></ErrorResponse>", element("Code", name), element("Message", message))
 		return
 	}
 	_, _ = fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult>%[2]s</%[1]sResult></%[1]sResponse>", action, result)

@@ -12,8 +12,8 @@ import (
 
 // recorded has a command of other programs in each line: its words, its arguments in
 // capitals (in brackets if they may be left out) and its flags. A flag with "=" is a
-// variable of make. They were checked with aws 1.45, and read in the sources of flyctl and
-// in the help of wrangler 4.
+// variable of make. They were compared with aws 1.45 ("logs tail" and "sso login" are of
+// aws 2), the sources of flyctl and documents of wrangler 4.
 //
 //go:embed commands.txt
 var recorded string
