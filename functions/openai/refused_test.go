@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/openai"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -61,6 +62,58 @@ func TestRetiredModelIsNotServed(t *testing.T) {
 		answer := s.Call(t, http.MethodPost, path, body)
 		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("X-Should-Retry") != "false" || answer.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: got %d %v %s, want 503 without a retry", path, answer.Status, answer.Header, answer.Body)
+		}
+	}
+}
+
+// TestUnknownPathIsAnError sends requests that clients of OpenAI's API know, and Sortie does not.
+func TestUnknownPathIsAnError(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, row := range []struct {
+		method, path string
+		status       int
+		code         string
+	}{
+		{"POST", "/v1/moderations", 404, "unknown_url"},
+		{"GET", "/v1/files/x/content", 404, "unknown_url"},
+		{"GET", "/v1/", 404, "unknown_url"},
+		{"GET", "/v1/chat/completions", 405, "method_not_supported"},
+		{"DELETE", "/v1/models/mock", 405, "method_not_supported"},
+		{"PUT", "/v1/tasks", 405, "method_not_supported"},
+	} {
+		answer := s.Call(t, row.method, row.path, "", "X-Correlation-Id", "mine")
+		var got struct {
+			Code, Detail string
+			Error        openai.ErrorDetail
+		}
+		decode(t, answer.Body, &got)
+		if answer.Status != row.status || got.Error.Code != row.code || got.Error.Type != "invalid_request_error" || got.Error.Message != got.Detail || got.Detail == "" || got.Code == "" {
+			t.Errorf("%s %s: got %d %s, want %d %s", row.method, row.path, answer.Status, answer.Body, row.status, row.code)
+		}
+		if answer.Header.Get("X-Request-Id") != "mine" || answer.Header.Get("X-Correlation-Id") != "mine" {
+			t.Errorf("%s %s: got %v, want the id of the request", row.method, row.path, answer.Header)
+		}
+	}
+	_, err := s.client.Moderations.New(t.Context(), sdk.ModerationNewParams{Input: sdk.ModerationNewParamsInputUnion{OfString: sdk.String("a")}})
+	if wrong, ok := errors.AsType[*sdk.Error](err); !ok || wrong.Code != "unknown_url" || !strings.Contains(wrong.Message, "unknown path") {
+		t.Errorf("got %v, want the error of an unknown path", err)
+	}
+}
+
+// TestRequestHasAnID: each response has the id of its request, as OpenAI's clients read it.
+func TestRequestHasAnID(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model":"mock","max_tokens":1,"messages":[{"role":"user","content":"a"}]}`,
+		"/v1/completions":      `{"model":"mock","max_tokens":1,"stream":true,"prompt":"a"}`,
+		"/v1/responses":        `{"model":"other","input":"a"}`,
+		"/v1/tasks":            `{"model_ref":"mock","max_tokens":1,"prompt":"a"}`,
+	} {
+		answer := s.Call(t, http.MethodPost, path, body)
+		if id := answer.Header.Get("X-Request-Id"); id == "" || id != answer.Header.Get("X-Correlation-Id") {
+			t.Errorf("%s: got %d %v, want one id", path, answer.Status, answer.Header)
 		}
 	}
 }

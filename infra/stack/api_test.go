@@ -199,7 +199,10 @@ func TestAPIGatewaySendsProblems(t *testing.T) {
 	t.Parallel()
 	answers := map[string]string{}
 	for _, r := range deployed(t).Of("ApiGateway::GatewayResponse") {
-		var problem contract.Problem
+		var problem struct {
+			contract.Problem
+			Error json.RawMessage `json:"error"` // an object for an unknown path
+		}
 		if err := json.Unmarshal([]byte(r.At("ResponseTemplates").(map[string]any)["application/json"].(string)), &problem); err != nil {
 			t.Errorf("%s: %v", r.ID, err)
 		}
@@ -207,6 +210,10 @@ func TestAPIGatewaySendsProblems(t *testing.T) {
 			t.Errorf("%s: got %s with %+v", r.ID, r.Text("StatusCode"), problem)
 		}
 		expect(t, r, "'application/problem+json'", "ResponseParameters", "gatewayresponse.header.Content-Type")
+		expect(t, r, "context.requestId", "ResponseParameters", "gatewayresponse.header.X-Request-Id")
+		if unknown := problem.Code == "NOT_FOUND"; unknown != strings.Contains(string(problem.Error), `"code":"unknown_url"`) {
+			t.Errorf("%s: got the error %s of OpenAI's API", r.ID, problem.Error)
+		}
 		answers[r.Text("ResponseType")] = r.Text("StatusCode") + " " + problem.Code
 	}
 	for kind, want := range map[string]string{

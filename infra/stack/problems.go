@@ -19,6 +19,9 @@ type refusal struct {
 	why  string
 }
 
+// noRoute is the detail of a refusal of a path or a method that does not exist.
+const noRoute = "unknown path or method; /openapi.json lists all"
+
 // refusals lists the responses of API Gateway with the faults that the front doors
 // would return. A function that fails or cannot be invoked is Unavailable: the request
 // was not acknowledged and may be repeated.
@@ -27,12 +30,11 @@ type refusal struct {
 // body in base64) cannot be customized (API Gateway Developer Guide, important notes).
 func refusals() []refusal {
 	large := fmt.Sprintf("a body has at most %d bytes, a worker's %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
-	const route = "unknown path or method; /openapi.json lists all"
 	return []refusal{
-		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), fault.NotFound, route},
-		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, route},
+		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), fault.NotFound, noRoute},
+		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, noRoute},
 		{awsapigateway.ResponseType_ACCESS_DENIED(), fault.Forbidden, "the request is not allowed"},
-		{awsapigateway.ResponseType_INVALID_SIGNATURE(), fault.NotFound, route},
+		{awsapigateway.ResponseType_INVALID_SIGNATURE(), fault.NotFound, noRoute},
 		{awsapigateway.ResponseType_WAF_FILTERED(), fault.Forbidden, "the firewall refuses the request"},
 		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), fault.TooLarge, large},
 		{awsapigateway.ResponseType_THROTTLED(), fault.Throttled, "too many requests; retry later"},
@@ -48,7 +50,11 @@ func (b *builder) addProblems(api awsapigateway.RestApi) {
 	for _, r := range refusals() {
 		p := httpkit.ProblemOf(fault.New(r.code, "%s", r.why))
 		p.Body.CorrelationID = "$context.requestId"
-		body, err := json.Marshal(p.Body)
+		var document any = p.Body
+		if r.why == noRoute {
+			document = httpkit.NewUnknownPath(p.Body) // also for paths of OpenAI's API
+		}
+		body, err := json.Marshal(document)
 		if err != nil { // a struct of strings and numbers
 			panic(err)
 		}
@@ -57,6 +63,7 @@ func (b *builder) addProblems(api awsapigateway.RestApi) {
 			"Cache-Control":          jsii.String("'no-store'"),
 			"X-Content-Type-Options": jsii.String("'nosniff'"),
 			"X-Correlation-Id":       jsii.String("context.requestId"),
+			"X-Request-Id":           jsii.String("context.requestId"),
 		}
 		for _, name := range []string{"Retry-After", "X-Backoff-Ms"} {
 			if value := p.Header.Get(name); value != "" {

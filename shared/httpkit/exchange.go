@@ -27,7 +27,9 @@ type exchange struct {
 	identity string
 	route    string
 	head     bool
-	errors   ErrorShape
+	// openAI: clients of OpenAI's API may have sent the request.
+	openAI bool
+	errors ErrorShape
 	// refused is that of the route. accepted: the request was not refused, whatever follows.
 	refused  func(ctx context.Context, code fault.Code, err error)
 	accepted bool
@@ -118,11 +120,11 @@ func TraceParent(r *http.Request) string {
 	return c.String()
 }
 
-// Log returns the logger of the request, whose lines have the correlation id.
-// It discards everything outside a request.
+// Log returns the logger of the request, whose lines have the correlation id and the identity
+// of the caller. It discards everything outside a request.
 func Log(ctx context.Context) *slog.Logger {
 	if x := exchangeOf(ctx); x != nil {
-		return x.log
+		return x.log.With("identity", x.identity)
 	}
 	return slog.New(slog.DiscardHandler)
 }

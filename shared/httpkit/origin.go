@@ -11,7 +11,7 @@ import (
 var (
 	sharedRequest = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "Range", "Traceparent", "X-Correlation-Id"}, ", ")
 	sharedAnswer  = strings.Join([]string{
-		"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", "Location", "Retry-After", "X-Backoff-Ms", "X-Correlation-Id", "X-Next-Cursor",
+		"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", "Location", "Retry-After", "X-Backoff-Ms", "X-Correlation-Id", "X-Next-Cursor", "X-Request-Id",
 	}, ", ")
 )
 

@@ -29,6 +29,8 @@ type Problem struct {
 	Header http.Header
 
 	cause error
+	// unrouted: no route matches the request.
+	unrouted bool
 }
 
 // ProblemOf returns the problem for the code of the fault in err. If err is or
@@ -158,6 +160,10 @@ func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID st
 	body.Instance = r.URL.EscapedPath()
 	if saneID(correlationID) {
 		body.CorrelationID = correlationID
+	}
+	if p.unrouted && isOpenAIPath(r) {
+		p.send(w, body.Status, problemType, NewUnknownPath(body))
+		return
 	}
 	p.send(w, body.Status, problemType, body)
 }

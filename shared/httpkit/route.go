@@ -72,10 +72,13 @@ func (s *server) lookup(r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return fault.New(fault.NotFound, "unknown path; /openapi.json lists the paths")
+		p := onlyHTTP(fault.NotFound, "", "unknown path; /openapi.json lists the paths")
+		p.unrouted = true
+		return p
 	}
 	allow := strings.Join(allowed, ", ")
 	p := onlyHTTP(codeMethod, "", "method not allowed, want one of "+allow)
+	p.unrouted = true
 	p.Header.Set("Allow", allow)
 	return p
 }

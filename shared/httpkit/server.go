@@ -148,7 +148,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id = s.config.NewID()
 	}
 	x := &exchange{
-		ResponseWriter: w, began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
+		ResponseWriter: w, began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead, openAI: isOpenAIPath(r),
 	}
 	r = r.WithContext(context.WithValue(orchestrator.WithRequest(r.Context(), id), exchangeKey{}, x))
 	s.identify(x, id)
@@ -180,10 +180,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(x, r)
 }
 
-// identify sets the correlation id of a request.
+// identify sets the correlation id of a request, which clients of OpenAI's API read as its id.
 func (s *server) identify(x *exchange, id string) {
 	x.correlationID, x.log = id, s.config.Log.With("correlation_id", id)
-	x.Header().Set("X-Correlation-Id", id)
+	if x.Header().Set("X-Correlation-Id", id); x.openAI {
+		x.Header().Set("X-Request-Id", id)
+	}
 }
 
 // settle writes the error response if the handler has not started a response.
@@ -199,7 +201,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 		return true
 	case thrown != nil:
 		x.err = errors.New("panic: " + fmt.Sprint(thrown))
-		x.log.ErrorContext(ctx, "handler panicked", "route", x.route, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
+		x.log.ErrorContext(ctx, "handler panicked", "identity", x.identity, "route", x.route, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
 	case x.err == nil:
 		return false
 	case errors.Is(x.err, context.Canceled) && ctx.Err() != nil && x.status == 0:
@@ -214,7 +216,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 	if p.Body.Status >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	x.log.Log(ctx, level, "request failed", "route", x.route, "code", x.code, "error", x.err.Error())
+	x.log.Log(ctx, level, "request failed", "identity", x.identity, "route", x.route, "code", x.code, "error", x.err.Error())
 	if x.status != 0 {
 		return true
 	}
@@ -230,10 +232,9 @@ func (s *server) logAccess(ctx context.Context, x *exchange, r *http.Request) {
 	if x.status == 0 {
 		x.status = http.StatusOK // The status that net/http sends for a handler that wrote nothing.
 	}
-	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("route", x.route), slog.Int("status", x.status),
+	attrs := []slog.Attr{ // the identity is not behind what a short line cuts off
+		slog.String("identity", x.identity), slog.String("method", r.Method), slog.String("route", x.route), slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes), slog.Duration("duration", s.config.Clock.Now().Sub(x.began)),
-		slog.String("identity", x.identity),
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", x.code))

@@ -271,6 +271,25 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+// TestLinesOfARequestNameItsCaller has what a handler logs, and the line of a failure.
+func TestLinesOfARequestNameItsCaller(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error {
+		httpkit.Log(r.Context()).Info("a line")
+		return errors.New("a failure")
+	})
+	b.call(t, http.MethodGet, "/thing/1")
+	lines := strings.Split(strings.TrimSpace(b.logs.String()), "\n")
+	if len(lines) != 3 {
+		t.Errorf("got %d lines, want 3", len(lines))
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, `"identity":"localhost"`) {
+			t.Errorf("got the line %s, want one with the identity", line)
+		}
+	}
+}
+
 func TestInvalidQueryNamesTheParameter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok)

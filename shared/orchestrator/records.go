@@ -152,6 +152,9 @@ func (s *Records) committed(ctx context.Context, d run.Decision) {
 
 func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
 	attrs := append(attrsOf(r), slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
+	if e.Actor.Scopes != nil { // of a client
+		attrs = append(attrs, slog.String("identity", e.Actor.Name()))
+	}
 	if e.Message != "" {
 		attrs = append(attrs, slog.String("message", e.Message))
 	}

@@ -81,6 +81,9 @@ func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	if strings.HasPrefix(r.URL.Path, "/v1/") && answer.StatusCode != http.StatusForbidden {
+		return d.checkBody("/components/schemas/UnknownPath", answer)
+	}
 	return d.checkBody("/components/schemas/Problem", answer)
 }
 
