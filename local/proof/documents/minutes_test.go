@@ -1,6 +1,8 @@
 package documents_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +129,33 @@ func TestMinutesNameWhatTheTemplateHas(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^\w+Secret = sortie/\w+/` + kind[1] + `$`).Match(summary) {
 			t.Errorf("got the secret %s, want one of the template", kind[1])
 		}
+	}
+}
+
+// TestPolicyIsWhatTheDoctorCalls compares the documented policy with the calls of stages in
+// which everything has to be looked at.
+func TestPolicyIsWhatTheDoctorCalls(t *testing.T) {
+	t.Parallel()
+	root, _ := repository(t)
+	text, err := os.ReadFile(filepath.Join(root, minutesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, b := range parse(minutesFile, string(text)).blocks {
+		var policy struct{ Statement []struct{ Action []string } }
+		if b.language == "json" && json.Unmarshal([]byte(b.text), &policy) == nil && len(policy.Statement) == 1 {
+			documented = policy.Statement[0].Action
+		}
+	}
+	w := doctortest.New(t)
+	w.Prod.Rate, w.Cloud.Concurrency, w.Cloud.Status = 9000, 10, "UPDATE_ROLLBACK_COMPLETE"
+	if got := w.Run("prod"); got.Code != 1 {
+		t.Fatalf("got %+v, want 1", got)
+	}
+	delete(w.Cloud.Called, "sts:GetCallerIdentity") // it needs no permission
+	if called := slices.Sorted(maps.Keys(w.Cloud.Called)); !slices.Equal(documented, called) {
+		t.Errorf("got the policy %q, want %q", documented, called)
 	}
 }
 

@@ -99,6 +99,11 @@ var accountFaults = []fault{
 	{"no permission for the quota", func(w *doctortest.World) { w.Cloud.Errors["lambda:GetAccountSettings"] = "AccessDeniedException" }, []string{
 		"unknown  concurrency         not checked: no permission for lambda:GetAccountSettings. To do: allow arn:aws:iam::111122223333:user/sortie lambda:GetAccountSettings, then repeat sortie stage doctor prod",
 	}},
+	{"a region without the service", func(w *doctortest.World) {
+		w.Prod.Rate, w.Cloud.Errors["servicequotas:GetServiceQuota"] = 9000, "NoSuchResourceException"
+	}, []string{
+		"unknown  requests            not checked: NoSuchResourceException: User: arn:aws:iam::111122223333:user/sortie is not authorized to perform: servicequotas:GetServiceQuota on this resource. To do: repeat sortie stage doctor prod; if that fails, too, check the network and the proxy of this machine",
+	}},
 	{"a rate above the account's", func(w *doctortest.World) { w.Prod.Rate, w.Cloud.Requests = 9000, 2500 }, []string{
 		"wrong    requests            2500 requests a second for the account, and the settings have up to 9000 for a method. To do: aws service-quotas request-service-quota-increase --service-code apigateway --quota-code L-8A5B8E43 --desired-value 9000 --region eu-west-1, or lower stages.prod.workerRate",
 	}},

@@ -93,7 +93,7 @@ func (e *exam) again() string { return "sortie stage doctor " + e.Stage }
 // reason describes a failed call without the request, which can have a secret.
 func reason(err error) string {
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
-		return strings.TrimSuffix(strings.TrimSpace(refused.ErrorCode()+": "+refused.ErrorMessage()), ":")
+		return strings.TrimRight(refused.ErrorCode()+": "+refused.ErrorMessage(), ".: ")
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"

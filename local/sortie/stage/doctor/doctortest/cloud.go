@@ -41,8 +41,8 @@ type Cloud struct {
 	Subscriptions map[string]string
 	// Certificates are the answers of ACM by ARN.
 	Certificates map[string]map[string]any
-	// Regions are those that were called.
-	Regions map[string]bool
+	// Regions are those that were called, and Called the permissions of the calls.
+	Regions, Called map[string]bool
 
 	t *testing.T
 }
@@ -89,10 +89,11 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer answers with JSON, or with the refusal of the permission.
 func (c *Cloud) answer(w http.ResponseWriter, permission string, out any) {
+	c.Called[permission] = true
 	if refused := c.Errors[permission]; refused != "" {
 		w.Header().Set("X-Amzn-Errortype", refused)
 		w.WriteHeader(http.StatusBadRequest)
-		out = map[string]string{"__type": "com.amazonaws#" + refused, "message": "User: " + c.ARN + " is not authorized to perform: " + permission + " on this resource"}
+		out = map[string]string{"__type": "com.amazonaws#" + refused, "message": "User: " + c.ARN + " is not authorized to perform: " + permission + " on this resource."}
 	}
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		c.t.Error(err)
@@ -164,6 +165,7 @@ func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 		c.t.Errorf("got the action %s, want one that reads", action)
 	}
 	refused, result := c.Errors[permission], ""
+	c.Called[permission] = true
 	switch action {
 	case "GetCallerIdentity":
 		result = element("Account", c.Account) + element("Arn", c.ARN)
@@ -195,7 +197,7 @@ func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 	if refused != "" {
 		name, message, found := strings.Cut(refused, ": ")
 		if !found {
-			message = "User: " + c.ARN + " is not authorized to perform: " + permission + " on this resource"
+			message = "User: " + c.ARN + " is not authorized to perform: " + permission + " on this resource."
 		}
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, "<ErrorResponse><Error>%s%s</Error></ErrorResponse>", element("Code", name), element("Message", message))

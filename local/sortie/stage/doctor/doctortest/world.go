@@ -86,7 +86,7 @@ func New(t *testing.T) *World {
 		"endpoint": store, "accessKeyId": "owner-key", "secretAccessKey": "s3cret-of-the-owner", "workerAccessKeyId": "worker-key", "workerSecretAccessKey": "s3cret-of-the-worker",
 	}
 	w.Cloud = &Cloud{
-		t: t, Account: "111122223333", ARN: "arn:aws:iam::111122223333:user/sortie", Errors: map[string]string{}, Regions: map[string]bool{},
+		t: t, Account: "111122223333", ARN: "arn:aws:iam::111122223333:user/sortie", Errors: map[string]string{}, Regions: map[string]bool{}, Called: map[string]bool{},
 		Bootstrap: "28", Concurrency: 1000, Requests: 10_000, Status: "UPDATE_COMPLETE", Deleted: map[string]bool{},
 		Outputs: map[string]string{
 			"URL": w.serve(http.HandlerFunc(w.api)) + "/prod", "DomainTarget": Target, "UploadsBucket": "arke-exports", "AcceptedBucket": "arke-exports-accepted",
