@@ -58,6 +58,9 @@ var accountFaults = []fault{
 	{"an expired login", func(w *doctortest.World) { w.NoCredentials = "the SSO session has expired or is invalid" }, []string{
 		"wrong    credentials         the session has expired. To do: aws sso login, or export AWS_PROFILE=… with a profile of the account",
 	}},
+	{"no region", func(w *doctortest.World) { w.NoRegion = true }, []string{
+		"missing  credentials         no region. To do: set stages.prod.region in infra/cdk.json, or AWS_REGION",
+	}},
 	{"an expired session", func(w *doctortest.World) { w.Cloud.Errors["sts:GetCallerIdentity"] = "ExpiredToken" }, []string{
 		"wrong    credentials         the session has expired. To do: aws sso login, or export AWS_PROFILE=… with a profile of the account",
 	}},
@@ -143,6 +146,12 @@ var stackFaults = []fault{
 	{"a failed rollback", func(w *doctortest.World) { w.Cloud.Status = "UPDATE_ROLLBACK_FAILED" }, []string{
 		"wrong    stack               sortie-prod is UPDATE_ROLLBACK_FAILED. To do: correct the cause, then aws cloudformation continue-update-rollback" + ofStack,
 	}},
+	{"an update without a rollback", func(w *doctortest.World) { w.Cloud.Status = "UPDATE_FAILED" }, []string{
+		"wrong    stack               sortie-prod is UPDATE_FAILED. To do: aws cloudformation rollback-stack" + ofStack + ", then make deploy STAGE=prod",
+	}},
+	{"a rollback that continues", func(w *doctortest.World) { w.Cloud.Status = "UPDATE_ROLLBACK_IN_PROGRESS" }, []string{
+		"missing  stack               sortie-prod is UPDATE_ROLLBACK_IN_PROGRESS. To do: aws cloudformation wait stack-rollback-complete" + ofStack,
+	}},
 	{"no permission for the stack", func(w *doctortest.World) { w.Cloud.Errors["cloudformation:DescribeStacks"] = "AccessDenied" }, []string{
 		"unknown  stack               not checked: no permission for cloudformation:DescribeStacks. To do: allow arn:aws:iam::111122223333:user/sortie cloudformation:DescribeStacks, then repeat sortie stage doctor prod",
 		"unknown  domain              not checked: the stack could not be read. To do: do what the line stack says",
@@ -196,6 +205,12 @@ var stackFaults = []fault{
 		w.CNAMEs["sortie.example.org"], w.Hosts["sortie.example.org"] = "old.example.org.", []string{"198.51.100.7"}
 	}, []string{
 		"wrong    domain              sortie.example.org leads to 198.51.100.7. To do: replace its records: " + recorded,
+	}},
+	{"no domain in the deployed stage", func(w *doctortest.World) { delete(w.Cloud.Outputs, "DomainTarget") }, []string{
+		"missing  domain              the deployed stage has no domain. To do: make deploy STAGE=prod",
+	}},
+	{"an API that cannot be reached", func(w *doctortest.World) { w.Cloud.Outputs["URL"] = "http://127.0.0.1:1/prod" }, []string{
+		"wrong    api                 http://127.0.0.1:1/prod does not answer: dial tcp 127.0.0.1:1: connect: connection refused. To do: do what the lines before say, then repeat sortie stage doctor prod",
 	}},
 	{"an API that fails", func(w *doctortest.World) { w.Health = http.StatusBadGateway }, []string{
 		"/prod/healthz answers with the status 502. To do: do what the lines before say; the cause is in the log: aws logs tail $(aws lambda get-function-configuration --function-name sortie-prod-tasks --query LoggingConfig.LogGroup --output text --region eu-west-1) --since 10m --region eu-west-1",
@@ -284,7 +299,7 @@ var accessFaults = []fault{
 		w.Outputs["accessKeyId"], w.Outputs["secretAccessKey"] = "worker-key", "s3cret-of-the-worker"
 		w.Outputs["workerAccessKeyId"], w.Outputs["workerSecretAccessKey"] = "owner-key", "s3cret-of-the-owner"
 	}, []string{
-		"wrong    bucket accepted     arke-exports-accepted: the key of the secret outputs may not list and write it, or it does not exist. To do: " + putOutputs,
+		"wrong    bucket accepted     arke-exports-accepted: the key of the secret outputs may not list, read and write it, or it does not exist. To do: " + putOutputs,
 	}},
 	{"a worker's key of both buckets", func(w *doctortest.World) {
 		w.Prod.Uploads, w.Prod.Accepted = w.Prod.Accepted, w.Prod.Uploads // the store gives workers its own bucket for uploads

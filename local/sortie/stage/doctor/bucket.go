@@ -93,17 +93,20 @@ func (s store) client(id, secret string) *s3.Client {
 	})
 }
 
-// bucket checks that a bucket exists and that Sortie's key may list and write it.
+// bucket checks that a bucket exists and that Sortie's key may list, read and write it.
 func (e *exam) bucket(ctx context.Context, owner *s3.Client, use, name string) Finding {
 	check := "bucket " + use
 	put := e.put("outputs") + " <outputs.json, with a key of both buckets that reads and writes objects"
 	_, err := owner.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)})
 	if err == nil {
+		err = reads(ctx, owner, name)
+	}
+	if err == nil {
 		err = writes(ctx, owner, name)
 	}
 	switch refused := code(err); {
 	case err == nil:
-		return ok(check, "%s: the key of the secret outputs lists and writes it", name)
+		return ok(check, "%s: the key of the secret outputs lists, reads and writes it", name)
 	case refused == "NoSuchBucket" && e.plan.Buckets.Own:
 		return missing(check, name+": it was deleted", e.createBucket(name))
 	case refused == "NoSuchBucket":
@@ -111,7 +114,7 @@ func (e *exam) bucket(ctx context.Context, owner *s3.Client, use, name string) F
 	case unknownKey(err):
 		return wrong(check, name+": the store does not accept accessKeyId and secretAccessKey of the secret outputs", put)
 	case httpStatus(err) == http.StatusForbidden:
-		return wrong(check, name+": the key of the secret outputs may not list and write it, or it does not exist", put)
+		return wrong(check, name+": the key of the secret outputs may not list, read and write it, or it does not exist", put)
 	}
 	return unknown(check, name+": not checked: "+reason(err), "repeat "+e.again())
 }
@@ -123,6 +126,18 @@ func (e *exam) createBucket(name string) string {
 		command += " --create-bucket-configuration LocationConstraint=" + e.AWS.Region
 	}
 	return command + ", then " + e.deploy()
+}
+
+// reads returns the error of a store that does not let a key read objects.
+func reads(ctx context.Context, client *s3.Client, bucket string) error {
+	answer, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: aws.String(probeObject)})
+	if err == nil {
+		return answer.Body.Close()
+	}
+	if code(err) == "NoSuchKey" {
+		return nil
+	}
+	return err
 }
 
 // writes returns the error of a store that does not let a key write objects.

@@ -51,6 +51,8 @@ type World struct {
 	// NoCredentials says why there are no credentials of AWS, and Unloadable why their
 	// configuration cannot be read; empty is neither.
 	NoCredentials, Unloadable string
+	// NoRegion: neither settings nor credentials have a region.
+	NoRegion bool
 	// Fly are statuses of the Machines API by app, in the place of its answers.
 	Fly map[string]int
 	// Outputs is the document with the keys to the buckets.
@@ -236,6 +238,9 @@ func (w *World) Run(args ...string) Result {
 	}
 	settings, assembly := w.files()
 	cfg := w.Cloud.config(w.cloud)
+	if w.NoRegion {
+		cfg.Region = ""
+	}
 	if w.NoCredentials != "" {
 		cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{}, errors.New(w.NoCredentials)
@@ -262,7 +267,11 @@ func (w *World) Run(args ...string) Result {
 func (w *World) files() (settings, assembly string) {
 	folder := w.t.TempDir()
 	settings, assembly = filepath.Join(folder, "cdk.json"), filepath.Join(folder, "out")
-	stages := map[string]any{}
+	stages, region := map[string]any{}, "eu-west-1"
+	if w.NoRegion {
+		region = "unknown-region"
+		delete(w.Entry, "region")
+	}
 	if w.Entry != nil {
 		stages["prod"] = w.Entry
 	}
@@ -270,7 +279,7 @@ func (w *World) files() (settings, assembly string) {
 	if !w.NoAssembly {
 		files[filepath.Join(assembly, "t.json")] = w.Prod.JSON()
 		files[filepath.Join(assembly, "manifest.json")] = text(map[string]any{"artifacts": map[string]any{"sortie-prod": map[string]any{
-			"environment": "aws://" + w.Account + "/eu-west-1",
+			"environment": "aws://" + w.Account + "/" + region,
 			"properties": map[string]any{
 				"templateFile": "t.json", "requiresBootstrapStackVersion": 6, "bootstrapStackVersionSsmParameter": "/cdk-bootstrap/hnb659fds/version",
 			},
