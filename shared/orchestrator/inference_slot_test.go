@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // slotTime is how long a task may have its slot after the end of its stream or its attempt:
@@ -127,6 +128,37 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSilentEngineKeepsNoSlot cancels a task whose request an engine shows until just before the
+// grace is over, and then does not say anything more.
+func TestSilentEngineKeepsNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := silent{health: &atomic.Bool{}, load: &atomic.Bool{}}
+		h := newInferring(t, 1, 1, func(h *inferring) {
+			h.engines["r1"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 1, Plan: func(port.Generation) mockengine.Course {
+				return mockengine.Course{Failure: mockengine.FailStall, After: 1, Keeps: time.Minute}
+			}})
+			h.wrap = func(of port.Engine) port.Engine { return silent{of, e.health, e.load} }
+		})
+		task := h.ask(3)
+		h.steps(3*time.Second, func() bool { return h.stored(task).State == run.Running && h.clock.Now().Sub(epoch) > 2*time.Second })
+		_, err := h.tasks.Cancel(h.Context(), client, task, "enough")
+		h.ok(err)
+		cancelled := h.clock.Now()
+		passed := h.steps(slotTime, func() bool {
+			e.load.Store(h.clock.Now().Sub(cancelled) > 4*time.Second)
+			return h.stored(task).State.Terminal()
+		})
+		if passed < 4*time.Second {
+			t.Errorf("got a free slot after %s, want one that the engine keeps", passed)
+		}
+		if got := h.tally.Of(series.SlotsLeaked, "pool0"); got != 1 {
+			t.Errorf("got %s %v, want 1", series.SlotsLeaked, got)
+		}
+		h.clock.Advance(time.Minute) // the engine ends the request
+	})
 }
 
 // TestSilentEngineEndsTheStart asks an engine that accepts connections and does not answer: the

@@ -108,15 +108,10 @@ func (l *lease) noted(err error) {
 // asked yet.
 func (l *lease) awaitFree(ctx context.Context) {
 	until := l.of.clock.Now().Add(slotGrace)
-	for {
-		load, err := l.engine.Load(ctx)
-		l.of.mu.Lock()
-		others := l.asking + l.of.others[l.key.id]
-		l.of.mu.Unlock()
-		if err != nil || load.Running == nil || *load.Running <= others {
+	for looks := 0; ; looks++ {
+		if free, known := l.isFree(ctx, until, looks > 0); free {
 			return
-		}
-		if !l.of.clock.Now().Before(until) || clock.Sleep(ctx, l.of.clock, freeInterval) != nil {
+		} else if !known || !l.of.clock.Now().Before(until) || clock.Sleep(ctx, l.of.clock, freeInterval) != nil {
 			break
 		}
 	}
@@ -126,6 +121,25 @@ func (l *lease) awaitFree(ctx context.Context) {
 	l.of.record(ctx, series.Count(series.SlotsLeaked, 1, l.key.pool))
 	l.of.log.WarnContext(ctx, "a replica keeps the request of a task that has ended; it gets no tasks for a while",
 		"pool", l.key.pool, "replica", l.id, "rest", restMost.String())
+}
+
+// isFree reports whether the engine shows no request besides those of others, or does not show
+// them. A look after the first one, which saw a request, ends at until: an engine that does not
+// answer then keeps the request, as far as is known.
+func (l *lease) isFree(ctx context.Context, until time.Time, again bool) (free, known bool) {
+	looking, over := ctx, func() {}
+	if again {
+		looking, over = clock.WithTimeout(ctx, l.of.clock, until.Sub(l.of.clock.Now()))
+	}
+	defer over()
+	load, err := l.engine.Load(looking)
+	if err != nil {
+		late := looking.Err() != nil && ctx.Err() == nil
+		return !late, false
+	}
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	return load.Running == nil || *load.Running <= l.asking+l.of.others[l.key.id], true
 }
 
 // freeInterval is how often an engine is asked whether a slot is free.
