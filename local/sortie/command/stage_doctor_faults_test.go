@@ -96,6 +96,11 @@ var accountFaults = []fault{
 	{"reserved concurrency", func(w *doctortest.World) { w.Prod.Reserved = map[string]int{"callback": 900, "stream": 60} }, []string{
 		"wrong    concurrency         1000 concurrent executions, and the settings need 1060. To do: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1060 --region eu-west-1",
 	}},
+	{"the reserved concurrency of others", func(w *doctortest.World) {
+		w.Prod.Reserved, w.Cloud.Reserved = map[string]int{"callback": 50}, 950 // with the stage's own
+	}, []string{
+		"wrong    concurrency         1000 concurrent executions, and the settings need 150 beside 900 that other functions reserve. To do: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1050",
+	}},
 	{"many readers and machines", func(w *doctortest.World) { w.Prod.Readers, w.Prod.Machines = 950, 10_000 }, []string{
 		"wrong    concurrency         1000 concurrent executions, and the settings need 1050",
 	}},

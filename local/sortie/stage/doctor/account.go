@@ -135,15 +135,21 @@ func (e *exam) concurrency(ctx context.Context) []Finding {
 	if err != nil {
 		return []Finding{e.unmade(name, "lambda:GetAccountSettings", err)}
 	}
-	need, have := e.plan.Concurrency(), 0
-	if found.AccountLimit != nil {
-		have = int(found.AccountLimit.ConcurrentExecutions)
-	}
-	if have >= need {
-		return []Finding{ok(name, "%d concurrent executions, and the settings need %d", have, need)}
+	need, have, elsewhere := e.plan.Concurrency(), 0, 0
+	if limit := found.AccountLimit; limit != nil {
+		have = int(limit.ConcurrentExecutions)
+		if limit.UnreservedConcurrentExecutions != nil {
+			elsewhere = max(have-int(*limit.UnreservedConcurrentExecutions)-e.present.Reserved, 0)
+		}
 	}
 	detail := fmt.Sprintf("%d concurrent executions, and the settings need %d", have, need)
-	return []Finding{wrong(name, detail, e.raise(ctx, "lambda", concurrencyQuota, max(need, usualConcurrency)))}
+	if elsewhere > 0 {
+		detail += fmt.Sprintf(" beside %d that other functions reserve", elsewhere)
+	}
+	if have-elsewhere >= need {
+		return []Finding{ok(name, "%s", detail)}
+	}
+	return []Finding{wrong(name, detail, e.raise(ctx, "lambda", concurrencyQuota, max(need+elsewhere, usualConcurrency)))}
 }
 
 // requestsQuota is the code of API Gateway's quota "Throttle rate". leastRequests is its

@@ -23,9 +23,9 @@ type Cloud struct {
 	// Bootstrap is the version of the bootstrap stack, and Toolkit the status of that
 	// stack; empty is absent.
 	Bootstrap, Toolkit string
-	// Concurrency is Lambda's quota, Requests API Gateway's, and Requested an open request
-	// for a quota.
-	Concurrency, Requests, Requested int
+	// Concurrency is Lambda's quota, of which functions have Reserved; Requests is API
+	// Gateway's, and Requested an open request for a quota.
+	Concurrency, Reserved, Requests, Requested int
 	// Status is that of the stack sortie-prod; empty means no stack. Protected: its deletion
 	// needs a word.
 	Status    string
@@ -79,7 +79,9 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case target:
 		c.json(w, operation, body)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/account-settings"):
-		c.answer(w, "lambda:GetAccountSettings", map[string]any{"AccountLimit": map[string]any{"ConcurrentExecutions": c.Concurrency}})
+		c.answer(w, "lambda:GetAccountSettings", map[string]any{"AccountLimit": map[string]any{
+			"ConcurrentExecutions": c.Concurrency, "UnreservedConcurrentExecutions": c.Concurrency - c.Reserved,
+		}})
 	case err == nil && form.Has("Action"):
 		c.query(w, form)
 	default:
