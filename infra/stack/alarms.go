@@ -51,13 +51,6 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		}
 		return all
 	}
-	// The metrics of the table do not include those of its indexes, each of which would cost as
-	// much as the table's: an index that throttles makes commits, the sweep or the API fail,
-	// which have their own alarms.
-	throttles := []metric{
-		{"AWS/DynamoDB", "ReadThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
-		{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
-	}
 	all := []alarm{
 		{
 			id: "ApiFails", above: 0, periods: 2,
@@ -119,8 +112,11 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "raise the quota of state transitions, or admit fewer runs at once",
 		},
 		{
-			id: "TableThrottled", above: 0, periods: 2, metrics: throttles,
-			meaning: "DynamoDB throttles the table: the load grew faster than its capacity, or one partition key is too hot",
+			// Each further metric, of reads and of each index, would cost as much. What they show makes
+			// the sweep, the relay or the API fail, which have their own alarms.
+			id: "TableThrottled", above: 0, periods: 2,
+			metrics: []metric{{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}}},
+			meaning: "DynamoDB throttles writes of the table: the load grew faster than its capacity, or one partition key is too hot",
 			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}

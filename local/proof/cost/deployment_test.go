@@ -44,6 +44,8 @@ type deployment struct {
 	// template is the deployed template; log is the file of what functions have logged.
 	template template.Template
 	log      string
+	// variables are those of a function with the table, before it called the proxy.
+	variables map[string]string
 	// memory is each function's memory in GB.
 	memory map[string]float64
 }
@@ -151,6 +153,9 @@ func (d *deployment) lead(function, proxy string) {
 		if err := awstest.Ask(context.Background(), d.aws, "PUT "+path, input, nil); err != nil {
 			d.Error(err)
 		}
+	}
+	if d.variables == nil && is.Environment.Variables["SORTIE_TABLE"] != "" {
+		d.variables = is.Environment.Variables
 	}
 	through := maps.Clone(is.Environment.Variables)
 	through["COST_MEASUREMENT"] = strconv.FormatInt(clock.System{}.Now().UnixNano(), 10) // a change makes a new process

@@ -17,7 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestMain(m *testing.M) {
@@ -182,6 +185,26 @@ const signaturesOfAMonth = 2 * 30 * 24
 // scheduled are the functions that a rule calls each minute.
 var scheduled = []string{"sweep", "relay"}
 
+// endWalk ends the relay's look at all streams, which it repeats in the first hour of a deployment.
+func (d *deployment) endWalk() {
+	d.Helper()
+	access := d.aws.Copy()
+	if endpoint := d.variables["AWS_ENDPOINT_URL_DYNAMODB"]; endpoint != "" {
+		access.BaseEndpoint = &endpoint
+	}
+	store, err := dynamo.Open(access, dynamo.Config{Table: d.variables["SORTIE_TABLE"], Clock: clock.System{}})
+	if err != nil {
+		d.Fatal(err)
+	}
+	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: time.Hour})
+	if err != nil {
+		d.Fatal(err)
+	}
+	if _, err := feed.Append(d.Context(), "walk/streams", port.Batch{State: []byte(`{"since":"2026-01-01T00:00:00Z","done":true}`)}); err != nil {
+		d.Fatal(err)
+	}
+}
+
 // idle measures the stack without runs.
 func (d *deployment) idle() cost.Row {
 	rules := 0
@@ -196,6 +219,7 @@ func (d *deployment) idle() cost.Row {
 	for _, function := range scheduled {
 		d.schedule(function) // may clean up first
 	}
+	d.endWalk()
 	d.settle()
 	for _, function := range scheduled {
 		d.lead(function, d.server) // another process, which has read nothing yet
