@@ -1,5 +1,10 @@
 package contract
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 // Problem is the body of every error response: RFC 9457 problem details
 // (application/problem+json) with the fields that the contract of the endpoint
 // adds.
@@ -40,6 +45,26 @@ type Problem struct {
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
 	// Formats lists the export formats if the format was unknown.
 	Formats []string `json:"formats,omitempty"`
+}
+
+// UnmarshalJSON decodes a problem. The error of an unknown path is an object for other clients,
+// which is left out.
+func (p *Problem) UnmarshalJSON(text []byte) error {
+	type plain Problem
+	v := struct {
+		*plain
+		Error json.RawMessage `json:"error"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return fmt.Errorf("malformed problem: %w", err)
+	}
+	if len(v.Error) == 0 || v.Error[0] != '"' {
+		return nil
+	}
+	if err := json.Unmarshal(v.Error, &p.Error); err != nil {
+		return fmt.Errorf("malformed problem: %w", err)
+	}
+	return nil
 }
 
 // FieldProblem is what is wrong with one field of a document.

@@ -271,7 +271,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestLinesOfARequestNameItsCaller has what a handler logs, and the line of a failure.
+// TestLinesOfARequestNameItsCaller has what a handler logs, and what its failure logs.
 func TestLinesOfARequestNameItsCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error {

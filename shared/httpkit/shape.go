@@ -35,7 +35,7 @@ type integer struct {
 	value      int64
 }
 
-// exactLimit is 2^53. From it on a float64 stands for more than one integer.
+// exactLimit is 2^53. From it on several integers have the same float64.
 const exactLimit = 1 << 53
 
 // note records the literal that was just read if it is such an integer. One that is out

@@ -24,7 +24,7 @@ const (
 	readHolders = 32
 	// measureAge is how long the measured runs of a pool are used, measureSoon how long
 	// they are used while they are few, measureFew while they are fewer than fewRuns, and
-	// measureNone while there are none: the first ends of a burst change what it is said.
+	// measureNone while no run has ended: the first ends of a burst change its predictions.
 	measureAge, measureSoon, measureFew, measureNone = 10 * time.Minute, time.Minute, 10 * time.Second, 2 * time.Second
 	fewRuns                                          = 5
 )

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 )
 
@@ -12,6 +13,7 @@ func access() []Test {
 	return []Test{
 		{Name: "clients without a valid token get 401", Run: clientsToken},
 		{Name: "health and OpenAPI need no token", Run: openRoutes},
+		{Name: "unknown path is an error of OpenAI's API too", Run: unknownRoutes},
 	}
 }
 
@@ -53,7 +55,25 @@ func openRoutes(c *Case) {
 			c.T.Errorf("GET %s: got correlation id %q, want a UUID v4", path, correlation)
 		}
 	}
-	if answer := c.Call(http.MethodGet, "/v1/tasks?limit=1", ""); answer.Status != http.StatusOK {
+	answer := c.Call(http.MethodGet, "/v1/tasks?limit=1", "")
+	if answer.Status != http.StatusOK {
 		c.T.Errorf("GET /v1/tasks with the token: got %d %s, want 200", answer.Status, answer.Body)
+	}
+	if id := answer.Header.Get("X-Request-Id"); id == "" || id != answer.Header.Get("X-Correlation-Id") {
+		c.T.Errorf("GET /v1/tasks: got %v, want the correlation id as X-Request-Id", answer.Header)
+	}
+}
+
+// unknownRoutes sends requests that clients of OpenAI's API know, and Sortie does not.
+func unknownRoutes(c *Case) {
+	for _, path := range []string{"/v1/moderations", "/v1/no/such/path"} {
+		answer := c.Call(http.MethodPost, path, "{}")
+		got := outside.Decode[struct {
+			Code  string
+			Error struct{ Code, Message string }
+		}](c.T, answer.Body)
+		if answer.Status != http.StatusNotFound || got.Code != "NOT_FOUND" || got.Error.Code != "unknown_url" || got.Error.Message == "" {
+			c.T.Errorf("%s: got %d %s, want 404 in both forms", path, answer.Status, answer.Body)
+		}
 	}
 }

@@ -94,17 +94,14 @@ func problem(resp *http.Response) error {
 	p := &Problem{
 		Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"), RetryAfter: retryAfter(resp.Header),
 	}
-	var body struct {
-		contract.Problem
-		Error json.RawMessage `json:"error"` // an object for an unknown path
-	}
+	var body contract.Problem
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text, err := io.ReadAll(io.LimitReader(resp.Body, problemLimit))
 	if err == nil && (kind == "application/problem+json" || kind == "application/json") {
 		err = json.Unmarshal(text, &body)
 	}
 	if err != nil { // only the status is usable
-		body.Problem = contract.Problem{}
+		body = contract.Problem{}
 	}
 	p.Code, p.Field, p.Problems = fault.Code(body.Code), body.Field, body.Problems
 	p.Final = resp.Header.Get("X-Should-Retry") == "false"

@@ -148,13 +148,13 @@ func modelID(name string) string {
 	}, name)
 }
 
-// mockSlots is how many tasks a mock generates for at one time, mockToken the time for each
+// mockSlots is the least number of tasks that a mock generates for at one time, mockToken the time for each
 // of its tokens.
 const (
 	mockSlots = 4
 	mockToken = 20 * time.Millisecond
 )
 
-func (s *Stack) mock(int) port.Engine {
-	return mockengine.New(mockengine.Config{Clock: s.clock, Slots: mockSlots, TokenEvery: mockToken})
+func (s *Stack) mock(slots int) port.Engine {
+	return mockengine.New(mockengine.Config{Clock: s.clock, Slots: max(slots, mockSlots), TokenEvery: mockToken})
 }

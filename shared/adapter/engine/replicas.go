@@ -27,7 +27,7 @@ func NewReplicas(c clock.Clock, mock func(slots int) port.Engine) *Replicas {
 func (r *Replicas) Of(place run.EnginePlace, of run.EngineReplica) (port.Engine, error) {
 	key := fmt.Sprintf("%s %s %s %d", place.Kind, of.URL, of.MetricsURL, place.Slots)
 	if place.Kind == run.EngineMock {
-		key += " " + of.ID
+		key += " " + of.ID + " " + place.Model // pools of different models share no mock
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

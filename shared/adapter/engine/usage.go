@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// count is a number of tokens as an engine says it; negative if it is none. A malformed number
-// does not end an answer.
+// count is a number of tokens as an engine says it; negative if it is malformed, which does not
+// end an answer.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler for every value.
