@@ -52,8 +52,8 @@ KILLS ?= 1000
 FUZZTIME ?= 20s
 
 .PHONY: sim
-sim: ## run SEEDS=10000 simulations of the whole system under a virtual clock
-	$(GO) test ./local/proof/simulation ./local/proof/simulation/answers -count 1 -v -timeout 6h -args -seeds=$(SEEDS)
+sim: ## run SEEDS=10000 simulations of the whole system under a virtual clock; prints its progress each minute
+	$(GO) test ./local/proof/simulation ./local/proof/simulation/answers -p 1 -count 1 -v -timeout 6h -args -seeds=$(SEEDS)
 
 .PHONY: test-months
 test-months: ## compare predicted starts with months of nine loads; "test" simulates a month of three

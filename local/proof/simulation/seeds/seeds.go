@@ -4,11 +4,13 @@ package seeds
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 )
@@ -46,30 +48,26 @@ type Outcome struct {
 	Add func()
 }
 
+// progress is how often a test says how far it is.
+const progress = time.Minute
+
 // Each plays the simulation of each seed, as many at once as there are processors. A failure
-// prints the seed; the first one also prints its trace and the command that repeats it, in
-// which folder is that of the test. Each returns the number of simulations in a second.
+// prints the seed and the command that repeats it, in which folder is that of the test, and the
+// others go on; the first one also prints its trace. A test that is longer than a minute prints
+// its progress. Each returns the number of simulations in a second.
 func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) float64 {
 	t.Helper()
-	var mu sync.Mutex
-	system, traced := clock.System{}, false
-	started := system.Now()
+	e := &each{t: t, flags: f, folder: folder, clock: clock.System{}}
+	e.started = e.clock.Now()
+	ended := make(chan struct{})
+	var reporter sync.WaitGroup
+	reporter.Go(func() { e.report(ended) })
 	next := make(chan uint64)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for seed := range next {
-				o := play(seed)
-				mu.Lock()
-				for _, problem := range o.Problems {
-					t.Errorf("seed %d: %s", seed, problem)
-				}
-				if *f.trace || len(o.Problems) > 0 && !traced {
-					traced = traced || len(o.Problems) > 0
-					t.Logf("seed %d; repeat with: go test ./%s -args -seed=%[1]d -seeds=1 -trace\n%[3]s", seed, folder, o.Trace)
-				}
-				o.Add()
-				mu.Unlock()
+				e.add(seed, guarded(play, seed))
 			}
 		})
 	}
@@ -81,5 +79,74 @@ func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) 
 	}
 	close(next)
 	workers.Wait()
-	return float64(*f.Count) / system.Now().Sub(started).Seconds()
+	close(ended)
+	reporter.Wait()
+	return float64(*f.Count) / e.clock.Now().Sub(e.started).Seconds()
+}
+
+// guarded plays the simulation of a seed. A panic is a problem of that seed alone.
+func guarded(play func(seed uint64) Outcome, seed uint64) (o Outcome) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			o = Outcome{Problems: []string{fmt.Sprintf("panic: %v\n%s", reason, debug.Stack())}, Add: func() {}}
+		}
+	}()
+	return play(seed)
+}
+
+// each is a test of many seeds.
+type each struct {
+	t       *testing.T
+	flags   Flags
+	folder  string
+	clock   clock.System
+	started time.Time
+
+	mu           sync.Mutex
+	done, failed uint64
+}
+
+// add reports the problems of a simulation and adds it to the sums.
+func (e *each) add(seed uint64, o Outcome) {
+	e.t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.done++
+	for _, problem := range o.Problems {
+		e.t.Errorf("seed %d: %s", seed, problem)
+	}
+	if len(o.Problems) > 0 {
+		e.failed++
+		e.t.Logf("seed %d; repeat with: go test ./%s -args -seed=%[1]d -seeds=1 -trace", seed, e.folder)
+	}
+	if *e.flags.trace || len(o.Problems) > 0 && e.failed == 1 {
+		e.t.Logf("trace of seed %d\n%s", seed, o.Trace)
+	}
+	o.Add()
+}
+
+// report prints the progress until the simulations have ended.
+func (e *each) report(ended <-chan struct{}) {
+	e.t.Helper()
+	for {
+		tick, stop := e.clock.NewTimer(progress)
+		select {
+		case <-ended:
+			stop()
+			return
+		case <-tick:
+		}
+		e.mu.Lock()
+		e.t.Log(line(e.done, e.failed, *e.flags.Count, e.clock.Now().Sub(e.started)))
+		e.mu.Unlock()
+	}
+}
+
+// line says how far a test is.
+func line(done, failed, count uint64, took time.Duration) string {
+	left := "unknown"
+	if done > 0 {
+		left = (time.Duration(float64(took) / float64(done) * float64(count-done))).Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%d of %d seeds, %d failed, after %s; time left: %s", done, count, failed, took.Round(time.Second), left)
 }
