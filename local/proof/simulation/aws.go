@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
@@ -23,6 +25,9 @@ type awsHome struct {
 	steps  *awsfake.StepFunctions
 	engine *engine.Engine
 	calls  port.Executions
+	// lanes are the changes in the first records of the table's stream, as many as were read.
+	lanes [lanes][]streamed
+	read  int
 }
 
 const tableName = "sortie"
@@ -94,10 +99,26 @@ func (h *awsHome) feed(context.Context) (port.Feed, error) {
 	return dynamo.NewFeed(h.store, dynamo.FeedConfig{Retention: eventRetention})
 }
 
+// streamed is a record of the table's stream, with its lane and sequence number.
+type streamed struct {
+	record       json.RawMessage
+	lane, number int
+}
+
 // changes uses the filter of the relay's event source: records of commits with events, and
 // of notes.
-func (h *awsHome) changes(handled int) ([]json.RawMessage, int, error) {
-	return h.db.StreamRecords(tableName, "fresh", handled)
+func (h *awsHome) changes(lane, handled int) ([]streamed, int, error) {
+	records, all, err := h.db.StreamRecords(tableName, "fresh", h.read)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, r := range records {
+		of := laneOf(r)
+		h.lanes[of] = append(h.lanes[of], streamed{r, of, numberOf(r)})
+	}
+	h.read = all
+	first, _ := slices.BinarySearchFunc(h.lanes[lane], handled+1, func(s streamed, number int) int { return cmp.Compare(s.number, number) })
+	return h.lanes[lane][first:], all, nil
 }
 
 func (h *awsHome) start(context.Context) error { return nil }

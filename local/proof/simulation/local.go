@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,8 +23,9 @@ type home interface {
 	// feed returns the streams of events for a process that relays, delivers or reads.
 	feed(ctx context.Context) (port.Feed, error)
 	// changes returns the records of the table's stream behind the first handled ones that
-	// have events, and the number of all records. The local home has no such stream.
-	changes(handled int) (records []json.RawMessage, all int, err error)
+	// have events and are in a lane, and the number of all records. The local home has no such
+	// stream.
+	changes(lane, handled int) (records []streamed, all int, err error)
 	// executions are the executions that the processes use. states are the same
 	// without faults and quotas.
 	executions() port.Executions
@@ -78,7 +78,7 @@ func (h *localHome) feed(ctx context.Context) (port.Feed, error) {
 	return sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: hostClock{h.w}, Retention: eventRetention, Random: h.w.random.Uint64})
 }
 
-func (h *localHome) changes(int) ([]json.RawMessage, int, error) { return nil, 0, nil }
+func (h *localHome) changes(int, int) ([]streamed, int, error) { return nil, 0, nil }
 
 func (h *localHome) start(ctx context.Context) error {
 	machine, err := stateMachine()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/crc32"
-	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/relay"
@@ -118,7 +117,7 @@ func (w *world) invokeRelays() (again bool) {
 			again = true
 			continue
 		}
-		records, all, err := w.laneChanges(lane)
+		records, all, err := w.home.changes(lane, m.handled[lane])
 		if err != nil {
 			w.broken = err
 			return false
@@ -142,30 +141,27 @@ func (w *world) invokeRelays() (again bool) {
 	return again
 }
 
-// laneChanges returns the records of a lane that were not relayed, and the number of all records.
-func (w *world) laneChanges(lane int) ([]json.RawMessage, int, error) {
-	records, all, err := w.home.changes(w.events.handled[lane])
-	return slices.DeleteFunc(records, func(r json.RawMessage) bool { return laneOf(r) != lane }), all, err
-}
-
 // invokeLane calls the function with a batch of a lane.
-func (w *world) invokeLane(lane int, records []json.RawMessage) {
+func (w *world) invokeLane(lane int, changes []streamed) {
 	m, start := w.events, w.events.start
-	records = records[:min(len(records), 1+w.random.IntN(40))]
+	changes = changes[:min(len(changes), 1+w.random.IntN(40))]
+	records := make([]json.RawMessage, len(changes))
+	for i, c := range changes {
+		records[i] = c.record
+	}
 	if w.chance(twins) {
-		batch := slices.Clone(records)
 		pause := w.upTo([]time.Duration{2 * time.Second, time.Minute}[w.random.IntN(2)])
-		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.invokeWith(relay.Batch{Records: batch}) }) })
+		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.invokeWith(relay.Batch{Records: records}) }) })
 	}
 	answer, ok := w.invokeWith(relay.Batch{Records: records})
 	if !ok || m.start != start {
 		return
 	}
-	m.handled[lane] = numberOf(records[len(records)-1])
+	m.handled[lane] = changes[len(changes)-1].number
 	for _, failed := range answer.Failures {
-		for _, record := range records {
-			if n := numberOf(record); failed.Number == sequence(record) {
-				m.handled[lane] = min(m.handled[lane], n-1)
+		for _, c := range changes {
+			if failed.Number == sequence(c.record) {
+				m.handled[lane] = min(m.handled[lane], c.number-1)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (w *world) eventsSettled() (next time.Time, done bool) {
 			done, next = false, w.time.now
 		}
 		for lane := range lanes {
-			if left, _, err := w.laneChanges(lane); err != nil || len(left) > 0 {
+			if left, _, err := w.home.changes(lane, w.events.handled[lane]); err != nil || len(left) > 0 {
 				done, next = false, w.time.now
 			}
 		}

@@ -117,11 +117,11 @@ func compares(is item, operator string, left, right operand) bool {
 		return false
 	}
 	order, ok := compare(a, b)
-	return ok && holds(operator, order)
+	return ok && ordered(operator, order)
 }
 
-// holds reports whether an order, as of strings.Compare, meets an operator.
-func holds(operator string, order int) bool {
+// ordered reports whether an order, as of strings.Compare, meets an operator.
+func ordered(operator string, order int) bool {
 	switch operator {
 	case "<":
 		return order < 0

@@ -1,7 +1,6 @@
 package awsfake
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -54,7 +53,29 @@ func (e *expressions) finish() error {
 	return e.err
 }
 
-var tokenPattern = regexp.MustCompile(`^(?:[#:]?[A-Za-z_0-9]+|<>|<=|>=|[=<>(),+.\[\]-])`)
+// tokenOf returns the token at the start of a text; "" if there is none.
+func tokenOf(text string) string {
+	isWord := func(b byte) bool {
+		return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+	}
+	end := 0
+	if text[0] == '#' || text[0] == ':' {
+		end = 1
+	}
+	begin := end
+	for end < len(text) && isWord(text[end]) {
+		end++
+	}
+	switch {
+	case end > begin:
+		return text[:end]
+	case strings.HasPrefix(text, "<>"), strings.HasPrefix(text, "<="), strings.HasPrefix(text, ">="):
+		return text[:2]
+	case strings.IndexByte("=<>(),+.[]-", text[0]) >= 0:
+		return text[:1]
+	}
+	return ""
+}
 
 // start splits an expression into tokens.
 func (e *expressions) start(text string) {
@@ -64,7 +85,7 @@ func (e *expressions) start(text string) {
 		e.fail("invalid expression: the expression can not be empty")
 	}
 	for rest != "" {
-		token := tokenPattern.FindString(rest)
+		token := tokenOf(rest)
 		if token == "" {
 			e.fail("invalid expression: syntax error near %q", rest)
 			return

@@ -1,10 +1,6 @@
 package awsfake
 
-import (
-	"encoding/binary"
-	"hash/fnv"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // Fate says whether a call is applied and what it returns.
 type Fate int
@@ -48,20 +44,35 @@ type Plan func(Call) Fate
 // Seeded gives the part rate of the calls, from 0 to 1, one of the fates.
 func Seeded(seed uint64, rate float64, fates ...Fate) Plan {
 	return func(c Call) Fate {
+		if rate <= 0 || len(fates) == 0 {
+			return Applied
+		}
 		r := draw(seed, uint64(c.Number), c.Operation, c.Subject) //nolint:gosec // a count
-		if len(fates) == 0 || r.Float64() >= rate {
+		if r.Float64() >= rate {
 			return Applied
 		}
 		return fates[r.IntN(len(fates))]
 	}
 }
 
+// The parameters of FNV-1a with 64 bits.
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
 // draw returns the random numbers of a seed, a count and some names.
 func draw(seed, count uint64, names ...string) *rand.Rand {
-	sum := fnv.New64a()
-	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, count)) // a hash never fails
-	for _, name := range names {
-		_, _ = sum.Write(append([]byte(name), 0))
+	sum := uint64(fnvOffset)
+	add := func(b byte) { sum = (sum ^ uint64(b)) * fnvPrime }
+	for shift := 56; shift >= 0; shift -= 8 {
+		add(byte(count >> shift))
 	}
-	return rand.New(rand.NewPCG(seed, sum.Sum64())) //nolint:gosec // the same seed must give the same numbers
+	for _, name := range names {
+		for i := range len(name) {
+			add(name[i])
+		}
+		add(0)
+	}
+	return rand.New(rand.NewPCG(seed, sum)) //nolint:gosec // the same seed must give the same numbers
 }

@@ -109,10 +109,9 @@ func (d *DynamoDB) page(t *table, x *index, entries []entry, want pageOf, take f
 				continue
 			}
 		}
-		part := is.only(x.projected)
-		bytes += part.bytes()
+		bytes += is.bytes()
 		p.ScannedCount++
-		if got, ok := take(part); ok {
+		if got, ok := take(is); ok {
 			p.Count++
 			p.Items = append(p.Items, got)
 		}
@@ -136,10 +135,11 @@ func (t *table) index(name string) (*index, error) {
 	return nil, invalid("the table does not have the specified index: %s", name)
 }
 
-// keyRange is the meaning of a key condition: one group and a part of it.
+// keyRange is the meaning of a key condition: one group and a part of it, which begins with the
+// first entry of at least from.
 type keyRange struct {
-	group string
-	holds func(sort string) bool
+	group, from string
+	holds       func(sort string) bool
 }
 
 // keyCondition parses "#partition = :value", and a condition for the sort key
@@ -155,7 +155,7 @@ func (e *expressions) keyCondition(text *string, x *index) keyRange {
 	e.expect("=")
 	k.group = e.keyValue(x.partition)
 	if _, ok := e.accept("AND"); ok {
-		k.holds = e.sortCondition(x.sort)
+		k.from, k.holds = e.sortCondition(x.sort)
 	}
 	e.end()
 	return k
@@ -181,31 +181,35 @@ func (e *expressions) keyValue(k schema.Key) string {
 	return text
 }
 
-func (e *expressions) sortCondition(k schema.Key) func(string) bool {
+// sortCondition parses a condition for the sort key. It holds from a place on.
+func (e *expressions) sortCondition(k schema.Key) (from string, holds func(string) bool) {
 	if _, ok := e.accept("BEGINS_WITH"); ok {
 		e.expect("(")
 		e.key(k)
 		e.expect(",")
 		prefix := e.keyValue(k)
 		e.expect(")")
-		return func(sort string) bool { return strings.HasPrefix(sort, prefix) }
+		return prefix, func(sort string) bool { return strings.HasPrefix(sort, prefix) }
 	}
 	e.key(k)
 	if _, ok := e.accept("BETWEEN"); ok {
-		from := e.keyValue(k)
+		from = e.keyValue(k)
 		e.expect("AND")
 		to := e.keyValue(k)
 		if from > to {
 			e.fail("the BETWEEN operator requires upper bound to be greater than or equal to lower bound")
 		}
-		return func(sort string) bool { return from <= sort && sort <= to }
+		return from, func(sort string) bool { return sort <= to }
 	}
 	operator := e.comparator()
 	if operator == "<>" {
 		e.fail("unsupported operator on KeyCondition: <>")
 	}
 	limit := e.keyValue(k)
-	return func(sort string) bool { return holds(operator, strings.Compare(sort, limit)) }
+	if operator == "=" || operator == ">=" || operator == ">" {
+		from = limit
+	}
+	return from, func(sort string) bool { return ordered(operator, strings.Compare(sort, limit)) }
 }
 
 // after returns the entries of a query in its order, behind its start key.
@@ -220,7 +224,9 @@ func (t *table) after(x *index, k keyRange, r *query) ([]entry, error) {
 	}
 	var selected []entry
 	backward := r.ScanIndexForward != nil && !*r.ScanIndexForward
-	for _, e := range x.groups[k.group] {
+	group := x.groups[k.group]
+	first, _ := slices.BinarySearchFunc(group, k.from, func(e entry, from string) int { return strings.Compare(e.sort, from) })
+	for _, e := range group[first:] {
 		passed := start != nil && (backward && before(e, *start) >= 0 || !backward && before(e, *start) <= 0)
 		if k.holds(e.sort) && !passed {
 			selected = append(selected, e)

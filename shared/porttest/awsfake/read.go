@@ -44,7 +44,9 @@ func (d *DynamoDB) see(r *row, consistent bool) item {
 	if r == nil || consistent || d.config.Stale <= 0 {
 		return r.seen(d.config.Clock.Now(), false)
 	}
-	r.reads++
+	if r.reads++; len(r.earlier) == 0 {
+		return r.item
+	}
 	stale := draw(d.config.Seed, r.reads, "read", r.key[0], r.key[1]).Float64() < d.config.Stale
 	return r.seen(d.config.Clock.Now(), stale)
 }

@@ -15,6 +15,8 @@ type stream struct{ records []streamRecord }
 type streamRecord struct {
 	EventName string    `json:"eventName"`
 	Change    newImages `json:"dynamodb"`
+	// encoded is the record in JSON, once it was needed.
+	encoded json.RawMessage
 }
 
 type newImages struct {
@@ -43,7 +45,7 @@ func (s *stream) add(before, after item, t *table, now time.Time) {
 		return
 	}
 	number := fmt.Sprintf("%021d", len(s.records)+1)
-	s.records = append(s.records, streamRecord{event, newImages{number, now.Unix(), t.keyIn(t.own, is), after}})
+	s.records = append(s.records, streamRecord{EventName: event, Change: newImages{number, now.Unix(), t.keyIn(t.own, is), after}})
 }
 
 // StreamRecords returns the records of a table's stream behind the first from ones whose
@@ -52,14 +54,18 @@ func (d *DynamoDB) StreamRecords(table, attribute string, from int) (records []j
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.tables[table]
-	for _, r := range t.stream.records[from:] {
-		if _, has := r.Change.NewImage[attribute]; has {
-			record, err := json.Marshal(r)
-			if err != nil {
+	later := t.stream.records[from:]
+	for i := range later {
+		r := &later[i]
+		if _, has := r.Change.NewImage[attribute]; !has {
+			continue
+		}
+		if r.encoded == nil {
+			if r.encoded, err = json.Marshal(r); err != nil {
 				return nil, 0, fmt.Errorf("cannot encode a record of the stream: %w", err)
 			}
-			records = append(records, record)
 		}
+		records = append(records, r.encoded)
 	}
 	return records, len(t.stream.records), nil
 }

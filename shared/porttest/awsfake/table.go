@@ -126,7 +126,7 @@ type index struct {
 	visible map[*row]time.Time
 }
 
-// entry is an item in an index.
+// entry is an item in an index, with the attributes that the index has.
 type entry struct {
 	group, sort string
 	row         *row
@@ -152,7 +152,7 @@ func (x *index) entryOf(r *row, is item) (entry, bool) {
 	if !ok || !also {
 		return entry{}, false
 	}
-	e := entry{row: r, item: is}
+	e := entry{row: r, item: is.only(x.projected)}
 	e.group, _ = order(group) // checkItem has checked both
 	e.sort, _ = order(by)
 	return e, true

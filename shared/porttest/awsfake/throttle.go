@@ -46,6 +46,11 @@ func (t *throughput) of(write bool) float64 {
 	return t.limit.ReadUnits
 }
 
+// counts reports whether the units of a write matter: its caller wants them, or they are limited.
+func (d *DynamoDB) counts(wanted string) bool {
+	return wanted != "" && wanted != "NONE" || d.throughput.of(true) > 0
+}
+
 // refuses reports whether a partition key has no units left, and counts it. As in the
 // service, a request is refused for what earlier ones have used, not for its own size.
 func (t *throughput) refuses(table, key string, write bool) bool {

@@ -1,9 +1,8 @@
 package awsfake
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
@@ -51,8 +50,8 @@ func (r *transactWriteItems) call() (string, bool) {
 
 // transaction is a transaction that was applied under a request token.
 type transaction struct {
-	content []byte
-	at      time.Time
+	items []transactItem
+	at    time.Time
 	// unsure: the caller got no answer. Its first retry comes too early.
 	unsure bool
 }
@@ -127,10 +126,13 @@ type committed struct {
 // commit applies the changes unless an earlier call with the token did.
 func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool, fate Fate) (any, error) {
 	spent := 0.0
+	counted := d.counts(r.ReturnConsumedCapacity)
 	for _, p := range changes {
-		used := units.Transaction * units.Written(p.before, p.after, size)
-		d.throughput.use(p.table.name, p.key[0], true, used)
-		spent += used
+		if counted {
+			used := units.Transaction * units.Written(p.before, p.after, size)
+			d.throughput.use(p.table.name, p.key[0], true, used)
+			spent += used
+		}
 		if !known {
 			d.write(p)
 		}
@@ -141,17 +143,9 @@ func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool,
 		output.ConsumedCapacity = []consumed{*used}
 	}
 	if r.ClientRequestToken != "" && !known {
-		d.transactions[r.ClientRequestToken] = &transaction{r.content(), d.config.Clock.Now(), fate == Unsure}
+		d.transactions[r.ClientRequestToken] = &transaction{r.TransactItems, d.config.Clock.Now(), fate == Unsure}
 	}
 	return output, err
-}
-
-func (r *transactWriteItems) content() []byte {
-	text, err := json.Marshal(r.TransactItems)
-	if err != nil {
-		panic(err) // it was decoded from JSON
-	}
-	return text
 }
 
 // known reports whether the transaction was applied before, under its token.
@@ -166,7 +160,7 @@ func (d *DynamoDB) known(r *transactWriteItems) (bool, error) {
 	switch {
 	case before == nil:
 		return false, nil
-	case !bytes.Equal(before.content, r.content()):
+	case !reflect.DeepEqual(before.items, r.TransactItems):
 		return false, refuse("IdempotentParameterMismatchException", "the request uses the same client token as a previous, but non-identical request")
 	case before.unsure:
 		before.unsure = false

@@ -103,9 +103,12 @@ func (p *planned) old() item {
 	return nil
 }
 
-// apply makes the write and returns its units.
-func (d *DynamoDB) apply(p *planned) float64 {
+// apply makes the write and returns its units, if they are counted.
+func (d *DynamoDB) apply(p *planned, wanted string) float64 {
 	d.write(p)
+	if !d.counts(wanted) {
+		return 0
+	}
 	used := units.Written(p.before, p.after, size)
 	d.throughput.use(p.table.name, p.key[0], true, used)
 	return used
@@ -151,6 +154,6 @@ func (d *DynamoDB) writeItem(_ context.Context, c Call, a *action, fate Fate) (a
 	default:
 		return nil, invalid("the fake returns ALL_NEW, ALL_OLD or NONE, got %s", a.ReturnValues)
 	}
-	output.ConsumedCapacity, err = report(a.ReturnConsumedCapacity, p.table.name, d.apply(p))
+	output.ConsumedCapacity, err = report(a.ReturnConsumedCapacity, p.table.name, d.apply(p, a.ReturnConsumedCapacity))
 	return output, err
 }
