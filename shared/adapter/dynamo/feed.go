@@ -113,15 +113,29 @@ func (f *Feed) lookUp(ctx context.Context, stream string, consistent bool) (h he
 	if err != nil || is == nil {
 		return h, err
 	}
-	var doc struct{ State feedBytes }
-	if err := unpack(is, &doc); err != nil {
+	state, err := f.stateIn(is)
+	if err != nil {
 		return h, err
 	}
 	stored := textOf(is[attrEpoch])
 	return head{
 		epoch: f.epoch(stored), stored: stored, newest: numberOf(is[attrNewest]), appended: numberOf(is[attrAppended]),
-		oldest: numberOf(is[attrOldest]), state: doc.State,
+		oldest: numberOf(is[attrOldest]), state: state,
 	}, nil
+}
+
+// stateIn returns the state in the item of a stream, which nobody changes.
+func (f *Feed) stateIn(is item) ([]byte, error) {
+	packed := documentOf(is[attrDoc])
+	if known, ok := f.store.decoded.heads.Get(packed); ok {
+		return known, nil
+	}
+	var doc struct{ State feedBytes }
+	if err := unpack(is, &doc); err != nil {
+		return nil, err
+	}
+	f.store.decoded.heads.Put(packed, &doc.State)
+	return doc.State, nil
 }
 
 // Head implements port.Feed. It reads the oldest batch too, unless this Feed knows it

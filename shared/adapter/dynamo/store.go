@@ -28,17 +28,18 @@ type Store struct {
 		runs       *decoded.Documents[run.Run]
 		batches    *decoded.Documents[[]port.FeedRecord]
 		deliveries *decoded.Documents[webhook.Delivery]
+		heads      *decoded.Documents[feedBytes]
 	}
 }
 
 var _ port.Store = (*Store)(nil)
 
-// How many decoded runs, batches of events and deliveries a store remembers, and how many bytes
-// of their documents: more than an execution environment works on at a time, and few enough
+// How many decoded runs, batches of events, deliveries and heads of streams a store remembers,
+// and how many bytes of their documents: more than an execution environment works on at a time, and few enough
 // for its memory.
 const (
-	decodedRuns, decodedBatches, decodedDeliveries = 256, 256, 1024
-	decodedSize                                    = 512 << 10
+	decodedRuns, decodedBatches, decodedDeliveries, decodedHeads = 256, 256, 1024, 64
+	decodedSize                                                  = 512 << 10
 )
 
 // New returns a store that uses the client. It makes no call.
@@ -50,6 +51,7 @@ func New(client API, c Config) (*Store, error) {
 	s.decoded.runs = decoded.New[run.Run](decodedRuns, decodedSize)
 	s.decoded.batches = decoded.New[[]port.FeedRecord](decodedBatches, decodedSize)
 	s.decoded.deliveries = decoded.New[webhook.Delivery](decodedDeliveries, decodedSize)
+	s.decoded.heads = decoded.New[feedBytes](decodedHeads, decodedSize)
 	return s, nil
 }
 
