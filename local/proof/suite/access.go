@@ -13,7 +13,7 @@ func access() []Test {
 	return []Test{
 		{Name: "clients without a valid token get 401", Run: clientsToken},
 		{Name: "health and OpenAPI need no token", Run: openRoutes},
-		{Name: "unknown path is an error of OpenAI's API too", Run: unknownRoutes},
+		{Name: "unknown path is an error of OpenAI's API too", Requires: []Capability{OwnNotFound}, Run: unknownRoutes},
 	}
 }
 
