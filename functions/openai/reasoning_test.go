@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,6 +78,10 @@ func TestReasoningOfAChat(t *testing.T) {
 	}
 	if err := stream.Err(); err != nil || thought.String() != reasoning || text.String() != message.Content {
 		t.Errorf("got %q and %q (%v), want %q and %q", thought.String(), text.String(), err, reasoning, message.Content)
+	}
+	again := fmt.Sprintf(`{"model":"mock","max_tokens":2,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":%q,"reasoning_content":%q,"reasoning":null},{"role":"user","content":"b"}]}`, message.Content, reasoning)
+	if answer := s.Call(t, http.MethodPost, "/v1/chat/completions", again); answer.Status != http.StatusOK || strings.Contains(answer.Body, "reasoning") {
+		t.Errorf("got %d %s for the message of an earlier answer, want an answer", answer.Status, answer.Body)
 	}
 	plain, err := s.client.Chat.Completions.New(t.Context(), chat(3))
 	if err != nil || strings.Contains(plain.RawJSON(), "reasoning") {

@@ -25,6 +25,7 @@ type askFlags struct {
 	maxTokens   int
 	seed        int64
 	temperature float64
+	reasoning   bool
 	deadline    time.Duration
 }
 
@@ -41,9 +42,9 @@ The command exits with 0 after a whole answer, and with 1 if the task failed. It
 continues the stream after an interruption of the connection. Ctrl-C cancels the
 task. GET /v1/capabilities lists the models, and sortie dev --engine serves some.
 
-The reasoning that an engine separates from the answer is not shown. With --json the
-command prints the task at its end with the members answer and, if there was any,
-reasoning.`,
+With --reasoning the reasoning that an engine separates from the answer goes to
+standard error. With --json the command prints the task at its end with the members
+answer and, if there was any, reasoning.`,
 		Example: "  sortie ask mock 'Tell a story' --max-tokens 50\n  sortie ask llama - --system 'Translate to French.' < letter.txt",
 		Args:    exactly("MODEL", "PROMPT"),
 	}
@@ -54,6 +55,7 @@ reasoning.`,
 	flags.StringVar(&f.request.SessionID, "session", "", "id of a session")
 	flags.Int64Var(&f.seed, "seed", 0, "number that makes the choice of tokens repeatable")
 	flags.Float64Var(&f.temperature, "temperature", 0, "0 to 2; by default that of the engine")
+	flags.BoolVar(&f.reasoning, "reasoning", false, "show the reasoning before the answer too")
 	flags.DurationVar(&f.deadline, "deadline", 0, "time after which the answer is of no use; by default 5m")
 	flags.StringVar(&f.request.Priority, "priority", "", "interactive, normal or batch; by default normal")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same task; by default a new key")
@@ -111,17 +113,17 @@ type answer struct {
 	failure *struct{ Code, Message, Engine string }
 }
 
-// add adds an event, and returns the text that it adds.
-func (w *answer) add(name string, data json.RawMessage) (text string, err error) {
+// add adds an event, and returns the text that it adds to the answer, or to the reasoning.
+func (w *answer) add(name string, data json.RawMessage) (text, thought string, err error) {
 	switch name {
 	case "token":
 		var token struct{ T string }
 		err = json.Unmarshal(data, &token)
 		text = token.T
 	case "reasoning":
-		var thought struct{ T string }
-		err = json.Unmarshal(data, &thought)
-		w.thought.WriteString(thought.T)
+		var piece struct{ T string }
+		err = json.Unmarshal(data, &piece)
+		thought = piece.T
 	case "end":
 		var end struct {
 			TokensOut int   `json:"tokens_out"`
@@ -136,7 +138,8 @@ func (w *answer) add(name string, data json.RawMessage) (text string, err error)
 		}
 	}
 	w.text.WriteString(text)
-	return text, err
+	w.thought.WriteString(thought)
+	return text, thought, err
 }
 
 // showAnswer creates a task and shows its answer.
@@ -153,7 +156,16 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	after := ""
 	patient := c.WithRetry(outage, func(err error) { a.note("%v; trying again", err) })
 	err = patient.FollowAnswer(ctx, task.TaskID, &after, func(name string, data json.RawMessage) error {
-		text, err := got.add(name, data)
+		begins := got.text.Len() == 0
+		text, thought, err := got.add(name, data)
+		if !a.json && f.reasoning {
+			if begins && text != "" && got.thought.Len() > 0 {
+				thought = "\n"
+			}
+			if _, err := a.Stderr.Write(display.Escape([]byte(thought))); err != nil {
+				return err
+			}
+		}
 		if !a.json && text != "" {
 			if _, err := a.Stdout.Write(display.Escape([]byte(text))); err != nil {
 				return err

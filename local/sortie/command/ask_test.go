@@ -86,6 +86,26 @@ func TestAskShowsTheAnswer(t *testing.T) {
 	}
 }
 
+// TestAskShowsTheReasoning shows it beside the answer, if it is asked for.
+func TestAskShowsTheReasoning(t *testing.T) {
+	t.Parallel()
+	thought := strings.Replace(token(0, "because"), "event: token", "event: reasoning", 1)
+	for args, want := range map[string]struct{ stdout, stderr string }{
+		"":             {"Hello\n", "2 tokens in 1.5 s, task inf_1\n"},
+		" --reasoning": {"Hello\n", "because\n2 tokens in 1.5 s, task inf_1\n"},
+	} {
+		env, _ := answering(t, 0, started, thought, token(0, "Hello"), ended)
+		got := sortie(t, env, "", strings.Fields("ask mock hi"+args)...)
+		if got.code != 0 || got.stdout != want.stdout || got.stderr != want.stderr {
+			t.Errorf("%s: got %d %q and %q, want %q and %q", args, got.code, got.stdout, got.stderr, want.stdout, want.stderr)
+		}
+	}
+	env, _ := answering(t, 0, started, thought, token(0, "Hello"), ended)
+	if got := sortie(t, env, "", "ask", "mock", "hi", "--json"); !strings.Contains(got.stdout, `"answer": "Hello"`) || !strings.Contains(got.stdout, `"reasoning": "because"`) {
+		t.Errorf("got %s, want the answer and the reasoning", got.stdout)
+	}
+}
+
 func TestAskNamesWhatAFlagWants(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--seed": "a whole number", "--temperature": "a number", "--deadline": "a duration such as 90s"} {
