@@ -79,9 +79,9 @@ type openaiEvent struct {
 	Choices []struct {
 		Text  string `json:"text"`
 		Delta struct {
-			Content          string `json:"content"`
-			ReasoningContent string `json:"reasoning_content"`
-			Reasoning        string `json:"reasoning"`
+			Content          string  `json:"content"`
+			ReasoningContent thought `json:"reasoning_content"`
+			Reasoning        thought `json:"reasoning"`
 		} `json:"delta"`
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
@@ -90,6 +90,19 @@ type openaiEvent struct {
 		Message string          `json:"message"`
 		Code    json.RawMessage `json:"code"`
 	} `json:"error"`
+}
+
+// thought is a piece of reasoning; empty for a value that is no text, since no standard has these
+// members.
+type thought string
+
+// UnmarshalJSON implements json.Unmarshaler for every value.
+func (t *thought) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*t = thought(text)
+	}
+	return nil
 }
 
 // read takes the text, the finish reason and the usage wherever they are: llama-server
@@ -106,7 +119,7 @@ func (openai) read(data []byte, a *answer) error {
 	if len(e.Choices) > 0 {
 		choice := e.Choices[0]
 		a.text = choice.Text + choice.Delta.Content
-		a.reasoning = cmp.Or(choice.Delta.ReasoningContent, choice.Delta.Reasoning)
+		a.reasoning = string(cmp.Or(choice.Delta.ReasoningContent, choice.Delta.Reasoning))
 		if choice.FinishReason != nil {
 			if err := a.end(*choice.FinishReason); err != nil {
 				return err

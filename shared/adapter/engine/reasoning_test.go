@@ -16,6 +16,7 @@ func TestReasoningIsSeparated(t *testing.T) {
 		"llama-server":        `{"reasoning_content":"why"}`,
 		"vLLM":                `{"reasoning":"why"}`,
 		"both names":          `{"reasoning":"why","reasoning_content":"why"}`,
+		"other values":        `{"reasoning":{"effort":1},"reasoning_content":"why","content":""}`,
 		"null content":        `{"role":"assistant","content":null,"reasoning_content":"why"}`,
 		"empty content":       `{"content":"","reasoning":"why"}`,
 		"null and empty name": `{"content":null,"reasoning":"why","reasoning_content":null}`,
