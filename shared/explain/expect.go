@@ -11,7 +11,6 @@ const positions = limit.QueuePositions
 
 // expect sets when the machine of the present attempt is expected to run.
 func (x *Explanation) expect(r run.Run, f Facts) {
-	class := ClassOf(r)
 	var from time.Time
 	var wait Range
 	switch {
@@ -20,22 +19,22 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 	case r.State == run.Running, r.State == run.Terminating:
 		return
 	case r.KeySlot.State == run.SlotQueued && f.Key != nil:
-		wait = f.Key.forecast(f.Key.Position, class, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Key.forecast(f.Key.Position, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
 	case r.KeySlot.State == "" && f.Key.applies() && f.Key.Held+f.Key.Queued >= f.Key.Limit: // of a plan
-		wait = f.Key.forecast(f.Key.Ahead, class, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Key.forecast(f.Key.Ahead, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
 	case r.AwaitsJobSlot() && f.Job != nil:
-		wait = f.Job.forecast(f.Job.Position, class, LimitJob, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Job.forecast(f.Job.Position, r, LimitJob, f.Gate, f.Now).Then(f.Pool.joined(r, f))
 	case r.Queued():
-		wait = f.Pool.forecast(max(f.Pool.Position, 0), class, LimitPool, f.Gate, f.Now)
+		wait = f.Pool.forecast(max(f.Pool.Position, 0), r, LimitPool, f.Gate, f.Now)
 	case r.Slot.State == run.SlotHeld:
-		from, wait = later(r.Attempt.StartAt, r.Attempt.BackoffUntil), f.Pool.Measures.Started(class)
+		from, wait = later(r.Attempt.StartAt, r.Attempt.BackoffUntil), f.Pool.Measures.Started(ClassOf(r))
 	default:
 		from, wait = later(r.RetryAt, r.ScheduledAt), f.Pool.joined(r, f)
 		if r.Acting != nil && r.Acting.Waits { // retry_later joins the job's queue after its delay
 			from = time.Time{}
 			var job Range
 			if f.Job.applies() {
-				job = f.Job.forecast(f.Job.Ahead, class, LimitJob, f.Gate, f.Now)
+				job = f.Job.forecast(f.Job.Ahead, r, LimitJob, f.Gate, f.Now)
 			}
 			wait = job.NotBefore(r.Acting.NotBefore.Sub(f.Now)).Then(wait)
 		}
@@ -46,7 +45,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 
 // joined returns when a run that requests a slot of the pool now starts.
 func (q *Queue) joined(r run.Run, f Facts) Range {
-	return q.forecast(q.Ahead, ClassOf(r), LimitPool, f.Gate, f.Now)
+	return q.forecast(q.Ahead, r, LimitPool, f.Gate, f.Now)
 }
 
 func later(a, b time.Time) time.Time {

@@ -134,9 +134,17 @@ func (m Measures) Started(class string) Range {
 	return Range{P50: quantile(sorted, 0.5), P90: quantile(sorted, 0.9), Measured: len(sorted)}
 }
 
-// Queued returns when a run of a class starts from a position in the queue. The first
-// position is 0.
-func (f Forecast) Queued(position int, class string) Range {
+// mostLarger is how much longer than measured runs those of a larger size are expected to take
+// at most.
+const mostLarger = 32
+
+// Queued is QueuedAs of an unknown size.
+func (f Forecast) Queued(position int, class string) Range { return f.QueuedAs(position, class, 0) }
+
+// QueuedAs returns when a run of a class and a size starts from a position in the queue. The
+// first position is 0. The runs ahead are taken for as large as the run itself, as in a burst, if
+// that is larger than the measured ones.
+func (f Forecast) QueuedAs(position int, class string, size float64) Range {
 	if len(f.p50) == 0 {
 		wait := f.permit + time.Duration(position)*max(PerPosition, f.interval)
 		return Range{P50: wait, P90: wait}
@@ -151,6 +159,10 @@ func (f Forecast) Queued(position int, class string) Range {
 	if f.measures.Count == 0 { // only the ages of those that hold the slots are known
 		least := f.permit + time.Duration(position)*max(PerPosition, f.interval)
 		return Range{P50: max(wait.P50, least), P90: max(wait.P90, least)}
+	}
+	if known := f.measures.size; known > 0 && size > known {
+		factor := min(size/known, mostLarger)
+		wait.P50, wait.P90 = seconds(wait.P50.Seconds()*factor), seconds(wait.P90.Seconds()*factor)
 	}
 	wait = wait.Then(f.measures.Started(class))
 	wait.Base = wait.P90

@@ -93,11 +93,11 @@ func (q *Queue) limit(kind LimitKind) Limit {
 }
 
 // forecast returns when the run at a position gets a slot and starts.
-func (q *Queue) forecast(position int, class string, kind LimitKind, gate run.StartGate, now time.Time) Range {
+func (q *Queue) forecast(position int, r run.Run, kind LimitKind, gate run.StartGate, now time.Time) Range {
 	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !gate.Paced(now) {
-		return q.Measures.Started(class)
+		return q.Measures.Started(ClassOf(r))
 	}
-	return NewForecast(q.Load(kind, gate, now), q.Measures).Queued(position, class)
+	return NewForecast(q.Load(kind, gate, now), q.Measures).QueuedAs(position, ClassOf(r), SizeOf(r))
 }
 
 // Load returns the load of the queue for a forecast.

@@ -16,6 +16,8 @@ type Measure struct {
 	// Held is how long an attempt held its slot of the pool, Kept how long the run held
 	// the slots of its job.
 	Held, Kept time.Duration
+	// Size is that of SizeOf.
+	Size float64
 	// Living: the run has not ended, so Held and Kept are its age.
 	Living bool
 	// Ratio is the time that the run waited in a queue as a part of the uncalibrated p90
@@ -32,6 +34,21 @@ func ClassOf(r run.Run) string {
 	return r.Work.Kind + "/" + r.Work.Format + r.Work.Image
 }
 
+// SizeOf returns the size of the work of a run, if times grow with it: the most tokens that an
+// inference task generates. 0 is unknown.
+func SizeOf(r run.Run) float64 {
+	work := r.Work.Inference
+	switch {
+	case work == nil || work.Workload != "completion":
+		return 0
+	case !work.OpenEnd:
+		return float64(work.MaxTokens)
+	case r.Generation != nil:
+		return float64(r.Generation.TokensOut)
+	}
+	return 0
+}
+
 // MeasureOf returns the times of a run. ok is false if its machine never started.
 func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 	if r.Attempt.StartedAt.IsZero() || len(r.Tally.States) == 0 {
@@ -39,7 +56,7 @@ func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 	}
 	spent := r.Metrics(now).Phases
 	attempts := time.Duration(r.Attempt.Number)
-	m = Measure{Class: ClassOf(r), Living: !r.State.Terminal()}
+	m = Measure{Class: ClassOf(r), Size: SizeOf(r), Living: !r.State.Terminal()}
 	m.Start = spent[run.PhaseContainerCreation]/attempts + spent[run.PhaseConstraintCheck]
 	m.Kept = spent[run.PhaseContainerCreation] + spent[run.PhaseExecution] + spent[run.PhaseTermination]
 	m.Held = m.Kept / attempts
@@ -57,6 +74,8 @@ type Measures struct {
 	Count      int
 	starts     map[string][]time.Duration
 	held, kept map[string]distribution
+	// size is the mean size of the measured runs that have ended; 0 is unknown.
+	size float64
 	// factor corrects the p90 of queued runs by the ratios of the measured ones; see
 	// correction.
 	factor float64
@@ -86,12 +105,17 @@ func NewMeasures(of []Measure) Measures {
 	classes := map[string][]Measure{}
 	m := Measures{starts: map[string][]time.Duration{}, held: map[string]distribution{}, kept: map[string]distribution{}, factor: 1}
 	var ratios []float64
+	sized := 0
 	of = slices.SortedFunc(slices.Values(of), func(a, b Measure) int { return a.At.Compare(b.At) })
 	for _, each := range of {
 		classes[all] = append(classes[all], each)
 		classes[each.Class] = append(classes[each.Class], each)
 		if !each.Living {
 			m.Count++
+			if each.Size > 0 {
+				sized++
+				m.size += (each.Size - m.size) / float64(sized)
+			}
 		}
 		if each.Ratio > 0 {
 			ratios = append(ratios, each.Ratio)

@@ -22,11 +22,10 @@ const (
 	startedRuns = 16
 	// readHolders is how many holders of slots are read, so that their age is known.
 	readHolders = 32
-	// measureAge is how long the measured runs of a pool are used, measureSoon how long
-	// they are used while they are few, measureFew while they are fewer than fewRuns, and
-	// measureNone while no run has ended: the first ends of a burst change its predictions.
-	measureAge, measureSoon, measureFew, measureNone = 10 * time.Minute, time.Minute, 10 * time.Second, 2 * time.Second
-	fewRuns                                          = 5
+	// measureAge is how long the measured runs of a pool are used. While they are few, it is a
+	// second for each, but at least measureFew, and measureNone while no run has ended: the
+	// first ends of a burst change its predictions.
+	measureAge, measureFew, measureNone = 10 * time.Minute, 10 * time.Second, 2 * time.Second
 )
 
 // estimates says when runs of a pool start. What it says is made of the records of runs:
@@ -213,7 +212,7 @@ func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (wait expla
 	if err != nil {
 		return wait, 0, fmt.Errorf("cannot count the queue of pool %s: %w", to.pool.ID, err)
 	}
-	return f.Queued(position, explain.ClassOf(r)), position, nil
+	return f.QueuedAs(position, explain.ClassOf(r), explain.SizeOf(r)), position, nil
 }
 
 // forecast returns what is known of the queue of a pool.
@@ -260,10 +259,8 @@ func isMeasured(m explain.Measures, age time.Duration) bool {
 	switch {
 	case m.Count == 0:
 		return age < measureNone
-	case m.Count < fewRuns:
-		return age < measureFew
 	case m.Count < measuredRuns/4:
-		return age < measureSoon
+		return age < max(measureFew, time.Duration(m.Count)*time.Second)
 	}
 	return age < measureAge
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
@@ -202,4 +203,39 @@ func TestPositionsOfABurstDiffer(t *testing.T) {
 		}
 		h.clock.Advance(5 * time.Second) // the queue is counted again
 	}
+}
+
+// TestBurstOfLongerTasksIsPredicted has a burst of tasks that are fifty times as long as those
+// that were measured.
+func TestBurstOfLongerTasksIsPredicted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newInferring(t, 1, 1, func(h *inferring) {
+			h.engines["r1"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 1, TokenEvery: 100 * time.Millisecond})
+		})
+		for range 8 {
+			task := h.ask(2)
+			h.steps(10*time.Second, func() bool { return h.stored(task).State == run.Completed })
+		}
+		h.steps(11*time.Second, func() bool { return h.clock.Now().Sub(epoch) > 11*time.Second }) // the measured tasks are read again
+		const tokens, took = 100, 10 * time.Second
+		burst := make([]string, 6)
+		for i := range burst {
+			h.clock.Advance(time.Millisecond)
+			burst[i] = h.ask(tokens)
+		}
+		for i, task := range burst[1:] {
+			want := time.Duration(i+1) * took
+			r := h.stored(task)
+			if got := time.Duration(r.Expectation.StartMS) * time.Millisecond; got < want/2 || got > 2*want {
+				t.Errorf("task %d: got a start in %s by %+v, want about %s", i+1, got, r.Prediction, want)
+			}
+			explained, err := h.explains.ExplainRun(t.Context(), client, task)
+			h.ok(err)
+			if at := explained.Expected.P50.Sub(h.clock.Now()); (at - time.Duration(r.Expectation.StartMS)*time.Millisecond).Abs() > time.Second {
+				t.Errorf("task %d: got the explanation %s, want the same as of the acceptance, %d ms", i+1, at, r.Expectation.StartMS)
+			}
+		}
+		h.steps(2*time.Minute, func() bool { return h.stored(burst[5]).State == run.Completed })
+	})
 }
