@@ -33,6 +33,9 @@ type runFacts struct {
 	// missing is the position of an execution that has not started.
 	missing      position
 	missingStart int
+	// name is that of the execution with the start number named.
+	name  string
+	named int
 }
 
 func (w *world) factsOf(r *run.Run) *runFacts {

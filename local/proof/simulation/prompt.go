@@ -179,7 +179,7 @@ func (w *world) checkEndActions(r *run.Run) {
 
 // checkExecution checks that the execution of a run is where its record is.
 func (w *world) checkExecution(r *run.Run) {
-	name := run.ExecutionName(r.Ref(), r.Execution.Start)
+	name := w.factsOf(r).execution(r)
 	at := w.positions[name]
 	behind := ""
 	switch {
@@ -214,6 +214,14 @@ func (w *world) checkExecution(r *run.Run) {
 
 // mayLoseExecutions reports whether an execution can end before its run.
 func (w *world) mayLoseExecutions() bool { return w.plan.unforeseen+w.plan.aborts > 0 }
+
+// execution returns the name of the run's execution, which takes long to derive.
+func (f *runFacts) execution(r *run.Run) string {
+	if f.name == "" || f.named != r.Execution.Start {
+		f.name, f.named = run.ExecutionName(r.Ref(), r.Execution.Start), r.Execution.Start
+	}
+	return f.name
+}
 
 // notStarted is the position of the run's execution with the start number, which has
 // not started.
