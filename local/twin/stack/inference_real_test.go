@@ -172,7 +172,7 @@ func realSameSeed(t *testing.T, e realEngine) {
 	}
 	traces := map[string]string{}
 	length := 40
-	for _, seed := range []int64{-1, 7, 7, -1, 8} {
+	for _, seed := range []contract.Seed{-1, 7, 7, -1, 8} {
 		request := contract.TaskRequest{Prompt: "tell a story", MaxTokens: &length}
 		name := "none"
 		if seed >= 0 {
