@@ -67,24 +67,63 @@ func TestOnlyFailuresLetAReplicaRest(t *testing.T) {
 }
 
 // TestAnsweredErrorsLetNoLastReplicaRest has each attempt of tasks answered with an error of the
-// only engine: of one task, and of more than let a replica rest. The next task is answered,
-// although the clock does not move.
+// only engine, of more than let a replica rest. The next task is answered, although the clock does
+// not move.
 func TestAnsweredErrorsLetNoLastReplicaRest(t *testing.T) {
 	t.Parallel()
-	for how, tasks := range map[mockengine.Failure]int{mockengine.FailStart: 1, mockengine.FailBusy: 4} {
-		t.Run(string(how), func(t *testing.T) {
+	h := newInferring(t, 1, 1)
+	for range 4 {
+		for range 3 {
+			h.engines["r1"].FailNext(mockengine.FailStart, 0)
+		}
+		if r := h.ended(h.ask(1)); r.State != run.Failed || r.Attempt.Number != 3 {
+			t.Fatalf("got %s in attempt %d, want Failed in the third", r.State, r.Attempt.Number)
+		}
+	}
+	if r := h.ended(h.ask(1)); r.State != run.Completed || r.Attempt.Number != 1 {
+		t.Errorf("got %s in attempt %d, want Completed in the first", r.State, r.Attempt.Number)
+	}
+}
+
+// TestBusyEngineIsAskedAgain has the only engine of a pool refuse a task more often than a task
+// has attempts, because it is busy: for a while, until a cancel, and until the deadline.
+func TestBusyEngineIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	t.Run("for a while", func(t *testing.T) {
+		t.Parallel()
+		h := newInferring(t, 1, 1)
+		for range 12 {
+			h.engines["r1"].FailNext(mockengine.FailBusy, 0)
+		}
+		defer h.passes(50 * time.Millisecond)()
+		r := h.ended(h.ask(3))
+		if r.State != run.Completed || r.Attempt.Number != 1 {
+			t.Fatalf("got %s in attempt %d with %v, want Completed in the first", r.State, r.Attempt.Number, r.Fault)
+		}
+		if g := r.Generation; g.AskedAt.Sub(r.Attempt.StartedAt) < 5*time.Second || g.DecodeMS > 4000 {
+			t.Errorf("got %+v after a start at %v, want the time of the last request alone", g, r.Attempt.StartedAt)
+		}
+	})
+	for how, want := range map[string]run.State{"until a cancel": run.Cancelled, "until the deadline": run.Failed} {
+		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			h := newInferring(t, 1, 1)
-			for range tasks {
-				for range 3 {
-					h.engines["r1"].FailNext(how, 0)
-				}
-				if r := h.ended(h.ask(1)); r.State != run.Failed || r.Attempt.Number != 3 {
-					t.Fatalf("got %s in attempt %d, want Failed in the third", r.State, r.Attempt.Number)
-				}
+			for range 1000 {
+				h.engines["r1"].FailNext(mockengine.FailBusy, 0)
 			}
-			if r := h.ended(h.ask(1)); r.State != run.Completed || r.Attempt.Number != 1 {
-				t.Errorf("got %s in attempt %d, want Completed in the first", r.State, r.Attempt.Number)
+			task := h.ask(3, func(in *orchestrator.NewTask) { in.Within = 20 * time.Second })
+			h.seen(task, "started")
+			if want == run.Cancelled {
+				_, err := h.tasks.Cancel(t.Context(), client, task, "")
+				h.ok(err)
+			}
+			defer h.passes(50 * time.Millisecond)()
+			r := h.ended(task)
+			if r.State != want || r.Attempt.Number != 1 {
+				t.Errorf("got %s in attempt %d, want %s in the first", r.State, r.Attempt.Number, want)
+			}
+			if want == run.Failed && r.Fault.Code != fault.DeadlineUnmet {
+				t.Errorf("got %v, want DEADLINE_UNMET", r.Fault)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -23,6 +24,19 @@ type lease struct {
 	// deterministic: the pool generates the same answer to the same request.
 	deterministic bool
 	released      bool
+}
+
+// last reports whether all other replicas of the pool rest. The mutex of l.of is locked.
+func (l *lease) last() bool {
+	now := l.of.clock.Now()
+	return !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
+}
+
+// alone is last for a caller without the mutex.
+func (l *lease) alone() bool {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	return l.last()
 }
 
 // askAfter is how long what an engine has said about itself is used.

@@ -309,9 +309,7 @@ func (s *replicas) failed(l *lease, answered bool) {
 	if len(r.failed) < breakAfter { // later ones let it rest each
 		r.failed = append(r.failed, l.task)
 	}
-	now := s.clock.Now()
-	last := !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
-	s.restNow(r, !answered || !last)
+	s.restNow(r, !answered || !l.last())
 }
 
 // rest lets a replica that is not ready rest.
