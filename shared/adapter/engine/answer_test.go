@@ -104,6 +104,18 @@ func TestIncompleteAnswers(t *testing.T) {
 	}
 }
 
+// TestRefusalInTheStream has a vLLM that refuses a request after it has begun the answer.
+func TestRefusalInTheStream(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]fault.Code{503: fault.ReplicaExhausted, 429: fault.ReplicaExhausted, 400: fault.InvalidParams, 500: fault.PoolUnavailable} {
+		event := fmt.Sprintf("data: {\"error\": {\"message\": \"The engine is currently busy\", \"type\": \"Error\", \"param\": null, \"code\": %d}}\n\n", code)
+		e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(event+"data: [DONE]\n\n"))
+		if _, _, err := generate(t.Context(), e); !fault.Is(err, want) || !strings.Contains(err.Error(), "currently busy") {
+			t.Errorf("%d: got %v, want %s with the engine's words", code, err, want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

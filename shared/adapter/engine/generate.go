@@ -192,6 +192,8 @@ func (a *answer) failedAs(status int, message string, code fault.Code) error {
 		f = fault.New(fault.WorkerReset, "the engine failed after %d pieces: %s", a.pieces, message)
 	case code == fault.InvalidParams:
 		f = refusedParams(message)
+	case code == fault.ReplicaExhausted:
+		f = isBusy(message)
 	}
 	return port.EngineAnswer{Fault: f, Status: status}
 }

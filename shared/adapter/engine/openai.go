@@ -138,7 +138,12 @@ func (openai) vectors() bool { return true }
 // statusFault returns the code for an error event's status, which is a number.
 func statusFault(status json.RawMessage) fault.Code {
 	var number int
-	if json.Unmarshal(status, &number) == nil && number >= 400 && number < 500 && number != http.StatusTooManyRequests {
+	switch err := json.Unmarshal(status, &number); {
+	case err != nil:
+		return fault.PoolUnavailable
+	case number == http.StatusTooManyRequests, number == http.StatusServiceUnavailable:
+		return fault.ReplicaExhausted // vLLM finds that its queue is full when it has begun the answer
+	case number >= 400 && number < 500:
 		return fault.InvalidParams
 	}
 	return fault.PoolUnavailable

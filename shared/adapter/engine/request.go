@@ -146,7 +146,7 @@ func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 		f.Retryable = false
 		return f
 	case http.StatusTooManyRequests:
-		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
+		return isBusy(message)
 	case http.StatusNotImplemented:
 		return refusedParams(message)
 	}
@@ -157,6 +157,11 @@ func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 		return refusedParams(message)
 	}
 	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
+}
+
+// isBusy returns the fault for a request that the engine refuses because it has too many.
+func isBusy(message string) *fault.Fault {
+	return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
 }
 
 // refusedParams returns the fault for parameters that the engine refuses, with the field of a

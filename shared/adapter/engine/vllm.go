@@ -50,7 +50,7 @@ func (vllm) series() map[string]loadValue {
 func (vllm) refusal(r refusal) *fault.Fault {
 	switch {
 	case r.status == http.StatusServiceUnavailable:
-		return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", r.message)
+		return isBusy(r.message)
 	case r.status == http.StatusNotFound && r.kind == "NotFoundError":
 		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", r.message)
 	case r.status == http.StatusNotFound && (strings.HasSuffix(r.path, embeddingsPath) || strings.HasSuffix(r.path, rerankPath)):
