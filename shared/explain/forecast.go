@@ -14,8 +14,7 @@ type Range struct {
 	// not queued.
 	Base time.Duration
 	// Measured is the number of measured runs that the estimate is based on. If it is 0,
-	// the estimate is PerPosition for each run ahead, or what the ages of the runs that hold
-	// the slots make of it, if that is longer.
+	// the estimate is PerPosition for each run ahead.
 	Measured int
 }
 
@@ -155,10 +154,6 @@ func (f Forecast) QueuedAs(position int, class string, size float64) Range {
 		spread := wait.P90 - wait.P50
 		wait.P50 += seconds(beyond * f.mean)
 		wait.P90 = wait.P50 + beside(spread, seconds(z90*math.Sqrt(f.variance*beyond*(1+beyond/f.measured))))
-	}
-	if f.measures.Count == 0 { // only the ages of those that hold the slots are known
-		least := f.permit + time.Duration(position)*max(PerPosition, f.interval)
-		return Range{P50: max(wait.P50, least), P90: max(wait.P90, least)}
 	}
 	if known := f.measures.size; known > 0 && size > known {
 		factor := min(size/known, mostLarger)

@@ -138,7 +138,7 @@ func NewMeasures(of []Measure) Measures {
 			slices.Sort(starts)
 			m.starts[class] = starts
 		}
-		if class == all || ended >= enough { // without an end the ages say how long it is at least
+		if class == all && ended > 0 || ended >= enough {
 			m.held[class], m.kept[class] = distributionOf(held), distributionOf(kept)
 		}
 	}

@@ -34,17 +34,13 @@ type Expectation struct {
 	StartMS int64 `json:"startMs,omitempty"`
 }
 
-// While no run was measured, perRunAhead is the expected time in milliseconds for each run
-// ahead, unless the ages of those that run make it longer by unlike.
-const (
-	perRunAhead = 100
-	unlike      = 1000
-)
+// perRunAhead is the expected time in milliseconds for each run ahead while none was measured.
+const perRunAhead = 100
 
 // expectation returns what clients get of a prediction.
 func (p Prediction) expectation() Expectation {
-	if least := int64(p.Ahead) * perRunAhead; p.Measured == 0 && p.P50 < least+unlike {
-		return Expectation{Ahead: p.Ahead, StartMS: least}
+	if p.Measured == 0 {
+		return Expectation{Ahead: p.Ahead, StartMS: int64(p.Ahead) * perRunAhead}
 	}
 	return Expectation{Ahead: p.Ahead, StartMS: p.P50}
 }
