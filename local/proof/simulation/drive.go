@@ -73,7 +73,9 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	w.note("plan %+v", w.plan)
-	w.note("%d requests, settings %+v", w.requests, w.config)
+	settings := w.config
+	settings.FreePort = nil // its address is that of the binary
+	w.note("%d requests, settings %+v", w.requests, settings)
 	if w.mixed() {
 		w.note("ways %+v", w.ways)
 		for _, p := range w.pools {
