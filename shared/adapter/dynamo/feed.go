@@ -124,7 +124,7 @@ func (f *Feed) lookUp(ctx context.Context, stream string, consistent bool) (h he
 	}, nil
 }
 
-// stateIn returns the state in the item of a stream, which nobody changes.
+// stateIn returns the state in the item of a stream. Callers do not change it.
 func (f *Feed) stateIn(is item) ([]byte, error) {
 	packed := documentOf(is[attrDoc])
 	if known, ok := f.store.decoded.heads.Get(packed); ok {

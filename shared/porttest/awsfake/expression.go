@@ -53,7 +53,7 @@ func (e *expressions) finish() error {
 	return e.err
 }
 
-// tokenOf returns the token at the start of a text; "" if there is none.
+// tokenOf returns the token at the start of a text; "" without one.
 func tokenOf(text string) string {
 	isWord := func(b byte) bool {
 		return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'

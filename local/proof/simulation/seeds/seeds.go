@@ -53,7 +53,7 @@ const progress = time.Minute
 
 // Each plays the simulation of each seed, as many at once as there are processors. A failure
 // prints the seed and the command that repeats it, in which folder is that of the test, and the
-// others go on; the first one also prints its trace. A test that is longer than a minute prints
+// others continue; the first one also prints its trace. A test that is longer than a minute prints
 // its progress. Each returns the number of simulations in a second.
 func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) float64 {
 	t.Helper()
