@@ -391,12 +391,3 @@ func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.S
 	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 	return r.SlotOf(pool.ID, pool.Limit).Joining(line, now), err
 }
-
-// predicted is a prediction that may fail: a run does not depend on it.
-func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
-	if err != nil {
-		s.warn(ctx, r, "cannot predict the start of the run", err)
-		return nil
-	}
-	return p
-}

@@ -197,3 +197,12 @@ func (s *Lifecycle) fillAll(ctx context.Context, tenant, pool string) {
 		more = s.fill(ctx, tenant, pool)
 	}
 }
+
+// predicted is a prediction that may fail: a run does not depend on it.
+func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
+	if err != nil {
+		s.warn(ctx, r, "cannot predict the start of the run", err)
+		return nil
+	}
+	return p
+}
