@@ -58,14 +58,14 @@ type Explanation struct {
 type Expected struct {
 	P50, P90 time.Time
 	// Measured is the number of measured runs that the estimate is based on; 0 means that
-	// no run was measured.
+	// no run has ended yet.
 	Measured int
 }
 
 // Basis describes what the range is based on.
 func (e Expected) Basis() string {
 	if e.Measured == 0 {
-		return fmt.Sprintf("no run was measured yet; %s for each run ahead", PerPosition)
+		return fmt.Sprintf("no run has ended yet; %s for each run ahead, or what the times of the held slots make of it", PerPosition)
 	}
 	runs := "runs"
 	if e.Measured == 1 {
