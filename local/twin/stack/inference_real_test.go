@@ -151,6 +151,15 @@ func realCancel(t *testing.T, e realEngine) {
 	}
 }
 
+// define changes the pool of an engine.
+func define(g *target, e realEngine, server *servers.Server, is contract.PoolEngine) {
+	g.T.Helper()
+	is.Kind, is.Model, is.Replicas = string(e.kind), g.Models[0], []contract.PoolReplica{{URL: server.URL, MetricsURL: server.MetricsURL}}
+	if answer := g.Call(http.MethodPut, "/v1/pools/pool0", string(outside.Encode(g.T, contract.PoolDefinition{Engine: &is}))); answer.Status != http.StatusOK {
+		g.T.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+	}
+}
+
 // TestRealSameSeed asks a deterministic pool twice, with a seed and without one. Both times
 // the transcript is the same artifact; another seed has another one.
 func TestRealSameSeed(t *testing.T) {
@@ -162,14 +171,7 @@ func realSameSeed(t *testing.T, e realEngine) {
 	t.Helper()
 	server := e.launch(t, servers.Options{})
 	g := start(t, served{Engines: addressed(e.kind, server)})
-	one := 1
-	definition := contract.PoolDefinition{Engine: &contract.PoolEngine{
-		Kind: string(e.kind), Model: g.Models[0], Slots: &one, Deterministic: true,
-		Replicas: []contract.PoolReplica{{URL: server.URL, MetricsURL: server.MetricsURL}},
-	}}
-	if answer := g.Call(http.MethodPut, "/v1/pools/pool0", string(outside.Encode(t, definition))); answer.Status != http.StatusOK {
-		t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
-	}
+	define(g, e, server, contract.PoolEngine{Slots: new(1), Deterministic: true})
 	traces := map[string]string{}
 	length := 40
 	for _, seed := range []contract.Seed{-1, 7, 7, -1, 8} {
@@ -212,6 +214,7 @@ func realEngineIsKilled(t *testing.T, e realEngine) {
 	t.Helper()
 	first := e.launch(t, servers.Options{Shape: tinymodel.Slow})
 	g := start(t, served{Engines: addressed(e.kind, first)})
+	define(g, e, first, contract.PoolEngine{Slots: new(2)}) // vLLM does not say how many it has
 	const streams, length = 50, 12
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
