@@ -44,6 +44,7 @@ var timers = map[string]timerUse{
 	"shared/worker/supervisor/run.go":           {1, bound},  // the rest of the output
 	"shared/worker/supervisor/handle.go":        {1, pause},  // looks at a supervisor until it has ended
 	"shared/orchestrator/dispatcher_serve.go":   {1, period}, // heartbeats of inference tasks
+	"shared/orchestrator/dispatcher_busy.go":    {1, pause},  // before a busy engine is asked again
 	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before a failed step is tried again
 	"shared/orchestrator/shift.go":              {1, period}, // looks for tasks
 	"shared/orchestrator/replicas.go":           {1, pause},  // waits for a replica
