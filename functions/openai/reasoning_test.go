@@ -174,7 +174,8 @@ func TestReasoningOfAResponse(t *testing.T) {
 	same("read from the transcript", got, err)
 	again := reasonedResponse()
 	again.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
-		{OfReasoning: new(got.Output[0].AsReasoning().ToParam())}, {OfOutputMessage: new(got.Output[1].AsMessage().ToParam())},
+		{OfReasoning: new(got.Output[0].AsReasoning().ToParam())},
+		{OfOutputMessage: new(got.Output[1].AsMessage().ToParam())},
 		responses.ResponseInputItemParamOfMessage("and now?", "user"),
 	}}
 	if r, err := s.client.Responses.New(ctx, again); err != nil || len(r.Output) == 0 {

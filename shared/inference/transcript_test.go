@@ -27,7 +27,8 @@ func TestTranscriptKeepsTheOrder(t *testing.T) {
 			`{"transcript":"bd","reasoning":"ac","parts":[{"text":"a","reasoning":true},{"text":"b"},{"text":"c","reasoning":true},{"text":"d"}]}`,
 		},
 		"reasoning after": {
-			[]inference.Record{say("b"), think("c")}, []inference.Record{say("b"), think("c")},
+			[]inference.Record{say("b"), think("c")},
+			[]inference.Record{say("b"), think("c")},
 			`{"transcript":"b","reasoning":"c","parts":[{"text":"b"},{"text":"c","reasoning":true}]}`,
 		},
 	} {

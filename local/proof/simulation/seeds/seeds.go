@@ -146,7 +146,7 @@ func (e *each) report(ended <-chan struct{}) {
 func line(done, failed, count uint64, took time.Duration) string {
 	left := "unknown"
 	if done > 0 {
-		left = (time.Duration(float64(took) / float64(done) * float64(count-done))).Round(time.Minute).String()
+		left = time.Duration(float64(took) / float64(done) * float64(count-done)).Round(time.Minute).String()
 	}
 	return fmt.Sprintf("%d of %d seeds, %d failed, after %s; time left: %s", done, count, failed, took.Round(time.Second), left)
 }
