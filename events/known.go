@@ -63,15 +63,15 @@ func (n *names) scan(document []byte, at int) (end int, known bool) {
 		if size < 0 || document[begin+size] != '"' {
 			return at, false
 		}
-		name := string(document[begin : begin+size])
-		if !n.known[name] {
+		name := document[begin : begin+size]
+		if !n.known[string(name)] {
 			return at, false
 		}
 		if at = skipSpace(document, begin+size+1); at >= len(document) || document[at] != ':' {
 			return at, false
 		}
 		at = skipSpace(document, at+1)
-		inner := n.inner[name]
+		inner := n.inner[string(name)]
 		if inner != nil && at < len(document) && document[at] == '{' {
 			if at, known = inner.scan(document, at); !known {
 				return at, false

@@ -91,11 +91,11 @@ func TestAskShowsTheReasoning(t *testing.T) {
 	t.Parallel()
 	thought := strings.Replace(token(0, "because"), "event: token", "event: reasoning", 1)
 	for args, want := range map[string]struct{ stdout, stderr string }{
-		"":             {"Hello\n", "2 tokens in 1.5 s, task inf_1\n"},
-		" --reasoning": {"Hello\n", "because\n2 tokens in 1.5 s, task inf_1\n"},
+		"":            {"Hello\n", "2 tokens in 1.5 s, task inf_1\n"},
+		"--reasoning": {"Hello\n", "because\n2 tokens in 1.5 s, task inf_1\n"},
 	} {
 		env, _ := answering(t, 0, started, thought, token(0, "Hello"), ended)
-		got := sortie(t, env, "", strings.Fields("ask mock hi"+args)...)
+		got := sortie(t, env, "", strings.Fields("ask mock hi "+args)...)
 		if got.code != 0 || got.stdout != want.stdout || got.stderr != want.stderr {
 			t.Errorf("%s: got %d %q and %q, want %q and %q", args, got.code, got.stdout, got.stderr, want.stdout, want.stderr)
 		}

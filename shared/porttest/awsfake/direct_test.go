@@ -53,12 +53,9 @@ func compare[In, Out any](ctx context.Context, w twins, call clientMethod[In, Ou
 	if code(err) != code(directErr) || (err == nil) != (directErr == nil) {
 		w.t.Errorf("%T: got direct error %v, want %v", in, directErr, err)
 	}
-	for e, d := error(nil), error(nil); err != nil; err, directErr = e, d {
-		if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", directErr) {
-			w.t.Errorf("%T: got direct error %T, want %T", in, directErr, err)
-			break
-		}
-		if e, d = errors.Unwrap(err), errors.Unwrap(directErr); e == nil || d == nil {
+	for e, d := err, directErr; e != nil && d != nil; e, d = errors.Unwrap(e), errors.Unwrap(d) {
+		if fmt.Sprintf("%T", e) != fmt.Sprintf("%T", d) {
+			w.t.Errorf("%T: got direct error %T, want %T", in, d, e)
 			break
 		}
 	}

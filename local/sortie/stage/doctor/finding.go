@@ -34,7 +34,7 @@ type Finding struct {
 	Status Status `json:"status"`
 	// Detail says what was found.
 	Detail string `json:"detail"`
-	// ToDo is a command or a step; empty if the status is OK.
+	// A command or a step is what ToDo has; empty if the status is OK.
 	ToDo string `json:"toDo,omitempty"`
 }
 

@@ -31,7 +31,7 @@ const (
 	// Certificate is the ARN of the domain's certificate.
 	Certificate = "arn:aws:acm:eu-west-1:111122223333:certificate/one"
 	// FlyToken is the token of the apps, ClientToken and CanaryToken are the clients'.
-	FlyToken    = "FlyV1 fm2_s3cret"
+	FlyToken    = "FlyV1 fm2_s3cret" //nolint:gosec // it opens nothing
 	ClientToken = "s3cret-of-the-client"
 	CanaryToken = "s3cret-of-the-canary"
 	// Target is the name of the API's domain at AWS.
