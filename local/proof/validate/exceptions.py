@@ -57,6 +57,7 @@ REASONS = {
     ("createCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createEmbedding", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createResponse", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("createResponse", "input"): "items of reasoning alone are no message",
     ("createResponse", "store"): "a response in the background is stored",
     ("createResponse", "truncation"): UNSUPPORTED,
     ("createResponse", "metadata"): "its limits are in bytes",
