@@ -225,7 +225,8 @@ func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 	fresh := func(f *forecast, age time.Duration) bool {
 		return age < headAge+10*time.Duration(f.held)*time.Second/countRate
 	}
-	return e.of(poolID{tenant, pool.ID}).queue.get(now, fresh, func() (*forecast, error) {
+	queue := &e.of(poolID{tenant, pool.ID}).queue
+	read, err := queue.get(now, fresh, func() (*forecast, error) {
 		q, err := e.read(ctx, tenant, pool)
 		if err != nil {
 			return nil, err
@@ -241,6 +242,13 @@ func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 		}
 		return &forecast{Forecast: explain.NewForecast(q.Load(kind, gate, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	if kept, ok := queue.peek(e.clock.Now(), fresh); ok {
+		return kept, nil // calls at the same time count the runs that join in the same one
+	}
+	return read, nil
 }
 
 func predictionOf(r explain.Range) *run.Prediction {
