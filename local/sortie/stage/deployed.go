@@ -24,6 +24,10 @@ type Stage struct {
 	Template template.Template
 	// Outputs are the outputs of the stack by name.
 	Outputs map[string]string
+	// ID is the ARN of the stack, and Status its status, such as CREATE_COMPLETE.
+	ID, Status string
+	// Protected is true if the deletion of the stack needs a word.
+	Protected bool
 
 	cfg   aws.Config
 	clock clock.Clock
@@ -42,6 +46,7 @@ func Find(ctx context.Context, cfg aws.Config, name string, c clock.Clock) (*Sta
 		if found.StackStatus == types.StackStatusReviewInProgress {
 			return nil, fmt.Errorf("%s: %w", stack, ErrNoStack)
 		}
+		s.ID, s.Status, s.Protected = aws.ToString(found.StackId), string(found.StackStatus), aws.ToBool(found.EnableTerminationProtection)
 		for _, output := range found.Outputs {
 			s.Outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
 		}

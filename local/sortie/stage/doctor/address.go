@@ -113,7 +113,7 @@ func (e *exam) domain(ctx context.Context) []Finding {
 	if f := e.undeployed(check); f != nil {
 		return f
 	}
-	target := e.deployed.outputs["DomainTarget"]
+	target := e.deployed.Outputs["DomainTarget"]
 	if target == "" {
 		return []Finding{missing(check, "the deployed stage has no domain", e.deploy())}
 	}
@@ -142,7 +142,7 @@ func (e *exam) api(ctx context.Context) []Finding {
 	if f := e.undeployed(check); f != nil {
 		return f
 	}
-	address := e.deployed.outputs["URL"]
+	address := e.deployed.Outputs["URL"]
 	if address == "" {
 		return []Finding{unknown(check, "not checked: the stack has no output URL", "do what the line stack says")}
 	}

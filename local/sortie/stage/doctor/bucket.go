@@ -45,7 +45,7 @@ func (e *exam) buckets(ctx context.Context) []Finding {
 		if f := e.undeployed("bucket"); f != nil {
 			return f
 		}
-		uploads, accepted = e.deployed.outputs["UploadsBucket"], e.deployed.outputs["AcceptedBucket"]
+		uploads, accepted = e.deployed.Outputs["UploadsBucket"], e.deployed.Outputs["AcceptedBucket"]
 	}
 	keys, is := e.documents["outputs"].(secrets.Outputs)
 	if !is {

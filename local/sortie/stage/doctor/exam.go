@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ type exam struct {
 	callerErr error
 	// deployed is the stack, nil if it does not exist; deployedErr says why it is not
 	// known.
-	deployed    *stack
+	deployed    *stage.Stage
 	deployedErr error
 	// documents are the valid secrets by kind.
 	documents map[string]secrets.Document
@@ -84,7 +83,7 @@ func Run(ctx context.Context, cfg Config, each func(Finding)) {
 	e.limited(ctx, func(ctx context.Context) { e.caller, e.callerErr = e.identify(ctx) })
 	e.limited(ctx, func(ctx context.Context) { e.deployed, e.deployedErr = e.find(ctx) })
 	if e.deployed != nil {
-		e.present = plan.Of(e.deployed.template)
+		e.present = plan.Of(e.deployed.Template)
 	}
 	switch {
 	case cfg.Assembly != nil:
@@ -176,8 +175,8 @@ func (e *exam) partition() string {
 // Checks lists the checks' names. A check of several things adds what it is about after
 // a space, as "secret fly" does.
 func Checks() []string {
-	return slices.Clone([]string{
+	return []string{
 		"settings", "credentials", "bootstrap", "concurrency", "requests", "stack", "secret", "fly", "bucket", "key", "lifecycle",
 		"mail", "certificate", "domain", "canary", "api",
-	})
+	}
 }

@@ -38,7 +38,7 @@ func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
 	}
 	switch {
 	case e.deployedErr != nil: // it may be readable
-	case !e.deployed.serves():
+	case !e.serves():
 		return missing(check, "the stage is not deployed", then)
 	case !e.present.Has(s.Kind):
 		return missing(check, "the deployed stage does not have it yet", then)

@@ -2,53 +2,27 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
-	"github.com/sortie-dev/sortie/local/sortie/template"
+	"github.com/sortie-dev/sortie/local/sortie/stage"
 )
 
-// stack is the stack of the stage in AWS.
-type stack struct {
-	id, status string
-	// protected is true if its deletion needs a word.
-	protected bool
-	outputs   map[string]string
-	template  template.Template
-}
-
 // find reads the stack; it returns nil if the stack does not exist.
-func (e *exam) find(ctx context.Context) (*stack, error) {
+func (e *exam) find(ctx context.Context) (*stage.Stage, error) {
 	if e.callerErr != nil {
 		return nil, e.callerErr
 	}
-	client, name := cloudformation.NewFromConfig(e.AWS), "sortie-"+e.Stage
-	described, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
-	if code(err) == "ValidationError" || err == nil && len(described.Stacks) == 0 { // of a well-formed name: it does not exist
-		return nil, nil
+	found, err := stage.Find(ctx, e.AWS, e.Stage, e.Clock)
+	if errors.Is(err, stage.ErrNoStack) {
+		return nil, nil //nolint:nilnil // nothing is deployed
 	}
-	if err != nil {
-		return nil, err
-	}
-	found := described.Stacks[0]
-	if found.StackStatus == types.StackStatusReviewInProgress {
-		return nil, nil
-	}
-	s := &stack{aws.ToString(found.StackId), string(found.StackStatus), aws.ToBool(found.EnableTerminationProtection), map[string]string{}, template.Template{}}
-	for _, output := range found.Outputs {
-		s.outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
-	}
-	text, err := client.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: &name, TemplateStage: types.TemplateStageOriginal})
-	if err != nil {
-		return nil, err
-	}
-	s.template, err = template.Parse(aws.ToString(text.TemplateBody))
-	return s, err
+	return found, err
 }
 
 // The statuses of stacks (CloudFormation User Guide, "Stack status codes").
@@ -70,10 +44,14 @@ var (
 	}
 )
 
-// serves reports whether the stack has its resources.
-func (s *stack) serves() bool {
-	return s != nil && !slices.Contains(lost, s.status) && !strings.HasPrefix(s.status, "DELETE_") &&
-		!strings.HasPrefix(s.status, "CREATE_IN") && !strings.HasPrefix(s.status, "ROLLBACK_")
+// serves reports whether the stack exists and has its resources.
+func (e *exam) serves() bool {
+	if e.deployed == nil {
+		return false
+	}
+	status := e.deployed.Status
+	return !slices.Contains(lost, status) && !strings.HasPrefix(status, "DELETE_") &&
+		!strings.HasPrefix(status, "CREATE_IN") && !strings.HasPrefix(status, "ROLLBACK_")
 }
 
 // stack checks that the stage is deployed and that its last deployment was successful.
@@ -90,13 +68,13 @@ func (e *exam) stack(ctx context.Context) []Finding {
 		return []Finding{missing(check, name+" is not deployed in "+e.caller.account+", "+e.AWS.Region, e.deploy())}
 	}
 	at := " --stack-name " + name + " --region " + e.AWS.Region
-	detail := name + " is " + e.deployed.status
-	switch status := e.deployed.status; {
+	detail := name + " is " + e.deployed.Status
+	switch status := e.deployed.Status; {
 	case slices.Contains(works, status):
 		return []Finding{ok(check, "%s", detail)}
 	case slices.Contains(lost, status):
 		remove := "aws cloudformation delete-stack" + at + " && aws cloudformation wait stack-delete-complete" + at + " && " + e.deploy()
-		if e.deployed.protected {
+		if e.deployed.Protected {
 			remove = "aws cloudformation update-termination-protection --no-enable-termination-protection" + at + " && " + remove
 		}
 		return []Finding{wrong(check, detail+e.cause(ctx), "correct the cause, then "+remove)}
@@ -108,7 +86,7 @@ func (e *exam) stack(ctx context.Context) []Finding {
 		return []Finding{wrong(check, detail+e.cause(ctx), "aws cloudformation rollback-stack"+at+", then "+e.deploy())}
 	}
 	for _, w := range waits {
-		if strings.HasPrefix(e.deployed.status, w.status) {
+		if strings.HasPrefix(e.deployed.Status, w.status) {
 			return []Finding{missing(check, detail, "aws cloudformation wait "+w.waiter+at)}
 		}
 	}
@@ -124,7 +102,7 @@ func (e *exam) cause(ctx context.Context) string {
 	first := ""
 	for _, event := range events.StackEvents { // the last one is first
 		status, why := string(event.ResourceStatus), aws.ToString(event.ResourceStatusReason)
-		own := aws.ToString(event.PhysicalResourceId) == e.deployed.id
+		own := aws.ToString(event.PhysicalResourceId) == e.deployed.ID
 		if own && (status == "CREATE_IN_PROGRESS" || status == "UPDATE_IN_PROGRESS") {
 			break
 		}

@@ -114,8 +114,8 @@ func secretsOf(t template.Template) []Secret {
 // (Lambda Developer Guide, "Configuring reserved concurrency").
 const unreserved = 100
 
-// machinesEach is how many machines need one execution at a time. 10,000 runs of ten
-// minutes were measured to need 53 (infra/README.md, "Capacity").
+// machinesEach is how many machines need one execution at a time, and some more: 10,000
+// runs of ten minutes were counted to need 53 to 70 (infra/README.md, "Capacity").
 const machinesEach = 100
 
 // Concurrency is how many concurrent executions of Lambda the account needs for the
