@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -22,6 +23,10 @@ func (s *Dispatcher) untilFree(ctx context.Context, t *serving, ask func(context
 		busy := ask(ctx)
 		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.alone() {
 			return busy
+		}
+		if pause == busyPause {
+			attrs := append(attrsOf(t.run), slog.String("replica", t.replica.id))
+			s.log.LogAttrs(ctx, slog.LevelInfo, "the engine is busy and is asked again until the deadline of the task", attrs...)
 		}
 		over, stop := s.clock.NewTimer(min(pause, t.run.AnswerBy().Sub(s.now())))
 		select {
