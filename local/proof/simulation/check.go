@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		}
 	}
 	if left > allowed {
-		w.fail("got %d uploads left in the bucket", left)
+		w.fail("got %d uploads left in the bucket, want at most %d: %v", left, allowed, slices.Sorted(maps.Keys(w.buckets.buckets[port.Uploads])))
 	}
 }
 

@@ -177,7 +177,7 @@ func (w *world) quiet() bool {
 		return false
 	}
 	for _, r := range w.records.ordered {
-		if !r.State.Terminal() || actionsPending(r) != "" {
+		if !r.State.Terminal() || actionsPending(r) != "" || r.Attempt.Uncleared {
 			return false
 		}
 	}
@@ -206,6 +206,9 @@ func (w *world) active() string {
 	for _, r := range w.records.ordered {
 		if !r.State.Terminal() {
 			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(start))
+		}
+		if r.Attempt.Uncleared {
+			return fmt.Sprintf("%s has uploads of a lost attempt after %d failures to remove them", r.ID, r.Deletion.Failures)
 		}
 	}
 	if w.warm != nil && w.warmLeft() != "" {
