@@ -117,6 +117,11 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if w.plan.skew > 0 { // another host may think that it has drained for longer
 		return
 	}
+	for _, p := range w.fleet.pools {
+		if p.id == r.Serves.Pool && r.CreatedAt.Before(p.deletedAt) {
+			return // a keeper that saw the deletion ends it, also if the pool was created again meanwhile
+		}
+	}
 	for _, t := range w.fleet.tasks {
 		if t.pool == r.Serves.Pool && t.of == r.ID && w.time.now.Before(t.until) {
 			w.fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.replica, t.pool, t.ref.ID)

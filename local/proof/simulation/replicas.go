@@ -46,6 +46,8 @@ type enginePool struct {
 	settings []replicaSetting
 	// place is what the operator has defined last, nil for a pool that does not exist.
 	place *run.EnginePlace
+	// deletedAt is when the pool was last deleted.
+	deletedAt time.Time
 	// paused: no dispatcher takes tasks.
 	paused bool
 	// touched: its set may have changed.
@@ -191,7 +193,7 @@ func (w *world) deleteEngine(p *enginePool) {
 	w.jobCall("deletion of "+p.id, func(ctx context.Context) error {
 		return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
 	})
-	p.place = nil
+	p.place, p.deletedAt = nil, w.time.now
 	done(w.time.now)
 }
 
