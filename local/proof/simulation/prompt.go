@@ -111,6 +111,9 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if r.Leaves() && r.Attempt.Unsure && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // the machine of an unanswered call may show until then
 		}
+		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && m.erased && r.Attempt.StartBy.After(begun) {
+			begun = r.Attempt.StartBy // until then it may be a machine that is not visible yet
+		}
 		if r.Attempt.CreateBy.After(begun) {
 			begun = r.Attempt.CreateBy // until then a create call may be in flight
 		}

@@ -267,7 +267,10 @@ func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
 // deadline may be ended.
 func (w *world) mayGiveUp(r run.Run, m *machine) bool {
 	claim := r.Attempt.Warm
-	if m.warm == nil || claim == nil || claim.Machine.ID != m.id || r.State != run.ContainerCreating && r.Attempt.StartedAt.Before(claim.StartBy) {
+	if m.warm == nil || claim == nil || claim.Machine.ID != m.id {
+		return false
+	}
+	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.plan.skew).Before(claim.StartBy) { // the times of two hosts
 		return false
 	}
 	return m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy)
