@@ -118,7 +118,8 @@ func (s *Outputs) digest(ctx context.Context, object port.Object, readable int64
 }
 
 // clear removes the uploads of an attempt, and what was accepted of it if there is
-// no accepted output.
+// no accepted output. The error is errNextAttempt if the run has moved on: the uploads may be
+// those of its next attempt.
 func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) error {
 	nothing := r.Succeeded() && r.Upload() == nil && r.Attempt.WorkerID == ""
 	if r.Attempt.MachineName == "" || nothing {
@@ -133,7 +134,14 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 			s.outputs.Delete(ctx, port.Uploads, limit.AttemptLog(r.TaskID, 1)),
 		)
 	}
-	if err := s.clearUploads(ctx, r); err != nil {
+	latest, err := s.store.Load(ctx, r.Ref())
+	if err == nil && latest.Attempt.Number != r.Attempt.Number {
+		err = errNextAttempt
+	}
+	if err == nil {
+		err = s.clearUploads(ctx, r)
+	}
+	if err != nil {
 		return err
 	}
 	if accepted == nil && r.Succeeded() {

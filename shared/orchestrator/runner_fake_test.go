@@ -45,6 +45,8 @@ type runner struct {
 	warmStarts int
 	// digest is that of the images of new machines.
 	digest string
+	// seen runs once after the next wait for the end of a machine.
+	seen func()
 	// beforeWarm runs once before the next of them; with an error the call is lost.
 	beforeWarm func() error
 }
@@ -189,6 +191,10 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 		if m.awaited != nil {
 			m.awaited()
 		}
+	}
+	if do := r.seen; do != nil && phase == port.MachineGone {
+		r.seen = nil
+		do()
 	}
 	return r.Inspect(ctx, at)
 }
