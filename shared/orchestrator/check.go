@@ -194,8 +194,9 @@ func cleared(newest *job.Job, endedAt time.Time) bool {
 	return newest != nil && !newest.ClearedAt.Before(endedAt)
 }
 
-// previousPages and previousPage bound the search for the previous run of a job.
-const previousPages, previousPage = 4, 16
+// previousRuns bounds the search for the previous run of a job. A run that was planned ahead is
+// listed by its creation, so the search does not end with the first run that it finds.
+const previousRuns = 64
 
 // previous returns the newest run of the job that is older than a run and that is not looked
 // past; nil if the newest runs of the job have no such run. lastID is the run that ended
@@ -216,19 +217,12 @@ func (s *Lifecycle) previous(ctx context.Context, r run.Run, newest *job.Job, la
 			return nil, fmt.Errorf("cannot read run %s: %w", lastID, err)
 		}
 	}
-	page := port.Page{JobID: r.JobID, Limit: previousPage}
-	for range previousPages {
-		runs, next, err := s.store.List(ctx, r.Tenant, page)
-		if err != nil {
-			return nil, fmt.Errorf("cannot list the runs of job %s: %w", r.JobID, err)
-		}
-		known := best != nil && best.ID != lastID
-		for _, other := range runs {
-			consider(other)
-		}
-		if page.Cursor = next; next == "" || known || best != nil && best.ID != lastID {
-			break
-		}
+	runs, _, err := s.store.List(ctx, r.Tenant, port.Page{JobID: r.JobID, Limit: previousRuns})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the runs of job %s: %w", r.JobID, err)
+	}
+	for _, other := range runs {
+		consider(other)
 	}
 	return best, nil
 }

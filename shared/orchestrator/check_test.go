@@ -307,3 +307,32 @@ func TestWindowClosesWhileTheHookIsAsked(t *testing.T) {
 	h.wake(ref)
 	h.wantRuns(ref, "1h0m0s schedule Completed")
 }
+
+// TestPreviousRunWasPlannedAhead cancels a run that was planned ahead. Many runs are created
+// after it and run before its time. It is the previous run of the first one after its time, also
+// when a newer run has ended meanwhile.
+func TestPreviousRunWasPlannedAhead(t *testing.T) {
+	t.Parallel()
+	h := setup(t, manyMachines)
+	ref := h.createJob("nightly", limited("requirePreviousSuccess: true", "type: wait"))
+	planned, _, err := h.service.Jobs.RunJob(t.Context(), orchestrator.JobRunRequest{Identity: client, JobID: ref.ID, ScheduledAt: h.clock.now.Add(time.Hour)})
+	h.ok(err)
+	for i := range 20 {
+		h.advance(time.Second)
+		id := h.requested(ref, run.Override{})
+		h.wantState(id, run.Running)
+		h.exit(id, 0)
+		h.wantState(id, run.Completed)
+		if i == 0 {
+			h.cancel(planned.ID)
+		}
+	}
+	h.advance(2 * time.Hour)
+	next := h.requested(ref, run.Override{})
+	h.advance(time.Second)
+	newer := h.requested(ref, run.Override{})
+	h.wantState(next, run.ActionRunning)
+	h.cancel(newer)
+	h.advance(10 * time.Minute)
+	h.wantState(next, run.ActionRunning)
+}

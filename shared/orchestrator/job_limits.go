@@ -51,7 +51,7 @@ func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required
 	if err != nil {
 		return job.Job{}, err
 	}
-	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: previousPage})
+	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: previousRuns})
 	for _, r := range waiting {
 		if _, err = s.applyTo(ctx, r, is(run.ActionRecheck{})); err != nil {
 			break
