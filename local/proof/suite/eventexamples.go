@@ -147,9 +147,9 @@ var (
 )
 
 // formOf returns an event without what differs between two events of one kind: the fields, the
-// forms of ids, keys and addresses, and the values of lists that are closed. A fact that leaves the
-// state of a run as it is may be told in any: a worker may call before or after its machine is seen
-// to run.
+// forms of ids, keys and addresses, and the values of lists that are closed. An event that
+// does not change the state of a run may be published in any state: a worker may call before or
+// after its machine is seen to run.
 func formOf(c *Case, document []byte) string {
 	c.T.Helper()
 	var fields map[string]any
