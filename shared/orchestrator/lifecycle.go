@@ -106,6 +106,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 			if err != nil {
 				return run.Run{}, err
 			}
+			if stale := decidedTwice(given, first.decisions); stale != nil {
+				return run.Run{}, stale
+			}
 			if len(first.decisions) == 0 || pool == d.Run.JobSlot.Pool && mayLeaveMore(d.Run, first.decisions[0].Run) {
 				left = append(left, pool)
 			}
@@ -161,6 +164,17 @@ func releasedPools(d run.Decision) (pools []string) {
 		pools = append(pools, d.Run.KeySlot.Pool)
 	}
 	return pools
+}
+
+// decidedTwice returns a conflict if a run of the given decisions gets a slot by the others: it is
+// queued by now, so it has changed since it was read.
+func decidedTwice(given, grants []run.Decision) error {
+	for _, grant := range grants {
+		if slices.ContainsFunc(given, func(d run.Decision) bool { return d.Run.Ref() == grant.Run.Ref() }) {
+			return &port.Conflict{Ref: grant.Run.Ref()}
+		}
+	}
+	return nil
 }
 
 // awaitedPools returns the pool of the job whose queue the run joins or leaves: a slot may have
