@@ -117,16 +117,30 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if w.plan.skew > 0 { // another host may think that it has drained for longer
 		return
 	}
-	for _, p := range w.fleet.pools {
-		if p.id == r.Serves.Pool && r.CreatedAt.Before(p.deletedAt) {
-			return // a keeper that saw the deletion ends it, also if the pool was created again meanwhile
-		}
+	if w.endedByDeletion(r) {
+		return
 	}
 	for _, t := range w.fleet.tasks {
 		if t.pool == r.Serves.Pool && t.of == r.ID && w.time.now.Before(t.until) {
 			w.fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.replica, t.pool, t.ref.ID)
 		}
 	}
+}
+
+// endedByDeletion reports whether the end of a replica's run was decided while its pool did not
+// exist. The keeper may store that, and carry it out, after the pool was created again.
+func (w *world) endedByDeletion(r *run.Run) bool {
+	for _, p := range w.fleet.pools {
+		if p.id != r.Serves.Pool || p.deletedFrom.IsZero() {
+			continue
+		}
+		set, _ := w.storedSet(p)
+		return slices.ContainsFunc(set.Replicas, func(one run.Replica) bool {
+			exists := p.createdAt.After(p.deletedFrom)
+			return one.Run == r.ID && one.Phase == run.ReplicaEnding && !one.Since.Before(p.deletedFrom) && !(exists && one.Since.After(p.createdAt))
+		})
+	}
+	return false
 }
 
 // checkOwed checks that keepers do in time what each replica waits for, and that no run of a

@@ -46,8 +46,9 @@ type enginePool struct {
 	settings []replicaSetting
 	// place is what the operator has defined last, nil for a pool that does not exist.
 	place *run.EnginePlace
-	// deletedAt is when the pool was last deleted.
-	deletedAt time.Time
+	// deletedFrom is when its last deletion was requested, createdAt when its last creation was
+	// acknowledged.
+	deletedFrom, createdAt time.Time
 	// paused: no dispatcher takes tasks.
 	paused bool
 	// touched: its set may have changed.
@@ -165,6 +166,7 @@ func (w *world) setCount(p *enginePool, count int) {
 
 // putEngine creates or replaces a pool.
 func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
+	created := p.place == nil
 	p.place = place
 	count := 0
 	if place.Machines != nil {
@@ -175,6 +177,9 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, orchestrator.Precondition{})
 		return err
 	})
+	if created {
+		p.createdAt = w.time.now
+	}
 	done(w.time.now)
 }
 
@@ -190,10 +195,11 @@ func (w *world) reload(p *enginePool, model string) {
 // deleteEngine deletes a pool.
 func (w *world) deleteEngine(p *enginePool) {
 	done := p.change(0)
+	p.deletedFrom = w.time.now
 	w.jobCall("deletion of "+p.id, func(ctx context.Context) error {
 		return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
 	})
-	p.place, p.deletedAt = nil, w.time.now
+	p.place = nil
 	done(w.time.now)
 }
 
