@@ -34,7 +34,7 @@ type Finding struct {
 	Status Status `json:"status"`
 	// Detail says what was found.
 	Detail string `json:"detail"`
-	// A command or a step is what ToDo has; empty if the status is OK.
+	// The next step of the operator, often a command; empty if the status is OK.
 	ToDo string `json:"toDo,omitempty"`
 }
 
