@@ -1,6 +1,8 @@
 package orchestrator_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,7 +27,7 @@ func TestLateTerminateLeavesTheNextAttempt(t *testing.T) {
 		pause func(h *fixture, do func())
 	}{
 		"before it looks for a machine": {
-			setup: func(t *testing.T) *fixture { t.Helper(); return fallsBack(t) },
+			setup: fallsBack,
 			begin: func(h *fixture) {
 				h.runner.during = func(*machine) error {
 					h.runner.launched = nil
@@ -57,8 +59,9 @@ func TestLateTerminateLeavesTheNextAttempt(t *testing.T) {
 					upload = limit.OutputPrefix(task) + "out.xml"
 					h.outputs.buckets[port.Uploads][upload] = "the output of attempt 2"
 				})
-				if _, err := h.service.Terminate(t.Context(), in); err != nil {
-					t.Logf("the late call failed: %v", err)
+				_, err := h.service.Terminate(t.Context(), in)
+				if _, again := errors.AsType[orchestrator.TryAgain](err); !again {
+					t.Errorf("got %v from the late call, want TryAgain", err)
 				}
 			}
 			task := h.post()
@@ -73,5 +76,66 @@ func TestLateTerminateLeavesTheNextAttempt(t *testing.T) {
 				t.Error("got no upload of attempt 2, want it kept")
 			}
 		})
+	}
+}
+
+// lateQueue calls a function before it reads a queue, once, and checks the commits.
+type lateQueue struct {
+	port.Store
+	h      *fixture
+	before func()
+}
+
+// Queue implements port.Store.
+func (s *lateQueue) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	if do := s.before; do != nil {
+		s.before = nil
+		do()
+	}
+	return s.Store.Queue(ctx, tenant, pool, limit)
+}
+
+// Commit implements port.Store.
+func (s *lateQueue) Commit(ctx context.Context, writes ...port.Write) error {
+	seen := map[run.Ref]bool{}
+	for _, w := range writes {
+		if seen[w.Run.Ref()] {
+			s.h.Errorf("got a commit with run %s twice, want it once", w.Run.ID)
+		}
+		seen[w.Run.Ref()] = true
+	}
+	return s.Store.Commit(ctx, writes...)
+}
+
+// TestLateReleaseGrantsNoSlotToItsOwnRun releases the slot of a run that another call has ended and
+// queued again for its next attempt.
+//
+// Rule 6 of shared/README.md.
+func TestLateReleaseGrantsNoSlotToItsOwnRun(t *testing.T) {
+	t.Parallel()
+	h := setup(t, oneMachine)
+	task, other := h.post(), h.post()
+	h.wantState(task, run.Running)
+	h.runner.last().exit(1)
+	played := false
+	h.before[run.StepTerminating] = func(in orchestrator.StepInput) {
+		late := &lateQueue{Store: h.store, h: h}
+		late.before = func() {
+			_, err := h.service.Terminate(t.Context(), in)
+			h.ok(err)
+			h.clock.to(h.clock.now.Add(5 * time.Second))
+			_, err = h.service.Admit(t.Context(), h.input(task, run.StepPending))
+			h.ok(err)
+			played = h.record(task).Queued()
+		}
+		_, err := h.system(wiring{store: late}).Terminate(t.Context(), in)
+		h.ok(err)
+	}
+	h.sweep()
+	if r := h.record(task); !played || r.Attempt.Number != 1 || !r.Queued() {
+		t.Errorf("got attempt %d in %s, want the run in the queue for its second attempt", r.Attempt.Number, r.State)
+	}
+	if r := h.record(other); r.Slot.State != run.SlotHeld {
+		t.Errorf("got the slot of the other run %s, want it held", r.Slot.State)
 	}
 }

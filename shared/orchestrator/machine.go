@@ -131,10 +131,6 @@ func (s *Machines) listFor(ctx context.Context, r run.Run, each func(port.Machin
 	return s.runner.List(ctx, each)
 }
 
-// errNextAttempt is the error of a call for an attempt that another call has ended meanwhile. What
-// the run has now belongs to its next attempt.
-var errNextAttempt = TryAgain{errors.New("the next attempt of the run has begun")}
-
 // await reads the record again; if the worker has reported, until it has the
 // machine, at most overtakeLimit. The error is errNextAttempt if the run has moved on.
 func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
@@ -142,11 +138,7 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	defer stop()
 	for {
 		changed, endWatch := s.changes.watch(r.Ref())
-		latest, err := s.store.Load(ctx, r.Ref())
-		if err == nil && latest.Attempt.Number != r.Attempt.Number {
-			endWatch()
-			return port.Machine{}, errNextAttempt
-		}
+		latest, err := s.reload(ctx, r)
 		if err != nil || latest.Attempt.Machine.Known() || r.Attempt.Report == nil {
 			endWatch()
 			return latest.Attempt.Machine, err

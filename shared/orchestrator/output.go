@@ -134,14 +134,10 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 			s.outputs.Delete(ctx, port.Uploads, limit.AttemptLog(r.TaskID, 1)),
 		)
 	}
-	latest, err := s.store.Load(ctx, r.Ref())
-	if err == nil && latest.Attempt.Number != r.Attempt.Number {
-		err = errNextAttempt
+	if _, err := s.reload(ctx, r); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.clearUploads(ctx, r)
-	}
-	if err != nil {
+	if err := s.clearUploads(ctx, r); err != nil {
 		return err
 	}
 	if accepted == nil && r.Succeeded() {

@@ -50,6 +50,20 @@ func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (r
 	return r, nil
 }
 
+// errNextAttempt is the error of a call for an attempt that another call has ended meanwhile. What
+// the run has now belongs to its next attempt.
+var errNextAttempt = TryAgain{errors.New("the next attempt of the run has begun")}
+
+// reload returns the newest record of a run. The error is errNextAttempt if the run has another
+// attempt now.
+func (s *Records) reload(ctx context.Context, r run.Run) (run.Run, error) {
+	latest, err := s.store.Load(ctx, r.Ref())
+	if err == nil && latest.Attempt.Number != r.Attempt.Number {
+		return run.Run{}, errNextAttempt
+	}
+	return latest, err
+}
+
 // fact returns the fact to decide from the newest record; nil changes nothing.
 type fact func(r run.Run) run.Fact
 
