@@ -115,14 +115,20 @@ func (w *world) sweepBound() time.Duration {
 	return bound
 }
 
-// checkWarmCount checks that a pool has at most its maximum of warm machines that no run
-// has claimed.
-func (w *world) checkWarmCount(p *pool) {
+// settledSince returns the time since when a sweep has been able to follow a change of a
+// pool: an earlier setting is followed now, a later one perhaps not yet.
+func (w *world) settledSince() time.Time {
 	bound := w.sweepBound() + 2*w.plan.skew
 	if !w.calm() {
 		bound += w.patience()
 	}
-	most, _ := p.warmLimits(w.time.now.Add(-bound))
+	return w.time.now.Add(-bound)
+}
+
+// checkWarmCount checks that a pool has at most its maximum of warm machines that no run
+// has claimed.
+func (w *world) checkWarmCount(p *pool) {
+	most, _ := p.warmLimits(w.settledSince())
 	have := 0
 	for of, r := range w.warm.records {
 		if of.Pool != p.id || r.Phase != run.WarmCreating && r.Phase != run.WarmReady && r.Phase != run.WarmRecycling {
@@ -160,7 +166,7 @@ func (w *world) checkIdleMachine(m *machine) {
 	if d := late(p.warmOff()); d > 0 {
 		w.fail("warm machine %s outlives those of pool %s by %s", m.id, p.id, d)
 	}
-	_, age := p.warmLimits(w.time.now.Add(-bound))
+	_, age := p.warmLimits(w.settledSince())
 	if d := late(m.warm.createdAt.Add(age)); d > 0 && age > 0 {
 		w.fail("warm machine %s is %s older than %s", m.id, d, age)
 	}
