@@ -84,8 +84,8 @@ type Home struct {
 	mu    sync.Mutex
 	// broken are failures of the home itself.
 	broken []error
-	// entered are the states that an execution has entered.
-	entered map[string]bool
+	// entered counts the calls of each state.
+	entered map[string]int
 }
 
 // deployed is the deployment with what it says about the stage.
@@ -119,7 +119,7 @@ func Start(ctx context.Context, c Config) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Home{deployed: deployed{made}, config: c, log: slog.New(slog.NewTextHandler(c.Log, nil)), Owner: s3.Keys{ID: "owner-key", Secret: "owner-secret"}, entered: map[string]bool{}}
+	h := &Home{deployed: deployed{made}, config: c, log: slog.New(slog.NewTextHandler(c.Log, nil)), Owner: s3.Keys{ID: "owner-key", Secret: "owner-secret"}, entered: map[string]int{}}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := h.start(ctx); err != nil {
 		return nil, errors.Join(err, h.Stop(ctx))

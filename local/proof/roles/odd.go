@@ -9,7 +9,10 @@ import (
 // history is nearly full then.
 const manyRetries = 2880
 
-// odd makes the first call of each state what it rarely is, and returns its payload: the one
+// oddCalls is how many calls of each state are odd: one is without effect if its run has ended.
+const oddCalls = 4
+
+// odd makes the first calls of each state what they rarely are, and returns their payload: the one
 // after a day of retries, whose execution hands the run over to a new one; or, for a state
 // with a token, the second one beside that of an execution that was replaced.
 func (h *Home) odd(ctx context.Context, function string, payload json.RawMessage) json.RawMessage {
@@ -20,8 +23,8 @@ func (h *Home) odd(ctx context.Context, function string, payload json.RawMessage
 	}
 	state, _ := call["step"].(string)
 	h.mu.Lock()
-	known := h.entered[state]
-	h.entered[state] = true
+	h.entered[state]++
+	known := h.entered[state] > oddCalls
 	h.mu.Unlock()
 	if known {
 		return payload

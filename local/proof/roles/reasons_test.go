@@ -57,10 +57,14 @@ func (r reason) covers(p awsfake.Permission) bool {
 		})
 }
 
-// checkUnused reports the permissions that were not used and have no reason.
-func checkUnused(t *testing.T, unused []awsfake.Permission) {
+// checkRoles reports the calls that were denied, and the permissions that were not used and
+// have no reason.
+func checkRoles(t *testing.T, iam *awsfake.IAM) {
 	t.Helper()
-	for _, p := range unused {
+	for _, d := range iam.Denied() {
+		t.Error(d)
+	}
+	for _, p := range iam.Unused() {
 		if !slices.ContainsFunc(reasons, func(r reason) bool { return r.covers(p) }) {
 			t.Errorf("no use case uses the permission of %s: add one to the suite, remove the permission, or give the reason in the table", p)
 		}
