@@ -25,16 +25,16 @@ type Actions struct {
 // each key. It returns that run, or the failure that says why it cannot be created.
 type Trigger func(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error)
 
-// NewActions returns the actions of jobs. life leaves the actions that follow the end
-// of a run to a sweep until it has them.
+// NewActions returns Actions and registers them with life. A life without Actions leaves the
+// actions that follow the end of a run to a sweep.
 func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
 	actions := &Actions{life, hooks, trigger}
 	life.actions = actions
 	return actions
 }
 
-// external carries out the part of an action that is outside of the record. reason is
-// the constraint, onSuccess, onFailure or onSkip.
+// external performs the external part of an action: it sends the webhook or triggers the job.
+// For other types it does nothing. reason is the constraint, onSuccess, onFailure or onSkip.
 func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (done run.EndActionDone, err error) {
 	switch a.Type {
 	case run.ActionWebhook:
@@ -62,11 +62,12 @@ func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reaso
 	return s.trigger(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
 }
 
-// notifyFor is how long after the end of a run its webhooks are sent again.
+// notifyFor is the time after the end of a run during which its webhooks are retried.
 const notifyFor = 24 * time.Hour
 
-// end carries out an action that follows the end of a run, and records that. A webhook that
-// is not taken is an error for notifyFor, so that the sweep sends it again.
+// end performs an action that follows the end of a run, and records the result. If the receiver
+// does not take a webhook, end returns an error within notifyFor, so that the sweep retries it.
+// After that time it records a failure.
 func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error {
 	action, ok := r.ActionOf(name)
 	if !ok {
@@ -84,9 +85,9 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 	return err
 }
 
-// killOld requests the cancellation of the older runs of the job that the waiting run
-// replaces, or that of the run itself if newer ones replace it. It follows the commit with
-// which the run has joined the queue, so that of two runs at least one sees the other.
+// killOld requests the cancellation of the older runs of the job that the waiting run replaces,
+// or that of the run itself if newer ones replace it. It runs after the commit that enqueues
+// the run. So at least one of two concurrent runs sees the other.
 func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
 	slots, err := s.jobLimit(ctx, r)
 	if err != nil {
@@ -108,8 +109,8 @@ func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
 	return s.store.Load(ctx, r.Ref())
 }
 
-// contenders returns the runs that hold slots of the job of a run, also above a limit that
-// was lowered, or are queued for one.
+// contenders returns the runs that hold a slot of the job of r, and those that are queued for
+// one. It includes holders above a limit that was lowered.
 func (s *Lifecycle) contenders(ctx context.Context, r run.Run) (found []run.Run, err error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, limit.ConcurrentRuns)
@@ -126,16 +127,16 @@ func (s *Lifecycle) contenders(ctx context.Context, r run.Run) (found []run.Run,
 		case errors.Is(err, port.ErrNotFound):
 		case err != nil:
 			return nil, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
-		case !slices.ContainsFunc(found, func(r run.Run) bool { return r.ID == ref.ID }): // it got its slot meanwhile
+		case !slices.ContainsFunc(found, func(r run.Run) bool { return r.ID == ref.ID }): // a run that got its slot meanwhile is in both lists
 			found = append(found, other)
 		}
 	}
 	return found, nil
 }
 
-// Act handles the state ActionRunning: it carries out the action on the violated
-// constraints, and evaluates them again when the wait of the action is over. It may be
-// repeated; a webhook then has the same id, and a job is triggered once.
+// Act handles the state ActionRunning: it carries out the action on the violated constraints.
+// It evaluates them again when the wait of the action is over. It may be repeated: a repeated
+// webhook has the same id, and a job is triggered once.
 func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	r, done, err := s.begin(ctx, in)
 	if err != nil {
@@ -147,7 +148,7 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if r, err = s.applyTo(ctx, r, in.visited(is(run.ActionStarted{}))); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot begin the action: %w", err))
 	}
-	if r.ChecksAgain() { // it may have been cancelled since it was read
+	if r.ChecksAgain() { // the run may have been cancelled since it was read
 		if r, err = s.evaluate(ctx, s.hooks, r, in); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot evaluate the constraints again: %w", err))
 		}
@@ -170,7 +171,7 @@ func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Ru
 	var result run.ActionEnded
 	action, reason := r.ViolationAction()
 	done, err := s.external(ctx, r, action, string(reason))
-	if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for it
+	if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for the receiver
 		done.Failure, err = untaken.Detail, nil
 	}
 	result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
@@ -188,7 +189,8 @@ func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Ru
 // that grants the job's slot completes.
 func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }
 
-// Triggered is the Trigger of a process that creates runs.
+// Triggered implements Trigger. It returns the run that an earlier call with the same key
+// created.
 func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error) {
 	stored, err := s.store.LoadJob(ctx, from.Tenant, a.JobID)
 	if errors.Is(err, port.ErrNotFound) {

@@ -15,8 +15,8 @@ type Admission struct{ *Lifecycle }
 // NewAdmission returns the handlers of Pending and Queued.
 func NewAdmission(life *Lifecycle) *Admission { return &Admission{life} }
 
-// Admit handles the state Pending: it wakes a run that is due, and takes a slot of
-// its pool or enqueues it. It may be repeated: a run that was admitted before goes
+// Admit handles the state Pending: it ends the wait of a run that is due. It acquires a slot of
+// the run's pool, or enqueues the run. It may be repeated: a run that was admitted before goes
 // to Reconciling.
 func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 	r, done, err := s.begin(ctx, in)
@@ -49,9 +49,9 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 	return run.RouteOf(r, s.now()), nil
 }
 
-// newest returns a run of the newest definition of the job of a run in PreRun; nil for
-// another run, for a job that was deleted, even if another job has its id, and for one that
-// the run may not be of.
+// newest returns r as the newest definition of its job would create it. It returns nil if r is
+// not in PreRun, if the job was deleted (even if another job has its id), or if the definition
+// needs the scope exec and r lacks it.
 func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if r.State != run.PreRun || r.JobID == "" {
 		return nil, nil
@@ -68,20 +68,20 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	}
 	newest := s.host.newRun(stored, s.policy, r.Parameters, r.Override)
 	if s.host.needExec(newest.Work) && !r.Exec {
-		return nil, nil // the one who started the run may not run it
+		return nil, nil // the creator of the run lacks the scope exec
 	}
 	return &newest, nil
 }
 
-// admits reports whether Pending is the step of the run: it needs a slot of its pool,
-// or is queued for one.
+// admits reports whether Admit still has to admit the run: it needs a slot of its pool, or is
+// queued for one.
 func admits(r run.Run) bool {
 	return r.State == run.Pending || r.AwaitsAdmission() || r.State == run.ActionRunning && r.Queued()
 }
 
-// admittedRoute is the route of a run that was admitted before: to its end, to a
-// wait, or to Reconciling. It has no generation, so that no state takes over the
-// wait of another execution.
+// admittedRoute returns the route of a run that was admitted before: to its end, to a wait, or
+// to Reconciling. Its generation is 0, so that no state takes over the wait of another
+// execution.
 func (s *Admission) admittedRoute(r run.Run) run.Route {
 	route := run.RouteOf(r, s.now())
 	route.Generation = 0

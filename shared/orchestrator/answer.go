@@ -15,15 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// answers are the streams of inference tasks in the Feed. It is safe for concurrent use, by
-// any number of processes.
+// answers reads and writes the streams of inference tasks in the Feed. It is safe for
+// concurrent use, by any number of processes.
 type answers struct {
 	feed  port.AnswerFeed
 	clock clock.Clock
 	hex   Hex
 }
 
-// read returns the head of the stream of a run with its state.
+// read returns the head of the stream of a run, and the decoded state of the head.
 func (s *answers) read(ctx context.Context, r run.Run) (port.Head, inference.State, error) {
 	head, err := s.feed.Head(ctx, inference.StreamOf(r.Tenant, r.TaskID))
 	if err != nil {
@@ -45,8 +45,9 @@ func (s *answers) last(ctx context.Context, r run.Run, head port.Head) (inferenc
 	return inference.Decode(found[0].Data)
 }
 
-// conclude appends records, of which the last one ends the stream, and returns the record
-// that ends it: another one if the stream had ended before.
+// conclude appends records, the last of which ends the stream. It returns the record that ends
+// the stream: an earlier one if the stream had already ended. If a newer attempt has written to
+// the stream, it appends only the last record.
 func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.Record) (inference.Record, error) {
 	writer := "end-" + s.hex(8)
 	for range commitTries {
@@ -57,7 +58,7 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 		if state.Ended {
 			return s.last(ctx, r, head)
 		}
-		// Tokens of a writer that another one has replaced would not follow the last ones.
+		// The tokens of a replaced attempt would not follow those of the newer attempt.
 		if state.Attempt > records[len(records)-1].Attempt {
 			records = records[len(records)-1:]
 		}
@@ -78,11 +79,12 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 	return inference.Record{}, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
 }
 
-// place is where an append writes: behind a position of a stream. writer names the records.
+// place is the target of an append: a stream and its newest position. writer is the prefix of
+// the record ids.
 type place struct {
 	stream, writer string
 	after          int64
-	// relaxed is that of port.Batch.
+	// relaxed is port.Batch.Relaxed.
 	relaxed bool
 }
 
@@ -108,10 +110,11 @@ func (s *answers) append(ctx context.Context, to place, state inference.State, r
 	return state, nil
 }
 
-// writeTries is how often an append with an unknown result is repeated.
+// writeTries is the maximum number of tries of an append whose result is unknown.
 const writeTries = 3
 
-// write appends a batch. After a failure it finds out whether the batch was appended.
+// write appends a batch. After a failed try it reads the feed to find out whether the batch was
+// appended.
 func (s *answers) write(ctx context.Context, stream string, b port.Batch) error {
 	var err error
 	for try := range writeTries {
@@ -132,28 +135,29 @@ func (s *answers) write(ctx context.Context, stream string, b port.Batch) error 
 	return err
 }
 
-// keepalive is how long a reader waits without an event before it gets an empty batch.
+// keepalive is the time without an event after which a reader gets an empty batch.
 const keepalive = 15 * time.Second
 
-// answerPage is how many records a reader reads at a time.
+// answerPage is the number of records that a reader reads at a time.
 const answerPage = 200
 
-// idleEvery is the time between two calls of idle while the stream has news.
+// idleEvery is the minimum time between two calls of answerReader.idle.
 const idleEvery = time.Second
 
-// answerReader is what follow calls for the reader of a stream.
+// answerReader has the callbacks of follow for one reader.
 type answerReader struct {
-	// idle is called before the first wait, unless asked is the time of an earlier call, and
-	// before each one that begins idleEvery after the last call; it may end the stream.
+	// follow calls idle before it waits for records, at most once in idleEvery. asked is the
+	// time of the last call, zero before the first one. idle may end the stream.
 	asked time.Time
 	idle  func(ctx context.Context) error
-	// settled returns when the run of a stream that has ended holds nothing any more.
+	// settled waits, after the stream has ended, until its run holds no part of its budgets.
 	settled func(ctx context.Context) error
 	each    func([]inference.Event) error
 }
 
-// follow calls each with the events of a stream behind an id, in order, until
-// the last one, which waits for settled, and with none at every keepalive.
+// follow calls each with the events of a stream after an id, in order. It calls settled before
+// it delivers the last event, and then returns. It calls each with nil after every keepalive
+// without an event.
 func (s *answers) follow(ctx context.Context, stream string, after inference.EventID, f *answerReader) error {
 	read := max(after.Position-1, 0)
 	for {
@@ -182,9 +186,9 @@ func (s *answers) follow(ctx context.Context, stream string, after inference.Eve
 	}
 }
 
-// deliver calls each with the events of the next page behind a position and an id, if it has
-// any. last is the position of its last record. full: more may follow at once; ended: the
-// stream has ended.
+// deliver reads the page of records behind the position read, and calls each with their events
+// after the id after, if there are any. last is the position of the last record of the page.
+// full reports that the page was full, ended that the stream has ended.
 func (s *answers) deliver(
 	ctx context.Context, stream string, read int64, after inference.EventID, f *answerReader,
 ) (last int64, full, ended bool, err error) {
@@ -213,8 +217,8 @@ func (s *answers) deliver(
 	return read, len(records) == answerPage, false, err
 }
 
-// beforeEnd calls each with the events before the last one, if there are any, and waits until
-// the last one can follow.
+// beforeEnd calls each with the events before the last one, if there are any, and then calls
+// settled.
 func (f *answerReader) beforeEnd(ctx context.Context, events []inference.Event) error {
 	if len(events) > 0 {
 		if err := f.each(events); err != nil {
@@ -224,7 +228,7 @@ func (f *answerReader) beforeEnd(ctx context.Context, events []inference.Event) 
 	return f.settled(ctx)
 }
 
-// wait returns when the stream has a record behind a position, or false after a keepalive.
+// wait waits for a record behind a position of the stream. It returns false after a keepalive.
 func (s *answers) wait(ctx context.Context, stream string, after int64) (more bool, err error) {
 	waiting, stop := clock.WithTimeout(ctx, s.clock, keepalive)
 	defer stop()
@@ -240,13 +244,13 @@ func (s *answers) wait(ctx context.Context, stream string, after int64) (more bo
 	return false, fmt.Errorf("cannot wait for the stream of the task: %w", err)
 }
 
-// endRecord returns the end of a stream whose answer took what the engine did.
+// endRecord returns the record that ends a successful stream, with the usage of the engine.
 func endRecord(g *run.Generation) *inference.End {
 	return &inference.End{TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish, ReasoningTokens: g.ReasoningTokens}
 }
 
-// streamEnd returns what the last record of a stream decides about its run, with what the
-// engine did.
+// streamEnd converts the last record of a stream to the end of its run and the usage of the
+// engine.
 func streamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
 	if e := last.End; e != nil {
 		return run.StreamEnd{Outcome: run.OutcomeSucceeded}, run.Generation{
@@ -266,8 +270,8 @@ func withField(f *fault.Fault, field string) *fault.Fault {
 	return f
 }
 
-// endOf returns the last record of the stream of a run that has ended, or whose cancel was
-// requested.
+// endOf returns the error record for the end of the stream of a run that has ended or has a
+// cancel request.
 func endOf(r run.Run) inference.Record {
 	failure := inference.Failure{Code: fault.Internal, Message: "the task ended as " + string(r.State), Engine: r.Work.Inference.Engine}
 	if g := r.Generation; g != nil {

@@ -12,47 +12,46 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// errSpent: the answer has all the tokens that its reservation has.
+// errSpent: the answer has reached the token limit of its task.
 var errSpent = errors.New("the answer has all the tokens that the task may have")
 
 // errStreamEnded: the stream has a last record, or another attempt writes it.
 var errStreamEnded = errors.New("the stream has ended, or another attempt writes it")
 
-// answerWriter appends the answer of one attempt to the stream of its task. The beginning and
-// the first piece are appended at once; pieces that come while an append runs, or within
-// batch, are appended together. A goroutine appends while there is something to append; none
-// waits for a piece.
+// answerWriter appends the answer of one attempt to the stream of its task. It appends the
+// first event and the first piece at once. Pieces that arrive during an append, or within batch
+// after it, are appended together. Its goroutine runs only while records are pending.
 type answerWriter struct {
 	answers *answers
 	run     *run.Run
 	to      place
 	batch   time.Duration
 	metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics
-	// refused is why nothing may be appended; nil if it may.
+	// refused is the reason that the writer must not append; nil if it may.
 	refused error
-	// ctx and stop are those of begin.
+	// ctx and stop are the arguments of begin.
 	ctx  context.Context //nolint:containedctx // of the goroutine that appends
 	stop context.CancelCauseFunc
 
-	// Only one append runs at a time. It has these fields.
+	// At most one append runs at a time. Only that one uses these fields.
 	state     inference.State
-	described time.Time // when metrics were appended last
-	appends   int       // with a part of the answer
+	described time.Time // time of the last metrics record
+	appends   int       // number of appends with a part of the answer
 
 	mu      sync.Mutex
 	pending []inference.Record
-	pieces  int // all of the attempt, of which some are reasoning
+	pieces  int // pieces of the attempt, reasoning included
 	reasons int
 	firstAt time.Time
-	writing chan struct{} // closed when the goroutine that appends ends; nil without one
+	writing chan struct{} // closed when the goroutine of write ends; nil without one
 	closing chan struct{} // closed by flush
 	failed  error
 }
 
-// writer returns the writer of an attempt. It appends that the attempt begins: before the
-// engine is asked for a further attempt, and meanwhile for a first one, whose stream is empty.
-// It is refused if the stream has ended, or has a part of an answer that another attempt cannot
-// continue.
+// writer returns the writer of an attempt. For a further attempt, it appends the first record
+// before the engine is called. For a first attempt, begin appends that record during the call.
+// The writer is refused if the stream has ended, or has a part of an answer of an earlier
+// attempt.
 func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, error) {
 	w := &answerWriter{
 		answers: s.answers, run: r, batch: s.cfg.Batch, closing: make(chan struct{}),
@@ -95,7 +94,7 @@ func started(r run.Run) *inference.Started {
 	return &inference.Started{QueuePosition: r.Expectation.Ahead, PredictedStartMS: r.Expectation.StartMS}
 }
 
-// append appends records behind those of this writer.
+// append appends records after those of this writer.
 func (w *answerWriter) append(ctx context.Context, records ...inference.Record) error {
 	state, err := w.answers.append(ctx, w.to, w.state, records...)
 	if err == nil {
@@ -115,7 +114,7 @@ func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) 
 	}
 }
 
-// wake starts the goroutine that appends what is pending. w.mu is locked.
+// wake starts the goroutine of write unless it runs. The caller holds w.mu.
 func (w *answerWriter) wake() {
 	if w.writing == nil {
 		w.writing = make(chan struct{})
@@ -123,7 +122,7 @@ func (w *answerWriter) wake() {
 	}
 }
 
-// write appends what is pending until nothing is, and then metrics if they are due.
+// write appends the pending records, and metrics when they are due, until nothing is pending.
 func (w *answerWriter) write() {
 	for {
 		w.mu.Lock()
@@ -142,7 +141,7 @@ func (w *answerWriter) write() {
 			w.described = now
 			records = append(records, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(w.ctx, pieces, now))})
 		}
-		// A crash of the host loses no more of an answer than what is behind the last metrics.
+		// A crash of the host loses at most the part of the answer after the last metrics.
 		w.to.relaxed = !due
 		err := w.append(w.ctx, records...)
 		switch hasPart := pieces > 0 || len(records) > 1 || records[0].Started == nil; {
@@ -155,7 +154,7 @@ func (w *answerWriter) write() {
 	}
 }
 
-// fail ends the answer. Nothing is appended after it.
+// fail stores the error of an append and stops the answer. Nothing is appended after it.
 func (w *answerWriter) fail(err error) {
 	if errors.Is(err, port.ErrConflict) {
 		err = errStreamEnded
@@ -166,7 +165,7 @@ func (w *answerWriter) fail(err error) {
 	w.stop(err)
 }
 
-// collect waits until it is time for the next append.
+// collect waits for batch before the next append. flush and the end of ctx end the wait.
 func (w *answerWriter) collect() {
 	over, stop := w.answers.clock.NewTimer(w.batch)
 	defer stop()
@@ -177,13 +176,14 @@ func (w *answerWriter) collect() {
 	}
 }
 
-// metricsEvery is the time between two events that describe a task.
+// metricsEvery is the minimum time between two metrics events of a stream.
 const metricsEvery = time.Second
 
 // pieceBatch is the size in bytes at which a record of pieces is full.
 const pieceBatch = 16 << 10
 
-// piece adds a piece of the answer. It is not called at the same time as itself.
+// piece adds a piece of the answer. It returns errSpent above the token limit of the task, or
+// the error of an append. Calls are not concurrent.
 func (w *answerWriter) piece(p port.Piece) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +205,8 @@ func (w *answerWriter) piece(p port.Piece) error {
 	return nil
 }
 
-// add adds a piece to the last record that is pending, or as a record of its own.
+// add adds a piece to the last pending record if that has the same kind and room, or as a new
+// record.
 func (w *answerWriter) add(p port.Piece) {
 	r := inference.Record{Attempt: w.run.Attempt.Number, First: w.pieces - w.reasons}
 	part := func(of *inference.Record) *[]string { return &of.Tokens }
@@ -230,7 +231,7 @@ func size(texts []string) (n int) {
 	return n
 }
 
-// result adds a result.
+// result adds an embedding or a score.
 func (w *answerWriter) result(r inference.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +242,7 @@ func (w *answerWriter) result(r inference.Result) {
 	w.wake()
 }
 
-// flush returns when everything is appended that the writer got. The error is why it is not.
+// flush returns when all pending records are appended. It returns the error of a failed append.
 func (w *answerWriter) flush() error {
 	close(w.closing)
 	w.mu.Lock()
@@ -254,7 +255,8 @@ func (w *answerWriter) flush() error {
 	return w.failed
 }
 
-// close appends the last record, unless the stream has one, and returns the one that it has.
+// close ends the stream with a record, and returns the record that ends it: an earlier one if
+// the stream had already ended.
 func (w *answerWriter) close(ctx context.Context, last inference.Record) (inference.Record, error) {
 	return w.answers.conclude(ctx, *w.run, last)
 }
@@ -262,6 +264,6 @@ func (w *answerWriter) close(ctx context.Context, last inference.Record) (infere
 // hasContent reports whether readers may have seen a part of the answer.
 func (w *answerWriter) hasContent() bool { return w.state.HasContent() }
 
-// produced returns the number of tokens of the answer: as the engine counted them, or one
-// for each piece in the stream.
+// produced returns the number of tokens of the answer: the count of the engine, but at least
+// one for each piece in the stream.
 func (w *answerWriter) produced(counted int) int { return max(counted, w.state.Pieces) }

@@ -39,16 +39,16 @@ func NewArtifacts(records *Records, outputs port.Outputs, random Hex, config Con
 	return &Artifacts{records, outputs, random, config.Policy.RecordRetention, config.ArtifactLimit}
 }
 
-// Limit returns the size in bytes of an artifact that is not JSON.
+// Limit returns the maximum size in bytes of an artifact that is not JSON.
 func (s *Artifacts) Limit() int64 { return s.limit }
 
-// NewArtifact is what a client sets of an artifact.
+// NewArtifact has the fields of an artifact that a client sets.
 type NewArtifact struct {
-	// Kind is that of its content, such as "trace".
+	// Kind is the kind of the content, for example "trace".
 	Kind string
-	// Content is a JSON value; empty for one of Bytes.
+	// Content is a JSON value; empty if Bytes is set.
 	Content json.RawMessage
-	// Bytes is content that is not JSON.
+	// Bytes is content that is not JSON; nil otherwise.
 	Bytes *Bytes
 	Tags  []string
 	// Parent is the id of another artifact, which is kept as long as this one.
@@ -57,8 +57,8 @@ type NewArtifact struct {
 	Metadata json.RawMessage
 }
 
-// Bytes is content of Size bytes with a media type of artifact.ParseMediaType. It is read as
-// often as a use case needs.
+// Bytes is content of Size bytes. MediaType is a result of artifact.ParseMediaType. A use case
+// may read the content more than once.
 type Bytes struct {
 	MediaType string
 	Content   io.ReaderAt
@@ -67,7 +67,7 @@ type Bytes struct {
 
 func (b *Bytes) reader() io.Reader { return io.NewSectionReader(b.Content, 0, b.Size) }
 
-// check returns the fault of an artifact that cannot be stored.
+// check returns an InvalidRequest fault for the first invalid field, or nil.
 func (in NewArtifact) check() error {
 	if !artifact.ValidKind(in.Kind) {
 		return fault.Invalid("kind", "missing or malformed kind, want 1 to 63 lower-case letters, digits, dots, hyphens or underscores")
@@ -94,9 +94,9 @@ func (in NewArtifact) check() error {
 	return nil
 }
 
-// Create stores an artifact of a tenant, and returns after it is durable. existing reports
-// that the tenant has one with this content: then it is returned with the kind, the tags,
-// the parent and the metadata that it has, and its retention starts again. by names the
+// Create stores an artifact of a tenant, and returns after it is durable. If the tenant already
+// has an artifact with this content, Create sets existing and returns that one with its own
+// kind, tags, parent and metadata. The retention of that artifact starts again. by names the
 // creator. Faults: InvalidRequest with the field, TooLarge, Unprocessable for an unknown
 // parent.
 func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifact) (a artifact.Artifact, existing bool, err error) {
@@ -172,8 +172,8 @@ func (s *Artifacts) contentOf(in NewArtifact) (id string, content *Bytes, err er
 	return id, &Bytes{artifact.TypeJSON, bytes.NewReader(canonical), int64(len(canonical))}, nil
 }
 
-// fill stores the record of an artifact that is being written, its content, and the record
-// with that.
+// fill stores the record of an artifact in the state Writing, then the content, then the record
+// in the state Stored.
 func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content *Bytes) (artifact.Artifact, error) {
 	if stored.version == 0 {
 		if _, err := s.parentOf(ctx, stored); err != nil {
@@ -202,7 +202,8 @@ func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content *By
 	return stored.Artifact, nil
 }
 
-// parentOf returns the parent of an artifact, if it has one. Fault: Unprocessable.
+// parentOf returns the parent of an artifact; no element without one. Fault: Unprocessable if
+// the parent is not stored or is the artifact itself.
 func (s *Artifacts) parentOf(ctx context.Context, a storedArtifact) ([]storedArtifact, error) {
 	if a.Parent == "" {
 		return nil, nil
@@ -325,8 +326,8 @@ func (s *Artifacts) List(ctx context.Context, who port.Identity, f artifact.Filt
 	return selected, next, nil
 }
 
-// collect removes an artifact that has expired and is no parent. ErrConflict if it was
-// renewed meanwhile.
+// collect removes an expired artifact that is no parent. It returns port.ErrConflict if the
+// artifact was renewed meanwhile.
 func (s *Artifacts) collect(ctx context.Context, tenant, id string) error {
 	a, err := s.load(ctx, tenant, id)
 	if errors.Is(err, port.ErrNotFound) {
@@ -385,7 +386,7 @@ func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
 			return refs, next, nil
 		}, func(limited context.Context, ref run.Ref) error {
 			err := s.artifacts.collect(limited, ref.Tenant, ref.ID)
-			if err != nil && !errors.Is(err, port.ErrConflict) { // the next sweep looks again
+			if err != nil && !errors.Is(err, port.ErrConflict) { // the next sweep retries
 				return fmt.Errorf("artifact %s: %w", ref.ID, err)
 			}
 			return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// Attributes returns the attributes of every log line about a run, without the correlation
-// id: the logger of a request has its own. job_id is absent without a stored job,
-// scheduled_at without a scheduled time. An inference task has its engine, and the versions of
-// that and of its sampling parameters where they are known.
+// Attributes returns the attributes of every log line about a run, without the correlation id:
+// the logger of a request has its own. job_id is absent without a stored job, scheduled_at
+// without a scheduled time. An inference task adds its engine and, if known, the versions of
+// the engine and of the sampling parameters.
 func Attributes(r run.Run) []slog.Attr {
 	about := token.About{JobID: r.JobID, ScheduledAt: r.ScheduledAt}
 	attrs := append(attributes(r.ID, r.TaskID, r.Attempt.Number, about), slog.String("state", string(r.State)))
@@ -30,15 +30,14 @@ func Attributes(r run.Run) []slog.Attr {
 	return attrs
 }
 
-// WorkerAttributes are those of a line about a worker's call for which the record may not
-// have been read. The state is unknown; the other attributes are known after the first
-// call with a token.
+// WorkerAttributes returns the attributes of a log line about a worker's call, from its token.
+// They have no state, because the record of the run may not have been read.
 func WorkerAttributes(b Bearer) []slog.Attr {
 	return attributes(b.RunID, b.TaskID, b.Attempt, b.About())
 }
 
-// attrsOf are Attributes with the run's correlation id, and workerAttrs those of a
-// worker's call.
+// attrsOf returns Attributes with the correlation id of the run. workerAttrs does the same for
+// a worker's call.
 func attrsOf(r run.Run) []slog.Attr {
 	return append(Attributes(r), slog.String("correlation_id", r.CorrelationID))
 }
@@ -47,7 +46,8 @@ func workerAttrs(b Bearer) []slog.Attr {
 	return append(WorkerAttributes(b), slog.String("correlation_id", b.About().CorrelationID))
 }
 
-// machineAttributes are those of a line about a machine whose run may be unknown.
+// machineAttributes returns the attributes of a log line about a machine whose run may be
+// unknown.
 func machineAttributes(m port.MachineStatus, r run.Run) []slog.Attr {
 	attrs := attributes(m.Owner.RunID, r.TaskID, m.Owner.Attempt, token.About{})
 	if r.ID != "" {

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// headAge is how long the head of a queue is used after it was read.
+	// headAge is the time for which the head of a queue is cached.
 	headAge = time.Second
 	// recheckAge is the shortest time between two reads of a queue: for a run that
 	// joined it after the last one, or while it is full.
 	recheckAge = 100 * time.Millisecond
-	// countRate is how many queued runs are counted per second at most, so that
-	// the cost of the limit does not grow with the queue.
+	// countRate is the maximum number of queued runs that are counted per second. With it, the
+	// cost of the limit does not grow with the queue.
 	countRate = 20_000
 )
 
 // poolID identifies a pool.
 type poolID struct{ tenant, pool string }
 
-// queueHeads answers positions from the head of each queue, which it reads at most
-// once in headAge. The cost of a position does not depend on the length of the
-// queue or on the number of readers.
+// queueHeads returns positions of runs in their queues. It caches the head of each queue for
+// headAge. The cost of a position does not depend on the length of the queue or on the number
+// of readers.
 type queueHeads struct {
 	store port.Store
 	clock clock.Clock
@@ -95,10 +95,10 @@ type queueCount struct {
 	mu        sync.Mutex
 	countedAt time.Time
 	counted   int
-	// more: the queue was longer than its limit and was not counted to its end.
+	// more: the queue was longer than its limit, so its end was not counted.
 	more bool
-	// accepted has the runs that this process accepted and has neither admitted nor
-	// enqueued, with the time.
+	// accepted has the ids of the runs that this process accepted and has neither admitted nor
+	// enqueued, with the times.
 	accepted map[string]time.Time
 	// free is the number of free slots as of freeAt.
 	freeAt time.Time
@@ -137,8 +137,8 @@ func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) err
 	return nil
 }
 
-// count reads the length of the queue. A run that was accepted longer than recheckAge ago
-// is in it, or has a slot.
+// count reads the length of the queue. It removes the accepted runs that are older than
+// recheckAge: they are in the queue, or have a slot.
 func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
 	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit+1)
 	if err != nil {

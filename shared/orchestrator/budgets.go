@@ -36,8 +36,8 @@ func noSession() error {
 	return fault.New(fault.NotFound, "no such session: its first task or its first limit creates it, and it is removed when it expires")
 }
 
-// Session returns the account of a session of the caller's tenant that accepts tasks, but
-// for its limits. Fault: NotFound, also for a session that has expired or was deleted.
+// Session returns the account of an open session of the caller's tenant. It does not check the
+// limits. Fault: NotFound, also for a session that has expired or was deleted.
 func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (budget.Account, error) {
 	if !limit.ValidModel(id) {
 		return budget.Account{}, noSession()
@@ -52,16 +52,15 @@ func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (bu
 	return a, nil
 }
 
-// Warm reports whether an engine has generated a token for the session of an account. An answer
-// that has not ended counts in the process of its dispatcher alone.
+// Warm reports whether an engine has generated a token for the session of an account. An
+// unfinished answer counts only in the process of its dispatcher.
 func (s *Budgets) Warm(who port.Identity, a budget.Account) bool {
 	session, _ := budget.SessionOf(a.Scope)
 	return a.Spent.Tokens > 0 || s.dispatcher != nil && s.dispatcher.generatesFor(who.Tenant, session)
 }
 
-// DeleteSession closes a session: it accepts no more tasks. Those that it has accepted
-// continue. Its id can be used again budget.Retention after its expiry. Fault: NotFound as for
-// Session.
+// DeleteSession closes a session: it accepts no more tasks. Accepted tasks continue. The id can
+// be used again budget.Retention after its expiry. Fault: NotFound as for Session.
 func (s *Budgets) DeleteSession(ctx context.Context, who port.Identity, id string) error {
 	if _, err := s.Session(ctx, who, id); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (s *Budgets) DeleteSession(ctx context.Context, who port.Identity, id strin
 	return nil
 }
 
-// mostProject is the length of the id of a project in bytes.
+// mostProject is the maximum length of a project id in bytes.
 const mostProject = 128
 
 // Budget returns the account of a scope of the caller's tenant: budget.ScopeTenant, a
@@ -99,13 +98,13 @@ func (s *Budgets) Budget(ctx context.Context, who port.Identity, scope string) (
 	return a, nil
 }
 
-// MostLimit is the highest limit of a part of a budget.
+// MostLimit is the maximum of each part of a limit.
 const MostLimit = 1_000_000_000_000_000
 
-// PutBudget replaces the limit of a scope, and returns its account. A part that is nil has
-// the default limit from then on. Tasks that were admitted before continue. A session can get
-// a limit before its first task, from which its expiry is counted. Faults as for Budget, and
-// InvalidRequest with the field of a limit.
+// PutBudget replaces the limit of a scope, and returns its account. A nil part has the default
+// limit from then on. Admitted tasks continue. A session can get a limit before its first task;
+// its expiry counts from that task. Faults as for Budget, and InvalidRequest with the field of
+// a limit.
 func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string, l budget.Limit) (budget.Account, error) {
 	for i, part := range l.Values() {
 		if part != nil && (*part < 0 || *part > MostLimit) {
@@ -134,7 +133,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 	return budget.Account{}, fault.New(fault.Unavailable, "too many concurrent changes of the budget; retry")
 }
 
-// toLimit is Budget, but that a session without an account has used nothing.
+// toLimit does the same as Budget, but returns an empty account for a session without one.
 func (s *Budgets) toLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	id, ok := budget.SessionOf(scope)
 	if !ok {
@@ -155,7 +154,7 @@ func (s *Budgets) toLimit(ctx context.Context, who port.Identity, scope string) 
 	return a, nil
 }
 
-// note returns the event of a change of a limit.
+// note returns the event for a changed limit.
 func (s *Budgets) note(ctx context.Context, who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
 	after := before
 	after.Limit = l
@@ -177,6 +176,6 @@ func (s *Budgets) note(ctx context.Context, who port.Identity, before budget.Acc
 	return c.note(ctx, actorOf(who), now)
 }
 
-// limitFields are the fields of the parts of a limit for clients, in the order of
+// limitFields are the client's names of the parts of a limit, in the order of
 // budget.Limit.Values.
 var limitFields = [...]string{"turns", "tokens", "time_ms", "cost_nanodollars"}

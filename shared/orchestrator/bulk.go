@@ -16,29 +16,29 @@ type Bulk struct {
 	Filter   Filter
 	// DryRun changes nothing.
 	DryRun bool
-	// Cursor is the next of the previous page; empty is the first page. Limit is the
-	// number of runs of a page.
+	// Cursor is the next cursor that the previous page returned; empty is the first page. Limit
+	// is the number of runs of a page.
 	Cursor string
 	Limit  int
-	// Reason is that of a cancel. The others are those of a retry.
+	// Reason is for a cancel. The other fields are for a retry.
 	Reason                                     string
 	IdempotencyKey, CorrelationID, TraceParent string
 }
 
 // BulkResult is the result of a bulk request for one run.
 type BulkResult struct {
-	// Run is the selected run, after a cancel.
+	// Run is the selected run; for a cancel, as stored after it.
 	Run run.Run
 	// Retry is the new run of a retry, nil for a cancel and a dry run. Existing: an
 	// earlier request created it.
 	Retry    *run.Run
 	Existing bool
-	// Err is why the run was not changed; nil otherwise.
+	// Err is the reason that the run was not changed; nil without a failure.
 	Err error
 }
 
 const (
-	// bulkStep is the number of runs between two reads of the clock.
+	// bulkStep is the number of runs that are changed between two checks of bulkTime.
 	bulkStep = 20
 	// bulkTime ends a page early, well before the time limit of a function.
 	bulkTime = 10 * time.Second
@@ -66,12 +66,12 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 	})
 }
 
-// RetryAll retries the runs that a filter selects and that have ended, newest first; by
-// default those that failed, or the skipped ones if Filter.Skipped selects them. It returns the results of a page; next is empty on the last
-// one.
+// RetryAll retries the runs that a filter selects and that have ended, newest first; by default
+// those that failed, or the skipped ones if Filter.Skipped is true. It returns the results of a
+// page; next is empty on the last one.
 //
-// Requests with one IdempotencyKey retry each run once, and none that they created;
-// without a key, all requests together retry each run once.
+// Requests with the same IdempotencyKey retry each run once, and do not retry the runs that
+// they created. Without a key, all requests together retry each run once.
 func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, next string, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return nil, "", err
@@ -128,7 +128,8 @@ func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkRes
 	}
 }
 
-// bulkOne changes a run, or nothing in a dry run.
+// bulkOne calls change for a run. It changes nothing in a dry run, or if requests with the same
+// IdempotencyKey created the run.
 func (s *Runs) bulkOne(ctx context.Context, in Bulk, r run.Run, change func(run.Run) (*BulkResult, error)) (*BulkResult, error) {
 	own, err := s.createdBy(ctx, in, r)
 	switch {

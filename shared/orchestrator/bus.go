@@ -26,38 +26,39 @@ func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, log *
 	return &Bus{feed, publisher, keys, log, noTurns{}}
 }
 
-// Among makes the bus take turns with those of other processes, and returns it.
+// Among sets the turns by which this Bus shares the streams with those of other processes. It
+// returns the Bus.
 func (s *Bus) Among(turns *Turns) *Bus {
 	s.turns = turns
 	return s
 }
 
 const (
-	// busConsumer is before the epoch in the name of the consumer of a stream whose cursor
-	// the bus has.
+	// busConsumer is the prefix of the bus's consumer name in a stream. The epoch of the stream
+	// follows.
 	busConsumer = "bus/"
 	busPage     = 100
 	// busPages is the number of pages after which another process may continue.
 	busPages = 5
 )
 
-// PublishAll publishes the events of tenants. It returns the number of those of which
-// the bus did not get all events; a sweep publishes the rest.
+// PublishAll publishes the events of tenants. It returns the number of tenants with events that
+// the bus did not receive. A sweep publishes those.
 func (s *Bus) PublishAll(ctx context.Context, tenants []string) (failed int) {
 	return eachTenant(tenants, func(tenant string) error { return s.Publish(ctx, tenant) }, func(tenant string, err error) {
 		s.log.WarnContext(ctx, "the bus did not get all events; a sweep publishes the rest", "tenant", tenant, "error", err.Error())
 	})
 }
 
-// Position returns the position up to which the bus has got the events of a tenant.
+// Position returns the position of the bus's cursor in the events of a tenant.
 func (s *Bus) Position(ctx context.Context, tenant string) (int64, error) {
 	_, at, err := s.place(ctx, port.EventStream(tenant))
 	return at, err
 }
 
-// Publish publishes the events of a tenant behind the bus's cursor. It returns nil if
-// another call publishes them at the same time. An event that the bus refuses for good
-// stays in the stream, and does not hold up the others.
+// Publish publishes the events of a tenant behind the bus's cursor. It returns nil if another
+// call publishes them at the same time. An event that the bus rejects permanently stays in the
+// stream and does not block the others.
 func (s *Bus) Publish(ctx context.Context, tenant string) error {
 	stream := port.EventStream(tenant)
 	return s.turns.read(ctx, stream, busConsumer, reader{
@@ -121,7 +122,8 @@ func (s *Bus) publishSome(ctx context.Context, tenant string) (more bool, err er
 	return false, nil
 }
 
-// publish publishes records and returns the position up to which all are done.
+// publish publishes records. It returns the position of the last record before the first one
+// that needs a retry.
 func (s *Bus) publish(ctx context.Context, tenant, epoch string, records []port.FeedRecord) (to int64, err error) {
 	var list []port.PublishedEvent
 	for _, r := range records {
@@ -144,8 +146,8 @@ func (s *Bus) publish(ctx context.Context, tenant, epoch string, records []port.
 	return records[len(records)-1].Position, err
 }
 
-// send publishes events, and returns the number of the first ones that are done: the bus
-// has got them, or refuses them for good.
+// send publishes events. It returns the number of leading events that need no retry: the bus
+// has received them, or rejects them permanently.
 func (s *Bus) send(ctx context.Context, tenant string, list []port.PublishedEvent) (done int, err error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -164,5 +166,5 @@ func (s *Bus) send(ctx context.Context, tenant string, list []port.PublishedEven
 	return len(list), nil
 }
 
-// Work is Publish as the work of a StreamSweep.
+// Work returns Publish and Position as the work of a StreamSweep.
 func (s *Bus) Work() StreamWork { return StreamWork{s.Publish, s.Position} }

@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// runCalls are the calls to platforms that a context makes for a run, and that no commit of
-// the run has counted.
+// runCalls counts the platform calls that are made with a context for a run and are not yet in
+// a commit of the run.
 type runCalls struct {
 	port.Calls
 	of run.Ref
@@ -16,15 +16,15 @@ type runCalls struct {
 
 type runCallsKey struct{}
 
-// countCalls returns a context whose calls to platforms are added to the run by its commits
-// with the context. Calls after the last commit are not counted.
+// countCalls returns a context that counts platform calls for a run. Commits of the run with
+// this context add them to the run. Calls after the last commit are lost.
 func countCalls(ctx context.Context, of run.Ref) context.Context {
 	c := &runCalls{of: of}
 	return port.WithCalls(context.WithValue(ctx, runCallsKey{}, c), &c.Calls)
 }
 
-// withCalls returns the decision with the calls of the context for its run. undo gives them
-// back if the decision is not committed.
+// withCalls adds the calls that the context has counted to the run of the decision. The caller
+// calls undo if the decision is not committed; it returns the calls to the context.
 func withCalls(ctx context.Context, d run.Decision) (counted run.Decision, undo func()) {
 	c, ok := ctx.Value(runCallsKey{}).(*runCalls)
 	if !ok || c.of != d.Run.Ref() {

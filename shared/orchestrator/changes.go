@@ -11,7 +11,7 @@ import (
 type changes struct {
 	mu      sync.Mutex
 	waiting map[run.Ref]map[chan struct{}]struct{}
-	// moves are the watches of moves, by the tenant and the id that the reader knows.
+	// moves has the watches of watchMoves, by tenant and run id or task id.
 	moves map[run.Ref]map[*moveWatch]struct{}
 }
 
@@ -48,7 +48,7 @@ func (c *changes) notify(ref run.Ref) {
 	delete(c.waiting, ref)
 }
 
-// standing is what a reader of the status waits for.
+// standing is the part of a run whose change a reader of its status waits for.
 type standing struct {
 	state   run.State
 	attempt int
@@ -59,14 +59,14 @@ func standingOf(r run.Run) standing {
 	return standing{r.State, r.Attempt.Number, r.Queued() || r.AwaitsKey() || r.AwaitsJobSlot()}
 }
 
-// moveWatch is a watch of a run that moves to another state, attempt or place in a queue.
+// moveWatch watches a run for another state, another attempt, or another position in a queue.
 type moveWatch struct {
 	all *changes
 	id  run.Ref
-	// moved gets a value when the run may have moved since the reader has seen it.
+	// moved receives a value when the run may have changed since the reader last read it.
 	moved chan struct{}
-	// seen is where the reader has seen the run; nil before. newest is the run of the last
-	// commit that has made the reader look again.
+	// seen is the standing that the reader read last; nil before its first read. newest is the
+	// newest run whose commit was sent to moved.
 	seen   *standing
 	newest *run.Run
 }
@@ -84,7 +84,7 @@ func (c *changes) watchMoves(tenant, id string) *moveWatch {
 	return w
 }
 
-// saw notes where the reader has seen the run.
+// saw stores the standing of the run that the reader has read.
 func (w *moveWatch) saw(r run.Run) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -92,8 +92,8 @@ func (w *moveWatch) saw(r run.Run) {
 	w.seen = &at
 }
 
-// committed returns the run of the last commit of this process for which the reader looks again;
-// nil for no such commit.
+// committed returns the newest run whose commit in this process was sent to moved; nil without
+// one.
 func (w *moveWatch) committed() *run.Run {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -109,8 +109,8 @@ func (w *moveWatch) end() {
 	}
 }
 
-// committed wakes the readers of a run after its commit. A run in a queue may have another
-// position in it.
+// committed notifies the readers of a run after its commit. Readers of a queued run are always
+// notified, because its position may have changed.
 func (c *changes) committed(r run.Run) {
 	c.notify(r.Ref())
 	at := standingOf(r)
