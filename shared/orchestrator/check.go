@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// evaluate evaluates all constraints of a run and commits what it has found, with a slot of
-// the job if they are met. A missing slot is a violation. It may be repeated; a hook is then
-// asked again.
+// evaluate evaluates all constraints of a run and commits the result, with a slot of the job if
+// all are met. A missing slot is a violation. It may be repeated; the hook is then called
+// again.
 func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in StepInput) (run.Run, error) {
 	violations, err := s.check(ctx, hooks, r)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 	limit := currentLimit(r, newest)
 	f := r.Evaluation(violations, limit)
 	if len(violations) > 0 && limit > 0 && r.JobSlot.State != run.SlotHeld {
-		// A run that does not start for another reason takes no slot, also not for a moment:
-		// it would be in the way of others.
+		// A run that violates another constraint takes no slot, not even for a moment, because
+		// that would block other runs.
 		full, err := s.full(ctx, r, limit)
 		if err != nil {
 			return r, err
@@ -40,8 +40,8 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 	return s.commitCheck(ctx, r, f, limit, in)
 }
 
-// commitCheck commits an evaluation with a slot of the job, or with the violation that all are
-// held. Slots that are free are granted to the runs in the queue first.
+// commitCheck commits an evaluation with a slot of the job, or with the violation that no slot
+// is free. Free slots are granted to the queued runs first.
 func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, limit int, in StepInput) (run.Run, error) {
 	pool := run.JobPool(r.JobID)
 	for filled := false; ; {
@@ -62,7 +62,7 @@ func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, l
 	}
 }
 
-// full reports whether all of a number of slots of the run's job are held or queued for.
+// full reports whether the run's job has at least as many holders and queued runs as slots.
 func (s *Lifecycle) full(ctx context.Context, r run.Run, slots int) (bool, error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)
@@ -76,8 +76,8 @@ func (s *Lifecycle) full(ctx context.Context, r run.Run, slots int) (bool, error
 	return len(holders)+len(queued) >= slots, nil
 }
 
-// jobOf returns the newest definition of the run's job; nil if the run needs none, or if the
-// job was deleted.
+// jobOf returns the newest definition of the run's job; nil if no constraint of the run needs
+// it, or if the job was deleted.
 func (s *Lifecycle) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
 	c := r.Constraints
 	if r.JobID == "" || c == nil || c.MaxConcurrentRuns == 0 && !c.RequirePreviousSuccess {
@@ -86,7 +86,7 @@ func (s *Lifecycle) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
 	return s.loadJob(ctx, r)
 }
 
-// loadJob is jobOf for a run that needs the job.
+// loadJob returns the newest definition of the run's job; nil if the job was deleted.
 func (s *Lifecycle) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
 	j, err := s.store.LoadJob(ctx, r.Tenant, r.JobID)
 	if errors.Is(err, port.ErrNotFound) {
@@ -102,7 +102,7 @@ func (s *Lifecycle) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
 }
 
 // currentLimit returns the maxConcurrentRuns of the newest definition, or that of the run if
-// the job was deleted. A run whose own definition has no limit has none.
+// the job was deleted. It returns 0, no limit, for a run whose own definition has no limit.
 func currentLimit(r run.Run, newest *job.Job) int {
 	switch {
 	case r.Constraints == nil || r.Constraints.MaxConcurrentRuns == 0:
@@ -113,14 +113,16 @@ func currentLimit(r run.Run, newest *job.Job) int {
 	return newest.Definition.MaxConcurrentRuns()
 }
 
-// jobLimit returns the slots of the job of which a run that waits for one takes one.
+// jobLimit returns the number of slots of the job of which the run takes one; 0 if it needs no
+// slot.
 func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
 	newest, err := s.jobOf(ctx, r)
 	return r.JobLimit(currentLimit(r, newest)), err
 }
 
-// check evaluates every constraint before the run but the job's slot, which the commit
-// takes. Its hook may take half a minute: the others are evaluated after it, when the run starts.
+// check evaluates every constraint of the run except the job's slot, which the commit takes. It
+// calls the hook first. A hook may take half a minute, and the other constraints must hold when
+// the run starts.
 func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
 	c := r.Constraints
 	if c == nil {
@@ -149,7 +151,7 @@ func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violatio
 	return append(violations, refused...), nil
 }
 
-// askBefore asks the hook before the run, if there is one.
+// askBefore calls the hook before the run, if there is one, and returns its violation.
 func (s *Lifecycle) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []run.ConstraintViolation, err error) {
 	hook := r.Constraints.PreRunHook
 	if hook == nil {
@@ -169,8 +171,8 @@ func (s *Lifecycle) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refu
 	return nil, nil
 }
 
-// checkPrevious evaluates requirePreviousSuccess. The result of the job counts where the
-// record of the previous run is deleted.
+// checkPrevious evaluates requirePreviousSuccess. If the record of the previous run was
+// deleted, it uses the stored last result of the job.
 func (s *Lifecycle) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v run.ConstraintViolation, violated bool, err error) {
 	last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
 	if err != nil && !isNotFound(err) {
@@ -198,9 +200,10 @@ func cleared(newest *job.Job, endedAt time.Time) bool {
 // listed by its creation, so the search does not end with the first run that it finds.
 const previousRuns = 64
 
-// previous returns the newest run of the job that is older than a run and that is not looked
-// past; nil if the newest runs of the job have no such run. lastID is the run that ended
-// last, which a list may miss.
+// previous returns the newest run of the job that is older than r and was neither skipped nor
+// replaced. It ignores the ended runs of a deleted job with the same id. It returns nil if the
+// newest previousRuns runs have no such run. lastID is the run that ended last, which the list
+// may miss.
 func (s *Lifecycle) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
 	var best *run.Run
 	consider := func(other run.Run) {

@@ -30,8 +30,8 @@ func (s *Sweeper) mayDestroyUnknown(ctx context.Context, m port.MachineStatus) e
 	return nil
 }
 
-// claim claims the store after every machine was seen and had a record. It reads the
-// claim once in the life of the process.
+// claim claims the store. The caller has found a record of every machine. After a success,
+// later calls of the process do nothing.
 func (s *Sweeper) claim(ctx context.Context) error {
 	if s.claimed.Load() {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Conditions handles the state of a job's constraints.
+// Conditions handles the state ConditionRunning, which evaluates a job's constraints.
 type Conditions struct {
 	*Lifecycle
 	hooks Hooks
@@ -16,9 +16,8 @@ type Conditions struct {
 // NewConditions returns the handler of ConditionRunning.
 func NewConditions(life *Lifecycle, hooks Hooks) *Conditions { return &Conditions{life, hooks} }
 
-// Constrain handles the state ConditionRunning: it checks all constraints of the run's
-// job and takes the job's slot, in one decision. It may be repeated; a hook is then
-// asked again.
+// Constrain handles the state ConditionRunning: it checks all constraints of the run's job and
+// takes the job's slot, in one decision. It may be repeated; the hook is then called again.
 func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, error) {
 	r, done, err := s.begin(ctx, in)
 	if err != nil {
@@ -27,7 +26,7 @@ func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, er
 	if done {
 		return ended(r), nil
 	}
-	if c := r.Constraints; c != nil && c.PreRunHook != nil { // clients see the state while the hook is asked
+	if c := r.Constraints; c != nil && c.PreRunHook != nil { // clients see the state during the hook's call
 		if r, err = s.applyTo(ctx, r, in.visited(is(run.CheckBegun{}))); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot begin the check: %w", err))
 		}

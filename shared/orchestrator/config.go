@@ -23,12 +23,12 @@ type Config struct {
 	// QueueLimit is the number of queued runs of the pool above which new ones are
 	// refused; 0 is no limit.
 	QueueLimit int
-	// Runners is what pools can name.
+	// Runners has the runners, and the values of their settings, that pools can name.
 	Runners run.RunnerOffer
-	// CheckPodSpec returns the faults of the pod specification of a job for the cluster,
-	// each with its field; nil allows every one.
+	// CheckPodSpec returns the faults of the pod specification of a job for the cluster, each
+	// with its field. A nil function accepts every specification.
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
-	// CheckPodDefaults does the same for the pod specification of a pool.
+	// CheckPodDefaults checks the pod specification of a pool in the same way.
 	CheckPodDefaults func(document json.RawMessage) []*fault.Fault
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.
@@ -38,7 +38,7 @@ type Config struct {
 	Region   string
 	CPUs     int
 	MemoryMB int
-	// Host are the images that are programs of the server's host.
+	// Host has the images that are programs of the server's host.
 	Host HostPrograms
 	// BucketCredentials is run.BucketVariables, or run.BucketEnvelope, which no job can
 	// override; empty is run.BucketVariables.
@@ -47,12 +47,12 @@ type Config struct {
 	// the entity API that they read; empty refuses exports.
 	PublicURL string
 	SourceURL string
-	// Hooks is what hooks may reach besides public addresses.
+	// Hooks has the addresses that hooks may call besides public ones.
 	Hooks guard.Policy
 	// ModelKeys are the keys whose models are trusted.
 	ModelKeys catalog.Keys
-	// Engines is what the replicas of engines may have as addresses besides public ones.
-	// MockEngine: pools can be of the mock.
+	// Engines has the addresses that replicas of engines may have besides public ones.
+	// MockEngine allows pools of the mock engine.
 	Engines    guard.Policy
 	MockEngine bool
 	// FreePort returns a port of this host that no program listens on, for the replica of an
@@ -75,8 +75,8 @@ type Config struct {
 	// DigestRead is the size in bytes up to which an output is read to verify the digest
 	// that its worker reported, if the object store does not report one; 0 reads none.
 	DigestRead int64
-	// ArtifactLimit is the size in bytes of an artifact that is not JSON; 0 stores none
-	// but empty ones.
+	// ArtifactLimit is the maximum size in bytes of an artifact that is not JSON; 0 allows only
+	// empty ones.
 	ArtifactLimit int64
 	// DownloadRetention is how long an output is kept after its last byte was
 	// sent.
@@ -87,9 +87,9 @@ type Config struct {
 	// number of streams that a tenant can have open at a server.
 	StreamLife    time.Duration
 	StreamReaders int
-	// ForwardLimit is how many attempts may run before the heartbeats of further ones
-	// are not forwarded to their executions, and sweeps find overdue ones. 0 forwards
-	// none; nil is no limit.
+	// ForwardLimit is the number of running attempts whose heartbeats are forwarded to their
+	// executions. Sweeps find overdue heartbeats of further attempts. 0 forwards none; nil is
+	// no limit.
 	//
 	// Step Functions accepts 500 SendTaskHeartbeat calls a second in large regions and
 	// 300 in others. With an interval of 30 s and a limit of 90 s, an attempt makes one
@@ -99,9 +99,8 @@ type Config struct {
 	// SweepInterval is the interval between calls of RecordReception; 0 is one
 	// minute.
 	SweepInterval time.Duration
-	// ExpiryPause is how long a process that found nothing expired does not look
-	// for it again; 0 is until the next sweep. What has expired is not shown to a
-	// client meanwhile.
+	// ExpiryPause is the time for which a process that found no expired records does not search
+	// again; 0 is until the next sweep. Clients do not see expired records meanwhile.
 	ExpiryPause time.Duration
 	// SweepWorkers is how many records or machines a sweep handles concurrently; 0
 	// and 1 handle them one by one, without a goroutine.

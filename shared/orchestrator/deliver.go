@@ -15,11 +15,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// DeliveryLog is how long the log has a delivery that has ended.
+// DeliveryLog is the time for which the log keeps an ended delivery.
 const DeliveryLog = 7 * 24 * time.Hour
 
-// Sender sends a message to a webhook once. The error is that of ctx. It is safe for
-// concurrent use.
+// Sender sends a message to a webhook, without retries. It returns an error only if ctx ends.
+// It is safe for concurrent use.
 type Sender interface {
 	Send(ctx context.Context, m hook.Message) (hook.Reply, error)
 }
@@ -41,13 +41,13 @@ type Delivery struct {
 	cache  *eventCache
 }
 
-// NewDelivery returns a Delivery. owner names the worker: a worker that begins again under
-// the same name continues with its leases. record gets the samples of attempts.
+// NewDelivery returns a Delivery. owner is the name of the worker: a worker that restarts with
+// the same name keeps its leases. record receives the samples of attempts.
 func NewDelivery(s *Subscriptions, tasks TaskFinder, sender Sender, rand Rand, owner string, record series.Recorder) *Delivery {
 	return &Delivery{Subscriptions: s, tasks: tasks, sender: sender, rand: rand, owner: owner, record: record, cache: newEventCache()}
 }
 
-// Subscriptions are the webhooks with the streams of their events.
+// Subscriptions reads and writes webhooks, and reads the streams of their events.
 type Subscriptions struct {
 	store    port.WebhookStore
 	feed     port.Feed
@@ -59,8 +59,7 @@ type Subscriptions struct {
 	known    *liveWebhooks
 }
 
-// WebhookDocument returns a webhook as clients see it, without what its deliveries
-// change.
+// WebhookDocument encodes a webhook for clients, without the fields that deliveries change.
 type WebhookDocument func(webhook.Webhook) ([]byte, error)
 
 // NewSubscriptions returns the webhooks of a store.
@@ -75,10 +74,11 @@ func NewSubscriptions(
 // now returns the time without its monotonic part: it is compared with stored times.
 func (s *Subscriptions) now() time.Time { return s.clock.Now().UTC().Round(0) }
 
-// wake asks for a look at a webhook. A failure delays it until the next sweep.
+// wake queues a webhook for Deliver after a delay. If that fails, or if the delay is above
+// port.MaxWakeDelay, a sweep queues it.
 func (s *Subscriptions) wake(ctx context.Context, ref webhook.Ref, after time.Duration) {
 	if after > port.MaxWakeDelay {
-		return // the sweep finds it
+		return // the sweep queues it
 	}
 	if err := s.wakes.Wake(ctx, port.Wake{Tenant: ref.Tenant, Webhook: ref.ID, Delay: max(after, 0)}); err != nil {
 		s.log.WarnContext(ctx, "cannot queue a webhook; a sweep does", "tenant", ref.Tenant, "webhook", ref.ID, "error", err.Error())
@@ -89,7 +89,7 @@ func (s *Subscriptions) wake(ctx context.Context, ref webhook.Ref, after time.Du
 // repeated.
 var errLeaseLost = errors.New("another worker delivers to the webhook")
 
-// deliverMargin is what is left of a worker's time for the last write.
+// deliverMargin is the time that Deliver reserves before its deadline for the last write.
 const deliverMargin = 5 * time.Second
 
 // turn is the work of one call of Deliver.
@@ -169,8 +169,8 @@ func (t *turn) step(ctx context.Context, ref webhook.Ref) (more bool, err error)
 	return t.settle(context.WithoutCancel(ctx), b, ctx.Err() != nil)
 }
 
-// rest ends the turn of a webhook without anything due before next; zero is unknown. It
-// writes only what a later worker needs.
+// rest ends the turn of a webhook with nothing due before next; zero is unknown. It stores the
+// progress only if a later worker needs it. It removes the webhook of a deleted task.
 func (t *turn) rest(ctx context.Context, next time.Time) error {
 	now := t.now()
 	if t.w.TaskID != "" && now.Sub(t.w.CreatedAt) >= webhook.Housekeeping {
@@ -204,7 +204,7 @@ func (t *turn) disableOrWarn(ctx context.Context, why webhook.Reason) error {
 	return t.save(ctx, &t.w, w, &p, run.Actor{Subject: run.ActorSweep}, why)
 }
 
-// haltOf returns the halt of a webhook's reason.
+// haltOf converts the reason of a disabled or failing webhook to a label of series.Halts.
 func haltOf(why webhook.Reason) series.Halt {
 	switch why {
 	case webhook.ReasonGone:

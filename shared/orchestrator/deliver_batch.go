@@ -17,43 +17,44 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// The parts of a stream that are read for one batch.
+// deliverPage is the number of records of one read, and deliverScan the number of records after
+// which a batch scans no further page.
 const (
 	deliverPage = 200
 	deliverScan = 5000
 )
 
-// sending is a delivery that is attempted, with its event.
+// sending is a delivery to attempt, with its event.
 type sending struct {
 	webhook.Delivery
 	event *streamEvent
 }
 
-// batch is what one step of a turn does.
+// batch is the plan and the result of one step of a turn.
 type batch struct {
 	room int
 	send []sending
-	// kept are deliveries that are stored without an attempt: they wait behind another
-	// one of their task, their event is gone, or they were interrupted.
+	// kept are deliveries that are stored without an attempt: they wait for an earlier one of
+	// their task, their event is gone, or they were interrupted.
 	kept []webhook.Delivery
 	// from and to are the cursor before and after the batch. epoch is that of the stream.
 	from, to int64
 	epoch    string
-	// replay is the first redelivery after the batch; nil without one.
+	// replay is the first redelivery as it is after the batch; nil without one.
 	replay *webhook.Replay
 	// more: the stream may have further events for the webhook.
 	more bool
 	// next is when the next attempt may be made if the batch has none; zero is unknown.
 	next time.Time
-	// busy are the tasks with a delivery before further ones, for an ordered webhook:
-	// true for those of this batch.
+	// busy has the tasks with a pending delivery, which blocks further ones of an ordered
+	// webhook. The value is true if this batch sends it.
 	busy map[string]bool
 
 	mu      sync.Mutex
 	results []webhook.Result
 }
 
-// idle reports whether the batch stores nothing but the cursor.
+// idle reports whether the batch changes nothing but the cursor, by less than deliverScan.
 func (b *batch) idle() bool {
 	return len(b.send)+len(b.kept) == 0 && b.replay == nil && b.to < b.from+deliverScan
 }
@@ -61,15 +62,14 @@ func (b *batch) idle() bool {
 // full reports whether the batch takes no further event.
 func (b *batch) full() bool { return b.room == 0 || len(b.send)+len(b.kept) >= port.MaxDeliveries }
 
-// earlier keeps the earliest time that is not zero.
+// earlier sets next to a time that is earlier and not zero.
 func (b *batch) earlier(at time.Time) {
 	if !at.IsZero() && (b.next.IsZero() || at.Before(b.next)) {
 		b.next = at
 	}
 }
 
-// plan chooses the next attempts: those that are due again, then redeliveries, then new
-// events.
+// plan chooses the next attempts: due retries, then redeliveries, then new events.
 func (t *turn) plan(ctx context.Context, now time.Time) (*batch, error) {
 	head, err := t.feed.Head(ctx, StreamOf(t.w.Tenant))
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *turn) plan(ctx context.Context, now time.Time) (*batch, error) {
 	return b, t.planNew(ctx, b)
 }
 
-// planPending takes the attempts that are due.
+// planPending adds the due retries. It gives up a delivery whose event is no longer stored.
 func (t *turn) planPending(ctx context.Context, b *batch, now time.Time) error {
 	if t.p.Pending == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (b *batch) take(d webhook.Delivery, e *streamEvent) {
 	b.busy[d.TaskID] = true
 }
 
-// planReplay takes events of the first redelivery.
+// planReplay adds events of the first redelivery.
 func (t *turn) planReplay(ctx context.Context, b *batch) error {
 	if len(t.p.Replays) == 0 || b.full() {
 		b.more = b.more || len(t.p.Replays) > 0
@@ -169,7 +169,7 @@ func (t *turn) planReplay(ctx context.Context, b *batch) error {
 	return err
 }
 
-// planNew takes events that have not been taken before.
+// planNew adds the events behind the cursor.
 func (t *turn) planNew(ctx context.Context, b *batch) (err error) {
 	b.to, err = t.scan(ctx, b, b.from, 0, func(e *streamEvent) error {
 		t.offer(b, e.delivery(), e)
@@ -178,7 +178,8 @@ func (t *turn) planNew(ctx context.Context, b *batch) (err error) {
 	return err
 }
 
-// offer takes an event for an attempt, or keeps it behind another one of its task.
+// offer adds a delivery to the attempts of the batch. For an ordered webhook, it stores the
+// delivery without an attempt while another one of its task is pending.
 func (t *turn) offer(b *batch, d webhook.Delivery, e *streamEvent) {
 	if _, behind := b.busy[d.TaskID]; behind && t.w.Ordered && d.TaskID != "" {
 		b.kept = append(b.kept, d)
@@ -187,9 +188,9 @@ func (t *turn) offer(b *batch, d webhook.Delivery, e *streamEvent) {
 	b.take(d, e)
 }
 
-// scan reads the stream behind a position, to the position last or, if that is 0, to its
-// end, and calls do for the events of the webhook until the batch is full. It returns the
-// position up to which it has read.
+// scan reads the stream behind the position after, up to last or, if last is 0, to its end. It
+// calls do for each event that the webhook selects. It stops when the batch is full, or after
+// deliverScan positions. It returns the position up to which it has read.
 func (t *turn) scan(ctx context.Context, b *batch, after, last int64, do func(*streamEvent) error) (int64, error) {
 	for begin := after; after < begin+deliverScan; {
 		if b.full() {
@@ -226,8 +227,8 @@ func (t *turn) scan(ctx context.Context, b *batch, after, last int64, do func(*s
 	return after, nil
 }
 
-// attempt sends the events of a batch at once. Those that the end of ctx interrupts are
-// kept for a later attempt.
+// attempt sends the events of a batch concurrently. Deliveries that the end of ctx interrupts
+// are kept for a later attempt.
 func (t *turn) attempt(ctx context.Context, b *batch) {
 	older, newer, err := signingKeys(t.w, t.now())
 	if err != nil {
@@ -290,8 +291,9 @@ func attemptOf(reply hook.Reply, now time.Time) webhook.Attempt {
 	}
 }
 
-// settle stores what a batch has done. A client may have changed the progress meanwhile.
-// last: there is no further batch, so the lease ends.
+// settle stores the results of a batch, also if a client has changed the progress meanwhile.
+// last: no further batch follows, so the lease ends. more reports that the next batch can
+// begin.
 func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err error) {
 	slices.SortFunc(b.results, func(x, y webhook.Result) int {
 		return cmp.Or(x.Attempt.At.Compare(y.Attempt.At), cmp.Compare(x.Delivery.Position, y.Delivery.Position))
@@ -340,12 +342,12 @@ func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err 
 	return false, fault.New(fault.Unavailable, "too many concurrent changes of webhook %s; retry", t.w.ID)
 }
 
-// after returns when something is due after a batch; zero is unknown.
+// after returns the time of the next attempt after a batch; zero is unknown.
 func (b *batch) after(ordered bool, p webhook.Progress, settled []webhook.Delivery, now time.Time) time.Time {
 	for _, d := range settled {
 		b.earlier(d.Due)
 	}
-	if len(b.kept) > 0 || ordered && p.Pending > 0 { // some may wait for what has ended
+	if len(b.kept) > 0 || ordered && p.Pending > 0 { // a delivery that they waited for may have ended
 		b.earlier(now)
 	}
 	if at := p.Health.HeldUntil; !b.next.IsZero() && b.next.Before(at) {

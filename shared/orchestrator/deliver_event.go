@@ -31,14 +31,14 @@ func (e *streamEvent) delivery() webhook.Delivery {
 	return d
 }
 
-// body returns the body of a delivery.
+// body returns the body of a delivery. replay is nil for a first delivery.
 func (e *streamEvent) body(replay *events.Replay) []byte {
 	if replay == nil {
 		return e.plain
 	}
 	body, err := bodyOf(e.Envelope, replay)
 	if err != nil {
-		return e.plain // it was encoded before
+		return e.plain // not reached: readEvent has encoded the event
 	}
 	return body
 }
@@ -58,7 +58,8 @@ func bodyOf(e events.Envelope, replay *events.Replay) ([]byte, error) {
 	return body, nil
 }
 
-// readEvent reads a record of a stream of events. A signature is that of this system.
+// readEvent decodes a record of a stream of events. It does not verify the signature, which
+// this system made.
 func readEvent(r port.FeedRecord) (e *streamEvent, err error) {
 	e = &streamEvent{position: r.Position}
 	if e.Envelope, _, err = events.Unverified(r.Data); err != nil {
@@ -71,8 +72,8 @@ func readEvent(r port.FeedRecord) (e *streamEvent, err error) {
 // eventCacheSize is the number of events in each half of an eventCache.
 const eventCacheSize = 1000
 
-// eventCache keeps the newest events, so that each is decoded once for all webhooks. It is
-// safe for concurrent use.
+// eventCache caches decoded events, so that each is decoded once for all webhooks. It is safe
+// for concurrent use.
 type eventCache struct {
 	mu         sync.Mutex
 	now, older map[eventPlace]*streamEvent

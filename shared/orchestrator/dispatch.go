@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// webhookConsumer is the consumer of a stream that wakes webhooks.
+// webhookConsumer is the name of the consumer that queues webhooks for the events of a stream.
 const webhookConsumer = "webhooks"
 
-// Dispatch wakes the webhooks that have new events. It is safe for concurrent use, by any
+// Dispatch queues the webhooks that have new events. It is safe for concurrent use, by any
 // number of processes.
 type Dispatch struct {
 	*Subscriptions
@@ -27,7 +27,8 @@ type Dispatch struct {
 // the process.
 func NewDispatch(d *Delivery) *Dispatch { return &Dispatch{d.Subscriptions, d.cache, noTurns{}} }
 
-// Among makes the dispatch take turns with those of other processes, and returns it.
+// Among sets the turns by which this Dispatch shares the streams with those of other processes.
+// It returns the Dispatch.
 func (s *Dispatch) Among(turns *Turns) *Dispatch {
 	s.turns = turns
 	return s
@@ -38,8 +39,8 @@ func (s *Dispatch) Position(ctx context.Context, tenant string) (int64, error) {
 	return s.feed.Cursor(ctx, StreamOf(tenant), webhookConsumer)
 }
 
-// Dispatch queues each webhook of a tenant for which the stream has a new event. Its own
-// cursor moves after the webhooks are queued, so a crash repeats it.
+// Dispatch queues each webhook of a tenant for which the stream has a new event. It moves its
+// cursor after the webhooks are queued, so after a crash they are queued again.
 func (s *Dispatch) Dispatch(ctx context.Context, tenant string) error {
 	stream := StreamOf(tenant)
 	return s.turns.read(ctx, stream, webhookConsumer, reader{
@@ -51,7 +52,7 @@ func (s *Dispatch) Dispatch(ctx context.Context, tenant string) error {
 	})
 }
 
-// next returns the cursor of the webhooks and the records behind it.
+// next returns the cursor of Dispatch and at most limit records behind it.
 func (s *Dispatch) next(ctx context.Context, stream string, limit int) (cursor int64, records []port.FeedRecord, err error) {
 	if cursor, err = s.feed.Cursor(ctx, stream, webhookConsumer); err != nil {
 		return 0, nil, fmt.Errorf("cannot read the cursor of the webhooks: %w", err)
@@ -63,7 +64,8 @@ func (s *Dispatch) next(ctx context.Context, stream string, limit int) (cursor i
 // dispatchPages is the number of pages after which another process may continue.
 const dispatchPages = 5
 
-// dispatchSome is Dispatch for at most dispatchPages pages of events.
+// dispatchSome dispatches at most dispatchPages pages of events. more reports that further ones
+// may follow.
 func (s *Dispatch) dispatchSome(ctx context.Context, tenant string) (more bool, err error) {
 	for range dispatchPages {
 		if more, err = s.dispatchPage(ctx, tenant); !more || err != nil {
@@ -73,8 +75,8 @@ func (s *Dispatch) dispatchSome(ctx context.Context, tenant string) (more bool, 
 	return true, nil
 }
 
-// dispatchPage is Dispatch for a page of events. It returns port.ErrConflict if another call
-// has queued the webhooks.
+// dispatchPage dispatches a page of events. It returns port.ErrConflict if another call has
+// queued the webhooks.
 func (s *Dispatch) dispatchPage(ctx context.Context, tenant string) (more bool, err error) {
 	stream := StreamOf(tenant)
 	cursor, records, err := s.next(ctx, stream, deliverPage)
@@ -118,9 +120,9 @@ func (s *Dispatch) Tenants(ctx context.Context) (tenants []string, err error) {
 	}
 }
 
-// DispatchTenants is Dispatch for tenants, except those without a live webhook: only a
-// sweep moves their cursors, which costs a write a minute instead of one for each batch of
-// events. It returns the number of tenants that failed; a sweep repeats them.
+// DispatchTenants calls Dispatch for each tenant with a live webhook. The cursors of the others
+// are moved by a sweep only: that is one write a minute instead of one for each batch of
+// events. It returns the number of tenants that failed; a sweep retries them.
 func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
 	return eachTenant(tenants, func(tenant string) error {
 		live, err := s.known.of(ctx, tenant)
@@ -133,15 +135,15 @@ func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (faile
 	})
 }
 
-// Work is Dispatch as the work of a StreamSweep, which makes up for a relay that has ended
-// before it has called Dispatch.
+// Work returns Dispatch and Position as the work of a StreamSweep. The sweep dispatches the
+// events of a relay that ended before it called Dispatch.
 func (s *Dispatch) Work() StreamWork { return StreamWork{s.Dispatch, s.Position} }
 
-// Sweep is WakeDue.
+// Sweep calls WakeDue for the current time.
 func (s *Dispatch) Sweep(ctx context.Context) error { return s.WakeDue(ctx, 0) }
 
-// WakeDue queues the webhooks whose time has come, and removes what the log no longer has to
-// keep. ahead is added to the time. A sweep calls it.
+// WakeDue queues the webhooks that are due within ahead, and deletes expired deliveries from
+// the log. A sweep calls it.
 func (s *Dispatch) WakeDue(ctx context.Context, ahead time.Duration) error {
 	now := s.now()
 	for after := ""; ; {
@@ -170,7 +172,7 @@ func (s *Dispatch) WakeDue(ctx context.Context, ahead time.Duration) error {
 
 func (s *Dispatch) concerns(w webhook.Webhook, records []port.FeedRecord) bool {
 	for _, r := range records {
-		// What cannot be read is for no webhook; a delivery reports it.
+		// An unreadable event is for no webhook; a delivery logs it.
 		if e, err := s.cache.get(w.Tenant, r); err == nil && w.Filter.Matches(e.Envelope) {
 			return true
 		}
@@ -178,15 +180,14 @@ func (s *Dispatch) concerns(w webhook.Webhook, records []port.FeedRecord) bool {
 	return false
 }
 
-// liveFor is how long a process may miss a webhook that another one has created: less than
-// newWebhookDelay, after which a new webhook is looked at in any case.
+// liveFor is the time for which a process caches the live webhooks, and so misses a new one of
+// another process. It is less than newWebhookDelay, after which each new webhook is queued.
 const (
 	liveFor         = time.Second
 	newWebhookDelay = 3 * time.Second
 )
 
-// liveWebhooks keeps the live webhooks of tenants for a moment. It is safe for concurrent
-// use.
+// liveWebhooks caches the live webhooks of tenants for liveFor. It is safe for concurrent use.
 type liveWebhooks struct {
 	store port.WebhookStore
 	clock clock.Clock
@@ -200,7 +201,7 @@ type liveTenant struct {
 	live []webhook.Webhook
 }
 
-// forget makes the next of read the webhooks of a tenant.
+// forget removes a tenant from the cache, so that the next call of of reads its webhooks.
 func (l *liveWebhooks) forget(tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

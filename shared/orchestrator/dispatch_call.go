@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// DispatchCall asks a dispatcher for a shift in a pool.
+// DispatchCall asks a dispatcher to serve the tasks of a pool; see Dispatcher.Shift.
 type DispatchCall struct {
 	Tenant string `json:"tenant"`
 	Pool   string `json:"pool"`
-	// Run is the id of a task that needs something; empty for whatever the pool has.
+	// Run is the id of the run that needs a dispatcher; empty for all tasks of the pool.
 	Run string `json:"run,omitempty"`
 }
 
@@ -21,11 +21,12 @@ type DispatchCall struct {
 // lost and repeated: a sweep finds tasks that no dispatcher serves.
 type CallDispatcher func(ctx context.Context, call DispatchCall) error
 
-// callTime is how long a call of a dispatcher may take; the commit before it waits for it.
+// callTime is the time limit of a call of a dispatcher. The commit before it waits for the
+// call.
 const callTime = 5 * time.Second
 
-// CallDispatchers makes a process without a dispatcher call one when its commits or its
-// sweeps find something to do for one. life is not used before.
+// CallDispatchers makes a process without a dispatcher call one when a commit or a sweep of the
+// process finds work for it. It must be called before life is used.
 func CallDispatchers(life *Lifecycle, call CallDispatcher) {
 	c := dispatchCalls{life, call}
 	life.observers = append(life.observers, c)
@@ -39,8 +40,9 @@ type dispatchCalls struct {
 
 var _ port.Observer = dispatchCalls{}
 
-// Committed implements port.Observer. The cancel request of a running task calls a dispatcher
-// that frees the slot of its pool; the one that serves the task finds that at its next look.
+// Committed implements port.Observer. It calls a dispatcher also for the cancel request of a
+// running task. That dispatcher releases the slot of the pool, and the one that serves the task
+// finds the change later.
 func (c dispatchCalls) Committed(ctx context.Context, r run.Run, _ []run.Event) {
 	if r.Work.Inference != nil && needsDispatcher(r, func() bool { return false }) {
 		c.call(ctx, r)

@@ -16,11 +16,11 @@ type Engines func(place run.EnginePlace, replica run.EngineReplica) (port.Engine
 
 // DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
-	// ID is the worker id, which is that of this dispatcher alone.
+	// ID is the worker id. No other dispatcher has it.
 	ID string
-	// Alone: there is no other dispatcher, so that a task of another id is lost.
+	// Alone: there is no other dispatcher, so a task with another worker id is lost.
 	Alone bool
-	// Batch is how long tokens are collected for one append, after the first token.
+	// Batch is the time for which tokens after the first one are collected for one append.
 	Batch time.Duration
 }
 
@@ -37,8 +37,8 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	shift  *shift              // nil for a dispatcher that serves all pools until Run ends
 	active map[string]*serving // by task id
-	doing  int                 // goroutines of start
-	repeat map[run.Ref]bool    // those that repeatConduct repeats; true after a further failure
+	doing  int                 // number of goroutines of start
+	repeat map[run.Ref]bool    // runs in repeatConduct; true after a further failure
 	ready  chan struct{}       // closed when Run has begun
 	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
 	over   bool                // Run has ended
@@ -55,12 +55,12 @@ type serving struct {
 	// generates: the engine has sent a piece.
 	generates atomic.Bool
 
-	// Only the goroutine that serves the attempt has these fields.
+	// Only the goroutine that serves the attempt uses these fields.
 	run     run.Run
 	replica *lease
 	answer  *answerWriter
 	used    run.Generation
-	// longest is the most tokens that the prompt can have.
+	// longest is the maximum number of tokens that the prompt can have.
 	longest int
 }
 
@@ -81,8 +81,8 @@ func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg 
 	return d
 }
 
-// Run serves tasks until ctx ends, and returns when it serves none. Tasks that it serves
-// then are lost; the next dispatcher ends them or tries them again, as after a crash.
+// Run serves tasks until ctx ends, and returns after its last goroutine has ended. Tasks that
+// it serves when ctx ends are lost. The next dispatcher ends or retries them, as after a crash.
 func (s *Dispatcher) Run(ctx context.Context) {
 	s.mu.Lock()
 	s.ctx = ctx
@@ -102,10 +102,10 @@ func (s *Dispatcher) stopped() bool {
 	return s.over || s.ctx != nil && s.ctx.Err() != nil
 }
 
-// Ready is closed when Run has begun. Commits before are found by a sweep.
+// Ready returns a channel that is closed when Run has begun. A sweep finds earlier commits.
 func (s *Dispatcher) Ready() <-chan struct{} { return s.ready }
 
-// Await returns when the run has changed since it was read.
+// Await returns when the stored run is newer than r. It waits for commits of this process only.
 func (s *Dispatcher) Await(ctx context.Context, r run.Run) error {
 	for {
 		changed, end := s.changes.watch(r.Ref())
@@ -153,7 +153,7 @@ func needsDispatcher(r run.Run, served func() bool) bool {
 	case run.Running:
 		return r.Cancel != nil && !served()
 	case run.Cancelled, run.Failed:
-		return true // its stream may have no end
+		return true // the stream may lack its last record
 	}
 	return false
 }
@@ -178,14 +178,14 @@ func (s *Dispatcher) generatesFor(tenant, session string) bool {
 	return false
 }
 
-// The causes of the end of what serves an attempt.
+// The causes with which interrupt cancels the context of a served attempt.
 var (
 	errCancelled    = errors.New("the task was cancelled")
 	errAttemptEnded = errors.New("the attempt has ended")
 )
 
-// interrupt ends what serves an attempt that was cancelled or has ended: the wait for a
-// replica, or the request to an engine. r is the run as it is stored.
+// interrupt stops serving an attempt that was cancelled or has ended: it ends the wait for a
+// replica or the request to an engine. r is the stored run.
 func (s *Dispatcher) interrupt(r run.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

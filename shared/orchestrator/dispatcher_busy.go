@@ -8,15 +8,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// The pauses before a busy replica is asked again: the first one, and the longest.
+// The first and the longest pause before the request to a busy replica is retried.
 const (
 	busyPause     = 50 * time.Millisecond
 	busyPauseMost = time.Second
 )
 
-// untilFree asks a replica until it does not refuse the request because it is busy, or the
-// deadline is over: an engine may take fewer requests than its pool has slots. A task whose pool
-// has another replica is not held up, its next attempt goes there.
+// untilFree sends a request to a replica, and retries while the replica is busy, until the
+// deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
+// has another replica, it does not retry: the next attempt goes there.
 func (s *Dispatcher) untilFree(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.AskedAt = s.now()

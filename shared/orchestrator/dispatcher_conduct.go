@@ -12,23 +12,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// startConduct calls Conduct in a goroutine of the dispatcher, and repeats it after a failure.
+// startConduct calls Conduct in a goroutine of the dispatcher, and retries it after a failure.
 func (s *Dispatcher) startConduct(ref run.Ref) {
 	s.start(func(ctx context.Context) {
 		s.repeatConduct(ctx, ref, s.Conduct(ctx, ref))
 	})
 }
 
-// conductTries is how often Conduct is repeated after a failure. The delay before grows from
-// firstConduct to slowestConduct.
+// conductTries is the maximum number of retries of Conduct. The delay before a retry doubles
+// from firstConduct to slowestConduct.
 const (
 	conductTries   = 8
 	firstConduct   = 500 * time.Millisecond
 	slowestConduct = 10 * time.Second
 )
 
-// repeatConduct repeats Conduct, which has failed with err, so that a run does not keep its
-// slot until the next sweep. If another goroutine repeats it already, that one does once more.
+// repeatConduct retries Conduct, which has failed with err, so that the run does not keep its
+// slot until the next sweep. If another goroutine retries it already, that one retries once
+// more.
 func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) {
 	if err == nil || ctx.Err() != nil || !s.beginRepeat(ref) {
 		return
@@ -51,7 +52,8 @@ func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) 
 // errRepeated: another call of Conduct has failed meanwhile.
 var errRepeated = errors.New("another step of the task has failed meanwhile")
 
-// beginRepeat notes that Conduct is repeated for a run; false if it is already.
+// beginRepeat records that Conduct is retried for a run. It returns false if another goroutine
+// retries it already.
 func (s *Dispatcher) beginRepeat(ref run.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +62,8 @@ func (s *Dispatcher) beginRepeat(ref run.Ref) bool {
 	return !known
 }
 
-// endRepeat notes that Conduct is not repeated any more; false if it has failed meanwhile
-// elsewhere, unless given up.
+// endRepeat records that Conduct is no longer retried for a run. It returns false if Conduct
+// has failed in another goroutine meanwhile, unless givenUp.
 func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,11 +75,12 @@ func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
 	return true
 }
 
-// continues continues a run that is overdue.
+// continues starts Conduct for an overdue run.
 func (s *Dispatcher) continues(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
 
-// Conduct does what a run of kind inference needs next, in every state. It may be called at
-// any time, by any number of processes; a sweep calls it for runs that are overdue.
+// Conduct advances a run of kind inference, in every state, until it has to wait or has ended.
+// It may be called at any time, by any number of processes; a sweep calls it for runs that are
+// overdue.
 func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
 	for range conductSteps {
 		next, again, err := s.step(ctx, ref)
@@ -91,12 +94,12 @@ func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
 	return fault.New(fault.Internal, "the task has not ended after %d steps", conductSteps)
 }
 
-// conductSteps is more than the states that a run passes in one call: an attempt has at most
-// four, and a task engineAttempts of each kind.
+// conductSteps limits the steps of one call of Conduct. A run needs fewer: an attempt has at
+// most four states, and a task engineAttempts attempts of each kind.
 const conductSteps = 64
 
-// step does one step for a run, or returns the attempt that is to be served. again reports
-// that the next one can follow at once.
+// step advances a run by one step, or returns the attempt to serve. again reports that the next
+// step can follow at once.
 func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, again bool, err error) {
 	r, err := s.store.Load(ctx, ref)
 	switch {
@@ -111,7 +114,7 @@ func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, agai
 	return nil, again, err
 }
 
-// stepOf does one step for a run that has no attempt to be served.
+// stepOf advances a run that has no attempt to serve by one step.
 func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
 	now := s.now()
 	switch {
@@ -140,7 +143,7 @@ func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err err
 	return false, nil
 }
 
-// checked moves the time of the next check of an overdue run.
+// checked postpones the next check of an overdue run.
 func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
 	if now := s.now(); r.Execution.ActBy.IsZero() || now.Before(r.Execution.ActBy) {
 		return nil
@@ -149,8 +152,8 @@ func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
 	return err
 }
 
-// running does what a running task needs that this dispatcher does not serve: its
-// dispatcher may live, be late, or be lost.
+// running advances a running task that this dispatcher does not serve. The dispatcher of the
+// task may be alive, late or lost.
 func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err error) {
 	if s.serves(r) {
 		return false, nil

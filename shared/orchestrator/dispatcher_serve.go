@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/trace"
 )
 
-// serve serves an attempt that has a slot: it takes a replica, streams its answer and ends
+// serve serves an attempt that has a slot: it acquires a replica, streams its answer and ends
 // the attempt. again reports that the run needs a further step.
 func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -30,8 +30,8 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 	return unlessInterrupted(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
 }
 
-// unlessInterrupted serves an attempt. The next step ends a task that was cancelled, or whose
-// attempt has ended meanwhile.
+// unlessInterrupted calls serve. If interrupt has cancelled ctx, it returns no error and again:
+// the next step ends the task or the attempt.
 func unlessInterrupted(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
 	again, err = serve()
 	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errCancelled) || errors.Is(cause, errAttemptEnded)) {
@@ -40,7 +40,8 @@ func unlessInterrupted(ctx context.Context, serve func() (again bool, err error)
 	return again, err
 }
 
-// serveBegun serves an attempt until ctx ends.
+// serveBegun acquires a replica for an attempt that begin has registered, and serves the
+// attempt.
 func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
 	serves, again, err := s.contact(ctx, t)
 	if t.replica != nil {
@@ -52,7 +53,7 @@ func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, er
 	return s.serveContacted(ctx, t)
 }
 
-// serveContacted serves an attempt whose worker this dispatcher is.
+// serveContacted serves an attempt after the commit that makes this dispatcher its worker.
 func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool, err error) {
 	endBeat := s.beat(ctx, t)
 	defer endBeat()
@@ -60,12 +61,12 @@ func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool
 	if err != nil {
 		return true, err
 	}
-	// What follows is short and must happen, also if the task was cancelled.
+	// conclude is short and must happen, also if the task was cancelled.
 	return true, s.conclude(context.WithoutCancel(ctx), t, failure)
 }
 
-// contact takes a replica for an attempt and commits that this dispatcher serves it. If it
-// does not, again reports that the run needs a further step.
+// contact acquires a replica for an attempt and commits that this dispatcher serves it. If
+// serves is false, again reports that the run needs a further step.
 func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
 	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
@@ -75,9 +76,9 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 		}
 		why, isFault := errors.AsType[*fault.Fault](err)
 		if !isFault {
-			return false, false, err // a sweep repeats it
+			return false, false, err // a sweep retries
 		}
-		ctx = context.WithoutCancel(ctx) // the end of the attempt interrupts it
+		ctx = context.WithoutCancel(ctx) // the commit of the failure interrupts ctx
 		if err := s.fail(ctx, r, why); err != nil {
 			return false, false, err
 		}
@@ -94,7 +95,7 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 	return true, false, nil
 }
 
-// servedPool returns the pool of a run with the replicas that it sends tasks to.
+// servedPool returns the pool of a run with the replicas that get its tasks.
 func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil {
@@ -103,8 +104,8 @@ func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error
 	return s.sets.served(ctx, pool)
 }
 
-// begin notes that the dispatcher serves an attempt; false if it does already, or does not
-// take the task in its shift.
+// begin registers an attempt that the dispatcher serves. It returns false if the dispatcher
+// already serves the task, or if its shift does not accept the task.
 func (s *Dispatcher) begin(t *serving) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +143,7 @@ func (s *Dispatcher) heartbeat(ctx context.Context, t *serving) {
 	}
 }
 
-// interruptStored is interrupt for a run that another process has changed.
+// interruptStored loads a run that another process has changed, and calls interrupt.
 func (s *Dispatcher) interruptStored(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
@@ -153,7 +154,7 @@ func (s *Dispatcher) interruptStored(ctx context.Context, ref run.Ref) error {
 }
 
 // stream streams the answer of a replica to an attempt that this dispatcher serves. failure is
-// why there is no whole answer.
+// the reason that the answer is incomplete.
 func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error) {
 	if err := s.openAnswer(ctx, t); err != nil {
 		return nil, err
@@ -166,14 +167,14 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	t.replica.noted(failure)
 	t.used.DecodeMS = s.now().Sub(t.used.AskedAt).Milliseconds()
 	if failure != nil {
-		t.used.TokensOut = 0 // the tokens that are not in the stream have no reader
+		t.used.TokensOut = 0 // tokens that are not in the stream do not count
 	}
 	t.used.TokensOut, t.used.FirstTokenAt = t.answer.produced(t.used.TokensOut), t.answer.firstAt
 	s.logServed(ctx, t, failure)
 	return failure, nil
 }
 
-// openAnswer makes the writer of the answer of an attempt.
+// openAnswer creates the writer of the answer of an attempt.
 func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
 	t.used = run.Generation{Replica: t.replica.id, EngineVersion: t.replica.capabilities().Version}
 	t.answer, err = s.writer(ctx, &t.run)
@@ -186,8 +187,8 @@ func (s *Dispatcher) stopping() bool {
 	return s.ctx == nil || s.ctx.Err() != nil
 }
 
-// generate asks the replica and appends its answer. Its goroutine waits in it most of the time,
-// so it and its callers have little on their stacks.
+// generate sends the request to the replica and appends the answer to the stream. Its goroutine
+// waits here most of the time, so it and its callers have little on their stacks.
 func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
 	ask, err := s.question(t)
 	if err != nil {
@@ -200,14 +201,16 @@ func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
 	return t.generated(ctx, err)
 }
 
-// beginAnswer lets the answer be appended, and returns the context of the request for it.
+// beginAnswer starts the writer of the answer, and returns the context of the request to the
+// engine. A failed append cancels that context.
 func (t *serving) beginAnswer(ctx context.Context) context.Context {
 	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, traceParent(t)))
 	t.answer.begin(asking, stop)
 	return asking
 }
 
-// generated returns why there is no whole answer after a request with an error, or without one.
+// generated flushes the answer and returns the reason that it is incomplete, or nil. err is the
+// error of the request, or nil.
 func (t *serving) generated(asking context.Context, err error) error {
 	flushed := t.answer.flush()
 	if cause := context.Cause(asking); cause != nil && asking.Err() != nil {
@@ -229,8 +232,8 @@ func (t *serving) generated(asking context.Context, err error) error {
 	return err
 }
 
-// question returns the function that sends the request of a task to its replica, and its answer
-// to the writer.
+// question returns a function that sends the request of a task to its replica, and the answer
+// to the writer. Fault: DeadlineUnmet after the deadline of the task.
 func (s *Dispatcher) question(t *serving) (ask func(context.Context) error, err error) {
 	q := &inference.Request{}
 	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
@@ -256,7 +259,7 @@ func (s *Dispatcher) question(t *serving) (ask func(context.Context) error, err 
 
 func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
-// embeddings asks for embeddings.
+// embeddings requests embeddings and adds them to the answer.
 func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
 	done := t.replica.asks()
 	defer done()
@@ -268,7 +271,7 @@ func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits p
 	return err
 }
 
-// ranking asks for the scores of documents.
+// ranking requests the scores of documents and adds them to the answer.
 func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
 	done := t.replica.asks()
 	defer done()
@@ -280,7 +283,7 @@ func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port
 	return err
 }
 
-// completion asks for a completion.
+// completion requests a completion and adds its pieces to the answer.
 func (t *serving) completion(ctx context.Context, g *port.Generation) error {
 	done := t.replica.asks()
 	defer done()
@@ -289,7 +292,7 @@ func (t *serving) completion(ctx context.Context, g *port.Generation) error {
 }
 
 func (t *serving) completed(end port.GenerationEnd, err error) error {
-	if errors.Is(err, errSpent) { // the engine does not keep to MaxTokens
+	if errors.Is(err, errSpent) { // the engine exceeds MaxTokens
 		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
 	}
 	t.used.TokensIn, t.used.TokensOut, t.used.ReasoningTokens, t.used.Finish = end.TokensIn, end.TokensOut, end.ReasoningTokens, string(end.Finish)
@@ -312,7 +315,7 @@ func (t *serving) generation(q *inference.Request, limits port.GenerationLimits)
 	}
 }
 
-// model returns the name that the engine has for the model of the task.
+// model returns the engine's name of the model of the task; empty if it is unknown.
 func (t *serving) model() string {
 	if name := t.run.Work.Inference.EngineModel; name != "" {
 		return name
@@ -323,7 +326,8 @@ func (t *serving) model() string {
 	return ""
 }
 
-// The limits of an engine's answer within the deadline of the task.
+// The time limits of an engine, besides the deadline of the task: to the first piece, and
+// between two pieces.
 const (
 	firstPiece = 2 * time.Minute
 	pieceGap   = 30 * time.Second

@@ -15,7 +15,7 @@ import (
 // conclude ends an attempt and, if nothing may follow, the run.
 func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
 	if s.stopping() {
-		return nil // the next dispatcher finds the task as after a crash
+		return nil // the next dispatcher continues the task as after a crash
 	}
 	t.run.Generation = &t.used
 	r, w, used := t.run, t.answer, &t.used
@@ -53,8 +53,8 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	return s.settle(ctx, after, t.replica.awaitFree)
 }
 
-// settleEnded settles a run whose stream has ended: the attempt ends, and the
-// slot is released when the engine has none for it any more.
+// settleEnded ends the attempt of a run whose stream has ended, and settles the run after the
+// engine has freed its slot.
 func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease) error {
 	used := r.Generation
 	r, same, err := s.reloaded(ctx, r)
@@ -76,7 +76,8 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 	return s.settleNow(ctx, r, replica.awaitFree)
 }
 
-// settleNow settles a run as it is stored, unless it has another attempt now.
+// settleNow loads a run and settles it, unless it has another attempt now. free is that of
+// settle.
 func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
 	r, same, err := s.reloaded(ctx, r)
 	switch {
@@ -90,8 +91,8 @@ func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context
 	return nil
 }
 
-// reloaded returns a run as it is stored, and whether its attempt is the same one, which may
-// have ended.
+// reloaded loads a run. same reports that the run still has the same attempt, which may have
+// ended.
 func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same bool, err error) {
 	if r, err = s.store.Load(ctx, of.Ref()); err != nil {
 		return r, false, fmt.Errorf("cannot load the task: %w", err)
@@ -99,7 +100,7 @@ func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same 
 	return r, r.Attempt.Number == of.Attempt.Number && (r.State.HasMachine() || r.State.Terminal()), nil
 }
 
-// ended commits the end of an attempt whose stream has a last record.
+// ended commits the end of an attempt with the outcome in the last record of its stream.
 func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {
 	end, used := streamEnd(last)
 	used = used.Merged(r.Generation)
@@ -107,14 +108,14 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record
 	return err
 }
 
-// fail ends an attempt for a reason, and its stream if no other attempt may follow.
+// fail commits the failure of an attempt. It does not end the stream; settle does.
 func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
 	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
 	return err
 }
 
-// settle ends a run whose attempt has ended, or lets it be tried again. free, if it is not
-// nil, waits until the engine has no slot for the attempt any more.
+// settle ends a run whose attempt has ended, and its stream, or lets another attempt follow.
+// free, if it is not nil, waits until the engine has freed its slot for the attempt.
 func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
 	head, state, err := s.answers.read(ctx, r)
 	if err != nil {
@@ -157,9 +158,10 @@ func (s *Dispatcher) isLastTry(r run.Run) bool {
 	return err == nil && d.Run.State.Terminal()
 }
 
-// transcript stores the transcript of a task as an artifact of kind trace, and returns its
-// id. It may be repeated. An answer without text has none, nor has one that is not read later,
-// nor has one whose transcript cannot be an artifact, such as one that is too large.
+// transcript stores the transcript of a task as an artifact of kind trace, and returns its id.
+// It may be repeated. The id is empty for an answer that is no completion, for one that must
+// not be read later, and for a transcript that cannot be an artifact, for example because it is
+// too large.
 func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
 	if r.Work.Inference.Workload != string(port.WorkloadCompletion) || r.HidesAnswer() {
 		return "", nil
