@@ -7,20 +7,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// taken is a new task for which its dispatcher has taken a slot of a replica before the task is
-// stored. One commit then stores the task, takes the slot of its pool, and notes the
+// taken is a new task whose dispatcher has acquired a slot of a replica before the task is
+// stored. One commit then stores the task, acquires the slot of its pool, and records the
 // dispatcher as its worker.
 type taken struct {
 	*serving
 	of    *Dispatcher
 	limit int
-	// ctx is that of the serving.
+	// ctx is the context of the attempt.
 	ctx context.Context //nolint:containedctx // of the goroutine that serves the task after its commit
 }
 
-// tryTake takes a replica for a new task that could begin at once, or returns nil: the task is
-// then stored, admitted and begun by a commit each. It waits for nothing, because the caller
-// waits for the answer that the task is accepted.
+// tryTake acquires a replica for a new task that can begin at once. Otherwise it returns nil,
+// and the task is stored, admitted and begun in separate commits. It does not wait for a
+// replica, because the client waits until the task is accepted.
 func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
 	if s == nil || r.Work.Inference == nil || r.Concurrency != nil {
 		return nil
@@ -42,8 +42,8 @@ func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
 	return c
 }
 
-// beginTaken is begin for a task that is not stored yet. A shift takes no such task: its
-// process accepts none.
+// beginTaken registers a task that is not stored yet. It returns false if Run is not running,
+// during a shift, whose process accepts no tasks, and if the task is registered already.
 func (s *Dispatcher) beginTaken(c *taken) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Dispatcher) beginTaken(c *taken) bool {
 	return true
 }
 
-// giveUp releases the replica.
+// giveUp stops serving the task and releases the replica.
 func (c *taken) giveUp() {
 	if c == nil {
 		return
@@ -66,7 +66,7 @@ func (c *taken) giveUp() {
 	c.replica.release()
 }
 
-// creation decides the creation of the task with its slot and its worker.
+// creation returns the decision that creates the task with its slot and its worker.
 func (c *taken) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
 	pool := run.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
 	p, err := c.of.estimates.admitted(ctx, r, pool)
@@ -75,7 +75,7 @@ func (c *taken) creation(ctx context.Context, r run.Run, now time.Time) (run.Dec
 		run.WorkerContacted{Attempt: c.attempt, WorkerID: c.of.cfg.ID, Replica: c.replica.id, Started: true})
 }
 
-// start serves the task, which is stored as r.
+// start serves the task in a goroutine of the dispatcher. r is the stored run.
 func (c *taken) start(r run.Run) {
 	c.run = r
 	started := c.of.start(func(ctx context.Context) {
@@ -85,7 +85,7 @@ func (c *taken) start(r run.Run) {
 		}
 		c.of.repeatConduct(ctx, c.ref, err)
 	})
-	if !started { // the process stops: the next one finds the task as after a crash
+	if !started { // the process stops: the next one continues the task as after a crash
 		c.giveUp()
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// checkUsage removes from what an engine says that a request took what no request can have
-// taken: then the prompt is estimated, and the pieces of the answer are counted.
+// checkUsage sets impossible token counts of an engine to 0. The tokens of the prompt are then
+// estimated, and the pieces of the answer counted.
 func (s *Dispatcher) checkUsage(ctx context.Context, t *serving) {
 	said, longest := t.used, t.longest
 	if context := t.replica.capabilities().ContextTokens; context > 0 {

@@ -27,9 +27,9 @@ type Downloadable struct {
 	Output run.Output
 	// By is the caller.
 	By run.Actor
-	// ContentType is that of the run's kind and format, whatever type the worker
-	// uploaded it with. Disposition is the Content-Disposition: an attachment with
-	// the worker's file name, made safe.
+	// ContentType is the type for the run's kind and format, not the type of the worker's
+	// upload. Disposition is the Content-Disposition: an attachment with the worker's file
+	// name, made safe.
 	ContentType, Disposition string
 	// RedirectTo is a presigned URL if the output is too large to be served here;
 	// empty otherwise. It is a secret.
@@ -77,8 +77,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	return d, nil
 }
 
-// Open reads a part of the output. The caller closes it. NotFound if its object is
-// gone.
+// Open reads a part of the output. The caller closes it. Fault: NotFound if the object is gone.
 func (s *Downloads) Open(ctx context.Context, d Downloadable, span port.Span) (io.ReadCloser, error) {
 	body, _, err := s.outputs.Open(ctx, port.Accepted, d.Output.Key, span)
 	if errors.Is(err, port.ErrNotFound) {
@@ -99,8 +98,9 @@ func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
 	return err
 }
 
-// DeleteOutput expires the output now. It is no longer served once this returns.
-// Repeating it is nil. Faults as for Output, without OutputExpired and OutputDeleted.
+// DeleteOutput expires the output now. It is no longer served once this returns. It returns nil
+// for an expired or deleted output. Faults as for Output, without OutputExpired and
+// OutputDeleted.
 func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID string) error {
 	d, err := s.Output(ctx, who, taskID)
 	if fault.Is(err, fault.OutputExpired) || fault.Is(err, fault.OutputDeleted) {

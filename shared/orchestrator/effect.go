@@ -12,16 +12,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// effectLimit bounds the time that the effects of one commit take and, under
-// WithEffectBudget, of all commits of one request.
+// effectLimit is the time limit of the effects of one commit and, under WithEffectBudget, of
+// all commits of one request.
 const effectLimit = 2 * time.Second
 
-// effectBudget is the time that is left for effects, and what else the commits of a request
-// share.
+// effectBudget is the state that the commits of a request share: the time left for their
+// effects, and the correlation id.
 type effectBudget struct {
 	mu   sync.Mutex
 	left time.Duration
-	// correlationID is that of a client's request; empty for others.
+	// correlationID is the correlation id of a client's request; empty for others.
 	correlationID string
 }
 
@@ -34,8 +34,8 @@ func WithEffectBudget(ctx context.Context) context.Context {
 	return ctx
 }
 
-// WithRequest is WithEffectBudget for a new request of a client. The events of resources
-// that it changes have its correlation id.
+// WithRequest returns a context with a new effect budget for a request of a client. The events
+// of resources that the request changes have its correlation id.
 func WithRequest(ctx context.Context, correlationID string) context.Context {
 	return context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: effectLimit, correlationID: correlationID})
 }
@@ -48,8 +48,7 @@ func correlationOf(ctx context.Context) string {
 	return ""
 }
 
-// budgetOf returns the budget of ctx, and a context that has it. Without one it is
-// new.
+// budgetOf returns the budget of ctx, or a new one, and a context with the budget.
 func budgetOf(ctx context.Context) (context.Context, *effectBudget) {
 	budget, ok := ctx.Value(effectBudgetKey{}).(*effectBudget)
 	if !ok {
@@ -59,8 +58,9 @@ func budgetOf(ctx context.Context) (context.Context, *effectBudget) {
 	return ctx, budget
 }
 
-// inBudget calls do with a context that ends when the budget of ctx is used up. The
-// effects of a commit do not depend on its caller, so that context outlives ctx.
+// inBudget calls do with a context that ends when the budget of ctx is used up. The end of ctx
+// does not end that context, because the effects of a commit do not depend on its caller. It
+// returns an error if the budget is already used up.
 func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error) error {
 	_, budget := budgetOf(ctx)
 	budget.mu.Lock()
@@ -76,8 +76,8 @@ func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error
 	return err
 }
 
-// act tries the effects of a commit once, except the actions of a job and those that the
-// commit has made. The sweep repeats those that fail, when the record's ActBy has passed.
+// act tries the effects of a commit once, except the actions of a job and the effects that the
+// commit itself has made. The sweep retries failed effects after the record's ActBy.
 func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
 		if e.Kind == run.EffectAct || made[e] {
@@ -91,9 +91,9 @@ func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect, ma
 	}
 }
 
-// actForJob carries out the actions of a job that follow a commit. It is the last part
-// of the commit, because an address of a user may take as long as ctx allows. A process
-// without actions leaves them to the sweep.
+// actForJob carries out the actions of a job that follow a commit. It runs last, because a
+// receiver of a user may take as long as ctx allows. A process without Actions leaves them to
+// the sweep.
 func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effect) {
 	if s.actions == nil {
 		return
@@ -108,8 +108,8 @@ func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effe
 	}
 }
 
-// effect acts on one effect. Each is idempotent: a start is by name, a token that
-// is gone was completed.
+// effect performs one effect. Each is idempotent: an execution is started by name, and a token
+// that is gone was completed before.
 func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 	switch e.Kind {
 	case run.EffectStart, run.EffectComplete:
@@ -136,8 +136,8 @@ func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 // state machine then enters Reconciling, which has all of them.
 const movedOn = "MovedOn"
 
-// callOf returns the call of the executions that an effect is; false for another effect.
-// A token is completed with the execution's next step.
+// callOf returns the call of the executions for an effect. ok is false if the effect is no such
+// call. A token is completed with the execution's next step.
 func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
 	switch e.Kind {
 	case run.EffectStart:
@@ -162,8 +162,8 @@ func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bo
 	return c, false, nil
 }
 
-// committing makes the commit of decisions. It has those of their effects that are calls of
-// the executions, if these are in the same store, and made has these effects then.
+// committing calls commit for decisions. If the executions are in the same store, their calls
+// join the transaction, and made has the effects that the commit made.
 func (s *Lifecycle) committing(
 	ctx context.Context, decisions []run.Decision, commit func(context.Context) error,
 ) (made map[run.Effect]bool, err error) {

@@ -13,11 +13,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// queueSample is how many tasks of a queue are read for their priorities.
+// queueSample is the number of queued tasks whose priorities are read.
 const queueSample = 200
 
-// Levels is a series.Reader of the pools of engines of a tenant, of their replicas and of
-// the models of its catalog.
+// Levels returns the gauges of a tenant's pools of engines, of their replicas and of the models
+// of its catalog. It is a series.Reader.
 func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sample, err error) {
 	var asked sync.WaitGroup
 	var mu sync.Mutex
@@ -74,7 +74,8 @@ func (s *Dispatcher) poolLevels(ctx context.Context, p run.Pool, known []knownRe
 	return samples, err
 }
 
-// depths counts the queue of a pool by priority.
+// depths counts the queue of a pool by priority. It counts the tasks behind the first
+// queueSample ones as tasks with the priority of the last of these.
 func (s *Dispatcher) depths(ctx context.Context, p run.Pool) (map[run.Priority]int, error) {
 	refs, err := s.store.Queue(ctx, p.Tenant, p.ID, queueSample)
 	if err != nil {
@@ -104,8 +105,7 @@ func (s *Dispatcher) depths(ctx context.Context, p run.Pool) (map[run.Priority]i
 	return depths, nil
 }
 
-// levels returns what the engine of a replica reports of its load; nothing if it does not
-// answer.
+// levels returns the load that the engine of a replica reports; nil if it does not answer.
 func (r knownReplica) levels(ctx context.Context, p run.Pool) (samples []series.Sample) {
 	load, err := r.engine.Load(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (r knownReplica) levels(ctx context.Context, p run.Pool) (samples []series.
 // ReplicaHealth is the state of a replica.
 type ReplicaHealth struct {
 	ID string
-	// Held is how many tasks this process has there, Version that of the engine; empty if it
-	// is not known yet.
+	// Held is the number of tasks that this process has at the replica. Version is the version
+	// of the engine; empty if it is unknown.
 	Held    int
 	Version string
 	port.EngineHealth
@@ -134,7 +134,8 @@ type ReplicaHealth struct {
 	Machine *run.Replica
 }
 
-// healthOf asks an engine whether it takes requests.
+// healthOf returns the health that an engine reports. An engine that does not answer is not
+// ready.
 func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
 	health, err := e.Health(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
 	return health
 }
 
-// healths asks the replicas of a pool whether they take requests. One that rests after
-// failures is not ready.
+// healths returns the health of the replicas of a pool. A replica that rests after failures is
+// not ready.
 func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
 	known := s.replicas.of(p)
 	found := make([]ReplicaHealth, len(known))

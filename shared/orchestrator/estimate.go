@@ -15,38 +15,39 @@ import (
 )
 
 const (
-	// measuredRuns is how many ended runs describe a pool. measuredFailures is how many
-	// of them may have failed.
+	// measuredRuns is the number of completed runs that are measured for a pool, and
+	// measuredFailures that of failed ones.
 	measuredRuns, measuredFailures = 256, 64
-	// startedRuns is how many runs describe the starts of a pool that has no queue.
+	// startedRuns is the number of runs, of any state, that are measured for a start without a
+	// queue.
 	startedRuns = 16
-	// readHolders is how many holders of slots are read, so that their age is known.
+	// readHolders is the number of slot holders whose records are read for their age.
 	readHolders = 32
-	// measureAge is how long the measured runs of a pool are used. While they are few, it is a
-	// second for each, but at least measureFew, and measureNone while no run has ended: the
-	// first ends of a burst change its predictions.
+	// measureAge is the time for which the measured runs of a pool are cached. If they are few,
+	// it is a second for each, but at least measureFew. If no run has ended, it is measureNone.
+	// So the first ends of a burst change its predictions.
 	measureAge, measureFew, measureNone = 10 * time.Minute, 10 * time.Second, 2 * time.Second
 )
 
-// estimates says when runs of a pool start. What it says is made of the records of runs:
-// they have what was measured, so nothing is written for it and nothing of it is lost
-// with a process. It reads the queue of a pool again after headAge, less often if that is
-// long, and the measured runs after measureAge. No call waits for that of another one.
+// estimates predicts when runs of a pool start. It computes predictions from the records of
+// runs, so it writes nothing, and a restart loses nothing. It reads the queue of a pool again
+// after headAge, later for a long queue, and the measured runs after measureAge. No call waits
+// for the reads of another call.
 type estimates struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *estimate
 }
 
-// estimate is what is known of a pool.
+// estimate has the cached measures and the cached queue of a pool.
 type estimate struct {
-	started kept[explain.Measures] // of a few runs, of any state
+	started kept[explain.Measures] // measures of startedRuns runs of any state
 	ended   kept[explain.Measures]
 	queue   kept[*forecast]
 }
 
-// kept is a value that is read from the store, and again when it is too old. Its zero value
-// was never read.
+// kept caches a value that is read from the store, and read again when it is too old. The zero
+// value is empty.
 type kept[T any] struct {
 	mu      sync.Mutex
 	value   T
@@ -54,8 +55,8 @@ type kept[T any] struct {
 	reading bool
 }
 
-// get returns the value, which it reads if that is not fresh after its age. While another
-// call reads it, the value is used twice as long.
+// get returns the cached value if it is fresh at its age. Otherwise it reads and stores the
+// value. While another call reads it, the cached value may be twice as old.
 func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (value T, err error) {
 	k.mu.Lock()
 	old, usable := k.at, k.fresh(now, fresh, k.reading)
@@ -68,14 +69,14 @@ func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read fun
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.reading = false
-		if err == nil && k.at.Equal(old) { // else another call has read it since
+		if err == nil && k.at.Equal(old) { // else another call has stored it since
 			k.value, k.at = value, now
 		}
 	}()
 	return read()
 }
 
-// peek returns the value, and whether it is fresh.
+// peek returns the cached value, and whether it is fresh.
 func (k *kept[T]) peek(now time.Time, fresh func(T, time.Duration) bool) (T, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,30 +91,30 @@ func (k *kept[T]) fresh(now time.Time, fresh func(T, time.Duration) bool, readin
 	return fresh(k.value, age) || reading && fresh(k.value, age/2)
 }
 
-// forecast is what was known of the queue of a pool at a time.
+// forecast is the forecast for the queue of a pool as read at a time.
 type forecast struct {
 	explain.Forecast
 	held int
 	mu   sync.Mutex
-	// ahead has the position of the next run of a priority and a key.
+	// ahead has the position of the next run by the priority and turn of its slot.
 	ahead map[string]aheadCount
 }
 
-// aheadCount is the position of the next run that joins a queue: as it was counted at a time, and
-// the runs that this process has added since.
+// aheadCount is the position of the next run that joins a queue: the count at a time, plus the
+// runs that this process has added since.
 type aheadCount struct {
 	next int
 	at   time.Time
 }
 
-// fresh reports whether the count is used. A long queue is counted less often.
+// fresh reports whether the count is recent enough. A long queue is counted less often.
 func (c aheadCount) fresh(now time.Time) bool {
 	age := now.Sub(c.at)
 	return !c.at.IsZero() && age >= 0 && age < recheckAge+10*time.Duration(c.next)*time.Second/countRate
 }
 
-// join returns the position of a slot that joins the queue. Those with a lower priority are
-// behind it.
+// join returns the position of a slot that joins the queue, and counts the slot. The next
+// positions of lower priorities move back by one. count reads the position from the store.
 func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error)) (int, error) {
 	rank := slot.Rank()
 	turn := rank + slot.Turn()
@@ -130,7 +131,7 @@ func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if latest := f.ahead[turn]; latest.next > known.next && (latest.at.After(now) || latest.fresh(now)) {
-		known = latest // others have joined meanwhile, whom the count does not have
+		known = latest // the count lacks runs that have joined meanwhile
 	}
 	position := known.next
 	known.next++
@@ -149,7 +150,7 @@ func (e *estimates) of(id poolID) *estimate {
 	return found.(*estimate) //nolint:forcetypeassert // the map has no other values
 }
 
-// admitted predicts the start of a run that gets a slot of the pool now.
+// admitted predicts the start of a run that acquires a slot of the pool now.
 func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
 	known, now := e.of(poolID{r.Tenant, pool.ID}), e.clock.Now()
 	measures, is := known.ended.peek(now, isMeasured)
@@ -165,20 +166,20 @@ func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*ru
 	return predictionOf(measures.Started(explain.ClassOf(r))), nil
 }
 
-// joining is a queue with the place that a run gets in it.
+// joining is a queue and the slot with which a run joins it.
 type joining struct {
 	pool run.Pool
 	slot run.Slot
 }
 
-// joins predicts the start of a run that joins one queue after the other from now on; nil
-// if that depends on a person, who resumes the pool.
+// joins predicts the start of a run that joins the queues one after the other, from now on. It
+// returns nil if a pool is draining, because a person has to resume it.
 func (e *estimates) joins(ctx context.Context, r run.Run, queues ...joining) (*run.Prediction, error) {
 	return e.joinsAfter(ctx, r, 0, queues...)
 }
 
-// joinsAfter does so for a run that has got a slot of the first queue after a delay at the
-// earliest.
+// joinsAfter predicts the same for a run that gets a slot of the first queue not before a
+// delay.
 func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...joining) (*run.Prediction, error) {
 	var expected explain.Range
 	ahead := 0
@@ -215,7 +216,7 @@ func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (wait expla
 	return f.QueuedAs(position, explain.ClassOf(r), explain.SizeOf(r)), position, nil
 }
 
-// forecast returns what is known of the queue of a pool.
+// forecast returns the forecast for the queue of a pool, cached for at least headAge.
 func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) (*forecast, error) {
 	measures, err := e.measured(ctx, tenant, pool.ID)
 	if err != nil {
@@ -246,7 +247,7 @@ func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 		return nil, err
 	}
 	if kept, ok := queue.peek(e.clock.Now(), fresh); ok {
-		return kept, nil // calls at the same time count the runs that join in the same one
+		return kept, nil // concurrent calls must count their runs in the same forecast
 	}
 	return read, nil
 }
@@ -255,14 +256,14 @@ func predictionOf(r explain.Range) *run.Prediction {
 	return &run.Prediction{P50: r.P50.Milliseconds(), P90: r.P90.Milliseconds(), Base: r.Base.Milliseconds(), Measured: r.Measured}
 }
 
-// measured returns the measured runs of a pool.
+// measured returns the measures of the ended runs of a pool, cached as isMeasured permits.
 func (e *estimates) measured(ctx context.Context, tenant, pool string) (explain.Measures, error) {
 	return e.of(poolID{tenant, pool}).ended.get(e.clock.Now(), isMeasured, func() (explain.Measures, error) {
 		return e.measure(ctx, tenant, pool, true)
 	})
 }
 
-// isMeasured reports whether measures of an age are used.
+// isMeasured reports whether cached measures of an age are fresh.
 func isMeasured(m explain.Measures, age time.Duration) bool {
 	switch {
 	case m.Count == 0:
@@ -273,8 +274,9 @@ func isMeasured(m explain.Measures, age time.Duration) bool {
 	return age < measureAge
 }
 
-// measure reads the measured runs of a pool, or of a job if it is the pool of one. Those of
-// a pool are a few runs of any state, or the ended ones if thorough.
+// measure reads runs of a pool and returns their measures. For a job's pool it reads runs of
+// the job. For another pool it reads startedRuns runs of any state, or, if thorough, ended runs
+// and holders of slots.
 func (e *estimates) measure(ctx context.Context, tenant, pool string, thorough bool) (explain.Measures, error) {
 	pages := []port.Page{{Limit: startedRuns}}
 	if jobID, of := run.PoolJob(pool); of {
@@ -309,7 +311,7 @@ func (e *estimates) measure(ctx context.Context, tenant, pool string, thorough b
 	return explain.NewMeasures(found), nil
 }
 
-// holders reads some of the runs that hold slots of a pool.
+// holders calls add for at most readHolders runs that hold slots of a pool.
 func (e *estimates) holders(ctx context.Context, tenant, pool string, add func(run.Run)) error {
 	refs, err := e.store.Holders(ctx, tenant, pool, readHolders)
 	if err != nil {
@@ -332,7 +334,7 @@ func (e *estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run))
 	return nil
 }
 
-// read reads the slots of a pool with their holders.
+// read reads the slots of a pool, and the records of at most readHolders holders.
 func (e *estimates) read(ctx context.Context, tenant string, pool run.Pool) (explain.Queue, error) {
 	q := explain.Queue{Name: pool.ID, Limit: pool.Limit, QueueLimit: pool.QueueLimit, Draining: pool.Draining, Position: -1}
 	refs, err := e.store.Holders(ctx, tenant, pool.ID, limit.ConcurrentRuns)
@@ -354,8 +356,8 @@ func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *r
 	return s.joinsBefore(ctx, r, 0, joining{key, r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
-// waitsBy predicts the start of a run that waits by an action; nil for kill_old, which
-// ends the holders of the slots.
+// waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
+// and for kill_old, which ends the holders of the slots.
 func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
 	var delay time.Duration
 	switch action.Type {
@@ -386,8 +388,8 @@ func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 	return s.predicted(ctx, r, p, err)
 }
 
-// joined returns the place that the run would get in the queue of a pool, of its job or
-// of its key.
+// joined returns the slot with which the run would join the queue of a pool, of its job or of
+// its key.
 func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
 	now := s.now()
 	switch {

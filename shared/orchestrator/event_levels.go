@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// EventLevels reads how far the events of all tenants are.
+// EventLevels reads the gauges of events and webhooks of all tenants.
 type EventLevels struct {
 	outbox port.Outbox
 	feed   port.Feed
@@ -22,12 +22,12 @@ type EventLevels struct {
 	bus    bool
 }
 
-// NewEventLevels returns EventLevels. Without a bus there is no lag of the bus.
+// NewEventLevels returns EventLevels. Without a bus, Lags has no lag of the bus.
 func NewEventLevels(outbox port.Outbox, feed port.Feed, store port.WebhookStore, c clock.Clock, bus bool) *EventLevels {
 	return &EventLevels{outbox, feed, store, c, bus}
 }
 
-// Lags returns the age of the oldest event that each target has not got.
+// Lags returns, for each target, the age of the oldest event that it has not received.
 func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 	var feed, bus, webhooks time.Duration
 	now := s.clock.Now()
@@ -39,7 +39,7 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 		feed = max(now.Sub(c.At), 0)
 	}
 	var failed []error
-	// A stream is due while a target has not got all of its events.
+	// A stream is due while a target has not received all of its events.
 	err = eachDue(ctx, s.feed, port.EventStreams, now.Add(time.Minute), func(streams []string) bool {
 		for _, stream := range streams {
 			toBus, toWebhooks, err := s.lagsOf(ctx, stream, now)
@@ -60,8 +60,8 @@ func (s *EventLevels) Lags(ctx context.Context) ([]series.Sample, error) {
 	return lags, nil
 }
 
-// lagsOf returns the age of the oldest event of a stream that the bus, and that webhooks have
-// not got.
+// lagsOf returns the ages of the oldest events of a stream that the bus and the webhooks have
+// not received.
 func (s *EventLevels) lagsOf(ctx context.Context, stream string, now time.Time) (bus, webhooks time.Duration, err error) {
 	head, err := s.feed.Head(ctx, stream)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *EventLevels) lagsOf(ctx context.Context, stream string, now time.Time) 
 		return bus, 0, err
 	}
 	err = eachWebhook(ctx, s.store, strings.TrimPrefix(stream, port.EventStreams), func(w webhook.Webhook) error {
-		if w.Live() { // without one, no webhook waits for the events
+		if w.Live() { // without a live webhook, the events have no receiver
 			webhooks = late
 		}
 		return nil
@@ -99,7 +99,7 @@ func (s *EventLevels) lag(ctx context.Context, stream, consumer string, head por
 	return max(now.Sub(records[0].At), 0), nil
 }
 
-// Webhooks returns how many webhooks there are and how many of their deliveries wait.
+// Webhooks returns the number of webhooks by status and the number of pending deliveries.
 func (s *EventLevels) Webhooks(ctx context.Context) ([]series.Sample, error) {
 	counts, waiting := map[series.Standing]int{}, 0
 	err := eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// EndorsedKeys are the keys of events of a deployment. The private part of the current
-// key is a secret. A key is published, signed by the current key of tokens, before it
-// signs an event; that signature is made once, and each process finds the published key in
-// the store.
+// EndorsedKeys manages the keys that sign the events of a deployment. The private part of the
+// current key is a secret. Before a key signs an event, its public part is published with a
+// signature by the current key of tokens. That signature is made once: other processes find the
+// published key in the store.
 type EndorsedKeys struct {
 	seed   Seed
 	store  port.EventKeyStore
@@ -26,11 +26,11 @@ type EndorsedKeys struct {
 	published string // the id of the key that this process knows to be published
 }
 
-// Seed returns the private part of the key of events that signs now: 32 bytes.
+// Seed returns the private part of the current key of events: 32 bytes.
 type Seed func(ctx context.Context) ([]byte, error)
 
-// NewEndorsedKeys returns the keys with a seed. A process that signs no events has no
-// seed and no signer.
+// NewEndorsedKeys returns the keys whose current one has a seed. seed and signer are nil in a
+// process that signs no events.
 func NewEndorsedKeys(seed Seed, store port.EventKeyStore, signer port.Signer, c clock.Clock) *EndorsedKeys {
 	return &EndorsedKeys{seed: seed, store: store, signer: signer, clock: c}
 }
@@ -59,8 +59,9 @@ func (k *EndorsedKeys) Signing(ctx context.Context) (events.Key, error) {
 	return key, nil
 }
 
-// publish stores the endorsed public key, unless it is stored: each new process comes
-// here, and a signature by the key of tokens costs more than the events that it signs.
+// publish stores the endorsed public key, unless it is stored already. Each new process calls
+// publish, and a signature by the key of tokens costs more than the events that the process
+// signs.
 func (k *EndorsedKeys) publish(ctx context.Context, key events.Key) error {
 	stored, err := k.store.StoredEventKeys(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (k *EndorsedKeys) publish(ctx context.Context, key events.Key) error {
 	return k.store.AddEventKey(ctx, key.ID(), k.clock.Now(), document)
 }
 
-// endorsed returns the public key with a signature of its thumbprint input (RFC 7638).
+// endorsed returns the public key as a JWK with a signature of its thumbprint input (RFC 7638).
 func (k *EndorsedKeys) endorsed(ctx context.Context, key events.Key) (json.RawMessage, error) {
 	document, err := key.JWK()
 	if err != nil {

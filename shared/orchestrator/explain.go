@@ -43,12 +43,12 @@ func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id str
 		if after.Version == r.Version {
 			return ExplainedRun{r, explain.Run(r, facts)}, nil
 		}
-		r = after // it changed meanwhile; the facts are of another state
+		r = after // the run changed meanwhile; the facts may be of another state
 	}
 	return ExplainedRun{}, tooManyChangesOfRun()
 }
 
-// facts reads what the run waits for.
+// facts reads the pool, the queues, the limits and the results that the run may wait for.
 func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
 	f.Now = s.now()
 	if r.State.Terminal() {
@@ -120,7 +120,8 @@ func (s *Lifecycle) previousNow(ctx context.Context, r run.Run) (*run.Constraint
 	return &v, nil
 }
 
-// queueOf reads a pool as the run finds it, with the run's position if it is queued there.
+// queueOf reads the slots and the queue of a pool, with the run's position if it is queued
+// there, or the runs ahead of it if it has not joined.
 func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
 	if q, err = s.estimates.read(ctx, r.Tenant, pool); err != nil {
 		return q, err
@@ -148,7 +149,8 @@ func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot 
 	return q, err
 }
 
-// refusal returns why the last start of the run's attempt was refused; empty if none was.
+// refusal returns the reason of the last refused start of the run's attempt; empty without one
+// in the last events.
 func (s *Lifecycle) refusal(ctx context.Context, r run.Run) (string, error) {
 	const recent = 10
 	events, err := s.store.Events(ctx, r.Ref(), max(r.EventCount-recent, 0), recent)

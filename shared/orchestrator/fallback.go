@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// fallbacks returns the fallbacks of the pool that the run is in, or queues for next, and then those of its own
-// pool. A pool that does not exist, is draining or cannot be read is left out.
+// fallbacks returns the fallbacks of the pool that the run is in, or queues for next, and then
+// those of its own pool. It omits a pool that does not exist, is draining or cannot be read.
 func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
 	pools := []string{r.NextPool()}
 	if r.Detour != nil && r.Detour.Home != pools[0] {
@@ -38,8 +38,8 @@ func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallba
 	return open
 }
 
-// checkFallbacks returns the faults of the fallbacks of a pool. A pool cannot lead back to
-// itself.
+// checkFallbacks returns the faults of the fallbacks of a pool, each with its field. The
+// fallbacks must not lead back to the pool.
 func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
 	if found = run.CheckFallbacks(id, fallbacks); len(found) > 0 {
 		return found, nil
@@ -57,8 +57,8 @@ func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks
 	return found, nil
 }
 
-// checkFallback returns the fault of a fallback whose pool does not exist or leads back;
-// nil for another.
+// checkFallback returns the fault of a fallback whose pool does not exist, has an engine or
+// leads back to the pool; otherwise nil.
 func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
 	seen := map[string]bool{}
 	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
@@ -87,8 +87,8 @@ func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fall
 	return nil, nil //nolint:nilnil // no fault and no error
 }
 
-// ThrottledFor returns the duration of a number of seconds in a request, or the fault
-// InvalidRequest with the field.
+// ThrottledFor converts the seconds in a field of a request to a duration. Fault:
+// InvalidRequest with the field, outside of 1 s to run.MaxThrottledFor.
 func ThrottledFor(field string, seconds int) (time.Duration, *fault.Fault) {
 	if seconds < 1 || seconds > int(run.MaxThrottledFor/time.Second) {
 		return 0, fault.Invalid(field, "%d is out of range, want 1 to %d", seconds, run.MaxThrottledFor/time.Second)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// fileNameLimit is the longest file name in a header, in bytes. Most file
-// systems allow 255, and clients add to the name.
+// fileNameLimit is the maximum length of a file name in a header, in bytes. Most file systems
+// allow 255, and clients add to the name.
 const fileNameLimit = 200
 
 // disposition returns the Content-Disposition for a worker's file name (RFC
@@ -56,7 +56,7 @@ func cleanName(name string) string {
 	return name[:end]
 }
 
-// percent returns the ext-value of RFC 8187.
+// percent returns a name in percent-encoding, as in an ext-value of RFC 8187.
 func percent(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var b strings.Builder

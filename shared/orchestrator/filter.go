@@ -34,7 +34,8 @@ func (f Filter) matches(r run.Run) bool {
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore))
 }
 
-// mostPages is how many pages of the store one page of selected runs may read.
+// mostPages is the maximum number of pages of the store that are read for one page of selected
+// runs.
 const mostPages = 10
 
 // selected reads a page of the runs that a filter selects, newest first. The page may
@@ -44,7 +45,7 @@ func (s *Records) selected(ctx context.Context, tenant string, page port.Page, f
 	switch {
 	case len(f.States) == 1:
 		page.State = f.States[0]
-	case f.Skipped != nil && *f.Skipped: // all of them are Completed
+	case f.Skipped != nil && *f.Skipped: // skipped runs are Completed
 		page.State = run.Completed
 	}
 	wanted := page.Limit
@@ -54,7 +55,7 @@ func (s *Records) selected(ctx context.Context, tenant string, page port.Page, f
 			return nil, "", fmt.Errorf("cannot list the runs: %w", err)
 		}
 		for _, r := range found {
-			if r.CreatedAt.Before(f.CreatedAfter) { // all later ones are older too
+			if r.CreatedAt.Before(f.CreatedAfter) { // the following ones are older too
 				return runs, "", nil
 			}
 			if f.matches(r) {

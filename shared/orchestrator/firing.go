@@ -22,18 +22,19 @@ type Firing struct {
 // NewFiring returns Firing.
 func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firing{life, schedules} }
 
-// Fire commits the firings of a job that are due, starts their executions and sets the
-// next wake-up. It may be repeated and called at any time: a firing is committed with
-// the job's next one, once. A job that does not exist loses its wake-up.
+// Fire commits the due firings of a job, starts their executions and sets the next wake-up. It
+// may be repeated and called at any time: one commit stores a firing and the time of the next
+// one, so a firing happens once. It removes the wake-up of a job that does not exist.
 func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 	skipped, err := s.fireDue(ctx, ref)
-	for _, d := range skipped { // an address of a user may take long, and the next wake-up does not wait for it
+	for _, d := range skipped { // a receiver of a user may take long, and must not delay the next wake-up
 		s.actForJob(ctx, d.Run, d.Effects)
 	}
 	return err
 }
 
-// fireDue is Fire without the actions of skipped firings, which it returns, also with an error.
+// fireDue does the same as Fire, except the actions of skipped firings. It returns those
+// firings, also with an error.
 func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time
@@ -61,7 +62,7 @@ func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decisi
 	return skipped, fault.New(fault.Unavailable, "too many concurrent changes of job %s; retry", ref.ID)
 }
 
-// timesOf returns the time of the firing whose run has an id.
+// timesOf returns the time of the due firing whose run has the id runID; empty without one.
 func timesOf(j job.Job, due []job.Firing, runID string) (times []time.Time) {
 	for _, f := range due {
 		if run.FiringID(j.ID, f.At) == runID {
@@ -71,8 +72,8 @@ func timesOf(j job.Job, due []job.Firing, runID string) (times []time.Time) {
 	return times
 }
 
-// fire commits firings with the job after them, and acts on their effects. It returns the
-// skipped ones, whose actions it leaves to the caller.
+// fire commits firings together with the job as it is after them, and performs their effects.
+// It returns the skipped firings, whose actions it leaves to the caller.
 func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now time.Time) (skipped []run.Decision, err error) {
 	decisions, writes := make([]run.Decision, len(due)), make([]port.Write, len(due))
 	for i, f := range due {
@@ -100,7 +101,8 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 	return skipped, nil
 }
 
-// creation returns the creation of a firing's run.
+// creation returns the decision that creates the run of a firing. The run is skipped if the
+// firing was missed or is refused.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
 	r := s.host.newRun(j, s.policy, nil, run.Override{})
 	r.ID = run.FiringID(j.ID, f.At)
@@ -122,7 +124,8 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 	return run.New(r, now), nil
 }
 
-// refused returns why the run of a firing may not run, or cannot join its pool; nil if it can.
+// refused returns the reason that the run of a firing must be skipped: it lacks the scope exec,
+// or cannot join its pool. It returns nil if the run can join.
 func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
 	if s.host.needExec(r.Work) && !r.Exec {
@@ -151,7 +154,7 @@ func (s *Firing) Wake(ctx context.Context, j job.Job) error {
 	return s.schedules.Set(ctx, j.Ref(), j.WakeAt)
 }
 
-// changed sets the wake-up of a job after its commit; without WakeAt it has none. The
+// changed sets the wake-up of a job after its commit, or removes it if WakeAt is zero. The
 // sweep fires a job whose wake-up could not be set.
 func (s *Firing) changed(ctx context.Context, j job.Job) {
 	if err := s.inBudget(ctx, func(ctx context.Context) error { return s.Wake(ctx, j) }); err != nil {
@@ -159,11 +162,12 @@ func (s *Firing) changed(ctx context.Context, j job.Job) {
 	}
 }
 
-// wakeSlack is how long after its wake-up a job is overdue: timers promise the minute.
+// wakeSlack is the time after its wake-up at which a job is overdue: timers are precise to the
+// minute only.
 const wakeSlack = 90 * time.Second
 
-// sweepJobs fires the jobs whose wake-up was lost. Early jobs have their wake-up set
-// again.
+// sweepJobs fires the jobs whose wake-up was lost. Those are the jobs that are overdue by more
+// than wakeSlack minus early. For a job that is not due yet, Fire only sets the wake-up again.
 func (s *Sweeper) sweepJobs(ctx context.Context, early time.Duration) error {
 	by := s.now().Add(early - wakeSlack)
 	return s.sweepRefs(ctx, "jobs", func(after string) ([]run.Ref, string, error) {

@@ -18,24 +18,23 @@ type LogQuery struct {
 	// Stream selects a stream; empty selects both. A log whose source does not
 	// distinguish them is all standard output.
 	Stream livelog.Stream
-	// Offset is the number of bytes to leave out at the begin of that attempt's log. A
-	// cut counts with the bytes that are missing.
+	// Offset is the number of bytes to skip at the beginning of that attempt's log. A cut
+	// counts with the number of its missing bytes.
 	Offset int64
 }
 
-// A follower renews its mark every followRenewal. Until followedFor after the last
-// renewal, the worker sends its output every two seconds.
+// A follower renews its mark every followRenewal. A mark expires after followedFor. Until then
+// the worker sends its output every two seconds.
 const (
 	followedFor   = 45 * time.Second
 	followRenewal = 20 * time.Second
 )
 
-// Follow returns the log of an attempt and of all later ones as they grow, until the
-// run ends. It calls begin once, before the first parts, with the attempt and whether
-// the run has ended, and each with parts that follow each other. each returns false to stop.
-// finished reports that the run has ended and each got everything. Follow returns
-// without an error if ctx ends. Faults: NotFound for an unknown task or attempt, and
-// for a task that has ended without a log.
+// Follow reads the logs of an attempt and of all later ones as they grow, until the run ends.
+// It calls begin once, before the first parts, with the attempt and whether the run has ended.
+// It calls each with successive parts; each returns false to stop. finished reports that the
+// run has ended and all output was delivered. Follow returns without an error if ctx ends.
+// Faults: NotFound for an unknown task or attempt, and for a task that has ended without a log.
 func (s *Logs) Follow(
 	ctx context.Context, who port.Identity, taskID string, q LogQuery, begin func(attempt int, ended bool), each func([]LogPart) (more bool),
 ) (finished bool, err error) {
@@ -77,7 +76,7 @@ func (s *Logs) await(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// follower is one call of Follow.
+// follower is the state of one call of Follow.
 type follower struct {
 	logs           *Logs
 	reader         *logReader
@@ -88,7 +87,7 @@ type follower struct {
 	marked         time.Time
 }
 
-// open checks the query.
+// open checks the query and creates the reader.
 func (f *follower) open(r run.Run, q LogQuery) error {
 	newest := max(r.Attempt.Number, 1)
 	if q.Attempt == 0 {
@@ -130,8 +129,8 @@ func (f *follower) read(ctx context.Context, r run.Run) (finished bool, err erro
 	return false, nil
 }
 
-// mark records that the output of the current attempt is followed, so that its worker
-// sends it sooner. A failure delays the output only.
+// mark records that a client follows the output of the current attempt, so that the worker
+// sends it sooner. A failure only delays the output.
 func (f *follower) mark(ctx context.Context, r run.Run) {
 	now := f.logs.now()
 	if !r.Attempt.SendsOutput || !r.IsCurrent(f.reader.attempt) || now.Sub(f.marked) < followRenewal {

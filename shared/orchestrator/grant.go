@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// Grant is what a worker needs to call and to upload, until ExpiresAt. It is a
-// secret.
+// Grant has the token for a worker's calls and the URLs for its uploads, valid until ExpiresAt.
+// It is a secret.
 type Grant struct {
 	Token       string
 	Output, Log UploadURL
@@ -29,9 +29,9 @@ type grants struct {
 	ttl     time.Duration
 }
 
-// first issues the grant of a create call. It is valid for the configured time and
-// until the end of the grace after the attempt's deadline, but for limit.TokenTTL at
-// most: a worker that ignores renewals keeps its access for as long as that allows.
+// first issues the grant of a create call. It is valid for the configured time, or until the
+// end of the grace after the attempt's deadline if that is later, but at most for
+// limit.TokenTTL. So a worker that ignores renewals keeps its access as long as possible.
 func (s grants) first(ctx context.Context, r run.Run) (Grant, error) {
 	covered := r.Deadline().Add(r.Policy.CancelGrace).Sub(s.clock.Now())
 	return s.issue(ctx, claimsOf(r), min(max(s.ttl, covered), limit.TokenTTL))
@@ -51,8 +51,8 @@ func (s grants) renewal(ctx context.Context, bearer token.Bearer) (*Grant, error
 	return &grant, nil
 }
 
-// issue signs a token and upload URLs of the same life. Each attempt has its own
-// keys: a late upload of an earlier attempt cannot become the output.
+// issue signs a token and upload URLs with the same lifetime. Each attempt has its own keys: a
+// late upload of an earlier attempt cannot become the output.
 func (s grants) issue(ctx context.Context, claims token.Claims, life time.Duration) (g Grant, err error) {
 	now := s.clock.Now().UTC().Round(0)
 	g.ExpiresAt = now.Add(life).Truncate(time.Second)

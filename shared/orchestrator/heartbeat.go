@@ -16,7 +16,7 @@ import (
 
 // Alive is the result of a heartbeat.
 type Alive struct {
-	// At is when it was received.
+	// At is the time at which the heartbeat was received.
 	At time.Time
 	// Cancel is the reason of the cancel request, or nil.
 	Cancel *string
@@ -25,9 +25,9 @@ type Alive struct {
 	Renewed *Grant
 }
 
-// Heartbeat records a worker's heartbeat: one conditional write beside the run.
-// It ignores the worker's clock. progress is in percent and is clamped to 0 to
-// 100; nil and an empty message keep the previous values.
+// Heartbeat records a worker's heartbeat. Usually that is one conditional write beside the run.
+// It ignores the worker's clock. progress is in percent and is clamped to 0 to 100; nil and an
+// empty message keep the previous values.
 func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller, progress *int, message string) (Alive, error) {
 	alive := Alive{At: s.now()}
 	heartbeat := run.Heartbeat{
@@ -58,9 +58,9 @@ func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller,
 	return alive, nil
 }
 
-// SignOfLife records a heartbeat whose body is refused: its token shows that the worker
-// of the attempt lives. It does nothing before the first accepted call of that worker,
-// because no heartbeat limit applies until then.
+// SignOfLife records a heartbeat whose body was refused: its token proves that the worker of
+// the attempt is alive. It does nothing before the first accepted call of that worker, because
+// no heartbeat limit applies until then.
 func (s *Workers) SignOfLife(ctx context.Context, bearer token.Bearer) {
 	ref := refOf(bearer.Claims)
 	last, err := s.store.LastHeartbeat(ctx, ref)
@@ -72,8 +72,8 @@ func (s *Workers) SignOfLife(ctx context.Context, bearer token.Bearer) {
 	}
 }
 
-// recordHeartbeat writes the open heartbeat item. It reads the run only if the
-// token was not compared with it before, or if there is no open item.
+// recordHeartbeat writes the open heartbeat item. It reads the run only if the token was not
+// compared with the run before, or without an open item.
 func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by Caller, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	if bearer.Matched() && by.check() == nil && by.Attempt == bearer.Attempt {
 		recorded, err := s.writeHeartbeat(ctx, bearer, heartbeat)
@@ -88,8 +88,8 @@ func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by C
 	return s.heartbeat(ctx, bearer, r, heartbeat)
 }
 
-// heartbeat writes the open item of a run that was just read. Without one,
-// the record opens it or gives the reason for the refusal.
+// heartbeat writes the open heartbeat item of a run that was just read. Without an open item it
+// commits the contact, which opens one, or returns the fault of the refusal.
 func (s *Workers) heartbeat(ctx context.Context, bearer token.Bearer, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.writeHeartbeat(ctx, bearer, heartbeat)
 	if !errors.Is(err, port.ErrNotFound) {
@@ -107,9 +107,8 @@ func (s *Workers) heartbeat(ctx context.Context, bearer token.Bearer, r run.Run,
 	return s.writeHeartbeat(ctx, bearer, heartbeat)
 }
 
-// writeHeartbeat writes the item and, as often as the limit needs it, restarts the
-// execution's heartbeat clock. If that restart fails, the run is only reconciled
-// earlier.
+// writeHeartbeat writes the heartbeat item. As often as the heartbeat limit requires, it also
+// forwards the heartbeat to the execution. If that fails, the run is only reconciled earlier.
 func (s *Workers) writeHeartbeat(ctx context.Context, bearer token.Bearer, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.store.Heartbeat(ctx, refOf(bearer.Claims), heartbeat)
 	if errors.Is(err, port.ErrNotFound) {

@@ -12,19 +12,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// HookCall is what the body of a request of a hook is about.
+// HookCall is the content of the request body of a hook.
 type HookCall struct {
 	Run run.Run
 	// Reason is the constraint, onSuccess, onFailure or onSkip.
 	Reason string
-	// Asks: the answer decides about the run. Otherwise it is informed.
+	// Asks: the answer of the hook decides about the run. Otherwise the call is a notification.
 	Asks bool
 }
 
 // HookBody encodes a call as a JSON document.
 type HookBody func(HookCall) ([]byte, error)
 
-// HookCalls calls the addresses of jobs by HTTPS. It implements Hooks.
+// HookCalls calls the hooks of jobs over HTTPS. It implements Hooks.
 type HookCalls struct {
 	client  *hook.Client
 	secrets port.Secrets
@@ -32,7 +32,7 @@ type HookCalls struct {
 	log     *slog.Logger
 }
 
-// NewHookCalls returns the calls of a client, signed with the secrets of the jobs.
+// NewHookCalls returns HookCalls that send with a client and sign with the secrets of the jobs.
 func NewHookCalls(client *hook.Client, secrets port.Secrets, body HookBody, log *slog.Logger) *HookCalls {
 	return &HookCalls{client, secrets, body, log}
 }
@@ -84,7 +84,8 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 	return answer, nil
 }
 
-// key returns the key of a hook's secret. problem says why the secret is not usable.
+// key returns the key of a hook's secret; zero without a name. problem is the reason that the
+// secret is unusable.
 func (s *HookCalls) key(ctx context.Context, tenant, name string) (key hook.Key, problem string, err error) {
 	if name == "" {
 		return key, "", nil

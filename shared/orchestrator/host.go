@@ -16,24 +16,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// HostPrograms are the images that are programs of the server's own host. Such a program has
-// all rights of the user who started the server, so that a run of one needs a caller with the
-// scope exec. The zero value is that of a deployment whose machines are elsewhere.
+// HostPrograms has the images that are programs of the server's own host. Such a program has
+// all rights of the user who started the server, so its runs need a caller with the scope exec.
+// The zero value allows no such image.
 type HostPrograms struct {
 	// Exec: an image "exec:PATH" is a program of the host.
 	Exec bool
 	// Bound are the names of images that are programs of the host.
 	Bound []string
-	// Owner is the subject of the token of the data folder. A job or a pool whose record does not say
-	// whether it was stored with the scope exec was, if Owner has stored it.
+	// Owner is the subject of the token of the data folder. A job or a pool that Owner has
+	// stored counts as stored with the scope exec, also if its record does not have that.
 	Owner string
 }
 
 // execScheme is the scheme of an image that names a program of the host.
 const execScheme = "exec:"
 
-// needExec reports whether the work needs the scope exec. A bound image does not for an
-// export: its command line is that of the export contract, and no client can change it.
+// needExec reports whether the work needs the scope exec. An export with a bound image does not
+// need it: clients cannot change the command line of the export contract.
 func (h HostPrograms) needExec(w run.Work) bool {
 	return strings.HasPrefix(w.Image, execScheme) || w.Program != nil && slices.Contains(h.Bound, w.Image)
 }
@@ -61,8 +61,8 @@ func (h HostPrograms) check(who port.Identity, w run.Work) error {
 	return nil
 }
 
-// missingExec is the fault of a caller without the scope exec: RunnerNotAllowed for one
-// without a token, otherwise MissingScope.
+// missingExec returns the fault of a caller without the scope exec: RunnerNotAllowed without a
+// token, otherwise MissingScope.
 func missingExec(who port.Identity, field string) *fault.Fault {
 	code := fault.MissingScope
 	if who.Anonymous {
@@ -77,14 +77,14 @@ func missingExec(who port.Identity, field string) *fault.Fault {
 // owns reports whether the subject is the owner of the data folder.
 func (h HostPrograms) owns(subject string) bool { return h.Owner != "" && subject == h.Owner }
 
-// run returns a run of a stored job with the rights of the one who stored the job.
+// run returns a run of a stored job with the rights of the client that stored the job.
 func (h HostPrograms) run(j job.Job, defaults run.Policy) run.Run {
 	r := j.Run(defaults)
 	r.Exec = j.Exec || h.owns(j.UpdatedBy)
 	return r.TriggersExec(r.Exec)
 }
 
-// newRun is run with parameters and an override, and with the digest of what is run.
+// newRun returns a run as run does, with parameters, an override and its PayloadDigest.
 func (h HostPrograms) newRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
 	r := h.run(j, defaults).With(o)
 	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
@@ -92,8 +92,8 @@ func (h HostPrograms) newRun(j job.Job, defaults run.Policy, parameters map[stri
 	return r
 }
 
-// payloadDigest returns run.Run.PayloadDigest of a run of a stored job. It is empty for a
-// definition without a canonical form.
+// payloadDigest returns run.Run.PayloadDigest for a run of a stored job; empty for a definition
+// without a canonical form.
 func payloadDigest(j job.Job, parameters map[string]string, o run.Override) string {
 	d := j.Definition
 	d.Priority, d.ConcurrencyKey = cmp.Or(o.Priority, d.Priority), cmp.Or(o.Key, d.ConcurrencyKey)

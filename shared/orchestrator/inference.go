@@ -33,8 +33,8 @@ type Inference struct {
 	artifacts *Artifacts
 }
 
-// NewInference returns the use cases of inference tasks, whose streams are in feed. From
-// then on, requests lets its cancel requests end streams.
+// NewInference returns the use cases of inference tasks, whose streams are in feed. It also
+// makes the cancel requests of requests end the streams.
 func NewInference(requests *Requests, models *Models, feed port.AnswerFeed) *Inference {
 	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
 	return &Inference{
@@ -52,18 +52,18 @@ type NewTask struct {
 	Request       inference.Request
 	// Strict requires a model of the catalog that a trusted key has signed.
 	Strict bool
-	// MaxTokens is the most tokens to generate; 0 is what the context leaves.
-	// ExpectedTokens is what the client expects, only for the admission.
+	// MaxTokens is the maximum number of tokens to generate; 0 is the rest of the context.
+	// ExpectedTokens is the number that the client expects, for the admission only.
 	MaxTokens, ExpectedTokens int
 	// MaxTokensField is the field of the request that has MaxTokens; empty is max_tokens.
 	MaxTokensField string
-	// Within is the deadline, counted from now; 0 is that of the pool.
+	// Within is the deadline, counted from now; 0 is the deadline of the pool.
 	Within         time.Duration
 	Priority       run.Priority
 	SamplerProfile string
-	// IdempotencyKey, Digest and the following are those of Submission.
+	// IdempotencyKey, Digest and the following are as in Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
-	// Unstored: only the caller reads the answer, while it comes.
+	// Unstored: only the caller can read the answer, while it is generated.
 	Unstored bool
 	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
 	waits bool
@@ -78,15 +78,16 @@ type Accepted struct {
 	// PredictedStart the expected time from then until it starts.
 	QueuePosition  int
 	PredictedStart time.Duration
-	// Remaining is that of Inference.Remaining; empty for Call, and if it could not be read.
+	// Remaining is the result of Inference.Remaining; empty for Call, and if it could not be
+	// read.
 	Remaining budget.Limit
 }
 
-// Create accepts an inference task. It returns after the task is stored and has a slot or a
-// place in its queue. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
-// field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject, SessionClosed,
-// QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams with the field
-// port.FieldPrompt, also if the engine finds that.
+// Create accepts an inference task. It returns after the task is stored, and normally after it
+// has a slot or is queued. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
+// field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject,
+// SessionClosed, QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams
+// with the field port.FieldPrompt, also if only the engine detects it.
 func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return Accepted{}, err
@@ -134,8 +135,8 @@ func (s *Inference) CountRefusal(ctx context.Context, code fault.Code, err error
 	}
 }
 
-// createTask stores the run of a request, or returns the run of the key's first use, which
-// is accepted whatever became of the model.
+// createTask stores the run of a request, or returns the run of the key's first use, even if
+// its model is no longer served.
 func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run, existing bool, err error) {
 	r, err := s.runFor(ctx, in)
 	if err != nil {
@@ -198,8 +199,9 @@ func invalidParams(field, format string, args ...any) error {
 	return f
 }
 
-// model returns the model of a request in the catalog. Pools may serve a model that is not
-// in it, if the request does not require a signature: it has the default price.
+// model returns the model of a request in the catalog. If the request does not require a
+// signature, pools may serve a model that is not in the catalog. Such a model has the default
+// price.
 func (s *Inference) model(ctx context.Context, in NewTask) (catalog.Model, error) {
 	m, err := s.models.Admit(ctx, in.Identity.Tenant, in.Model, in.Strict)
 	switch {
@@ -215,7 +217,7 @@ func (s *Inference) model(ctx context.Context, in NewTask) (catalog.Model, error
 	return m, nil
 }
 
-// Requests that a mock engine refuses, so that clients can test what they do then.
+// Values that make a mock engine refuse a request, so that clients can test these faults.
 const (
 	mockedUnavailable = "pool-unavailable" // a model
 	mockedInternal    = "cause-internal"   // a prompt
@@ -232,8 +234,9 @@ func checkMocked(in NewTask) error {
 	return nil
 }
 
-// poolFor returns the pool that serves a model, of several those with the context that the task
-// needs, and of these the one with the fewest tasks for each of its slots.
+// poolFor returns the pool that serves a model. Of several pools, it prefers those with the
+// context that the task needs, and of these the one with the fewest tasks for each of its
+// slots.
 func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
 	var serving []run.Pool
 	known, mocked, draining := false, false, false
@@ -289,7 +292,7 @@ func (s *Inference) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, err
 	return best, nil
 }
 
-// enginePage is how many pools are read at a time.
+// enginePage is the number of pools that are read at a time.
 const enginePage = 100
 
 // The limits of the policy of an inference task.
@@ -301,8 +304,8 @@ const (
 	engineAttempts  = 3
 )
 
-// newRun returns the run of a request in a pool where the model has a context of at most longest
-// tokens.
+// newRun returns the run of a request in a pool where the model has a context of at most
+// longest tokens. Fault: InvalidParams with the field.
 func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longest int) (run.Run, error) {
 	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.mostWithin)
 	context := cmp.Or(in.Request.Context, longest)
@@ -348,8 +351,8 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	return r, nil
 }
 
-// checkSeed returns the fault of a seed that an engine would take for another one:
-// llama-server has 32 bits and chooses one for the largest, TGI has no sign.
+// checkSeed returns the fault of a seed that the engine would replace: llama-server has seeds
+// of 32 bits, of which the largest means a random one, and TGI has no negative seeds.
 func checkSeed(kind run.EngineKind, seed *int64) error {
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
 	switch kind {

@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// cancelTime is how long the cancel of a call may take whose caller has gone.
+// cancelTime is the time limit for the cancel of a task whose caller has disconnected.
 const cancelTime = 10 * time.Second
 
-// Call accepts a task whose caller waits for the answer. begin gets the accepted task, and
-// each its events as those of Follow. If the caller goes before the last event (ctx ends, or
-// begin or each returns an error), the task is cancelled, unless another caller or reader in
-// this process follows it, or the process stops: the next one continues the task. Under an
-// idempotency key whose task was cancelled in this way, another task is accepted. Faults are
-// those of Create before the call of begin, and those of Follow after it.
+// Call accepts a task and delivers its answer. It calls begin with the accepted task, and each
+// with its events as Follow does. If the caller disconnects before the last event (ctx ends, or
+// begin or each returns an error), Call cancels the task, unless another caller or reader in
+// this process follows it. It does not cancel if the process stops: the next process continues
+// the task. If the task of the idempotency key was cancelled in this way, Call accepts another
+// task. Faults are those of Create before the call of begin, and those of Follow after it.
 func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
 	of, err := s.beginCall(ctx, in, begin)
 	if !of.entered {
@@ -45,7 +45,9 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 	return &of, begin(accepted)
 }
 
-// endCall ends the call of a reader with an error, or without one after the last event.
+// endCall removes the caller from the readers of the task. err is nil after the last event. If
+// err is not nil and no other reader is left, endCall cancels the task, unless the process
+// stops.
 func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamReader, err error) {
 	if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
 		s.readers.leave(of.ref)
@@ -55,14 +57,15 @@ func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamRe
 	}
 }
 
-// join accepts the task of a caller and counts the caller among its readers.
+// join accepts the task of a caller and counts the caller among its readers. If the task of the
+// key was abandoned, it accepts another one.
 func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of streamReader, err error) {
 	in.waits = true
 	for {
 		if err := ctx.Err(); err != nil {
 			return accepted, of, err
 		}
-		// A caller that goes meanwhile must not leave a task behind that it does not know.
+		// A caller that disconnects meanwhile must not leave a task that it does not know.
 		if accepted, err = s.Create(context.WithoutCancel(ctx), in); err != nil {
 			return accepted, of, err
 		}
@@ -74,7 +77,7 @@ func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of
 			of.createdAt = accepted.Run.CreatedAt
 			return accepted, of, nil
 		}
-		now, err := s.store.Load(ctx, of.ref) // its callers may have gone since then
+		now, err := s.store.Load(ctx, of.ref) // its callers may have disconnected since then
 		if err == nil && !wasAbandoned(now) {
 			return accepted, of, nil
 		}
@@ -87,12 +90,12 @@ func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of
 	}
 }
 
-// wasAbandoned reports whether a task was cancelled because its callers had gone.
+// wasAbandoned reports whether a task was cancelled because its callers had disconnected.
 func wasAbandoned(r run.Run) bool {
 	return r.Cancel != nil && r.Cancel.Reason == run.ReasonDisconnected && r.State != run.Completed
 }
 
-// abandon cancels the task of a caller that has gone.
+// abandon cancels the task of a caller that has disconnected.
 func (s *Inference) abandon(ctx context.Context, who port.Identity, of *streamReader) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
@@ -124,7 +127,8 @@ func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
 	return state.Ended, err
 }
 
-// Discard cancels a task that has not ended, and removes its answer for Task. Fault: NotFound.
+// Discard cancels a task that has not ended, and discards its answer, so that Task no longer
+// returns the task. Fault: NotFound.
 func (s *Inference) Discard(ctx context.Context, who port.Identity, taskID string) error {
 	r, err := s.Task(ctx, who, taskID)
 	if err != nil {
@@ -139,13 +143,14 @@ func (s *Inference) Discard(ctx context.Context, who port.Identity, taskID strin
 	return err
 }
 
-// ServedModel is a model that pools serve, since the first of them was created.
+// ServedModel is a model that pools serve. Since is the time at which the first of these pools
+// was created.
 type ServedModel struct {
 	ID    string
 	Since time.Time
 }
 
-// Served returns the models that the pools of the tenant serve and that tasks may use, in the
+// Served returns the models that the pools of the tenant serve, except retired ones, in the
 // order of the pools.
 func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
 	var found []ServedModel
@@ -170,7 +175,7 @@ func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedMode
 	return active, err
 }
 
-// isRetired reports whether the catalog has a model that takes no tasks.
+// isRetired reports whether the model is retired in the catalog.
 func (s *Inference) isRetired(ctx context.Context, tenant, id string) (bool, error) {
 	v, err := s.models.view(ctx, tenant, id)
 	if fault.Is(err, fault.ModelUnknown) {
@@ -200,7 +205,7 @@ func (s *Inference) eachEngine(ctx context.Context, tenant string, do func(run.P
 	}
 }
 
-// readers counts those that follow a task in this process. It is safe for concurrent use.
+// readers counts the readers of each task in this process. It is safe for concurrent use.
 type readers struct {
 	mu    sync.Mutex
 	tasks map[run.Ref]*reading
@@ -208,13 +213,13 @@ type readers struct {
 
 type reading struct {
 	count int
-	// gone is closed when the task was cancelled, because its callers had gone; nil while
-	// it has readers.
+	// gone is closed after the cancel of the task, because its callers have disconnected; nil
+	// while it has readers.
 	gone chan struct{}
 }
 
-// enter counts a reader. If the callers of the task have gone, it waits until the task was
-// cancelled. An error is that of ctx.
+// enter counts a reader. If the callers of the task have disconnected, it waits until the task
+// is cancelled. It returns an error only if ctx ends.
 func (s *readers) enter(ctx context.Context, ref run.Ref) error {
 	for {
 		gone := s.tryEnter(ref)
@@ -229,7 +234,7 @@ func (s *readers) enter(ctx context.Context, ref run.Ref) error {
 	}
 }
 
-// tryEnter counts a reader and returns nil, or returns what enter waits for.
+// tryEnter counts a reader and returns nil, or returns the channel that enter waits for.
 func (s *readers) tryEnter(ref run.Ref) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +250,7 @@ func (s *readers) tryEnter(ref run.Ref) <-chan struct{} {
 	return nil
 }
 
-// leave ends what enter began.
+// leave removes a reader that enter has counted.
 func (s *readers) leave(ref run.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +261,8 @@ func (s *readers) leave(ref run.Ref) {
 	}
 }
 
-// abandon is leave of a caller that has gone. If it was the last reader, no other one enters
-// until done is called; otherwise done is nil.
+// abandon removes a caller that has disconnected. If it was the last reader, no other one
+// enters until done is called; otherwise done is nil.
 func (s *readers) abandon(ref run.Ref) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ErrAllRead reports that a stream has no event behind the one that its reader has.
+// ErrAllRead reports that the reader already has the last event of an ended stream.
 var ErrAllRead = errors.New("the reader has the last event of the stream")
 
-// Follow calls each with the events of the stream of a task behind an id, in order, until
-// the last one, and with none every 15 s without an event. It returns an error of each.
-// If there is no event behind the id and none can follow, it returns ErrAllRead without a call
-// of begin. Faults: NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has
-// expired before the task.
+// Follow calls each with the events of the stream of a task after an id, in order, until the
+// last one. It calls each with nil after every 15 s without an event. It returns an error of
+// each. If no event can follow the id, it returns ErrAllRead without a call of begin. Faults:
+// NotFound as for Queries.Task, NotStreamable, CursorExpired if the stream has expired before
+// the task.
 func (s *Inference) Follow(
 	ctx context.Context, who port.Identity, taskID string, after inference.EventID, begin func(run.Run) error, each func([]inference.Event) error,
 ) error {
@@ -33,8 +33,8 @@ func (s *Inference) Follow(
 	return s.follow(ctx, of, after, each)
 }
 
-// streamReader is a reader of the stream of a task. It waits most of the time, so it has no
-// record of the run, which is large.
+// streamReader is a reader of the stream of a task. It waits most of the time, so it does not
+// keep the record of the run, which is large.
 type streamReader struct {
 	ref            run.Ref
 	taskID, stream string
@@ -48,16 +48,16 @@ func readerOf(r run.Run) streamReader {
 	return streamReader{ref: r.Ref(), taskID: r.TaskID, stream: inference.StreamOf(r.Tenant, r.TaskID)}
 }
 
-// enter counts the reader.
+// enter counts the reader among the readers of the task.
 func (s *Inference) enter(ctx context.Context, of *streamReader) error {
 	err := s.readers.enter(ctx, of.ref)
 	of.entered = err == nil
 	return err
 }
 
-// beginFollow checks the request of a reader, counts it and calls begin. A reader that has
-// more than the stream, of which a crash of the host has lost the end, continues with the
-// next record, or with the last one.
+// beginFollow checks the request of a reader, counts it and calls begin. After a crash of the
+// host that has lost the end of the stream, a reader may have more records than the stream. It
+// continues with the next record or, if the stream has ended, with the last one.
 func (s *Inference) beginFollow(
 	ctx context.Context, who port.Identity, taskID string, after *inference.EventID, begin func(run.Run) error,
 ) (of *streamReader, err error) {
@@ -85,7 +85,7 @@ func (s *Inference) beginFollow(
 	case after.Position > head.Newest+1:
 		*after = inference.EventID{Position: head.Newest + 1}
 	}
-	// A stream without a head had one, if the task has an answer.
+	// If the task has an answer, a stream without a head has expired.
 	if head.Newest > 0 && head.Oldest > after.Position+1 || head.Newest == 0 && r.State == run.Completed {
 		return of, fault.New(fault.CursorExpired, "the stream of the task has expired; its transcript is an artifact of kind trace")
 	}
@@ -105,15 +105,15 @@ func (s *Inference) follow(ctx context.Context, of *streamReader, after inferenc
 }
 
 const (
-	// settleTime is how long a reader waits for the last event at most while the task still
-	// holds a part of its budgets: its dispatcher may be gone.
+	// settleTime is the maximum time for which a reader waits for the last event while the task
+	// holds a part of its budgets: the dispatcher may be gone.
 	settleTime = 5 * time.Second
-	// settleLook is the time between two looks where another process commits that.
+	// settleLook is the interval of polling for commits of other processes.
 	settleLook = 100 * time.Millisecond
 )
 
-// settled returns when a task whose stream has ended holds nothing of its budgets any more, so
-// that a client that has the last event can submit its next task.
+// settled waits, at most settleTime, until a task whose stream has ended holds no part of its
+// budgets. So a client that has the last event can submit its next task.
 func (s *Inference) settled(ctx context.Context, ref run.Ref) error {
 	for until := s.now().Add(settleTime); ; {
 		changed, end := s.changes.watch(ref)
@@ -136,8 +136,9 @@ func (s *Inference) settled(ctx context.Context, ref run.Ref) error {
 	}
 }
 
-// ensureEnd appends the last record to the stream of a run that has ended without one: the
-// process that had to do it may be gone.
+// ensureEnd ends the stream of a run that has failed, was cancelled or has a cancel request,
+// unless the stream has ended: the process that had to do it may be gone. Fault: NotFound if
+// the run has expired.
 func (s *Lifecycle) ensureEnd(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // deepestQueue is the number up to which the queue of a pool is counted.
 const deepestQueue = 1000
 
-// metricsOf describes a task that has generated tokens.
+// metricsOf returns the metrics of a task that has generated a number of tokens.
 func (s *Dispatcher) metricsOf(ctx context.Context, r run.Run, tokens int, now time.Time) inference.Metrics {
 	depth, err := s.store.QueueLength(ctx, r.Tenant, r.Slot.Pool, deepestQueue)
 	if err != nil && ctx.Err() == nil {
@@ -27,7 +27,8 @@ func (s *Dispatcher) metricsOf(ctx context.Context, r run.Run, tokens int, now t
 	}
 }
 
-// costLeft returns what remains of the cost that a task may have, in dollars.
+// costLeft returns the unused part of the reserved cost of a task, in dollars; 0 without a
+// reservation.
 func costLeft(r run.Run, tokens int) float64 {
 	if r.Reservation == nil {
 		return 0
@@ -37,7 +38,7 @@ func costLeft(r run.Run, tokens int) float64 {
 }
 
 // onTime estimates the probability that the longest possible answer is complete before the
-// deadline, at the pace so far.
+// deadline, at the average rate so far.
 func onTime(r run.Run, tokens int, now time.Time) float64 {
 	took, left := now.Sub(r.Attempt.StartedAt), r.AnswerBy().Sub(now)
 	switch {

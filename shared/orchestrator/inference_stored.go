@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ReadTranscripts lets Stored read the transcripts of tasks. It is called before the first
+// ReadTranscripts lets Stored read the transcripts of tasks. It must be called before the first
 // request.
 func (s *Inference) ReadTranscripts(from *Artifacts) { s.artifacts = from }
 
-// Stored returns the events of a task that has ended and whose stream has expired: its
-// answer as one token for each part, from the transcript, or its error. Fault: CursorExpired if there is no
-// transcript, or that has expired too.
+// Stored returns the events of a task that has ended and whose stream has expired: its answer
+// from the transcript, as one token for each part, or its error. Fault: CursorExpired if the
+// transcript does not exist, has expired, or is not read by this process.
 func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([]inference.Event, error) {
 	g := r.Generation
 	if r.State.Terminal() && r.State != run.Completed {

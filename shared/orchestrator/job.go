@@ -43,8 +43,8 @@ func NewJobs(definitions *Definitions, firing *Firing, document func(j job.Job) 
 	return &Jobs{definitions, firing, document}
 }
 
-// DefinitionProblems are what is wrong with the definition of a job or a pool. The fault that it
-// wraps is InvalidRequest, or Unprocessable if every field is well-formed.
+// DefinitionProblems is the error for a definition of a job or a pool. It has at least one
+// problem. It wraps a fault: InvalidRequest, or Unprocessable if every field is well-formed.
 type DefinitionProblems struct {
 	Problems []job.Problem
 	fault    *fault.Fault
@@ -92,7 +92,7 @@ func (p Precondition) check(what, tag string) error {
 	return nil
 }
 
-// checkJob is check for a job; nil if it does not exist.
+// checkJob calls check for a job. stored is nil if the job does not exist.
 func (p Precondition) checkJob(stored *job.Job) error {
 	if stored == nil {
 		return p.check("job", "")
@@ -100,8 +100,8 @@ func (p Precondition) checkJob(stored *job.Job) error {
 	return p.check("job", JobTag(*stored))
 }
 
-// JobTag is the entity tag of a version of a job, with its quotes. A job that was
-// deleted and created again has other tags.
+// JobTag returns the entity tag of a version of a job, with its quotes. A job that was deleted
+// and created again has other tags.
 func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
@@ -148,9 +148,9 @@ func (s *Definitions) parse(
 	return d, s.checkTriggers(ctx, who, d)
 }
 
-// checkTriggers refuses a definition that triggers a job of a program of the host if the caller
-// may not run one. Fault: that of missingExec, with the field. A job that does not exist yet is checked when it is
-// triggered.
+// checkTriggers refuses a definition that triggers a job of a program of the host, if the
+// caller lacks the scope exec. Fault: that of missingExec, with the field. A job that does not
+// exist yet is checked when it is triggered.
 func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d job.Definition) error {
 	if who.May(access.Exec) {
 		return nil
@@ -195,8 +195,8 @@ func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, docume
 	return s.defined(ctx, stored, d, who)
 }
 
-// defined returns the job with a definition: a new one if stored is nil, whose versions
-// follow those of a deleted job with its id.
+// defined returns the job with a definition. If stored is nil, it returns a new job, whose
+// versions follow those of a deleted job with the same id. Fault: that of mayCall.
 func (s *Jobs) defined(ctx context.Context, stored *job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	if stored == nil {
 		if err := mayCall(who, d, job.Definition{}); err != nil {
@@ -241,7 +241,8 @@ func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []
 	})
 }
 
-// applied returns the job with a definition, unchanged if it has it.
+// applied returns the job with a definition. If the definition is the same, at most Exec
+// changes. Fault: that of mayCall.
 func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	changes, err := job.Diff(stored.Definition, d)
 	if err == nil {
@@ -250,7 +251,7 @@ func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job
 	if err != nil {
 		return stored, err
 	}
-	if len(changes) == 0 { // the rights of the one who stored it stay, or grow
+	if len(changes) == 0 { // a caller with the scope exec adds it, one without it does not remove it
 		stored.Exec = stored.Exec || who.May(access.Exec)
 		return stored, nil
 	}
@@ -270,7 +271,7 @@ func (s *Jobs) Resume(ctx context.Context, who port.Identity, id string, require
 	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Resume(s.now()), nil })
 }
 
-// existing is change for a job that exists.
+// existing calls change for a job that must exist. Fault: NotFound.
 func (s *Jobs) existing(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored job.Job) (job.Job, error),
 ) (job.Job, error) {
@@ -283,10 +284,10 @@ func (s *Jobs) existing(
 	return j, err
 }
 
-// change decides about the stored job, nil if it does not exist, and saves the decision.
-// It repeats both after a conflict. Firings that are due are committed before a change: it
-// could drop them, and it moves their wake-up, which may be late, to a later time. The actions
-// of those that are skipped follow the change, so that no time comes meanwhile.
+// change calls decide with the stored job, nil if it does not exist, and stores the result. It
+// repeats both after a conflict. It commits due firings before a change: the change could drop
+// them, and moves their wake-up, which may be late, to a later time. The actions of skipped
+// firings follow the change, so that no further firing becomes due meanwhile.
 func (s *Jobs) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
 ) (j job.Job, created bool, err error) {

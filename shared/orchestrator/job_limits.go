@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// applyLimits grants the slots that a change of the limits of a job makes free to the runs that
-// wait for them, in their order. The sweep grants the rest.
+// applyLimits grants the slots that a change of the limits of a job has freed to the queued
+// runs, in their order. The sweep grants the rest.
 func (s *Jobs) applyLimits(ctx context.Context, before, after job.Job) {
 	if was, is := before.Definition.MaxConcurrentRuns(), after.Definition.MaxConcurrentRuns(); was != is {
 		if was == 0 {
@@ -23,7 +23,7 @@ func (s *Jobs) applyLimits(ctx context.Context, before, after job.Job) {
 	}
 }
 
-// countRuns lets the runs of a job that has got a limit count against it.
+// countRuns makes the runs of a job that have not ended count against its new limit.
 func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 	for _, state := range []run.State{run.ContainerCreating, run.Running, run.Terminating, run.Retrying, run.Pending} {
 		page := port.Page{JobID: j.ID, State: state, Limit: sweepPage}
@@ -43,9 +43,9 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 	}
 }
 
-// Clear forgets how the earlier runs of a job ended, so that requirePreviousSuccess holds for
-// the next run; runs that wait for that check again. One under way still has to succeed. It is
-// idempotent. Faults: NotFound, PreconditionFailed.
+// Clear discards the results of the earlier runs of a job, so that requirePreviousSuccess holds
+// for the next run. Runs that wait for that are evaluated again. A previous run that has not
+// ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
 func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
 	j, err := s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
 	if err != nil {

@@ -24,7 +24,7 @@ type JobRunRequest struct {
 	JobID    string
 	// Parameters are environment variables of this run. They replace those of the job.
 	Parameters map[string]string
-	// Override is what the run has in place of the priority and the key of the job.
+	// Override replaces the priority and the key of the job for this run.
 	Override run.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
 	// zero starts it now.
@@ -35,9 +35,9 @@ type JobRunRequest struct {
 	TraceParent string
 }
 
-// RunJob creates a run of a stored job, as Submit does. existing also reports that the
-// job has a firing at the time. Faults: NotFound, those of HostPrograms.check and Submit,
-// InvalidRequest with the field, IdempotencyMismatch for a firing with other
+// RunJob creates a run of a stored job, as Submit does. existing is also true if the job
+// already has a firing at ScheduledAt. Faults: NotFound, those of HostPrograms.check and
+// Submit, InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
 func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
@@ -53,7 +53,7 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 	return created, existing, err
 }
 
-// manual returns a run of a stored job on request.
+// manual checks a request and returns its run of a stored job. It stores nothing.
 func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, err error) {
 	if err := s.checkTime(in.ScheduledAt); err != nil {
 		return r, err
@@ -82,7 +82,8 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	return r, nil
 }
 
-// fired returns the firing that exists instead of a new one.
+// fired returns the existing firing at the time of the wanted run. Fault: IdempotencyMismatch
+// if that has other parameters or another override.
 func (s *Jobs) fired(ctx context.Context, wanted run.Run) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
 	if err != nil {
