@@ -202,8 +202,8 @@ func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 	}
 }
 
-// TestWebhookAfterTheEndIsSentUntilItIsTaken has a receiver that is down after the end of a
-// run: for some hours, and for more than a day.
+// TestWebhookAfterTheEndIsSentUntilItIsTaken sends a webhook to a receiver that is down after
+// the end of a run, for some hours or for more than a day.
 func TestWebhookAfterTheEndIsSentUntilItIsTaken(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -259,7 +259,8 @@ func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
 	}
 }
 
-// TestHookAfterTheRunIsAskedOnce asks at the end of the run, not after each attempt.
+// TestHookAfterTheRunIsAskedOnce checks that the hook is called at the end of the run, not
+// after each attempt.
 func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -278,8 +279,8 @@ func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 	}
 }
 
-// TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges asks a hook that takes longer than
-// the sweep waits before it changes the record.
+// TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges calls a hook that takes longer than the
+// time after which the sweep changes the record.
 func TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

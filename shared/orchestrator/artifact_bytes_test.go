@@ -14,14 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// bytesOf is an artifact of a text that is not JSON.
+// bytesOf returns an artifact with a text that is not JSON.
 func bytesOf(text string) orchestrator.NewArtifact {
 	return orchestrator.NewArtifact{Kind: "page", Bytes: &orchestrator.Bytes{
 		MediaType: "text/plain", Content: strings.NewReader(text), Size: int64(len(text)),
 	}}
 }
 
-// dying is a store that fails before the write with a number, as the process that dies then.
+// dying is a store that fails all writes of resources after the first left ones, as if the
+// process had died.
 type dying struct {
 	port.Store
 	left int
@@ -37,8 +38,8 @@ func (d *dying) WriteResources(ctx context.Context, save, remove []port.Resource
 	return d.Store.WriteResources(ctx, save, remove, notes...)
 }
 
-// TestCrashBetweenContentAndRecord kills the creation of an artifact after its content was
-// written: no client sees it, a repetition completes it, and a sweep removes it otherwise.
+// TestCrashBetweenContentAndRecord interrupts the creation of an artifact after its content was
+// written. Clients do not see the artifact. A retry completes it, or else a sweep removes it.
 func TestCrashBetweenContentAndRecord(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{true, false} {

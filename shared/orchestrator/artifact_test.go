@@ -21,10 +21,10 @@ func (h *fixture) createArtifact(content, parent string) artifact.Artifact {
 	return a
 }
 
-// later moves the clock.
+// later advances the clock.
 func (h *fixture) later(d time.Duration) { h.clock.now = h.clock.now.Add(d) }
 
-// refusing are outputs that store nothing.
+// refusing is a bucket that fails each upload.
 type refusing struct{ port.Outputs }
 
 // Upload implements port.Outputs.

@@ -153,8 +153,8 @@ func TestFullQueueRefusesNewRuns(t *testing.T) {
 	}
 }
 
-// TestQueueIsCountedRarely accepts many runs: the count is repeated by time, not by
-// request, and what this process accepted counts until then.
+// TestQueueIsCountedRarely accepts many runs. The queue is counted again after a time, not for
+// each request. Until then the runs count that this process has accepted.
 func TestQueueIsCountedRarely(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -18,7 +18,7 @@ type outputs struct {
 	buckets map[port.Bucket]map[string]string
 	// after runs once after the next Head of an upload.
 	after func()
-	// digest is what Accept reports.
+	// digest is the digest that Accept reports.
 	digest string
 	// lost is the number of deletions to fail next.
 	lost int

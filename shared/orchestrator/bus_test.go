@@ -18,7 +18,7 @@ func (s *relayStage) bus(publisher port.Publisher) *orchestrator.Bus {
 	return orchestrator.NewBus(s.feed, publisher, s.keys, slog.New(slog.NewTextHandler(&s.log, nil)))
 }
 
-// positions are those of the published events, in their order.
+// positions returns the positions of the published events, in order.
 func positions(p *fake.Publisher) (all []int64) {
 	for _, e := range p.Events() {
 		all = append(all, e.Position)
@@ -26,8 +26,8 @@ func positions(p *fake.Publisher) (all []int64) {
 	return all
 }
 
-// TestBusGetsTheSignedEventBesideItsFields verifies the event, and that the fields for
-// rules are those that are signed (EE-5.7).
+// TestBusGetsTheSignedEventBesideItsFields verifies the event, and that the fields for rules
+// equal the signed ones (EE-5.7).
 func TestBusGetsTheSignedEventBesideItsFields(t *testing.T) {
 	t.Parallel()
 	s, publisher := newRelayStage(t, nil), fake.NewPublisher(nil)
@@ -67,7 +67,7 @@ func TestBusGetsEachEventDespiteFailures(t *testing.T) {
 	}
 }
 
-// TestRefusedEventDoesNotHoldUpTheBus publishes an event that the bus refuses for good.
+// TestRefusedEventDoesNotHoldUpTheBus publishes an event that the bus rejects permanently.
 func TestRefusedEventDoesNotHoldUpTheBus(t *testing.T) {
 	t.Parallel()
 	s, publisher := newRelayStage(t, nil), fake.NewPublisher(nil)
@@ -89,8 +89,8 @@ func TestRefusedEventDoesNotHoldUpTheBus(t *testing.T) {
 	}
 }
 
-// TestBusReadsAStreamThatBeganAgain: the positions of a new epoch are not those of the
-// cursor.
+// TestBusReadsAStreamThatBeganAgain checks that a cursor of an earlier epoch does not apply to
+// a new epoch.
 func TestBusReadsAStreamThatBeganAgain(t *testing.T) {
 	t.Parallel()
 	s, publisher := newRelayStage(t, nil), fake.NewPublisher(nil)
@@ -107,8 +107,8 @@ func TestBusReadsAStreamThatBeganAgain(t *testing.T) {
 	}
 }
 
-// TestBusGetsASignedEvent publishes events that are stored without DSSE envelopes. The signed
-// ones are the same that another relay stores.
+// TestBusGetsASignedEvent publishes events that are stored without DSSE envelopes. The bus
+// signs them, with the same result as a relay that stores signed events.
 func TestBusGetsASignedEvent(t *testing.T) {
 	t.Parallel()
 	var published [2][]port.PublishedEvent

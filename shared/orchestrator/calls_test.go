@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestCallsOfARunAreCounted ends a run by its report, and one whose cancel request comes
-// before the commit of its machine, which is decided again.
+// TestCallsOfARunAreCounted counts the platform calls of a run that ends by its report, and of
+// one with a cancel request before the commit of its machine. That commit is decided again.
 func TestCallsOfARunAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(h *fixture) (task string){

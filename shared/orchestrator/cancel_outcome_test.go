@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestKilledWorkerIsACancelTimeout ends a worker's machine after a cancel request.
-// Who sees it first, and when, does not matter: the run is Failed if the worker
-// was killed, and Cancelled if it ended by itself.
+// TestKilledWorkerIsACancelTimeout ends a worker's machine after a cancel request. It does not
+// matter which component sees the end first, and when: the run is Failed if the worker was
+// killed, and Cancelled if it ended by itself.
 //
 // Rule 12 of shared/README.md.
 func TestKilledWorkerIsACancelTimeout(t *testing.T) {

@@ -20,13 +20,13 @@ func (h *fixture) patch(ref job.Ref, patch string) {
 	h.step()
 }
 
-// limited returns the constraints and actions of a job.
+// limited returns the constraints and actions of a job definition that is not retried.
 func limited(constraints, action string) string {
 	return fmt.Sprintf("constraints: {%s}\nactions: {onConstraintViolation: {%s}}\nretryConfig: {maxRetries: 0}\n", constraints, action)
 }
 
-// TestConstraintsAreCheckedAgain lets a hook refuse a run twice. No action that waits passes
-// over that.
+// TestConstraintsAreCheckedAgain lets a hook refuse a run twice. Each waiting action calls the
+// hook again before the run starts.
 func TestConstraintsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	for _, action := range []run.ActionType{run.ActionRetryLater, run.ActionWait, run.ActionKillOld} {
@@ -48,8 +48,8 @@ func TestConstraintsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestConstraintsAreCheckedAfterTheWaitForASlot grants a slot to a run whose hook has changed
-// its mind meanwhile. The slot is free for the next run.
+// TestConstraintsAreCheckedAfterTheWaitForASlot grants a slot to a run whose hook refuses it by
+// then. The slot is granted to the next run.
 func TestConstraintsAreCheckedAfterTheWaitForASlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
@@ -162,7 +162,7 @@ func TestPreviousIsTheNewestEarlierRun(t *testing.T) {
 	h.wantState(h.runJob("e", c, run.Actions{}), run.Running)
 }
 
-// TestCancelledRunIsNoSuccess says how the previous run ended.
+// TestCancelledRunIsNoSuccess checks that the violation names the cancel of the previous run.
 func TestCancelledRunIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -177,7 +177,8 @@ func TestCancelledRunIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestOverlappingRequestsLeaveTheNewest replaces the runs of a job four times at once.
+// TestOverlappingRequestsLeaveTheNewest starts five runs with kill_old before any replaced run
+// has exited.
 func TestOverlappingRequestsLeaveTheNewest(t *testing.T) {
 	t.Parallel()
 	for slots := 1; slots <= 3; slots++ {
@@ -222,7 +223,7 @@ func TestOlderRunThatJoinsLateIsReplaced(t *testing.T) {
 	h.wantState("newer", run.Running)
 }
 
-// TestWaitEndsWithTheWindow waits for a slot until the run is too late.
+// TestWaitEndsWithTheWindow lets a run wait for a slot until its catchUpWindow has passed.
 func TestWaitEndsWithTheWindow(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -268,7 +269,7 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	}
 }
 
-// TestConstraintsAreEvaluatedAfterTheHook ends the previous run while the hook of a run is asked.
+// TestConstraintsAreEvaluatedAfterTheHook ends the previous run during the hook call of a run.
 func TestConstraintsAreEvaluatedAfterTheHook(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -297,7 +298,8 @@ func TestConstraintsAreEvaluatedAfterTheHook(t *testing.T) {
 	}
 }
 
-// TestWindowClosesWhileTheHookIsAsked lets the catchUpWindow of a run pass in its hook.
+// TestWindowClosesWhileTheHookIsAsked lets the catchUpWindow of a run pass during its hook
+// call.
 func TestWindowClosesWhileTheHookIsAsked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -15,21 +15,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// hooks answers for the addresses of users, by host.
+// hooks returns the results of the hooks of jobs, by URL.
 type hooks struct {
 	answers map[string]run.HookAnswer
-	// failures are of webhooks; unknown counts the errors before the next result.
+	// failures has the failures of webhooks. unknown is the number of calls that return an
+	// error before the next result.
 	failures map[string]string
-	// down: no address takes a webhook.
+	// down: each webhook returns Untaken.
 	down    bool
 	unknown int
 	// asked and notified list the calls as "RUN REASON".
 	asked, notified []string
 	// limited: the context of the last webhook had a deadline.
 	limited bool
-	// asking happens while a hook is asked; nil for nothing.
+	// asking runs during each call of Ask; nil does nothing.
 	asking func()
-	// notifying happens while a webhook is called; nil for nothing.
+	// notifying runs during each call of Notify; nil does nothing.
 	notifying func()
 }
 
@@ -86,7 +87,7 @@ func (h *fixture) runJob(id string, c run.Constraints, a run.Actions) string {
 	return id
 }
 
-// createJobRun creates a run of the job "nightly", which start starts.
+// createJobRun creates a run of the job "nightly". start starts its execution.
 func (h *fixture) createJobRun(id string, c run.Constraints, a run.Actions) (start func()) {
 	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
@@ -299,7 +300,7 @@ func TestPreviousSuccessIsRequired(t *testing.T) {
 	h.wantState(h.runJob("d", c, run.Actions{}), run.Running)
 }
 
-// TestHookBeforeTheRunDecides plays the answers of a hook.
+// TestHookBeforeTheRunDecides checks the effect of each answer of a hook.
 func TestHookBeforeTheRunDecides(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -330,7 +331,8 @@ func TestHookBeforeTheRunDecides(t *testing.T) {
 	}
 }
 
-// TestCheckIsAState reads a run while the constraints are due and while a hook is asked.
+// TestCheckIsAState reads the state of a run while its constraints are due and during the hook
+// call.
 func TestCheckIsAState(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

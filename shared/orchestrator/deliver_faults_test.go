@@ -52,7 +52,7 @@ func TestFaultsLoseNoEvent(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			h := withWebhooks(t)
-			n, refused := 0, map[string]int{} // at most two of an event: the pauses after them are short
+			n, refused := 0, map[string]int{} // at most two refusals of an event, so that the backoff stays short
 			h.receiver.answer = func(w http.ResponseWriter, _ *http.Request, e events.Envelope) {
 				h.receiver.mu.Lock()
 				defer h.receiver.mu.Unlock()

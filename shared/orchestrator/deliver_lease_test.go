@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/events"
 )
 
-// TestLeaseIsStoredBeforeTheAttempts lets a second worker look at a webhook while a
-// request of the first one is open. It sends nothing, and what came meanwhile is delivered
-// by the first one.
+// TestLeaseIsStoredBeforeTheAttempts lets a second worker call Deliver while a request of the
+// first one is open. The second worker sends nothing. The first one delivers the events that
+// came meanwhile.
 func TestLeaseIsStoredBeforeTheAttempts(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)

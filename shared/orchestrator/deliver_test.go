@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// TestEventIsDelivered compares what the receiver gets with the event of the stream
-// (EE-5.2, EE-2.24).
+// TestEventIsDelivered compares the received request with the event of the stream (EE-5.2,
+// EE-2.24).
 func TestEventIsDelivered(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -104,7 +104,7 @@ func TestEventIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestFailuresAreRecovered sends again what has failed since a time and what was missed, once.
+// TestFailuresAreRecovered redelivers the failed and the missed events since a time, once.
 func TestFailuresAreRecovered(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -143,7 +143,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	again(start, 0)
 	h.receiver.answers(410)
 	h.publish("five")
-	h.work() // it is disabled
+	h.work() // disables the webhook
 	h.publish("six", "seven")
 	h.receiver.answers(204)
 	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
@@ -165,7 +165,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	}
 }
 
-// DeliveryLogOver is longer than the log is kept.
+// DeliveryLogOver is longer than the retention of the log.
 const DeliveryLogOver = orchestrator.DeliveryLog + time.Hour
 
 // TestReceiverThatIsGoneIsDisabled answers 410, and follows no redirect before.
@@ -196,7 +196,7 @@ func TestReceiverThatIsGoneIsDisabled(t *testing.T) {
 	}
 }
 
-// TestLostReceiverIsDisabled publishes an event each hour that fails.
+// TestLostReceiverIsDisabled publishes an event each hour, to a receiver that fails.
 func TestLostReceiverIsDisabled(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -310,7 +310,8 @@ func TestPausedEventsAreRedelivered(t *testing.T) {
 	}
 }
 
-// TestOrderedEventsOfATaskFollowEachOther fails one task: its events wait, others do not.
+// TestOrderedEventsOfATaskFollowEachOther fails the deliveries of one task: its later events
+// wait, those of other tasks do not.
 func TestOrderedEventsOfATaskFollowEachOther(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)

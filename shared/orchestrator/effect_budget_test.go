@@ -9,9 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestEffectsTakeTwoSecondsOfARequest ends a run while Step Functions is slow. The
-// commit completes its token and grants its slot to the next run; what does not fit
-// the request is left to the sweep.
+// TestEffectsTakeTwoSecondsOfARequest ends a run while Step Functions is slow. The commit
+// completes its token and grants its slot to the next run; effects beyond the two seconds are
+// left to the sweep.
 func TestEffectsTakeTwoSecondsOfARequest(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour} {

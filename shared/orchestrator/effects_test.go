@@ -143,7 +143,7 @@ func TestNewestTokenWins(t *testing.T) {
 	h.wantState(task, run.Completed)
 }
 
-// TestOverdueExecutionIsChecked loses the start for good. Only overdue records are
+// TestOverdueExecutionIsChecked loses every start of an execution. Only overdue records are
 // checked.
 //
 // Rule 13 of shared/README.md.

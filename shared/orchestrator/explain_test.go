@@ -34,7 +34,7 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
-// scene plays a file.
+// scene runs the commands of a file.
 type scene struct {
 	*fixture
 	reason  explain.Reason

@@ -67,7 +67,8 @@ func TestMachineThatDoesNotStartFallsBack(t *testing.T) {
 	}
 }
 
-// TestMachineThatDoesNotStartUsesAFurtherStart has no fallback for the reason.
+// TestMachineThatDoesNotStartUsesAFurtherStart fails a start for a reason without a fallback:
+// the next attempt starts in the same pool.
 func TestMachineThatDoesNotStartUsesAFurtherStart(t *testing.T) {
 	t.Parallel()
 	h := fallsBack(t)

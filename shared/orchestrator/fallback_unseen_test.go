@@ -47,7 +47,7 @@ func TestFallbackAwaitsAnUnansweredCreation(t *testing.T) {
 	}
 }
 
-// TestMachineThatIsNotSeenGoneDoesNotFallBack has a machine that its platform neither
+// TestMachineThatIsNotSeenGoneDoesNotFallBack creates a machine that its platform neither
 // starts nor removes.
 func TestMachineThatIsNotSeenGoneDoesNotFallBack(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// create stores a job and sets its wake-up.
+// createJob stores a job and sets its wake-up.
 func (h *fixture) createJob(id, more string) job.Ref {
 	h.Helper()
 	d, problems := job.Parse([]byte("id: "+id+"\nimage: worker\n"+more), nil)
@@ -224,8 +224,9 @@ func TestChangeFollowsTheFiringsThatAreDue(t *testing.T) {
 	}
 }
 
-// TestSlowFiringDelaysNoChange lets a part of the firing that a change follows take a minute, in
-// which the next time comes. That time is one of the changed schedule, or is committed too.
+// TestSlowFiringDelaysNoChange changes a schedule that has due firings, and delays a part of
+// firing them by a minute. If the webhook of onSkip is slow, the change does not wait for it.
+// If the timer is slow, the firing of that minute is committed before the change.
 func TestSlowFiringDelaysNoChange(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

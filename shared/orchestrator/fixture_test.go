@@ -52,7 +52,7 @@ type fixture struct {
 	service  system
 	config   orchestrator.Config
 	log      *bytes.Buffer
-	// probe runs before a canary is received; its error is that of the canary.
+	// probe runs before a canary is received; its error fails the canary.
 	probe func(context.Context) error
 	// acknowledges: another service answers canaries.
 	acknowledges bool

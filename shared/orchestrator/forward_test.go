@@ -92,8 +92,8 @@ func TestSweepFindsOverdueHeartbeats(t *testing.T) {
 	}
 }
 
-// TestForwardingSwitchesBetweenAttempts starts runs below and above the limit. Each
-// keeps the way in which it was started, and a silent worker is detected in both.
+// TestForwardingSwitchesBetweenAttempts starts runs below and above the limit. Each attempt
+// keeps its mode of forwarding, and a silent worker is detected in both modes.
 //
 // Rule 7 of shared/README.md.
 func TestForwardingSwitchesBetweenAttempts(t *testing.T) {

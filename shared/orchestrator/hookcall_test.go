@@ -32,7 +32,7 @@ type hookCase struct {
 	calls   *orchestrator.HookCalls
 	secrets *fake.Secrets
 	log     bytes.Buffer
-	// header and body are of the last request.
+	// header and body are those of the last request.
 	header http.Header
 	body   contract.HookBody
 	raw    []byte
@@ -72,7 +72,7 @@ var hookedRun = run.Run{
 	State: run.ConditionRunning, Attempt: run.Attempt{Number: 2}, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
 }
 
-// TestHookDecidesAboutARun checks what each answer means (RL-4.15).
+// TestHookDecidesAboutARun checks the result of each answer (RL-4.15).
 func TestHookDecidesAboutARun(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -10,8 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestProgramOfTheHostNeedsTheScopeExec retries a run of a program of the host, and gives
-// pools machines of one: with the scope exec, with all others, and without a token.
+// TestProgramOfTheHostNeedsTheScopeExec retries a run of a program of the host, and stores
+// pools whose machines run one: with the scope exec, with all other scopes, and without a
+// token.
 func TestProgramOfTheHostNeedsTheScopeExec(t *testing.T) {
 	t.Parallel()
 	anonymous, ordinary, owner := client, client, client
@@ -38,7 +39,8 @@ func TestProgramOfTheHostNeedsTheScopeExec(t *testing.T) {
 	}
 }
 
-// hostDoors returns the ways to start a program of the host that no other caller has sent.
+// hostDoors returns the calls, other than a submission, with which a caller starts a program of
+// the host.
 func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 	h.Helper()
 	const program = "exec:/bin/true"

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// shown is a log that may be written and read at the same time.
+// shown is a log buffer that is safe for concurrent use.
 type shown struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -24,10 +24,11 @@ func (h *inferring) eventsOf(task string, last run.EventType) (found []string) {
 	return found
 }
 
-// The replicas of these tests have two slots: one is free a moment after the end of its task.
+// The replicas of these tests have two slots, because a slot becomes free a moment after the
+// end of its task.
 
-// TestTaskThatBeginsAtOnceHasAllEvents compares a task that is created, admitted and begun in
-// one commit with one of which each is a commit.
+// TestTaskThatBeginsAtOnceHasAllEvents compares the events of a task that is created, admitted
+// and begun in one commit with those of a task with a commit for each step.
 func TestTaskThatBeginsAtOnceHasAllEvents(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 2)
@@ -44,7 +45,7 @@ func TestTaskThatBeginsAtOnceHasAllEvents(t *testing.T) {
 	}
 }
 
-// TestFullPoolQueuesATaskThatCouldBegin has a pool with fewer slots than its replica.
+// TestFullPoolQueuesATaskThatCouldBegin fills a pool that has fewer slots than its replica.
 func TestFullPoolQueuesATaskThatCouldBegin(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 4)
@@ -65,7 +66,7 @@ func TestFullPoolQueuesATaskThatCouldBegin(t *testing.T) {
 	if r := h.ended(second); r.State != run.Completed || r.Attempt.Number != 1 {
 		t.Errorf("got %s in attempt %d, want Completed in the first", r.State, r.Attempt.Number)
 	}
-	// All slots of the replica are free again.
+	// The replica has released all slots.
 	pool.Limit, pool.Version = 4, pool.Version+1
 	h.ok(h.store.SavePool(t.Context(), pool))
 	h.clock.Advance(2 * time.Second) // until the limit is read again
@@ -81,8 +82,8 @@ func TestFullPoolQueuesATaskThatCouldBegin(t *testing.T) {
 	}
 }
 
-// TestReplicaThatStoppedIsAskedAgain: a replica that was ready a moment ago refuses a request.
-// The task is tried again when the replica is ready.
+// TestReplicaThatStoppedIsAskedAgain fails a request to a replica that was ready a moment ago.
+// A further attempt completes the task.
 func TestReplicaThatStoppedIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 2, 1)
@@ -96,8 +97,8 @@ func TestReplicaThatStoppedIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestFastClientKeepsItsReplica continues as soon as it has read the end, when the slot of the
-// task may not be free yet.
+// TestFastClientKeepsItsReplica creates the next task as soon as the client has read the end of
+// the last one, when its slot may not be free yet.
 func TestFastClientKeepsItsReplica(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 2, 1)

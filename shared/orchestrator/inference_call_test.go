@@ -31,8 +31,8 @@ func (s *heldCancel) Commit(ctx context.Context, writes ...port.Write) error {
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestCallJoinsWhileTheTaskIsCancelled: a call with the key of a task whose last caller has
-// gone, before the task was cancelled, is answered by a task of its own.
+// TestCallJoinsWhileTheTaskIsCancelled calls with the key of a task whose last caller has
+// disconnected, before the cancel is committed. The call gets a new task.
 func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	t.Parallel()
 	held := &heldCancel{reached: make(chan struct{}), release: make(chan struct{})}
@@ -76,6 +76,8 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	}
 }
 
+// TestRepeatedTaskIsTheSame: a key returns the task of its first use, also if its model was retired
+// since.
 func TestRepeatedTaskIsTheSame(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// writes counts what is written until the first token.
+// writes counts the commits and the appends with an fsync.
 type writes struct {
 	mu              sync.Mutex
 	commits, synced int
@@ -58,10 +58,10 @@ func (f countedFeed) Append(ctx context.Context, stream string, b port.Batch) (p
 	return f.Feed.Append(ctx, stream, b)
 }
 
-// TestFirstTokenNeedsOneCommit: a task is stored, gets its slot and is taken by the
-// dispatcher in one commit if a replica was ready a moment ago, and otherwise in a commit
-// each. The events up to the first token are appended without an fsync; the end of the stream
-// has one, and so have the metrics behind the first token.
+// TestFirstTokenNeedsOneCommit counts the commits that store a task, acquire its slot and
+// record its dispatcher: one if a replica was ready a moment ago, otherwise three. The events
+// up to the first token are appended without an fsync. The metrics after it and the end of the
+// stream are appended with one.
 func TestFirstTokenNeedsOneCommit(t *testing.T) {
 	t.Parallel()
 	counted := &writes{}

@@ -13,9 +13,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestFailedTaskIsTriedElsewhere asks in a session whose replica is ready and fails all requests,
-// then lets the next choice fail as well. Each task goes through the replicas in the same order,
-// and completes at the first one that works. The next task goes to the first one again.
+// TestFailedTaskIsTriedElsewhere creates tasks of one session, and after each task lets its
+// replica fail all further requests. Each task tries the replicas in the same order, and
+// completes at the first one that works. After the failures, the session uses the first replica
+// again.
 func TestFailedTaskIsTriedElsewhere(t *testing.T) {
 	t.Parallel()
 	fails := map[string]*atomic.Bool{}
@@ -50,7 +51,7 @@ func TestFailedTaskIsTriedElsewhere(t *testing.T) {
 	}
 }
 
-// gathered is an engine that says whether it is ready when a number of callers have asked.
+// gathered is an engine that calls wait before it reports its health.
 type gathered struct {
 	port.Engine
 	wait func()
@@ -61,9 +62,9 @@ func (e gathered) Health(ctx context.Context) (port.EngineHealth, error) {
 	return e.Engine.Health(ctx)
 }
 
-// TestAffinityHasABound lets two replicas serve tasks of one session, and tasks with the same
-// beginning, which do not end. The first ones choose their replica at the same time. Neither
-// replica has over two tasks more than the other.
+// TestAffinityHasABound gives two replicas tasks of one session, or with the same prompt, that
+// do not end. The first tasks choose their replica at the same time. The numbers of tasks of
+// the replicas differ by at most two.
 func TestAffinityHasABound(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{"session": "talk", "prompt": ""} {

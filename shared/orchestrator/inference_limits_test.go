@@ -13,7 +13,7 @@ import (
 )
 
 // TestStalledEngineEndsTheTask lets the engine stall in each attempt. An attempt without a
-// token is tried again; the deadline of the task is the reason of an end that it causes.
+// token is retried. A task that ends at its deadline fails with DeadlineUnmet.
 func TestStalledEngineEndsTheTask(t *testing.T) {
 	t.Parallel()
 	const first, gap = 2 * time.Minute, 30 * time.Second
@@ -58,7 +58,8 @@ func TestStalledEngineEndsTheTask(t *testing.T) {
 	}
 }
 
-// TestQueuedTaskEndsAtItsDeadline has a slot that is taken for longer.
+// TestQueuedTaskEndsAtItsDeadline queues a task for a slot that another task holds beyond the
+// deadline.
 func TestQueuedTaskEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestReaderOfALostEndGetsTheNewOne: a reader may have records that a crash of the host has
-// lost. It gets those that follow the rest of the stream.
+// lost. It gets the records that are appended after the crash.
 func TestReaderOfALostEndGetsTheNewOne(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)

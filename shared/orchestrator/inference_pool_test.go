@@ -66,9 +66,9 @@ func TestOnlyFailuresLetAReplicaRest(t *testing.T) {
 	}
 }
 
-// TestAnsweredErrorsLetNoLastReplicaRest has each attempt of tasks answered with an error of the
-// only engine, of more than let a replica rest. The next task is answered, although the clock does
-// not move.
+// TestAnsweredErrorsLetNoLastReplicaRest fails each attempt of several tasks with an error of
+// the only engine, more often than the failures after which a replica rests. The next task
+// completes, although the clock does not move.
 func TestAnsweredErrorsLetNoLastReplicaRest(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)
@@ -85,8 +85,8 @@ func TestAnsweredErrorsLetNoLastReplicaRest(t *testing.T) {
 	}
 }
 
-// TestBusyEngineIsAskedAgain has the only engine of a pool refuse a task more often than a task
-// has attempts, because it is busy: for a while, until a cancel, and until the deadline.
+// TestBusyEngineIsAskedAgain lets the only engine of a pool refuse a task as busy, more often
+// than a task has attempts: for a while, until a cancel, and until the deadline.
 func TestBusyEngineIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("for a while", func(t *testing.T) {
@@ -201,8 +201,8 @@ func TestReloadForgetsFailures(t *testing.T) {
 	}
 }
 
-// TestHealthHasTheReplicas asks for the health of a pool with replicas that work and one that
-// loads its model, and of one whose replica rests after failures.
+// TestHealthHasTheReplicas reads the health of a pool with replicas that work and one that
+// loads its model, and of a pool whose replica rests after failures.
 func TestHealthHasTheReplicas(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 3, 1)
@@ -240,8 +240,8 @@ func TestHealthHasTheReplicas(t *testing.T) {
 	}
 }
 
-// TestHealthAsksTheReplicasWithoutADispatcher asks for the health of a pool in another process
-// than that of its dispatcher: the tasks of all dispatchers count.
+// TestHealthAsksTheReplicasWithoutADispatcher reads the health of a pool in a process without
+// its dispatcher: the tasks of all dispatchers count.
 func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 2, 1)
@@ -282,8 +282,9 @@ func TestDrainOfATaskIsACancel(t *testing.T) {
 	}
 }
 
-// TestSessionsUseAllReplicas asks twice in sessions whose ids differ in the last letter. The
-// turns of a session go to one replica, and each replica has sessions.
+// TestSessionsUseAllReplicas creates two tasks in each of several sessions whose ids differ in
+// the last character. Both tasks of a session use the same replica, and each replica has
+// sessions.
 func TestSessionsUseAllReplicas(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 2, 4)
@@ -304,7 +305,7 @@ func TestSessionsUseAllReplicas(t *testing.T) {
 	}
 }
 
-// slowLoad is an engine whose first answer about its load waits for a channel.
+// slowLoad is an engine whose first call of Load waits until answered is closed.
 type slowLoad struct {
 	port.Engine
 	called          *atomic.Bool
@@ -319,8 +320,9 @@ func (e slowLoad) Load(ctx context.Context) (port.EngineLoad, error) {
 	return e.Engine.Load(ctx)
 }
 
-// TestKeptRequestIsSeenBesideOthers cancels two tasks of a replica that keeps the request of
-// one. The other one, whose request has ended, still has its slot. The kept slot is counted.
+// TestKeptRequestIsSeenBesideOthers cancels two tasks of a replica whose engine keeps the
+// request of one. The other task, whose request has ended, still has its slot. The kept request
+// is counted as a leaked slot.
 func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
 	t.Parallel()
 	loads := slowLoad{called: &atomic.Bool{}, asked: make(chan struct{}), answered: make(chan struct{})}
@@ -351,7 +353,7 @@ func TestKeptRequestIsSeenBesideOthers(t *testing.T) {
 	<-loads.asked
 	h.engines["r1"].WaitRunning(1)
 	cancel(kept)
-	over := h.clock.Now().Add(20 * time.Second) // the time of a silent answer and of the grace, and more
+	over := h.clock.Now().Add(20 * time.Second) // longer than the timeout of a silent engine and the grace
 	for ended := false; !ended; {
 		if next, ok := h.clock.Next(); ok && next.Before(over) {
 			h.clock.Advance(next.Sub(h.clock.Now()))

@@ -15,14 +15,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// timed is an engine whose answers take a time, after hold is closed.
+// timed is an engine whose answers take answerTime after hold is closed.
 type timed struct {
 	port.Engine
 	h    *inferring
 	hold func() <-chan struct{}
 }
 
-// answerTime is the time of each of its answers.
+// answerTime is the duration of each answer of timed.
 const answerTime = 4 * time.Second
 
 // Generate implements port.Engine.
@@ -36,9 +36,9 @@ func (e timed) Generate(ctx context.Context, in port.Generation, each func(port.
 	return e.Engine.Generate(ctx, in, each)
 }
 
-// TestPredictedStartOfATask: the start of a task is predicted by 100 ms for each task ahead
-// while no task was measured, and then from what the leases and the measured tasks say, as in
-// the explanation of the run. What happened is compared with it.
+// TestPredictedStartOfATask: the prediction is 100 ms for each task ahead while no task was
+// measured. Then it follows from the leases and the measured tasks, as in the explanation of
+// the run. The actual start is compared with it.
 func TestPredictedStartOfATask(t *testing.T) {
 	t.Parallel()
 	var hold chan struct{}
@@ -94,9 +94,9 @@ func TestPredictedStartOfATask(t *testing.T) {
 	}
 }
 
-// TestStartedSaysWhatTheAcceptanceSaid: the first event of a stream has the values that the
-// client got when the task was accepted, of a task that starts at once as of queued ones, also
-// when they start later than another one with a higher priority, and after a crash.
+// TestStartedSaysWhatTheAcceptanceSaid: the first event of a stream has the position and the
+// predicted start that the acceptance returned. This holds for a task that starts at once and
+// for queued ones, also if a task with a higher priority starts before them, and after a crash.
 func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)
@@ -127,8 +127,8 @@ func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	}
 }
 
-// TestFirstEndsOfABurstAreMeasured: tasks that join the first burst of a pool after some of it has
-// ended are expected to take as long as those.
+// TestFirstEndsOfABurstAreMeasured: after the first tasks of a burst have ended, predictions
+// for new tasks use their duration.
 func TestFirstEndsOfABurstAreMeasured(t *testing.T) {
 	t.Parallel()
 	var hold chan struct{}
@@ -168,8 +168,8 @@ func TestFirstEndsOfABurstAreMeasured(t *testing.T) {
 	close(hold)
 }
 
-// TestPositionsOfABurstDiffer creates tasks at the same time: each waiting one counts those before
-// it.
+// TestPositionsOfABurstDiffer creates tasks concurrently: the position of each counts the tasks
+// before it.
 func TestPositionsOfABurstDiffer(t *testing.T) {
 	t.Parallel()
 	const tasks = 24
@@ -199,8 +199,8 @@ func TestPositionsOfABurstDiffer(t *testing.T) {
 	}
 }
 
-// TestBurstOfLongerTasksIsPredicted has a burst of tasks that are fifty times as long as those
-// that were measured.
+// TestBurstOfLongerTasksIsPredicted predicts the starts of a burst of tasks that are fifty
+// times as long as the measured ones.
 func TestBurstOfLongerTasksIsPredicted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

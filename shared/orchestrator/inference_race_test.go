@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// interruption does something once, before a call of the store or the feed for a task: the
-// one behind the given number of calls.
+// interruption calls do once, before a call of the store or the feed for a task. left is the
+// number of calls before that one.
 type interruption struct {
 	task atomic.Pointer[string]
 	left atomic.Int64
@@ -44,7 +44,7 @@ func (s interruptedStore) Commit(ctx context.Context, writes ...port.Write) erro
 	return s.Store.Commit(ctx, writes...)
 }
 
-// Create counts from the creation of a run on, if all is true.
+// Create counts the calls for the created run from here on, if all is true.
 func (s interruptedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	existing, err := s.Store.Create(ctx, first, key, with...)
 	if s.all.Load() && err == nil {
@@ -97,11 +97,11 @@ func TestCancelBetweenAnyTwoCalls(t *testing.T) {
 	})
 }
 
-// cancelAtEachCall cancels the task of at at its next call, in each round one call later, until
-// a task makes fewer calls. play lets a task end and returns its run; slots are those of the
-// replica. The task ends without a sweep, as its stream does, and the slot is free. At least
-// least of the tasks are cancelled: pieces that come together share a call, so that there are
-// further rounds where these were fewer.
+// cancelAtEachCall cancels a task before a call of the store or the feed, in each round one
+// call later, until a task makes fewer calls. play runs a task and returns its ended run; slots
+// is the number of slots of the replica. The task and its stream end in the same way without a
+// sweep, and the slot is free afterwards. At least least tasks must end cancelled. Pieces that
+// arrive together share a call, so all rounds are repeated if too few were cancelled.
 func cancelAtEachCall(t *testing.T, slots, least int, play func(h *inferring, at *interruption, calls int64) run.Run) {
 	t.Helper()
 	const mostTimes = 5
@@ -114,7 +114,8 @@ func cancelAtEachCall(t *testing.T, slots, least int, play func(h *inferring, at
 	t.Errorf("got %v, want more moments", ends)
 }
 
-// cancelRounds plays the rounds of cancelAtEachCall once, and counts how the tasks ended.
+// cancelRounds runs the rounds of cancelAtEachCall once, and counts the tasks by their final
+// state.
 func cancelRounds(t *testing.T, slots int, play func(h *inferring, at *interruption, calls int64) run.Run) map[run.State]int {
 	t.Helper()
 	const mostCalls = 100

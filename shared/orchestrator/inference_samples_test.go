@@ -69,8 +69,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// TestLogNamesTheVersions reads the log of a task: its lines have the correlation id and the
-// version of the sampling parameters, and that of the engine where it is known.
+// TestLogNamesTheVersions reads the log of a task: its lines have the correlation id, the
+// version of the sampling parameters and, if known, that of the engine.
 func TestLogNamesTheVersions(t *testing.T) {
 	t.Parallel()
 	log := &lines{}

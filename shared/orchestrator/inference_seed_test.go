@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// seeds is an engine that notes the seeds of its requests, -1 for a request without one.
+// seeds is an engine that records the seeds of its requests, -1 for a request without one.
 type seeds struct {
 	port.Engine
 
@@ -30,8 +30,8 @@ func (s seeds) Generate(ctx context.Context, g port.Generation, each func(port.P
 	return s.Engine.Generate(ctx, g, each)
 }
 
-// TestSeedReachesTheEngine asks a pool with a seed and without one, before and after the pool
-// is deterministic.
+// TestSeedReachesTheEngine sends requests with and without a seed, before and after the pool is
+// made deterministic.
 func TestSeedReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

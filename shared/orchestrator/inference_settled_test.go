@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// heldStore is a store whose commits that end inference tasks wait while they are held.
+// heldStore is a store in which a commit that ends a task waits until held is closed.
 type heldStore struct {
 	port.Store
 
@@ -26,8 +26,8 @@ func (s heldStore) Commit(ctx context.Context, writes ...port.Write) error {
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestEndFollowsItsSettlement holds the commit that settles a task whose engine has ended: its
-// reader and its caller get the end after it, or after 5 seconds if it does not come.
+// TestEndFollowsItsSettlement delays the commit that settles a task whose stream has ended. The
+// reader gets the end after that commit, or after 5 seconds without it.
 func TestEndFollowsItsSettlement(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -33,7 +33,7 @@ type inferring struct {
 	feed      port.Feed
 	outputs   *fake.Outputs
 	engines   map[string]*mockengine.Engine
-	wrap      func(port.Engine) port.Engine // nil for the mocks as they are
+	wrap      func(port.Engine) port.Engine // nil uses the mocks unchanged
 	tasks     *orchestrator.Inference
 	artifacts *orchestrator.Artifacts
 	models    *orchestrator.Models
@@ -130,7 +130,7 @@ func (h *inferring) ok(err error) {
 	}
 }
 
-// ask creates a task of a number of tokens.
+// ask creates a task with a number of tokens.
 func (h *inferring) ask(tokens int, change ...func(*orchestrator.NewTask)) string {
 	h.Helper()
 	in := orchestrator.NewTask{
@@ -178,7 +178,7 @@ func (h *inferring) ended(task string) run.Run {
 	}
 }
 
-// seen waits for an event of a task.
+// seen waits for an event with a name in the stream of a task.
 func (h *inferring) seen(task, name string) {
 	h.Helper()
 	found := errors.New("found")
@@ -195,7 +195,7 @@ func (h *inferring) seen(task, name string) {
 	}
 }
 
-// passes lets time pass, step in each millisecond of the host, until stop is called.
+// passes advances the clock by step in each millisecond of the host, until stop is called.
 func (h *inferring) passes(step time.Duration) (stop func()) {
 	over := make(chan struct{})
 	var passing sync.WaitGroup

@@ -17,12 +17,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// slotTime is how long a task may have its slot after the end of its stream or its attempt:
-// the grace of engines, and the steps of the clock.
+// slotTime is the maximum time for which a task may keep its slot after the end of its stream
+// or its attempt: the grace of engines plus the steps of the clock.
 const slotTime = 6 * time.Second
 
-// steps lets time pass in a bubble, a tenth of a second at a time when everything waits, until
-// it is over.
+// steps advances the clock in a synctest bubble, by 100 ms whenever all goroutines wait, until
+// over returns true. It fails the test after most.
 func (h *inferring) steps(most time.Duration, over func() bool) (passed time.Duration) {
 	h.Helper()
 	const step = 100 * time.Millisecond
@@ -56,7 +56,7 @@ func (h *inferring) freed(task string) {
 	}
 }
 
-// silent is an engine that does not answer how it is while it is silent.
+// silent is an engine whose Health or Load does not answer while health or load is true.
 type silent struct {
 	port.Engine
 
@@ -83,7 +83,7 @@ func (e silent) Load(ctx context.Context) (port.EngineLoad, error) {
 func TestCancelFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		// begin lets the engine behave, and returns when the task has the state that is wanted.
+		// begin prepares the engine so that the task reaches the state want.
 		begin func(h *inferring, e silent)
 		want  run.State
 	}{
@@ -130,8 +130,8 @@ func TestCancelFreesTheSlot(t *testing.T) {
 	}
 }
 
-// TestSilentEngineKeepsNoSlot cancels a task whose request an engine shows until just before the
-// grace is over, and then does not say anything more.
+// TestSilentEngineKeepsNoSlot cancels a task whose engine reports the request as running until
+// just before the end of the grace, and then does not answer.
 func TestSilentEngineKeepsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestSilentEngineKeepsNoSlot(t *testing.T) {
 	})
 }
 
-// TestSilentEngineEndsTheStart asks an engine that accepts connections and does not answer: the
+// TestSilentEngineEndsTheStart uses an engine that accepts connections and does not answer: the
 // attempts end at their start limits.
 func TestSilentEngineEndsTheStart(t *testing.T) {
 	t.Parallel()
@@ -179,8 +179,8 @@ func TestSilentEngineEndsTheStart(t *testing.T) {
 	})
 }
 
-// TestCancelOfTheLastAttemptFreesTheSlot lets an engine stall twice and then load, so that a
-// task has all of its attempts, and cancels it in the last one.
+// TestCancelOfTheLastAttemptFreesTheSlot lets an engine stall twice and then load its model, so
+// that a task uses all of its attempts. It cancels the task in the last one.
 func TestCancelOfTheLastAttemptFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,9 +211,9 @@ func (e loadsAfter) Generate(ctx context.Context, g port.Generation, each func(p
 	return end, err
 }
 
-// TestFailedCallKeepsNoSlot lets each call of the store and the streams fail once that a
-// dispatcher makes for a task, which is cancelled or whose engine sends nothing more: the next
-// try frees the slot.
+// TestFailedCallKeepsNoSlot fails, once each, the calls of the store and the streams that a
+// dispatcher makes for a task. The task is cancelled, or its engine stalls. The retry frees the
+// slot.
 func TestFailedCallKeepsNoSlot(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -256,7 +256,7 @@ func TestFailedCallKeepsNoSlot(t *testing.T) {
 	}
 }
 
-// failsOnce counts down the calls until the one that fails.
+// failsOnce returns an error for the call after left further ones.
 func failsOnce(left *atomic.Int32) error {
 	if left.Add(-1) == -1 {
 		return fault.New(fault.Unavailable, "request lost")
@@ -308,7 +308,7 @@ func (f onceFailingFeed) Append(ctx context.Context, stream string, b port.Batch
 type lastTokenFails struct {
 	port.Feed
 
-	first string // of the record of the token
+	first string // part of the record of the token
 }
 
 func (f lastTokenFails) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
@@ -321,7 +321,7 @@ func (f lastTokenFails) Append(ctx context.Context, stream string, b port.Batch)
 }
 
 // TestFailureCountsTheTokensOfItsStream loses the last token of an answer that the engine has
-// ended: the failure counts the tokens that a reader gets.
+// ended: the failure counts the tokens in the stream.
 func TestFailureCountsTheTokensOfItsStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

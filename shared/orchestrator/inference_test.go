@@ -119,8 +119,8 @@ func TestBrokenAnswerIsNotContinued(t *testing.T) {
 	}
 }
 
-// TestCrashOfTheDispatcher stops it while one task has sent tokens, one has not, and one is
-// queued.
+// TestCrashOfTheDispatcher stops the dispatcher while one task has sent tokens, one has not,
+// and one is queued.
 func TestCrashOfTheDispatcher(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 2)
@@ -213,11 +213,8 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 	}
 }
 
-// TestRepeatedTaskIsTheSame: a key gives the task of its first use, also when its model has
-// been retired since.
-
-// TestContextBoundsTheAnswer: ctx is the length of the prompt with its answer, also of a task
-// with max_tokens.
+// TestContextBoundsTheAnswer: ctx limits the length of the prompt plus the answer, also of a
+// task with max_tokens.
 func TestContextBoundsTheAnswer(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 10)

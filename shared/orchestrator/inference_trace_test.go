@@ -27,7 +27,7 @@ func TestTranscriptOfALongSessionID(t *testing.T) {
 	}
 }
 
-// verbose is an engine whose version is longer than the metadata of a transcript may be.
+// verbose is an engine whose version exceeds the size limit of the metadata of a transcript.
 type verbose struct{ port.Engine }
 
 func (v verbose) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
@@ -39,7 +39,8 @@ func (v verbose) Capabilities(ctx context.Context) (port.EngineCapabilities, err
 	return found, nil
 }
 
-// TestTranscriptThatIsRefused: such a task ends, and its slot is free.
+// TestTranscriptThatIsRefused: a task whose transcript is refused completes, and its slot is
+// free.
 func TestTranscriptThatIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1, func(h *inferring) { h.wrap = func(e port.Engine) port.Engine { return verbose{e} } })

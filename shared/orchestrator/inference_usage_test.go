@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// counting is an engine that says a usage of its own.
+// counting is an engine that reports the usage says.
 type counting struct {
 	port.Engine
 	says port.Usage
@@ -27,8 +27,8 @@ func (c counting) Embed(ctx context.Context, in port.Embedding) (port.Embedded, 
 	return got, err //nolint:wrapcheck // as the engine says it
 }
 
-// TestUsageIsChecked has an engine that says how many tokens a request of 3 estimated and 4
-// generated ones took.
+// TestUsageIsChecked checks the usage of a task with 3 estimated prompt tokens and 4 generated
+// tokens, for different reports of the engine.
 func TestUsageIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -45,8 +45,8 @@ func TestChangedLimitAppliesToWaitingRuns(t *testing.T) {
 	}
 }
 
-// TestOnlySlotIsFollowedByAll lets a run that needs the only slot of a job wait before others.
-// When it runs, is over, or gives up its place, all other slots are granted.
+// TestOnlySlotIsFollowedByAll queues a run that needs the only slot of a job before other runs.
+// When it runs or is cancelled, all other slots are granted.
 func TestOnlySlotIsFollowedByAll(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
@@ -75,8 +75,9 @@ func TestOnlySlotIsFollowedByAll(t *testing.T) {
 	}
 }
 
-// TestRunAwaitsOneWithoutASlot lets a run wait for the success of one that began before its job had
-// constraints, and so holds no slot: it checks again from time to time.
+// TestRunAwaitsOneWithoutASlot lets a run wait for the success of one that began before its job
+// had constraints, and so holds no slot. The waiting run is evaluated again after each
+// run.ActionDelay.
 func TestRunAwaitsOneWithoutASlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
@@ -95,7 +96,8 @@ func TestRunAwaitsOneWithoutASlot(t *testing.T) {
 	h.wantState(second, run.Running)
 }
 
-// TestAddedLimitCountsRunsUnderWay adds a limit to a job, and again after it was removed.
+// TestAddedLimitCountsRunsUnderWay adds a limit to a job with runs, and adds it again after it
+// was removed.
 func TestAddedLimitCountsRunsUnderWay(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestEffectsJoinTheirCommit has executions in the store of the runs: no call is made
-// beside a commit, and the engine commits no step of its own.
+// TestEffectsJoinTheirCommit keeps the executions in the store of the runs: each call is part
+// of a commit, and the engine makes no further commits.
 func TestEffectsJoinTheirCommit(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -29,8 +29,8 @@ func TestEffectsJoinTheirCommit(t *testing.T) {
 	}
 }
 
-// TestRefusedCommitHasNoEffects checks that what a failed commit was to start or complete
-// is as before.
+// TestRefusedCommitHasNoEffects checks that a failed commit starts no execution and completes
+// no token.
 func TestRefusedCommitHasNoEffects(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
