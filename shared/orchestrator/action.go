@@ -21,8 +21,8 @@ type Actions struct {
 	trigger Trigger
 }
 
-// Trigger creates a run of the job of an action for the run that triggers it, once for
-// each key. It returns that run, or the failure that says why it cannot be created.
+// Trigger creates a run of the job of an action for the run that triggers it, once for each
+// key. It returns that run, or failure, the reason that it cannot be created.
 type Trigger func(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error)
 
 // NewActions returns Actions and registers them with life. A life without Actions leaves the

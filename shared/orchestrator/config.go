@@ -15,7 +15,7 @@ import (
 // Config configures the use cases. Zero values are not defaults, except where a
 // field says so.
 type Config struct {
-	// Policy applies to runs whose request does not ask for another one.
+	// Policy applies to runs whose request does not set another one.
 	Policy run.Policy
 	// Pool is the pool of every run. MaxMachines is its limit; 0 is no limit.
 	Pool        string
@@ -78,10 +78,9 @@ type Config struct {
 	// ArtifactLimit is the maximum size in bytes of an artifact that is not JSON; 0 allows only
 	// empty ones.
 	ArtifactLimit int64
-	// DownloadRetention is how long an output is kept after its last byte was
-	// sent.
+	// DownloadRetention is the retention of an output after its last byte was sent.
 	DownloadRetention time.Duration
-	// EventRetention is how long published events are kept in the streams of tenants.
+	// EventRetention is the retention of published events in the streams of tenants.
 	EventRetention time.Duration
 	// StreamLife is the longest time that a reader follows events, StreamReaders the
 	// number of streams that a tenant can have open at a server.
@@ -102,12 +101,12 @@ type Config struct {
 	// ExpiryPause is the time for which a process that found no expired records does not search
 	// again; 0 is until the next sweep. Clients do not see expired records meanwhile.
 	ExpiryPause time.Duration
-	// SweepWorkers is how many records or machines a sweep handles concurrently; 0
+	// SweepWorkers is the number of records or machines that a sweep handles concurrently; 0
 	// and 1 handle them one by one, without a goroutine.
 	SweepWorkers int
-	// LaunchWait is how long a launch waits to see its machine run, ExitWait how
-	// long a worker that has reported may take to exit, DestroyWait how long one
-	// call waits for a machine to be gone. 1 s to 60 s.
+	// LaunchWait is the time for which a launch waits until its machine runs. ExitWait is the
+	// time that a worker may take to exit after its report. DestroyWait is the time for which
+	// one call waits until a machine is gone. Each is 1 s to 60 s.
 	LaunchWait, ExitWait, DestroyWait time.Duration
 }
 

@@ -99,10 +99,10 @@ type turn struct {
 	p webhook.Progress
 }
 
-// Deliver makes the attempts of a webhook that are due, and queues the webhook for the
-// next one. It ends when nothing is due, or when the deadline of ctx leaves no time for
-// another attempt. Each batch of attempts is stored before the next one begins, so a crash
-// repeats at most one batch. The error is that of a port; the caller may repeat the call.
+// Deliver makes the attempts of a webhook that are due, and queues the webhook for the next
+// one. It ends when nothing is due, or when the deadline of ctx leaves no time for another
+// attempt. Each batch of attempts is stored before the next one begins, so a crash repeats at
+// most one batch. It returns the errors of the ports; the caller may repeat the call.
 func (s *Delivery) Deliver(ctx context.Context, ref webhook.Ref) error {
 	t, conflicts := &turn{Delivery: s}, 0
 	for t.hasTime(ctx) {

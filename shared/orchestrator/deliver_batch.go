@@ -37,7 +37,7 @@ type batch struct {
 	// kept are deliveries that are stored without an attempt: they wait for an earlier one of
 	// their task, their event is gone, or they were interrupted.
 	kept []webhook.Delivery
-	// from and to are the cursor before and after the batch. epoch is that of the stream.
+	// from and to are the cursor before and after the batch. epoch is the epoch of the stream.
 	from, to int64
 	epoch    string
 	// replay is the first redelivery as it is after the batch; nil without one.

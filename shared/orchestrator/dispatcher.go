@@ -24,9 +24,9 @@ type DispatcherConfig struct {
 	Batch time.Duration
 }
 
-// Dispatcher is the worker of inference tasks: it streams from the engines' replicas into
-// the Feed, and commits the facts about the runs. It starts the tasks that get a slot of
-// their pool by a commit of its process, and those that Conduct finds. It is safe for
+// Dispatcher is the worker of inference tasks: it streams from the engines' replicas into the
+// Feed, and commits the facts about the runs. It starts the tasks that acquire a slot of their
+// pool in a commit of its process, and those for which Conduct is called. It is safe for
 // concurrent use.
 type Dispatcher struct {
 	*Inference

@@ -95,7 +95,7 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 	return true, false, nil
 }
 
-// servedPool returns the pool of a run with the replicas that get its tasks.
+// servedPool returns the pool of a run with the replicas to which its tasks are sent.
 func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil {

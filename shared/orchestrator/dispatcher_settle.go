@@ -61,7 +61,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 	if err != nil {
 		return err
 	}
-	if !same { // the stream is that of another attempt
+	if !same { // another attempt writes the stream
 		replica.awaitFree(ctx)
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 	return s.settleNow(ctx, r, replica.awaitFree)
 }
 
-// settleNow loads a run and settles it, unless it has another attempt now. free is that of
+// settleNow loads a run and settles it, unless it has another attempt now. free is as for
 // settle.
 func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
 	r, same, err := s.reloaded(ctx, r)

@@ -16,7 +16,7 @@ import (
 
 const (
 	// measuredRuns is the number of completed runs that are measured for a pool, and
-	// measuredFailures that of failed ones.
+	// measuredFailures the number of failed ones.
 	measuredRuns, measuredFailures = 256, 64
 	// startedRuns is the number of runs, of any state, that are measured for a start without a
 	// queue.
@@ -374,7 +374,8 @@ func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 	return s.joinsBefore(ctx, r, delay, joining{job, r.QueuedJobSlot()})
 }
 
-// joinsBefore predicts the start of a run that joins other queues before that of its pool.
+// joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
+// It waits for its first slot at least delay.
 func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...joining) *run.Prediction {
 	pool, err := s.poolOf(ctx, r)
 	var slot run.Slot

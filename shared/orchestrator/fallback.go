@@ -12,8 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// fallbacks returns the fallbacks of the pool that the run is in, or queues for next, and then
-// those of its own pool. It omits a pool that does not exist, is draining or cannot be read.
+// fallbacks returns the fallbacks of the run's current or next pool, and then those of the pool
+// that it has fallen back from. It omits a pool that does not exist, is draining or cannot be
+// read.
 func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
 	pools := []string{r.NextPool()}
 	if r.Detour != nil && r.Detour.Home != pools[0] {
