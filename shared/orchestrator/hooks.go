@@ -7,7 +7,7 @@ import (
 )
 
 // Hooks calls the addresses of the hooks of jobs. It is safe for concurrent use. An error means
-// that the address was not called, for example because a secret could not be read. The caller
+// that the call has no result, for example because a secret could not be read. The caller
 // retries. Every answer, and a missing answer, is a result.
 type Hooks interface {
 	// Ask calls a hook that allows or refuses the run. It may be repeated.
