@@ -18,9 +18,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Keeper keeps the replicas of pools of engines that Sortie runs. What it is about to do is
-// stored first, and each part may be repeated, so that calls may overlap and a process may
-// end at any time.
+// Keeper starts and ends the runs of the replicas of engine pools. It stores each change of a
+// replica set before it acts on it. Every step is idempotent: calls may overlap, and a process
+// may stop at any time.
 type Keeper struct {
 	*Requests
 	runner port.Runner
@@ -30,29 +30,31 @@ type Keeper struct {
 	loopback string
 }
 
-// KeepReplicas makes the process of a Lifecycle replace replicas whose runs end by its
-// commits, and its sweeps keep all. runner finds their addresses.
+// KeepReplicas returns a Keeper and attaches it to the Lifecycle of requests. From then on, a
+// commit that starts or ends the run of a replica updates its replica set, and sweeps update
+// all sets. runner returns the addresses of machines.
 func KeepReplicas(requests *Requests, runner port.Runner, config Config) *Keeper {
 	k := &Keeper{requests, runner, config.Runners, config.FreePort, cmp.Or(config.Loopback, loopback)}
 	requests.keeper = k
 	return k
 }
 
-// keeping marks the context of a Keep: the commits of one call no other.
+// keeping is the context key of a running Keep. Commits inside it do not call Keep again.
 type keeping struct{}
 
-// keepTime is how long a Keep beside a commit or a request takes at most.
+// keepTime is the timeout of a Keep that follows a commit or a request.
 const keepTime = 10 * time.Second
 
-// keepFor keeps the replicas of the pool that a run serves, after a commit of the run. A
-// sweep repeats what fails.
+// keepFor updates the replicas of the pool that a run serves, if a commit left the run Running
+// or ended. The sweep repeats a failed update.
 func (s *Lifecycle) keepFor(ctx context.Context, r run.Run) {
 	if r.Serves != nil && (r.State == run.Running || r.State.Terminal()) {
 		s.keepNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
 	}
 }
 
-// keepNow keeps the replicas of a pool, if this process can.
+// keepNow updates the replicas of a pool and logs an error, after which the sweep tries again.
+// It does nothing in a process without a Keeper, or inside a Keep.
 func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
 	if s.keeper == nil || ctx.Value(keeping{}) != nil {
 		return
@@ -64,7 +66,8 @@ func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
 	}
 }
 
-// Keep makes the replicas of a pool match its settings.
+// Keep reconciles the replicas of a pool with its settings. It returns nil if other calls win
+// every race.
 func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
 	ctx = context.WithValue(ctx, keeping{}, true)
 	for range commitTries {
@@ -72,7 +75,7 @@ func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
 			return err
 		}
 	}
-	return nil // others keep them
+	return nil // other calls update them
 }
 
 // keep is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
@@ -125,8 +128,9 @@ func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
 	return failed.join(ctx)
 }
 
-// facts reads the runs of a set, and the tasks of its draining replicas. It finds the run of
-// a replica that another process has created for one that is to end.
+// facts reads the runs of the replicas of a set. If one is draining, it also counts the tasks
+// of each replica. An ending replica may have no run id because another process created the
+// run; facts then looks the run up by its idempotency key.
 func (k *Keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[string]run.ReplicaFacts, error) {
 	facts, draining := map[string]run.ReplicaFacts{}, false
 	set.Replicas = append([]run.Replica(nil), set.Replicas...)
@@ -173,7 +177,8 @@ func (k *Keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[str
 	return facts, nil
 }
 
-// placementOf returns where the machines of a job are created first; zero for an unknown job.
+// placementOf returns the placement of the pool of a job: its machines are created there first.
+// It is zero for an unknown job or pool.
 func (s *Lifecycle) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
 	j, err := s.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
@@ -188,7 +193,8 @@ func (s *Lifecycle) placementOf(ctx context.Context, tenant, jobID string) (run.
 	return run.Placement{}, fmt.Errorf("cannot read the pool of job %s: %w", jobID, err)
 }
 
-// portOf returns the port of a new server: one of its own on a host that servers share.
+// portOf returns the port of a new server: a free port of a host that servers share, otherwise
+// the requested port.
 func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, error) {
 	where, err := k.placementOf(ctx, p.Tenant, r.Job)
 	if err != nil || k.ports == nil || !k.offer.Shares(where) {
@@ -197,8 +203,8 @@ func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, er
 	return k.ports()
 }
 
-// start creates the run of a replica and stores it. A run that the set does not need any
-// more is cancelled.
+// start creates the run of a replica and stores the run's id in the set. If the set no longer
+// has the replica, start requests the end of the run.
 func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) error {
 	created, err := k.createReplica(ctx, p, set, r)
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
@@ -221,7 +227,8 @@ func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 	return k.end(ctx, p, r.Created(created))
 }
 
-// createReplica creates the run of a replica, or returns the one that was created.
+// createReplica creates the run of a replica, or returns the run that already has its
+// idempotency key.
 func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) (run.Run, error) {
 	key := &port.IdempotencyKey{Key: r.Key}
 	j, err := k.store.LoadJob(ctx, p.Tenant, r.Job)
@@ -251,27 +258,28 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 		return known, err
 	}
 	is.Trigger, is.Serves, is.CorrelationID = run.TriggerPool, &run.Serves{Pool: p.ID, Replica: r.ID}, "pool:"+p.ID+"/"+r.ID
-	is.Policy.Retry.MaxAttempts = 1 // the next run replaces it
+	is.Policy.Retry.MaxAttempts = 1 // a new run replaces it
 	created, _, err := k.create(ctx, is, r.Key, "", nil)
 	return created, err
 }
 
-// loopback is the address of servers on the host of this process, unless Config.Loopback is
-// another one.
+// loopback is the default of Config.Loopback: the address of servers on the host of this
+// process.
 const loopback = "127.0.0.1"
 
-// hostOf returns the address at which a server listens.
+// hostOf returns the address on which a server listens.
 func (k *Keeper) hostOf(where run.Placement) string {
 	switch {
 	case k.offer.Shares(where):
 		return k.loopback
 	case where.Runner == run.RunnerFly || where.Runner == "":
-		return "::" // machines of Fly have private addresses of IPv6
+		return "::" // machines of Fly have private IPv6 addresses
 	}
 	return "0.0.0.0"
 }
 
-// locate stores the address of the server of a run that runs.
+// locate stores the URL of the server of a running run. If the runner reports no address, it
+// stores the fault PoolUnavailable.
 func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
 	host := k.loopback
 	if !k.offer.Shares(of.Attempt.Place()) {
@@ -285,7 +293,7 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 	if host != "" {
 		url = "http://" + net.JoinHostPort(host, strconv.Itoa(r.Port))
 	} else if r.Fault != nil && r.Fault.Code == fault.PoolUnavailable {
-		return nil // the record says so
+		return nil // the fault is already stored
 	}
 	_, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
 		switch {
@@ -300,7 +308,7 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 	return err
 }
 
-// end requests the end of the run of a replica. It is idempotent.
+// end requests the cancellation of a replica's run. It is idempotent.
 func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
 	if errors.Is(err, port.ErrNotFound) || err == nil && (found.State.Terminal() || found.Cancel != nil) {
@@ -317,7 +325,7 @@ func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	return nil
 }
 
-// sweepReplicas keeps the replicas of all pools.
+// sweepReplicas calls Keep for each pool with a replica set.
 func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 	if s.keeper == nil {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// keyRoom returns the room of a run after a commit that found no slot of the key, or no
-// place in its queue if the first was known.
+// keyRoom updates the room of a run after a commit failed with ErrNoSlot for its key. The first
+// failure means that no slot of the key is free, the second that its queue is full.
 func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.Room, error) {
 	c := r.Concurrency
 	if room.KeyFull {
-		room.KeyQueued = c.QueueLimit // the commit has counted them, and QueueLength may be late
+		room.KeyQueued = c.QueueLimit // the commit has counted the queue; QueueLength may be stale
 		return room, nil
 	}
 	room.KeyFull = true
@@ -28,10 +28,11 @@ func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.
 	return room, nil
 }
 
-// createRun stores a new run, or returns the run of the idempotency key's first use. A
-// run whose key has a queue with a limit joins its key in the same commit, so that its
-// request can be refused: AdmissionReject. A run that it replaces ends in that commit. A task
-// that its dispatcher can begin at once has its slot and its worker in the same commit.
+// createRun stores a new run. If the idempotency key was used, it stores nothing, and known is
+// the run of the first use. A run with a limited key queue takes a slot or a place in that
+// queue in the same commit, so that the request can fail with AdmissionReject. A run that it
+// replaces ends in that commit. A task that the dispatcher can start at once gets its slot and
+// worker in that commit.
 func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {
@@ -53,7 +54,7 @@ func (s *Requests) createRun(
 		})
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
-		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored first, and then joins the queue
+		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored without a slot, and then joins the queue
 			begins.giveUp()
 			begins = nil
 			continue
@@ -79,7 +80,7 @@ func (s *Requests) createRun(
 			begins.start(d.Run)
 			begins = nil
 		}
-		if d.Run.AwaitsKey() { // a slot may have been released since it was missed
+		if d.Run.AwaitsKey() { // a slot may have been released since the commit found none
 			s.fill(ctx, r.Tenant, d.Run.KeySlot.Pool)
 		}
 		return d.Run, nil, nil
@@ -87,8 +88,8 @@ func (s *Requests) createRun(
 	return run.Run{}, nil, fault.New(fault.Unavailable, "too many concurrent changes of the queue of the key; retry")
 }
 
-// actForSkipped carries out the actions that follow a run that a request has skipped. It has
-// the time of the request's effects; the sweep repeats what takes longer.
+// actForSkipped carries out the job's actions for a run that a request has skipped. It has the
+// time budget of the request's effects. The sweep repeats unfinished actions.
 func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
 	if !d.Run.Skipped {
 		return
@@ -102,8 +103,8 @@ func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
 	}
 }
 
-// creation decides the creation of a run in a room, and the end of the run that it
-// replaces. begins is nil for a run that is admitted later.
+// creation decides the creation of a run with the given room, and the end of a run that it
+// replaces. begins is nil for a run that gets its slot later. Fault: AdmissionReject.
 func (s *Requests) creation(
 	ctx context.Context, r run.Run, room run.Room, begins *taken, now time.Time,
 ) (d run.Decision, replaced []run.Decision, err error) {
@@ -135,8 +136,8 @@ func (s *Requests) creation(
 	return run.New(r, now), replaced, nil
 }
 
-// replace decides the end of the key's first queued run in favor of a run that joins. It
-// returns no decision if that run has left the queue.
+// replace decides the end of the first queued run of the key, which r replaces. It returns no
+// decision if no run is queued.
 func (s *Lifecycle) replace(ctx context.Context, r run.Run, room run.Room) ([]run.Decision, error) {
 	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), queuePage)
 	if err != nil {
@@ -156,7 +157,8 @@ func (s *Lifecycle) replace(ctx context.Context, r run.Run, room run.Room) ([]ru
 	return nil, nil
 }
 
-// firstOf returns the first queued run of the run's key; empty if it is unknown.
+// firstOf returns the id of the first queued run of the run's key. It is empty if no run is
+// queued or the queue cannot be read.
 func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
 	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), 1)
 	if err != nil || len(queue) == 0 {
@@ -165,8 +167,8 @@ func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
 	return queue[0].ID
 }
 
-// keyLimit returns the present limit of the run's key, that of the newest definition of its
-// job; 0 if it has none with the key, so that the limit of the run stays.
+// keyLimit returns the limit of the run's key from the newest definition of its job. It returns
+// 0 if that definition does not have the key; the limit of the run then applies.
 func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
 	if r.JobID == "" || r.Concurrency == nil {
 		return 0, nil
@@ -181,7 +183,7 @@ func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
 	return 0, nil
 }
 
-// nextOfKey decides the grant of a slot of its key to the first queued run.
+// nextOfKey decides to grant the run a slot of its key.
 func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
 	if err != nil {
@@ -199,8 +201,8 @@ func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
 	return next{decisions: []run.Decision{d}}, err
 }
 
-// joinedPools returns the pools whose queues the runs have joined with the slot of their
-// keys: a slot may be free.
+// joinedPools returns the pools whose queues runs join as they get a slot of their key. These
+// pools may have a free slot.
 func joinedPools(decisions []run.Decision) (pools []string) {
 	for _, d := range decisions {
 		if d.KeyLease == run.LeaseGrant && d.Lease == run.LeaseEnqueue {

@@ -15,9 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// launchGrace is how long a launch continues after its caller's context ends: the
-// stop of a local process waits for it. Without the commit of its id, a machine
-// that the stop has ended looks like one whose worker was lost.
+// launchGrace is how long a launch continues after its caller's context ends. A local process
+// waits for it before it stops. If the machine's id were not committed, a machine that the stop
+// has ended would look like one whose worker was lost.
 const launchGrace = 5 * time.Second
 
 // Launches handles the state ContainerCreating.
@@ -32,8 +32,8 @@ type Launches struct {
 	config      Config
 }
 
-// NewLaunches returns the handler of ContainerCreating. environment encodes what a
-// worker is started with.
+// NewLaunches returns the handler of ContainerCreating. environment encodes the assignment of a
+// worker.
 func NewLaunches(
 	machines *Machines, tokens *Tokens, outputs *Outputs, bucket BucketSource, secrets port.Secrets, environment Environment,
 	rand Rand, config Config,
@@ -44,8 +44,7 @@ func NewLaunches(
 	}
 }
 
-// Assignment is what the worker of an attempt is started with. It contains
-// secrets and is never logged.
+// Assignment is the input of a worker's environment. It contains secrets and is never logged.
 type Assignment struct {
 	Run   run.Run
 	Grant Grant
@@ -56,7 +55,7 @@ type Assignment struct {
 	// ParentOutputURL is a presigned URL of the output of the run that triggered this one;
 	// empty without one.
 	ParentOutputURL string
-	// Bucket is zero for a worker that gets presigned URLs alone.
+	// Bucket is zero for a worker that gets only presigned URLs.
 	Bucket      WorkerBucket
 	CallbackURL string
 	PublicURL   string
@@ -71,12 +70,11 @@ const inputType = "application/octet-stream"
 // Environment encodes an assignment as environment variables.
 type Environment func(Assignment) (map[string]string, error)
 
-// Launch handles the state ContainerCreating: it stores the token, creates the
-// machine whose name is committed, commits the machine's id, and waits briefly
-// until it runs.
+// Launch handles the state ContainerCreating: it stores the token, creates the machine whose
+// name is committed, commits the machine's id, and waits briefly until it runs.
 //
-// It may be repeated: a live machine of that name is adopted. If the attempt is
-// over by then, the machine and its uploads are removed.
+// It is idempotent: it adopts a live machine of that name. If the attempt has ended meanwhile,
+// it destroys the machine and deletes its uploads.
 func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 	ctx = countCalls(ctx, in.Ref)
 	r, waiting, err := s.enterWait(ctx, in)
@@ -84,7 +82,7 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		return err
 	}
 	attempt := r.Attempt.Number
-	for stuck := -1; stuck < r.Attempt.StuckWarm; { // after each warm machine that did not start
+	for stuck := -1; stuck < r.Attempt.StuckWarm; { // repeats after each warm machine that did not start
 		stuck = r.Attempt.StuckWarm
 		if !r.Attempt.Machine.Known() {
 			r, err = s.create(ctx, r)
@@ -104,7 +102,7 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 	}
 	machine, err := s.runner.Wait(ctx, r.Attempt.Machine, port.MachineRunning, s.config.LaunchWait)
 	if err != nil {
-		// The sweep sees it start, or the start limit ends the wait.
+		// The sweep observes the start, or the start limit ends the wait.
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
 		return nil
 	}
@@ -130,7 +128,7 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // machine whose attempt is over is destroyed.
 func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 	if r.Work.Program != nil && !r.Exec && slices.Contains(s.host.Bound, r.Work.Image) {
-		// The name was bound to a program after the run was accepted.
+		// The image became the name of a host program after the run was accepted.
 		f := fault.New(fault.Image, "%s", missingExec(port.Identity{}, "image").Message)
 		f.Retryable = false
 		return s.refused(ctx, r, f)
@@ -183,8 +181,8 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 	return after, s.discard(ctx, s.outputs, machine, after.Ref(), s.config.DestroyWait)
 }
 
-// startFault returns the fault of a launch. Another error does not prove that
-// there is no machine.
+// startFault returns the fault of a failed launch. An error that is not a fault becomes
+// Unavailable, because the machine may exist.
 func startFault(err error) *fault.Fault {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f
@@ -195,7 +193,7 @@ func startFault(err error) *fault.Fault {
 // spec describes the machine of the run's attempt. Its environment has credentials
 // and a token: it is never logged.
 func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
-	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // it was created before a deployment without one
+	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // the deployment had an entity API when it was created
 		return port.LaunchSpec{}, fault.New(fault.LaunchRefused, "this deployment has no entity API to export from")
 	}
 	size := r.Work.Resources
@@ -249,11 +247,11 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	}, nil
 }
 
-// lifeMargin is added to the limits of an attempt in the limit of its machine's life.
+// lifeMargin is the time that maxLife adds to the limits of an attempt.
 const lifeMargin = 10 * time.Minute
 
-// maxLife is longer than every limit of an attempt: with it the platform ends a machine
-// that Sortie has lost.
+// maxLife returns the time after which the platform ends a machine that Sortie has lost. It
+// exceeds the sum of the limits of an attempt.
 func maxLife(p run.Policy) time.Duration {
 	return p.StartTimeout + p.TimeLimit + p.CancelGrace + lifeMargin
 }
@@ -268,7 +266,8 @@ func (s *Launches) givesKeys(w run.Work) bool {
 	return s.config.BucketCredentials != run.BucketEnvelope && asked != run.BucketEnvelope
 }
 
-// inputKey returns the key of the stored input. It stores the text of a job first.
+// inputKey returns the object key of the run's input. It first stores an inline text in the
+// object store.
 func (s *Launches) inputKey(ctx context.Context, r run.Run, input run.Input) (string, error) {
 	if input.Key != "" {
 		return input.Key, nil

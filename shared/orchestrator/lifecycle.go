@@ -27,24 +27,24 @@ type Lifecycle struct {
 	host       HostPrograms
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
-	// dispatcher serves the runs of kind inference; nil for a process without one. resume
-	// continues such a run that is overdue, by it or by a call of one; nil for a process
-	// without either.
+	// dispatcher executes runs of kind inference; nil in a process without one. resume
+	// continues an overdue run of that kind, in the local dispatcher or by a call to another
+	// process; nil without either.
 	dispatcher *Dispatcher
 	resume     func(ctx context.Context, r run.Run)
 	// effectFailed is set when an effect fails.
 	effectFailed atomic.Bool
 	// answers are the streams of inference tasks; nil for a process without them.
 	answers *answers
-	// record records what no commit shows.
+	// record records samples that do not follow from commits.
 	record series.Recorder
-	// refusals stores the failures of the platforms of pools.
+	// refusals stores the platform failures of pools.
 	refusals *poolErrors
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
-	// keeper keeps the replicas of pools; nil leaves them to the sweep.
+	// keeper updates the replicas of pools; nil leaves them to the sweep.
 	keeper *Keeper
-	// sets are the replicas that it keeps.
+	// sets reads and stores the replica sets of pools.
 	sets *setLookup
 }
 
@@ -59,11 +59,11 @@ func NewLifecycle(records *Records, executions port.Executions, config Config) *
 	}
 }
 
-// Record makes the use cases of a Lifecycle record what no commit shows. It is called before
-// they are used.
+// Record sets the recorder of samples that do not follow from commits. It must be called before
+// the use cases are used.
 func (s *Lifecycle) Record(record series.Recorder) { s.record = record }
 
-// apply is applyTo for a run that is read first.
+// apply reads a run and calls applyTo.
 func (s *Lifecycle) apply(ctx context.Context, ref run.Ref, f fact) (run.Run, error) {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {
@@ -78,14 +78,14 @@ func (s *Lifecycle) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, er
 	return s.decide(ctx, r, f, s.commit)
 }
 
-// commit writes a decision and acts on it. Slots that it releases, of the pool, the job
-// and the key, are granted to the first queued runs in the same transaction.
+// commit writes a decision and acts on it. In the same transaction it grants released slots of
+// the pool, the job and the key to the first queued runs.
 func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	return s.commitWith(ctx, d, nil)
 }
 
-// commitWith is commit with decisions about other runs in the same transaction, which
-// release no slots. If one of these runs has changed, the error is ErrConflict.
+// commitWith is commit with decisions about other runs in the same transaction. Those decisions
+// must not release slots. It returns ErrConflict if one of the runs has changed.
 func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.Decision) (after run.Run, err error) {
 	d, undo := withCalls(ctx, d)
 	defer func() {
@@ -94,9 +94,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		}
 	}()
 	given := append([]run.Decision{d}, with...)
-	given = slices.Clip(given) // what a try adds is in a slice of its own
+	given = slices.Clip(given) // appends of a try copy the slice
 	released := releasedPools(d)
-	var left, full []string // released, and not or not all granted by the commit
+	var left, full []string // released pools that may have a free slot after the commit
 	for range commitTries {
 		decisions := given
 		var gate *run.StartGate
@@ -145,9 +145,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the pool's queue; retry")
 }
 
-// mayLeaveMore reports whether a run that follows another one in a slot of their job may leave
-// more slots free than that one did. A run that needs the only slot leaves the others free
-// once it is granted.
+// mayLeaveMore reports whether the next run, after it gets the job slot of the ended one, may
+// leave more slots of the job free than that one did. A run with RequirePreviousSuccess takes
+// the only slot; once it has it, it leaves the others free.
 func mayLeaveMore(ended, next run.Run) bool {
 	return next.JobSlot.Limit != ended.JobSlot.Limit || next.Constraints != nil && next.Constraints.RequirePreviousSuccess
 }
@@ -166,8 +166,8 @@ func releasedPools(d run.Decision) (pools []string) {
 	return pools
 }
 
-// decidedTwice returns a conflict if a run of the given decisions gets a slot by the others: it is
-// queued by now, so it has changed since it was read.
+// decidedTwice returns a conflict if a grant is for the run of a given decision. That run was
+// queued after it was read, so the given decision is stale.
 func decidedTwice(given, grants []run.Decision) error {
 	for _, grant := range grants {
 		if slices.ContainsFunc(given, func(d run.Decision) bool { return d.Run.Ref() == grant.Run.Ref() }) {
@@ -177,8 +177,8 @@ func decidedTwice(given, grants []run.Decision) error {
 	return nil
 }
 
-// awaitedPools returns the pool of the job whose queue the run joins or leaves: a slot may have
-// been released since it was missed, or the run may have waited for more than the next ones need.
+// awaitedPools returns the pool of the job whose queue the run joins or leaves. A slot may have
+// been released since the run found none, or the next run may need less than this one.
 func awaitedPools(d run.Decision) []string {
 	switch d.JobLease {
 	case run.LeaseEnqueue, run.LeaseRequeue, run.LeaseDequeue:

@@ -19,11 +19,11 @@ import (
 
 // LogAnswer is the response to a chunk of output.
 type LogAnswer struct {
-	// At is when it was received.
+	// At is the time at which the chunk was received.
 	At time.Time
 	// Cancel is the reason of the cancel request, or nil.
 	Cancel *string
-	// Followed: a client follows the output.
+	// Followed reports whether a client follows the output.
 	Followed bool
 }
 
@@ -88,15 +88,15 @@ func (s *Workers) TakeOutput(ctx context.Context, bearer token.Bearer, attempt i
 	return answer, nil
 }
 
-// noteOutput stores the event of an accepted chunk of a program's output. A chunk that is
-// sent again has the time of its first acceptance, and so the same event. One that is no
-// longer among the newest was answered before.
+// noteOutput stores the event of an accepted chunk of a program's output. A repeated chunk
+// keeps the time of its first acceptance, so its event is the same. The event of a chunk that
+// is no longer among the newest was stored before.
 func (s *Workers) noteOutput(ctx context.Context, r run.Run, head livelog.Head, chunk livelog.Frame) error {
 	place, stored, _ := head.Find(chunk.Sequence)
 	if r.Work.Kind != run.KindJob || place != livelog.Open {
 		return nil
 	}
-	if stored.At.IsZero() { // an earlier version accepted it
+	if stored.At.IsZero() { // accepted by an earlier version
 		stored.At = r.Attempt.IntentAt
 	}
 	e, err := s.event(r, stored, stored.At).Fit()
@@ -117,8 +117,8 @@ func (s *Workers) noteOutput(ctx context.Context, r run.Run, head livelog.Head, 
 	return nil
 }
 
-// outputRefused reads the record again and returns why output of the attempt is refused;
-// nil if it is accepted.
+// outputRefused reads the run again. It returns the error with which output of the attempt is
+// refused, or nil if it is accepted.
 func (s *Workers) outputRefused(ctx context.Context, r run.Run, attempt int) error {
 	now, err := s.store.Load(ctx, r.Ref())
 	if err != nil {
@@ -134,7 +134,8 @@ func (s *Workers) outputRefused(ctx context.Context, r run.Run, attempt int) err
 // write to.
 type liveLogs struct{ outputs port.Outputs }
 
-// head reads the newest chunks. Without an object the head and the ETag are zero.
+// head reads the object with the newest chunks. Without an object the head and the ETag are
+// zero.
 func (l liveLogs) head(ctx context.Context, r run.Run, attempt int) (livelog.Head, string, error) {
 	content, etag, err := l.read(ctx, limit.LiveLogHead(r.Tenant, r.TaskID, attempt))
 	if errors.Is(err, port.ErrNotFound) {
@@ -147,7 +148,7 @@ func (l liveLogs) head(ctx context.Context, r run.Run, attempt int) (livelog.Hea
 	return h, etag, err
 }
 
-// segment reads older chunks.
+// segment reads the chunks of a closed segment.
 func (l liveLogs) segment(ctx context.Context, r run.Run, attempt int, s livelog.Segment) ([]livelog.Frame, error) {
 	content, _, err := l.read(ctx, limit.LiveLogSegment(r.Tenant, r.TaskID, attempt, s.First, s.Last))
 	if err != nil {
@@ -165,8 +166,8 @@ func (l liveLogs) read(ctx context.Context, key string) ([]byte, string, error) 
 	return content, object.ETag, errors.Join(err, body.Close())
 }
 
-// add stores a chunk of the current attempt and returns the head with it. Errors as for
-// livelog.Head.Accept.
+// add stores a chunk of the current attempt and returns the head with it. It returns the errors
+// of livelog.Head.Accept.
 func (l liveLogs) add(ctx context.Context, r run.Run, chunk livelog.Frame) (livelog.Head, error) {
 	attempt := r.Attempt.Number
 	return l.replace(ctx, r, attempt, func(h livelog.Head) (livelog.Change, error) {
@@ -209,8 +210,8 @@ func (l liveLogs) replace(ctx context.Context, r run.Run, attempt int, change fu
 	return livelog.Head{}, fault.New(fault.Unavailable, "too many concurrent changes of the output; retry")
 }
 
-// known reports whether the chunk was accepted before. ErrContradiction if its sequence
-// was used for another one.
+// known reports whether the chunk was accepted before. It returns ErrContradiction if another
+// chunk was accepted with its sequence.
 func (l liveLogs) known(ctx context.Context, r run.Run, h livelog.Head, chunk livelog.Frame) (bool, error) {
 	place, f, s := h.Find(chunk.Sequence)
 	found := true
@@ -235,7 +236,7 @@ func (l liveLogs) known(ctx context.Context, r run.Run, h livelog.Head, chunk li
 	return true, nil
 }
 
-// follow records that a client follows the output.
+// follow records that a client follows the output until a time.
 func (l liveLogs) follow(ctx context.Context, r run.Run, until time.Time) error {
 	_, err := l.replace(ctx, r, r.Attempt.Number, func(h livelog.Head) (livelog.Change, error) {
 		if until.After(h.FollowedUntil) {
@@ -246,7 +247,7 @@ func (l liveLogs) follow(ctx context.Context, r run.Run, until time.Time) error 
 	return err
 }
 
-// frames returns the chunks that a reader has not returned.
+// frames returns the chunks that the reader has not returned yet.
 func (l liveLogs) frames(ctx context.Context, r run.Run, attempt int, reader *livelog.Reader) ([]livelog.Frame, error) {
 	for range commitTries {
 		h, etag, err := l.head(ctx, r, attempt)

@@ -78,10 +78,9 @@ func (s *Logs) stored(ctx context.Context, r run.Run, attempt int) ([]byte, []li
 	return nil, append([]livelog.Frame{}, frames...), err
 }
 
-// redactor returns the redactor for the log of a run's worker. It knows the present
-// keys of the bucket and the present secrets of the run's program; a key that was
-// replaced since the launch is recognized in a printed environment only, a secret that
-// was replaced not at all.
+// redactor returns the redactor for the logs of a run. It masks the current bucket keys and the
+// current secrets of the run's program. A bucket key that was replaced since the launch is
+// masked only in a printed environment; a replaced secret is not masked.
 func (s *Logs) redactor(ctx context.Context, r run.Run) (*redact.Redactor, error) {
 	bucket, err := s.bucket(ctx)
 	if err != nil {
@@ -94,8 +93,8 @@ func (s *Logs) redactor(ctx context.Context, r run.Run) (*redact.Redactor, error
 	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey).Naming(values...), nil
 }
 
-// current reads the log of the current attempt from its machine, or from its
-// worker's upload, and masks its secrets. ErrNotFound if neither exists.
+// current reads the log of the current attempt from its machine, or from its worker's upload,
+// and masks its secrets. It returns ErrNotFound if neither exists.
 func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 	mask, err := s.redactor(ctx, r)
 	if err != nil {
@@ -119,8 +118,9 @@ func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 // secretLength is more than the length of any secret of a worker.
 const secretLength = 8 << 10
 
-// object reads an object and masks its secrets; its middle is left out if it is over
-// the limit. A secret on the edge of the middle is read as a whole.
+// object reads an object and masks its secrets. It cuts the middle out of an object over the
+// limit. It reads secretLength bytes more on both sides, so that a secret at the cut is masked
+// as a whole.
 func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask *redact.Redactor) ([]byte, error) {
 	about, err := s.outputs.Head(ctx, bucket, key)
 	if err != nil {
@@ -150,9 +150,9 @@ func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span po
 	return text, object, errors.Join(err, body.Close())
 }
 
-// keep stores the log of an ended attempt until the record expires, and deletes the output
-// that the worker has sent. It reports whether there is a log. It is best effort: a run
-// does not wait for its log. If storing the log fails, the sent output stays.
+// keep stores the log of an ended attempt until the record expires, and deletes the output that
+// the worker has sent. It reports whether the attempt has a log. It is best effort: a run does
+// not wait for its log. If storing the log fails, the sent output stays.
 func (s *Logs) keep(ctx context.Context, r run.Run) (stored bool) {
 	if slices.Contains(r.Logs, r.Attempt.Number) || !r.KeepsLogs() {
 		return false
@@ -211,8 +211,7 @@ func (s *Logs) final(ctx context.Context, r run.Run) ([]byte, string, error) {
 	return livelog.EncodeFrames(sent), livelog.ContentType, nil
 }
 
-// unsent returns the output of a dead worker that is in the machine's log and that the
-// worker has not sent.
+// unsent returns the part of the machine's log that a dead worker has not sent.
 func unsent(sent []livelog.Frame, text []byte) []livelog.Frame {
 	var last []byte
 	for i := len(sent) - 1; i >= 0 && len(last) < overlap && sent[i].Cut == 0; i-- {
@@ -226,8 +225,8 @@ func unsent(sent []livelog.Frame, text []byte) []livelog.Frame {
 	return []livelog.Frame{{Stream: livelog.Stdout, Data: text[at+len(last):]}}
 }
 
-// Shorten cuts the middle out of a text that is over the limit and states there
-// how much is missing.
+// Shorten cuts the middle out of a text over the limit. A line in its place states how much is
+// missing.
 func Shorten(text []byte, limit int) []byte {
 	if len(text) <= limit {
 		return text
@@ -236,8 +235,8 @@ func Shorten(text []byte, limit int) []byte {
 	return join(text[:half], text[len(text)-half:], int64(len(text)-2*half))
 }
 
-// halfOf is the length of each end of a shortened text: with the line between
-// them it is within the limit, and is not shortened twice.
+// halfOf returns the length of each end of a shortened text. With the line between them, both
+// ends fit the limit, so that the text is not shortened twice.
 func halfOf(limit int) int64 { return int64(max(limit-64, 0) / 2) }
 
 func join(begin, end []byte, missing int64) []byte {

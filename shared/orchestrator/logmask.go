@@ -7,8 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/redact"
 )
 
-// masker masks the secrets in frames, also those that are split over several frames
-// of a stream.
+// masker masks secrets in frames, including those that span several frames of a stream.
 type masker struct {
 	redactor *redact.Redactor
 	streams  map[livelog.Stream]*maskedStream
@@ -17,7 +16,7 @@ type masker struct {
 type maskedStream struct {
 	masked  bytes.Buffer
 	writer  *redact.Writer
-	missing int64 // bytes that are left out before the next data
+	missing int64 // bytes omitted before the next data
 	damaged int   // bytes that may still be the rest of a secret after a cut
 }
 
@@ -35,8 +34,8 @@ func (m *masker) stream(name livelog.Stream) *maskedStream {
 	return s
 }
 
-// feed adds frames and returns those that can be shown. At a cut it leaves out the words
-// on both sides, which may be parts of a secret.
+// feed adds frames and returns the masked output that is complete. It omits the word on each
+// side of a cut, which may be part of a secret.
 func (m *masker) feed(frames []livelog.Frame) []livelog.Frame {
 	var shown []livelog.Frame
 	for _, f := range frames {
@@ -84,7 +83,8 @@ func (s *maskedStream) flush(shown []livelog.Frame, name livelog.Stream) []livel
 	return shown
 }
 
-// rest returns the held text of each stream that holds at most most bytes.
+// rest returns the text that each stream still holds back, for streams that hold at most most
+// bytes.
 func (m *masker) rest(most int) []livelog.Frame {
 	var shown []livelog.Frame
 	for _, name := range livelog.Streams() {

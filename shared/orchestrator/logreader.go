@@ -21,13 +21,13 @@ type LogPart struct {
 	Next int64
 }
 
-// shortHold is the length of text that a single read shows although it may be the start of
-// a secret.
+// shortHold is the length up to which a single read returns text that may be the start of a
+// secret.
 const shortHold = 8
 
-// contactTime is how long after its start a worker is expected to say whether it sends its
-// output. Until then a follower does not read the output from the machine: its streams are
-// one there, and its order differs.
+// contactTime is how long after its start a worker is expected to report whether it sends its
+// output. Until then a follower does not read the machine's log, which merges both streams in
+// another order.
 const contactTime = 5 * time.Second
 
 // logReader reads the log of one attempt in order, as it grows.
@@ -35,17 +35,18 @@ type logReader struct {
 	logs    *Logs
 	attempt int
 	stream  livelog.Stream // empty: both
-	// offset is that of the next byte to return, in the log of the stream.
+	// offset is the position of the next byte to return, in the log of the stream.
 	offset int64
-	// follow: the caller reads again until ended.
+	// follow reports that the caller reads repeatedly until ended.
 	follow bool
-	// found: there is a log. ended: the attempt is over and all of it was returned.
+	// found reports that there is a log; ended that the attempt is over and all of its log was
+	// returned.
 	found, ended bool
 
 	live livelog.Reader
 	mask *masker
-	at   int64  // the parts that live and mask have returned
-	text []byte // the whole of a log without frames
+	at   int64  // number of bytes that live and mask have returned
+	text []byte // the last read text of a log without frames
 }
 
 // read returns the output since the last read.
@@ -97,7 +98,8 @@ func (l *logReader) read(ctx context.Context, r run.Run) ([]LogPart, error) {
 	return l.plain(text), nil
 }
 
-// readLive reads what the worker has sent.
+// readLive returns the output that the worker has sent since the last read. over reports that
+// the attempt is over.
 func (l *logReader) readLive(ctx context.Context, r run.Run, over bool) ([]LogPart, error) {
 	if l.mask == nil {
 		redactor, err := l.logs.redactor(ctx, r)
@@ -122,7 +124,7 @@ func (l *logReader) readLive(ctx context.Context, r run.Run, over bool) ([]LogPa
 	return l.place(append(frames, l.mask.rest(hold)...)), nil
 }
 
-// awaitsContact reports whether the worker of a run can still be expected to announce itself.
+// awaitsContact reports whether the first call of the run's worker is still expected.
 func awaitsContact(r run.Run, now time.Time) bool {
 	return r.IsCurrent(r.Attempt.Number) && r.Attempt.WorkerID == "" &&
 		(r.Attempt.StartedAt.IsZero() || now.Before(r.Attempt.StartedAt.Add(contactTime)))
@@ -136,7 +138,7 @@ func attemptOver(r run.Run, attempt int) bool {
 // settled reports whether the last attempt is over and its log is stored, if it has one.
 func settled(r run.Run) bool { return attemptOver(r, r.Attempt.Number) && r.State != run.Terminating }
 
-// place returns the parts of frames after the offset.
+// place returns the parts of the frames after the offset, and advances the offset.
 func (l *logReader) place(frames []livelog.Frame) []LogPart {
 	var parts []LogPart
 	for _, f := range frames {
@@ -159,8 +161,8 @@ func (l *logReader) place(frames []livelog.Frame) []LogPart {
 	return parts
 }
 
-// plain returns the text of a log without frames after the offset and after the last read.
-// All of it is standard output.
+// plain returns the part of a log without frames that is after the offset and was not read
+// before. All of it is standard output.
 func (l *logReader) plain(text []byte) []LogPart {
 	if l.text == nil {
 		l.text = text[:min(int64(len(text)), l.offset)]
@@ -174,8 +176,8 @@ func (l *logReader) plain(text []byte) []LogPart {
 	return []LogPart{{l.attempt, livelog.Frame{Stream: livelog.Stdout, Data: data}, l.offset}}
 }
 
-// overlap is the length of the text that is searched for in a log whose middle
-// was cut since it was read.
+// overlap is the length of the text by which new output is found in a log whose middle was cut
+// since the last read.
 const overlap = 4 << 10
 
 // added returns the part of a log that was not read before.

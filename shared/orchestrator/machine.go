@@ -23,7 +23,8 @@ type Machines struct {
 // NewMachines returns the machines of a runner.
 func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
 
-// shows returns what the runner shows about an attempt's machine; nil for nothing.
+// shows returns the fact that follows from the status of an attempt's machine; nil if it proves
+// nothing.
 func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineStatus) fact {
 	of := func(f run.Fact) run.Fact { return run.Shown{Machine: machine.Machine, Fact: f} }
 	switch {
@@ -43,10 +44,9 @@ func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineS
 	return nil
 }
 
-// look inspects the machine of a run for an evaluation. The phase is empty where the
-// inspection proves nothing: after an error, and for a machine that the runner does not
-// know before the start limit. The exit is known once the program has ended, which may be
-// before the machine is gone.
+// look inspects the machine of a run and fills in f. The phase stays empty if the inspection
+// proves nothing: after an error, or if the runner does not know the machine before the start
+// limit. The exit is set once the program has ended, possibly before the machine is gone.
 func (s *Machines) look(ctx context.Context, r run.Run, f *run.Evaluated) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
 	f.Machine = r.Attempt.Machine
@@ -68,9 +68,9 @@ func (s *Machines) look(ctx context.Context, r run.Run, f *run.Evaluated) {
 	}
 }
 
-// goneWithin waits until the machine is gone and returns its exit. A machine that
-// the platform does not know is gone too, but not before visibleBy: the records
-// may be restored from a backup, and the machines not.
+// goneWithin waits at most limit until the machine is gone, and returns its exit. From
+// visibleBy on, a machine that the platform does not know is gone too: records that were
+// restored from a backup may name machines that no longer exist.
 func (s *Machines) goneWithin(ctx context.Context, m port.Machine, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
 	machine, err := s.runner.Wait(ctx, m, port.MachineGone, limit)
 	if errors.Is(err, port.ErrNotFound) {
@@ -79,9 +79,9 @@ func (s *Machines) goneWithin(ctx context.Context, m port.Machine, limit time.Du
 	return machine.Exit, err == nil && machine.Phase == port.MachineGone, err
 }
 
-// discard destroys a machine that no run needs and waits at most limit until it
-// is gone. Its worker may have uploaded after the run's uploads were cleared, so
-// they are cleared again.
+// discard destroys a machine that no run needs and waits at most limit until it is gone. It
+// deletes the run's uploads again, because the worker may have uploaded after they were
+// cleared.
 func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.MachineStatus, ref run.Ref, limit time.Duration) error {
 	if err := s.runner.Destroy(ctx, m.Machine); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 	return found, nil
 }
 
-// listFor lists the machines of the runner that the attempt uses: another one that cannot
-// be reached does not delay it.
+// listFor lists the machines of the attempt's runner. If the runner supports it, an unreachable
+// other runner does not delay the list.
 func (s *Machines) listFor(ctx context.Context, r run.Run, each func(port.MachineStatus) bool) error {
 	if lists, ok := s.runner.(port.RunnerLists); ok {
 		return lists.ListOf(ctx, r.Attempt.Place().Runner, each)
@@ -131,8 +131,8 @@ func (s *Machines) listFor(ctx context.Context, r run.Run, each func(port.Machin
 	return s.runner.List(ctx, each)
 }
 
-// await reads the record again; if the worker has reported, until it has the
-// machine, at most overtakeLimit. The error is errNextAttempt if the run has moved on.
+// await reads the record again. If the worker has reported, it waits until the record has the
+// machine, at most overtakeLimit. It returns errNextAttempt if the run has another attempt.
 func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	timeUp, stop := s.clock.NewTimer(overtakeLimit)
 	defer stop()

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// MachineReports looks at machines about which a process beside them has reported
-// something new. A report is a hint: it says where to look, and the runner shows what is
-// there. Reports may be repeated, late and in any order.
+// MachineReports inspects machines that another process reports as changed. A report is a hint;
+// only the runner proves the state of a machine. Reports may be repeated, late and out of
+// order.
 type MachineReports struct{ *Machines }
 
 // NewMachineReports returns the use case.
@@ -25,22 +25,22 @@ type ReportedMachine struct {
 	Machine port.Machine
 }
 
-// MachineReportResult is what a report about one machine did.
+// MachineReportResult is the result of a report about one machine.
 type MachineReportResult string
 
 // The results of a report.
 const (
-	// MachineChanged means that the run has changed, MachineUnchanged that it shows what
-	// the runner shows.
+	// MachineChanged means that the run has changed. MachineUnchanged means that the run
+	// already had the state of the machine, or that the machine is not visible yet.
 	MachineChanged   MachineReportResult = "changed"
 	MachineUnchanged MachineReportResult = "unchanged"
 	// MachineUnknown means that no current attempt of the tenant has the machine.
 	MachineUnknown MachineReportResult = "unknown"
 )
 
-// Report inspects the machines that are those of current attempts of the caller's tenant
-// and commits to their runs what the runner shows, as a sweep does. After an error the caller repeats the
-// whole report.
+// Report inspects those of the machines that belong to current attempts of the caller's tenant.
+// It commits the state that the runner shows, as a sweep does. The results have the order of
+// reported. After an error the caller repeats the whole report.
 func (s *MachineReports) Report(ctx context.Context, who port.Identity, reported []ReportedMachine) ([]MachineReportResult, error) {
 	results := make([]MachineReportResult, len(reported))
 	for i, m := range reported {
@@ -90,8 +90,8 @@ func (s *MachineReports) report(ctx context.Context, ref run.Ref, reported Repor
 	return MachineChanged, nil
 }
 
-// isOf reports whether a machine is the one of a run's current attempt, whose id may not be
-// committed yet: its name is the first part of the id.
+// isOf reports whether a machine belongs to a run's current attempt. If the attempt's machine
+// id is not committed yet, it compares the first part of the id, which is the machine's name.
 func isOf(m ReportedMachine, r run.Run) bool {
 	if !r.State.HasMachine() || r.Queued() || r.Attempt.Number != m.Attempt {
 		return false

@@ -63,10 +63,10 @@ func modelIn(r port.Resource) (v ModelView, err error) {
 	return v, nil
 }
 
-// Create stores a model, which is Active. Its signature is verified; with strict it must be
-// that of a trusted key. existing reports that the catalog has this model: then nothing is
-// written. Faults: InvalidRequest with the field, DefinitionProblems with all that is wrong
-// with the definition, UntrustedArtifact, ModelExists for another definition under the id.
+// Create stores an Active model and verifies its signature. strict requires the signature of a
+// trusted key. existing reports that the catalog already has this model; then nothing is
+// written. Faults: InvalidRequest with the field, DefinitionProblems with all problems of the
+// definition, UntrustedArtifact, ModelExists for another definition under the id.
 func (s *Models) Create(ctx context.Context, who port.Identity, id string, d catalog.Definition, strict bool) (v ModelView, existing bool, err error) {
 	found := d.Check()
 	if !limit.ValidModel(id) {
@@ -108,7 +108,7 @@ func (s *Models) verified(d catalog.Definition, now time.Time) (*catalog.Verifie
 	return &catalog.Verified{At: now, Key: key}, nil
 }
 
-// save writes a model with the event of the change: nil before it is created.
+// save writes a model with the event of its change. before is nil for a new model.
 func (s *Models) save(ctx context.Context, who port.Identity, before *ModelView, after ModelView) error {
 	note, err := s.note(ctx, who, before, &after)
 	if err != nil {
@@ -152,9 +152,8 @@ func (s *Models) Admit(ctx context.Context, tenant, ref string, strict bool) (ca
 	return v.Model, v.Admit(strict, s.keys)
 }
 
-// List returns a page of the models of the caller's tenant that the filter selects, the
-// newest first. It may have fewer models than the page's limit, even none, although there
-// are more.
+// List returns a page of the models of the caller's tenant that the filter selects, the newest
+// first. A page may be short or empty although more models follow.
 func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []ModelView, next string, err error) {
 	found, next, err := s.store.Resources(ctx, who.Tenant, modelKind, f.Label(), page)
 	if err != nil {
@@ -172,8 +171,8 @@ func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, 
 	return models, next, nil
 }
 
-// Change replaces the definition of a model by what decide returns for it, and verifies the
-// new signature; with strict it must be that of a trusted key. Faults: ModelUnknown,
+// Change replaces the definition of a model by the result of decide, and verifies the new
+// signature. strict requires the signature of a trusted key. Faults: ModelUnknown,
 // PreconditionFailed, those of decide and of Create.
 func (s *Models) Change(
 	ctx context.Context, who port.Identity, id string, required Precondition, strict bool, decide func(catalog.Definition) (catalog.Definition, error),
@@ -208,9 +207,9 @@ func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to 
 	})
 }
 
-// Verify verifies the signature of a model with the keys that the deployment trusts now,
-// and stores the result. why is the fault UntrustedArtifact if it does not match, nil
-// otherwise. Faults: ModelUnknown, PreconditionFailed.
+// Verify verifies the signature of a model with the keys that the deployment trusts now, and
+// stores the result. why is the fault UntrustedArtifact, or nil if the signature matches.
+// Faults: ModelUnknown, PreconditionFailed.
 func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required Precondition) (v ModelView, why, err error) {
 	v, err = s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
 		v.Verified, why = s.verified(v.Definition, s.now())
@@ -219,8 +218,8 @@ func (s *Models) Verify(ctx context.Context, who port.Identity, id string, requi
 	return v, why, err
 }
 
-// change decides about the stored model and saves the decision, again while other changes
-// come first.
+// change applies decide to the stored model and saves the result. It repeats both after a
+// conflict.
 func (s *Models) change(ctx context.Context, who port.Identity, id string, required Precondition, decide func(ModelView) (ModelView, error)) (ModelView, error) {
 	for range commitTries {
 		stored, err := s.Model(ctx, who, id)
@@ -310,8 +309,8 @@ func (s *Models) unused(ctx context.Context, tenant, id string) error {
 	}
 }
 
-// note returns the event of a change of a model: nil before it is created, and after it is
-// deleted.
+// note returns the event of a change of a model. before is nil for a new model, after for a
+// deleted one.
 func (s *Models) note(ctx context.Context, who port.Identity, before, after *ModelView) (note port.Note, err error) {
 	of := after
 	if after == nil {

@@ -25,9 +25,10 @@ type Outputs struct {
 // NewOutputs returns the outputs of runs in an object store.
 func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outputs{records, outputs} }
 
-// accept verifies the output of a worker that reported success, and copies it to
-// the bucket that no worker can write. wrong is why there is no output to accept. An
-// output of at most readable bytes is read if the store does not report its digest.
+// accept verifies the output of a worker that reported success, and copies it to the bucket
+// that no worker can write. wrong is the fault of an output that is missing or differs from the
+// report. If the store reports no digest, accept computes the digest of an output of at most
+// readable bytes. It returns TryAgain if the upload changed during the copy.
 func (s *Outputs) accept(ctx context.Context, r run.Run, readable int64) (accepted *run.Output, wrong *fault.Fault, err error) {
 	reported := r.Upload()
 	if !r.Succeeded() || reported == nil {
@@ -74,8 +75,8 @@ func (s *Outputs) accept(ctx context.Context, r run.Run, readable int64) (accept
 	return accepted, nil, nil
 }
 
-// text returns the content of a small accepted object without the line ends at its end;
-// nil if it is no text.
+// text returns the content of a small accepted object without trailing line ends; nil if it is
+// not text.
 func (s *Outputs) text(ctx context.Context, object port.Object) (*string, error) {
 	body, _, err := s.outputs.Open(ctx, port.Accepted, object.Key, port.Span{})
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *Outputs) text(ctx context.Context, object port.Object) (*string, error)
 	return new(strings.TrimRight(string(content), "\r\n")), nil
 }
 
-// digest returns the digest of an accepted object: the store's, or one computed from the
-// bytes of an object of at most readable bytes; otherwise empty.
+// digest returns the digest of an accepted object: that of the store, or one computed from an
+// object of at most readable bytes. It is empty for a larger object.
 func (s *Outputs) digest(ctx context.Context, object port.Object, readable int64) (string, error) {
 	if object.Digest != "" || object.Size > readable {
 		return object.Digest, nil
@@ -117,18 +118,18 @@ func (s *Outputs) digest(ctx context.Context, object port.Object, readable int64
 	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }
 
-// clear removes the uploads of an attempt, and what was accepted of it if there is
-// no accepted output. The error is errNextAttempt if the run has moved on: the uploads may be
-// those of its next attempt.
+// clear deletes the uploads of an attempt. If the attempt succeeded without an accepted output,
+// it also deletes the accepted objects. It returns errNextAttempt if the run has another
+// attempt, which may own the uploads.
 func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) error {
 	nothing := r.Succeeded() && r.Upload() == nil && r.Attempt.WorkerID == ""
 	if r.Attempt.MachineName == "" || nothing {
 		return nil
 	}
 	if accepted != nil && r.Attempt.Number == 1 {
-		// No other attempt has uploaded, and the worker has named its output. Deletes
-		// are free, and the two listings of a prefix are not. The bucket's lifecycle
-		// rule removes what the worker uploaded beside it.
+		// No other attempt has uploaded, and the worker has named its output. Deletes are free,
+		// and the two listings of a prefix are not. The bucket's lifecycle rule deletes other
+		// uploads of the worker.
 		return errors.Join(
 			s.outputs.Delete(ctx, port.Uploads, accepted.Key),
 			s.outputs.Delete(ctx, port.Uploads, limit.AttemptLog(r.TaskID, 1)),
@@ -146,9 +147,8 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 	return nil
 }
 
-// clearLost removes what the worker of a lost attempt has uploaded: it is not served. A sweep
-// of outputs repeats it until it is done; what a machine that still runs uploads after that is
-// removed with the machine.
+// clearLost deletes the uploads of a lost attempt, which are never served. A sweep repeats it
+// until it succeeds. Later uploads of a machine that still runs are deleted with the machine.
 func (s *Outputs) clearLost(ctx context.Context, r run.Run) (run.Run, error) {
 	if !r.Attempt.Uncleared {
 		return r, nil
@@ -159,13 +159,13 @@ func (s *Outputs) clearLost(ctx context.Context, r run.Run) (run.Run, error) {
 	return s.applyTo(ctx, r, is(run.UploadsCleared{}))
 }
 
-// clearUploads removes everything that workers have uploaded for a run.
+// clearUploads deletes all uploads of a run's workers.
 func (s *Outputs) clearUploads(ctx context.Context, r run.Run) error {
 	return s.outputs.DeletePrefix(ctx, port.Uploads, limit.OutputPrefix(r.TaskID))
 }
 
-// deleteExpired deletes the objects of a run that have expired: its output, with the record
-// its input and its logs, and at once the uploads of a lost attempt.
+// deleteExpired deletes the expired objects of a run: its output, and, once the record has
+// expired, its input and logs. It deletes the uploads of a lost attempt at once.
 func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// PlanOnce explains what would become of a request for a run that no stored job defines.
-// Faults: those of Definitions.RunOnce for the definition.
+// PlanOnce explains the result that a request for a run without a stored job would have. It
+// stores nothing. Faults: those of Definitions.RunOnce for the definition.
 func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document []byte) (explain.Planned, error) {
 	r, _, err := s.once(ctx, who, document)
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document
 	return s.plan(ctx, r)
 }
 
-// PlanJob does the same for a run of a stored job. Faults: those of Jobs.RunJob for the
-// job, and Unprocessable for a firing that exists.
+// PlanJob is PlanOnce for a run of a stored job. Faults: those of Jobs.RunJob for the job, and
+// Unprocessable for a firing that exists.
 func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.Planned, error) {
 	r, err := s.manual(ctx, in)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Explanations) plan(ctx context.Context, r run.Run) (explain.Planned, er
 	return explain.Plan(planned, facts), nil
 }
 
-// explainedRuns is how many of the newest runs of a job its explanation reads.
+// explainedRuns is the number of newest runs that the explanation of a job reads.
 const explainedRuns = 50
 
 // ExplainedJob is a job with its explanation.

@@ -16,16 +16,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Documents encode what events that no commit of a run has are about: resources as clients
-// see them, and output.
+// Documents encodes the content of events that do not belong to a commit of a run: resources,
+// as clients see them, and output.
 type Documents struct {
 	Job   func(j job.Job) ([]byte, error)
 	Pool  func(p run.Pool) ([]byte, error)
 	Model func(m catalog.Model) ([]byte, error)
 	// Budget encodes the limit of an account.
 	Budget func(a budget.Account) ([]byte, error)
-	// Log returns the event of a chunk of the output of a run, which was accepted at a
-	// time.
+	// Log returns the event of a chunk of a run's output that was accepted at a time.
 	Log LogEvent
 }
 
@@ -36,17 +35,18 @@ type LogEvent func(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope
 type policyChange struct {
 	tenant, workspace string
 	resource, id      string
-	// version is what clients see, revision counts all changes of the resource since it
-	// was created.
+	// version is the version that clients see. revision counts all changes of the resource
+	// since it was created.
 	version, revision int64
 	created           time.Time
-	// before and after are documents; nil before it was created and after it was deleted.
+	// before and after are the documents of the resource. before is nil for a new resource,
+	// after for a deleted one.
 	before, after []byte
 	// reason is events.Policy.Reason.
 	reason string
 }
 
-// note returns the event of the change by an actor, in the request of ctx.
+// note returns the event of the change by an actor. Its correlation id is that of ctx.
 func (c policyChange) note(ctx context.Context, by run.Actor, at time.Time) (port.Note, error) {
 	p := &events.Policy{Resource: c.resource, ID: c.id, Version: c.version, Reason: c.reason}
 	for _, side := range []struct {
@@ -76,8 +76,8 @@ func (c policyChange) note(ctx context.Context, by run.Actor, at time.Time) (por
 	return port.Note{Tenant: c.tenant, ID: id, At: at, Document: document}, nil
 }
 
-// note returns the event of a change of a job: nil before it is created, and after it is
-// deleted.
+// note returns the event of a change of a job. before is nil for a new job, after for a deleted
+// one.
 func (s *Jobs) note(ctx context.Context, who port.Identity, before, after *job.Job) (note port.Note, err error) {
 	of := after
 	if after == nil {
@@ -99,8 +99,8 @@ func (s *Jobs) note(ctx context.Context, who port.Identity, before, after *job.J
 	return c.note(ctx, actorOf(who), s.now())
 }
 
-// note returns the event of a change of a pool: nil before it is created, and after it is
-// deleted.
+// note returns the event of a change of a pool. before is nil for a new pool, after for a
+// deleted one.
 func (s *Pools) note(ctx context.Context, who port.Identity, before, after *run.Pool) (note port.Note, err error) {
 	of := after
 	if after == nil {
