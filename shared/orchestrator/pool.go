@@ -38,29 +38,29 @@ func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config
 	}
 }
 
-// AskEngines makes the health of pools ask replicas in a process without a dispatcher.
+// AskEngines sets the engines that Health asks in a process without a dispatcher.
 func (s *Pools) AskEngines(engines Engines) { s.ask = engines }
 
-// PoolDefinition is what an operator sets of a pool.
+// PoolDefinition has the settings of a pool that an operator sets.
 type PoolDefinition struct {
 	Limit int
-	// QueueLimit is that of the deployment if it is nil.
+	// QueueLimit is nil for the limit of the deployment.
 	QueueLimit *int
 	Placement  run.Placement
 	Fallbacks  []run.Fallback
 	// Warm is nil for a pool without warm machines.
 	Warm *run.Warm
-	// Engine is nil for a pool of a runner. Limit is its limit.
+	// Engine is nil for a pool of a runner. Limit applies to an engine pool too.
 	Engine *run.EnginePlace
-	// Faults are those of the request that the other fields do not show, each with its
-	// field.
+	// Faults are the faults of the request that the other fields cannot represent, each with
+	// its field.
 	Faults []*fault.Fault
 }
 
 // PoolView is a pool with its use.
 type PoolView struct {
 	run.Pool
-	// Held and Queued count the runs with a slot and those in the queue. A pool without
+	// Held is the number of runs with a slot, Queued the number of queued runs. A pool without
 	// a limit has no slots.
 	Held, Queued int
 }
@@ -76,10 +76,10 @@ func PoolTag(p run.Pool) string {
 
 func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 
-// Put creates a pool or changes its definition, and starts queued runs within the new
-// limits. A new placement applies to machines that are created from then on. created is
-// false for the default pool, which always exists. Faults: InvalidRequest with the field,
-// DefinitionProblems with all that is wrong with the definition, PreconditionFailed.
+// Put creates a pool or changes its definition, and starts queued runs within the new limits. A
+// new placement applies to machines that are created from then on. created is false for the
+// default pool, which always exists. Faults: InvalidRequest with the field, DefinitionProblems
+// with all problems of the definition, PreconditionFailed.
 func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required Precondition) (v PoolView, created bool, err error) {
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
@@ -121,7 +121,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	return v, created, err
 }
 
-// check returns what is wrong with the definition of a pool.
+// check returns the faults of the definition of a pool.
 func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolDefinition, queueLimit int) ([]*fault.Fault, error) {
 	found := slices.Clone(d.Faults)
 	if d.Limit < 0 || d.Limit > limit.PoolSlots {
@@ -163,10 +163,11 @@ func problemsOf(faults []*fault.Fault) *DefinitionProblems {
 	return newDefinitionProblems(problems)
 }
 
-// Drain stops the admission of the pool: its runs stay in the queue and new ones join it.
-// Runs that hold a slot keep it. After a number of seconds their workers are asked to end, and
-// the runs wait for another attempt; nil means never. Draining again replaces the deadline. Faults: NotFound, InvalidRequest with the
-// field, PreconditionFailed.
+// Drain stops the admission of runs: queued runs stay in the queue, and new runs join it. Runs
+// with a slot keep it until the deadline, a number of seconds from now. Then their workers are
+// asked to end, and the runs are queued for another attempt. nil means no deadline; another
+// Drain replaces the deadline. Faults: NotFound, InvalidRequest with the field,
+// PreconditionFailed.
 func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required Precondition) (PoolView, error) {
 	var by time.Time
 	if seconds != nil {
@@ -225,8 +226,8 @@ func (s *Pools) existing(ctx context.Context, who port.Identity, id string, requ
 	return p, err
 }
 
-// change decides about the stored pool, nil if it does not exist, and saves the decision.
-// It repeats both after a conflict.
+// change applies decide to the stored pool, nil if it does not exist, and saves the result. It
+// repeats both after a conflict.
 func (s *Pools) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *run.Pool) (run.Pool, error),
 ) (p run.Pool, created bool, err error) {
@@ -272,7 +273,7 @@ func tooManyPoolChanges() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
 }
 
-// fillPool grants the free slots of a pool that admits runs.
+// fillPool grants the free slots of a pool to queued runs, unless it is draining.
 func (s *Pools) fillPool(ctx context.Context, p run.Pool) {
 	if !p.Draining {
 		s.fillAll(ctx, p.Tenant, p.ID)
@@ -317,8 +318,8 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 	return tooManyPoolChanges()
 }
 
-// forgetWarm deletes the records of the warm machines of a pool that is deleted, which no
-// run uses: a sweep destroys machines without a record.
+// forgetWarm deletes the warm machine records of a deleted pool. No run uses these machines;
+// the sweep destroys machines without a record.
 func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
 	have, err := s.store.WarmMachines(ctx, ref)
 	for _, w := range have {
@@ -342,8 +343,8 @@ func (s *Pools) unused(ctx context.Context, p run.Pool) error {
 	})
 }
 
-// living calls do for the runs of a tenant in the states that have not ended, until it
-// returns an error.
+// living calls do for each run of a tenant in one of the states, except for terminal states. It
+// returns the first error of do.
 func (s *Lifecycle) living(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
 		page := port.Page{State: state, Limit: sweepPage}

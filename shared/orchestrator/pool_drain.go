@@ -35,7 +35,7 @@ func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
 	if err != nil || held > 0 {
 		return err
 	}
-	// Runs that got their slot while the pool had no limit are in no list of holders.
+	// Holders does not list runs that got their slot while the pool had no limit.
 	if err := s.living(ctx, p.Tenant, withSlot, func(r run.Run) error {
 		if !p.Holds(r) {
 			return nil
@@ -81,7 +81,7 @@ func (s *Lifecycle) endHolder(ctx context.Context, p run.Pool, r run.Run) error 
 	return nil
 }
 
-// sweepDrains ends the runs of draining pools whose deadline is over.
+// sweepDrains requests the end of runs in draining pools whose deadline has passed.
 func (s *Sweeper) sweepDrains(ctx context.Context) error {
 	return s.sweepRefs(ctx, "drains", func(after string) ([]run.Ref, string, error) {
 		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
@@ -96,8 +96,8 @@ func (s *Sweeper) sweepDrains(ctx context.Context) error {
 	}, func(limited context.Context, ref run.Ref) error { return s.endDrained(limited, run.PoolRef(ref)) })
 }
 
-// remaining returns the runs with a slot of a draining pool, at most healthRuns. Those that
-// got theirs while the pool had no limit are in no list of holders.
+// remaining returns the runs with a slot of a draining pool, at most healthRuns. To held it
+// adds those that got their slot while the pool had no limit, which Holders does not list.
 func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]run.Run, error) {
 	known := map[string]bool{}
 	for _, r := range held {

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkEngine returns the faults of a pool of an engine: it has nothing of a runner, and
-// its model is in the catalog.
+// checkEngine returns the faults of the definition of an engine pool. It must have no settings
+// of a runner, and its model must be in the catalog.
 func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d PoolDefinition) (found []*fault.Fault, err error) {
 	for _, other := range []struct {
 		field string
@@ -59,8 +59,8 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 	return found, err
 }
 
-// replaceable returns the fault PoolInUse if the runs of a stored pool need what it has now:
-// its runner, or the engine with the model.
+// replaceable returns the fault PoolInUse if the pool has unfinished runs and by changes its
+// kind of pool, its engine or its model.
 func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace) error {
 	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
 	if same || p.Version == 0 {
@@ -72,20 +72,20 @@ func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace
 // Capability is what the pools of an engine can do together.
 type Capability struct {
 	Engine run.EngineKind
-	// ContextTokens is the longest prompt with its answer.
+	// ContextTokens is the largest number of tokens of a prompt and its answer together.
 	ContextTokens int
 	Workloads     []port.Workload
-	// Concurrency is how many tasks are generated at one time.
+	// Concurrency is the number of tasks that run at the same time.
 	Concurrency int
-	// Deterministic: a pool generates the same tokens for the same seed.
+	// Deterministic reports whether a pool generates the same tokens for the same seed.
 	Deterministic bool
-	// Models are their active models, Pools the ids of the pools.
+	// Models are the ids of their active models, Pools the ids of the pools.
 	Models, Pools []string
 }
 
-// Capabilities returns what the pools of engines of the caller's tenant can do, ordered by
-// the engine. Draining pools and retired models count for nothing. Where a dispatcher runs,
-// engines that have not said it lately are asked for their context.
+// Capabilities returns the abilities of the engine pools of the caller's tenant, ordered by
+// engine. It ignores draining pools and retired models. A process with a dispatcher first asks
+// engines whose description is old or unknown.
 func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capability, error) {
 	found := map[run.EngineKind]Capability{}
 	asking, cancel := context.WithTimeout(ctx, describeTime)

@@ -23,15 +23,16 @@ const (
 	// poolErrorGroups is how many groups of failures are stored for a pool, and
 	// poolErrorMessage the length of a message in bytes.
 	poolErrorGroups, poolErrorMessage = 10, 512
-	// poolErrorTries bounds the writes that are lost to other processes.
+	// poolErrorTries limits the retries of a write that conflicts with writes of other
+	// processes.
 	poolErrorTries = 5
 )
 
-// PoolErrorGroup are failures of the platform of a pool with the same code and message. Ids,
-// numbers and times in a message do not distinguish groups.
+// PoolErrorGroup counts the platform failures of a pool with the same code and message.
+// Messages that differ only in ids, numbers and times are the same.
 type PoolErrorGroup struct {
 	Code fault.Code `json:"code"`
-	// Message is that of the last failure, without what looks like a secret.
+	// Message is the message of the last failure. Text that looks like a secret is masked.
 	Message string    `json:"message"`
 	Count   int       `json:"count"`
 	FirstAt time.Time `json:"firstAt"`
@@ -43,7 +44,7 @@ type poolErrorLog struct {
 	Groups []PoolErrorGroup `json:"groups"`
 }
 
-// with returns the log with a group of later failures.
+// with returns the log with the failures of a group added.
 func (l poolErrorLog) with(g PoolErrorGroup) poolErrorLog {
 	same := func(other PoolErrorGroup) bool {
 		return other.Code == g.Code && shapeOf(other.Message) == shapeOf(g.Message)
@@ -65,15 +66,15 @@ func (l poolErrorLog) with(g PoolErrorGroup) poolErrorLog {
 }
 
 var (
-	// variable are the numbers, times and ids of a message.
+	// variable matches the words of a message, numbers, times and ids included.
 	variable = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.:+-]*`)
-	// secretForms are secrets that the text of a platform can repeat.
+	// secretForms matches secrets in the text of a platform.
 	secretForms = regexp.MustCompile(`(?i)(://)[^/\s@]+(@)|\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\b((?:[a-z_-]*(?:token|password|passwd|secret|signature|api[_-]?key))"?\s*[=:]\s*"?)[^\s"'&,;]+`)
 	noSecrets   = redact.New("")
 )
 
-// shapeOf returns a message without what distinguishes one failure from the next one of its
-// kind: words that begin with a digit, and long ones with several digits.
+// shapeOf returns a message with "*" for each word that varies between failures of one kind: a
+// word that begins with a digit, or one of 12 characters or more with 3 digits or more.
 func shapeOf(message string) string {
 	return variable.ReplaceAllStringFunc(message, func(word string) string {
 		digits := 0
@@ -89,14 +90,15 @@ func shapeOf(message string) string {
 	})
 }
 
-// withoutSecrets returns the text of a platform, cut and without what looks like a secret.
+// withoutSecrets masks text that looks like a secret and cuts the result to poolErrorMessage
+// bytes.
 func withoutSecrets(text string) string {
 	text = secretForms.ReplaceAllString(text, "${1}${3}${4}"+redact.Mask+"${2}")
 	return limit.Cut(strings.ToValidUTF8(string(noSecrets.Bytes([]byte(text))), "?"), poolErrorMessage)
 }
 
-// poolErrors stores the failures of the platforms of pools. Those that no write could store
-// are stored with the next one of the process. It is safe for concurrent use.
+// poolErrors stores the platform failures of pools. Failures whose write fails are stored with
+// the next failure of the pool. It is safe for concurrent use.
 type poolErrors struct {
 	store port.ResourceStore
 	log   *slog.Logger
@@ -110,7 +112,8 @@ func newPoolErrors(store port.ResourceStore, log *slog.Logger) *poolErrors {
 	return &poolErrors{store: store, log: log, pending: map[run.PoolRef]poolErrorLog{}, storing: map[run.PoolRef]bool{}}
 }
 
-// note stores failures of the platform of a pool. One call at a time writes for a pool.
+// note stores platform failures of a pool. One call at a time writes for a pool; it also writes
+// the failures of concurrent calls.
 func (s *poolErrors) note(ctx context.Context, ref run.PoolRef, now time.Time, faults ...*fault.Fault) {
 	if len(faults) == 0 {
 		return

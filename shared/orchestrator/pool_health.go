@@ -17,37 +17,37 @@ import (
 // PoolHealth is the state of a pool.
 type PoolHealth struct {
 	PoolView
-	// Machines is the number of machines of the runs that hold a slot: Starting of them
-	// were not observed running yet, Running run, and Ending are those of ended attempts.
+	// Machines is the number of machines of runs with a slot. Of these, Starting were not seen
+	// running yet, Running are running, and Ending belong to ended attempts.
 	Machines, Starting, Running, Ending int
 	// Remaining are the first runs that hold a slot, at most healthRemaining.
 	Remaining []run.Run
-	// DrainPhase is empty if the pool does not drain. Left is then the number of runs that
-	// hold a slot, of the first healthRuns in a pool without a limit.
+	// DrainPhase is empty if the pool is not draining. Left is the number of runs that still
+	// hold a slot; in a pool without a limit, at most healthRuns.
 	DrainPhase run.DrainPhase
 	Left       int
-	// Starts is the number of measured starts. Half of them took StartP50, 99 of 100
-	// StartP99 at most.
+	// Starts is the number of measured starts. StartP50 and StartP99 are the 50th and 99th
+	// percentile of their durations.
 	Starts             int
 	StartP50, StartP99 time.Duration
-	// StartRate is how many starts a second the limits of all apps permit now: fewer while
-	// the platform throttles permitted starts. It is zero if the platform documents no limit
-	// and has throttled none, and before the first start. NextStart is when the next start is
-	// permitted; zero if one is permitted now.
+	// StartRate is the number of starts per second that the limits of all apps permit now. It
+	// is lower while the platform throttles permitted starts. It is zero before the first
+	// start, and if the platform documents no limit and has throttled no start. NextStart is
+	// the time of the next permitted start; zero if one is permitted now.
 	StartRate float64
 	NextStart time.Time
-	// RecentRate is how many starts a second there were in the last minute: of the newest
-	// runs and of those that hold a slot.
+	// RecentRate is the number of starts per second in the last minute. It counts the newest
+	// runs and the runs with a slot.
 	RecentRate float64
-	// Expected is when a run of priority normal would start that is submitted now, as its
-	// plan says; nil if that depends on a person, and in a pool with a full queue.
+	// Expected is the expected start of a run with normal priority that is submitted now. It is
+	// nil if the start depends on a person or the queue is full.
 	Expected *explain.Expected
 	// At is the time of the reading.
 	At time.Time
 	// LongestWait is how long the first run of the queue has waited.
 	LongestWait time.Duration
-	// Replicas are those of a pool of an engine: servers at addresses in a process that asks
-	// engines, those that Sortie runs in each process.
+	// Replicas are the replicas of an engine pool. A process that asks no engines has only
+	// those that Sortie runs.
 	Replicas []ReplicaHealth
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int
@@ -58,7 +58,8 @@ type PoolHealth struct {
 	LastError *fault.Fault
 }
 
-// Health reads the state of a pool: of at most healthRuns runs. Fault: NotFound.
+// Health returns the state of a pool. It reads at most healthRuns runs with a slot and as many
+// queued runs. Fault: NotFound.
 func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h PoolHealth, err error) {
 	if h.PoolView, err = s.Pool(ctx, who, id); err != nil {
 		return h, err
@@ -121,7 +122,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	return h, nil
 }
 
-// startFigures reads how long starts of the pool take, and how many the platform permits.
+// startFigures fills in the durations and rates of starts, and the expected start of a new run.
 func (s *Pools) startFigures(ctx context.Context, h *PoolHealth, held []run.Run) error {
 	h.At = s.now()
 	measured, err := s.estimates.measured(ctx, h.Tenant, h.ID)
@@ -155,11 +156,11 @@ func (s *Pools) startFigures(ctx context.Context, h *PoolHealth, held []run.Run)
 	return nil
 }
 
-// recentSpan is the time of which RecentRate counts the starts.
+// recentSpan is the period in which RecentRate counts starts.
 const recentSpan = time.Minute
 
-// recentRate returns how many starts a second there were in the last minute. If the newest
-// runs are all of that minute, it is the rate since the oldest of them.
+// recentRate returns the number of starts per second in the last minute. If all of the newest
+// runs are younger, it is the rate since the oldest of them.
 func (s *Pools) recentRate(ctx context.Context, p run.Pool, held []run.Run) (perSecond float64, err error) {
 	now := s.now()
 	newest, _, err := s.store.List(ctx, p.Tenant, port.Page{Limit: healthRuns})
@@ -180,13 +181,13 @@ func (s *Pools) recentRate(ctx context.Context, p run.Pool, held []run.Run) (per
 	return float64(len(counted)) / max(now.Sub(since), time.Second).Seconds(), nil
 }
 
-// healthRemaining is how many runs with a slot PoolHealth names.
+// healthRemaining is the maximum length of PoolHealth.Remaining.
 const healthRemaining = 20
 
-// healthRuns is how many runs with a slot, and how many queued ones, Health reads.
+// healthRuns is the maximum number of runs with a slot, and of queued runs, that Health reads.
 const healthRuns = 100
 
-// runsOf reads the runs of a pool that a list names.
+// runsOf reads the runs of a pool that list returns, at most healthRuns.
 func (s *Pools) runsOf(
 	ctx context.Context, tenant, pool string, list func(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error),
 ) (runs []run.Run, err error) {

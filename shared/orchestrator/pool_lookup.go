@@ -14,11 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// poolAge is how long a process uses the record of a pool after it began to read it.
+// poolAge is how long a process caches the record of a pool, from the start of its read.
 const poolAge = time.Second
 
-// poolLookup reads the pools of runs, each at most once in poolAge. It is safe for
-// concurrent use.
+// poolLookup reads pools and caches each of them for poolAge. It is safe for concurrent use.
 type poolLookup struct {
 	store port.PoolStore
 	clock clock.Clock
@@ -45,7 +44,7 @@ func (p *poolLookup) ref(tenant, name string) run.PoolRef {
 
 // read reads a pool, or returns port.ErrNotFound. The default pool always exists.
 func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
-	at := p.clock.Now() // a slow read can return what was replaced meanwhile
+	at := p.clock.Now() // a slow read may return a record that was replaced meanwhile
 	stored, err := p.store.LoadPool(ctx, ref)
 	switch {
 	case errors.Is(err, port.ErrNotFound) && ref.ID == p.configured.ID:

@@ -15,8 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkMachines returns the faults of the job of replicas that Sortie runs: it has a program,
-// which the caller may run, and its machines have addresses.
+// checkMachines returns the faults of the job that runs the replicas of a pool. The job must
+// have a program that the caller may run, permit enough runs at a time, and use a runner that
+// reports addresses.
 func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.EngineMachines) (found []*fault.Fault, err error) {
 	const field = "engine.machines.job"
 	wrong := func(format string, args ...any) {
@@ -59,7 +60,8 @@ func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.Engi
 	return found, nil
 }
 
-// keepMachines starts to keep the replicas of a pool, and ends those that it needs no more.
+// keepMachines creates the replica set of an engine pool whose replicas Sortie runs. It then
+// updates the replicas of an engine pool.
 func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 	if p.Engine == nil {
 		return nil
@@ -73,8 +75,9 @@ func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 	return nil
 }
 
-// replicaHealths returns the state of the replicas of a pool: of those that Sortie runs with
-// their record, and where a dispatcher runs with what their engines say.
+// replicaHealths returns the state of the replicas of an engine pool. Replicas that Sortie runs
+// have their record. In a process with a dispatcher or engines, each also has the state of its
+// server.
 func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []ReplicaHealth, err error) {
 	if p.Engine == nil {
 		return nil, nil
@@ -113,11 +116,11 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	return found, nil
 }
 
-// askTime is how long a replica has to answer what it is, or how it is.
+// askTime is the timeout of a request to an engine about its capabilities, health or load.
 const askTime = 5 * time.Second
 
-// askReplicas asks the replicas of a pool whether they take requests. Their tasks are those of
-// all dispatchers.
+// askReplicas asks the replicas of a pool whether they accept requests. Held counts the tasks
+// of all dispatchers.
 func (s *Pools) askReplicas(ctx context.Context, p run.Pool) ([]ReplicaHealth, error) {
 	held, err := s.runsOf(ctx, p.Tenant, p.ID, s.store.Holders)
 	if err != nil {

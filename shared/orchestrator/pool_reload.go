@@ -11,23 +11,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reloadLook is how often a reload looks whether the tasks of its pool have ended, and
-// maxReloadWait how long: API Gateway ends a request after 29 s.
+// reloadLook is the interval at which a reload checks whether the tasks of its pool have ended.
+// maxReloadWait limits the wait, because API Gateway ends a request after 29 s.
 const (
 	reloadLook    = 250 * time.Millisecond
 	maxReloadWait = 25 * time.Second
 )
 
-// Reload makes a pool of an engine serve another model of the catalog, and asks its replicas
-// again what they can do; without a model it does the latter alone. It waits for the tasks
-// of the pool, whose admission stops meanwhile, and never ends one: if some are left at the
-// end of the wait, the pool is as before. Afterwards it admits tasks, also if it was drained.
-// A process that ends in between leaves the pool drained.
+// Reload makes an engine pool serve another model of the catalog and asks its replicas for
+// their capabilities again. An empty model keeps the present one. Reload stops the admission
+// and waits at most seconds for the tasks of the pool; it never ends one. If tasks are left, it
+// restores the pool and returns PoolInUse. Otherwise the pool admits tasks afterwards, even if
+// it was draining before. A process that stops in between leaves the pool draining.
 //
-// Replicas that Sortie runs are replaced afterwards, one after the other, each after its
-// tasks. Without another model the pool admits tasks meanwhile, and Reload waits for none.
-// Faults: NotFound, NoEngine,
-// InvalidRequest and Unprocessable with the field, PoolInUse, PreconditionFailed.
+// Replicas that Sortie runs are replaced afterwards, one at a time, each after its tasks. If
+// their model stays the same, the pool admits tasks meanwhile, and Reload does not wait.
+//
+// Faults: NotFound, NoEngine, InvalidRequest and Unprocessable with the field, PoolInUse,
+// PreconditionFailed.
 func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required Precondition) (PoolView, error) {
 	wait := time.Duration(seconds) * time.Second
 	if wait < 0 || wait > maxReloadWait {
@@ -49,11 +50,11 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		}
 	}
 	if p.Engine.Machines != nil && cmp.Or(model, p.Engine.Model) == p.Engine.Model {
-		return s.reloaded(ctx, who, id, model) // the replicas take turns; the others serve
+		return s.reloaded(ctx, who, id, model) // replicas are replaced one at a time; the others serve
 	}
 	if wait == 0 {
 		if err := s.unused(ctx, p); err != nil {
-			return PoolView{}, err // without a drain, which would refuse tasks meanwhile
+			return PoolView{}, err // without a drain, which would stop the admission
 		}
 	}
 	drained := p.Draining
@@ -76,7 +77,8 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 	return s.reloaded(ctx, who, id, model)
 }
 
-// reloaded makes a pool serve the model, or the present one again.
+// reloaded commits that the pool serves the model, or its present one if model is empty. It
+// then updates the replicas and starts queued runs.
 func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (PoolView, error) {
 	p, err := s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Engine == nil {
@@ -92,7 +94,7 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 	return s.view(ctx, p)
 }
 
-// checkModel returns the faults of a model that the engine of a pool cannot serve.
+// checkModel returns the faults of a model for the engine of a pool, with the field model.
 func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
 	engine := *p.Engine
 	engine.Model = model
@@ -106,7 +108,7 @@ func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, m
 	return err
 }
 
-// awaitUnused waits until no run needs the pool. Fault: PoolInUse.
+// awaitUnused waits at most wait until all runs of the pool have ended. Fault: PoolInUse.
 func (s *Pools) awaitUnused(ctx context.Context, p run.Pool, wait time.Duration) error {
 	for until := s.now().Add(wait); ; {
 		err := s.unused(ctx, p)

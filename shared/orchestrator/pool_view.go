@@ -53,10 +53,10 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []PoolView,
 	return views, nil
 }
 
-// poolPage is how many pools one read of a list returns.
+// poolPage is the page size of a list of pools.
 const poolPage = 1000
 
-// view adds the use of a pool.
+// view returns a pool with its use.
 func (s *Pools) view(ctx context.Context, p run.Pool) (PoolView, error) {
 	held, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
 	if err != nil {

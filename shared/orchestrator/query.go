@@ -28,15 +28,14 @@ func NewQueries(records *Records) *Queries {
 // View is a run with what its record does not contain.
 type View struct {
 	Run run.Run
-	// QueuePosition is the number of runs ahead of it in the queue, and
-	// limit.QueuePositions for it or any higher number; -1 if it is not queued. It
-	// is up to a second old.
+	// QueuePosition is the number of queued runs ahead of this one, at most
+	// limit.QueuePositions. It is -1 if the run is not queued. It may be a second old.
 	QueuePosition int
 	// Heartbeat is the worker's last heartbeat; nil before the first one and after
 	// the worker's end.
 	Heartbeat *run.Heartbeat
-	// At is when the record was read. If it is zero, a run that has not ended is measured
-	// until its last change.
+	// At is the time at which the record was read. If it is zero, the durations of an
+	// unfinished run end at its last change.
 	At time.Time
 }
 
@@ -50,9 +49,9 @@ func (s *Queries) Task(ctx context.Context, who port.Identity, taskID string) (V
 	return s.view(ctx, r)
 }
 
-// AwaitChange is Task, but it waits at most limit until the task ends or its
-// state, attempt or queue position changes. While it waits, it has the run of each commit of
-// this process that moves it, and reads the run once in each pollInterval.
+// AwaitChange is Task, but it waits at most limit until the task ends or its state, attempt or
+// queue position changes. It sees commits of this process at once, and those of other processes
+// within pollInterval.
 func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID string, limit time.Duration) (View, error) {
 	if limit <= 0 {
 		return s.Task(ctx, who, taskID)
@@ -83,7 +82,7 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 		if over {
 			return now, nil
 		}
-		if moved != nil && moved.Version > now.Run.Version { // the next commit may be under way, so that a read would go to the file
+		if moved != nil && moved.Version > now.Run.Version { // a read might go to the file while the next commit is under way
 			now, err = s.view(ctx, *moved)
 		} else {
 			now, err = s.Task(ctx, who, taskID)

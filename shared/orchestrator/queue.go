@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// queuePage is how many queued runs one grant looks at.
+// queuePage is the number of queued runs that one grant reads.
 const queuePage = 8
 
 // takeSlot takes the run's free slots or enqueues it. If the run changes meanwhile, it
@@ -55,8 +55,8 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 	return r, fault.New(fault.Unavailable, "too many concurrent changes of the queues of run %s; retry", r.ID)
 }
 
-// admit commits the admission of a run that needs slots. The error is a *NoSlot if the
-// room has become smaller.
+// admit commits the admission of a run that needs slots. It returns *port.NoSlot if a slot or
+// place that room shows as free was taken.
 func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room run.Room, in StepInput) (run.Run, error) {
 	var f run.Fact
 	var with []run.Decision
@@ -93,9 +93,9 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 	return s.commitWith(ctx, d, with)
 }
 
-// waits reports whether a new run of the pool joins its queue: the pool is draining, or it
-// has no limit and runs with throttled starts are queued, which the run must not overtake.
-// With a limit, the commit refuses to overtake.
+// waits reports whether a new run must join the queue of the pool. It must if the pool is
+// draining. It also must if a pool without a limit has queued runs, which wait because starts
+// were throttled. In a pool with a limit, the commit refuses to overtake queued runs.
 func (s *Lifecycle) waits(ctx context.Context, pool run.Pool) (bool, error) {
 	if pool.Draining || pool.Limit > 0 {
 		return pool.Draining, nil
@@ -107,8 +107,8 @@ func (s *Lifecycle) waits(ctx context.Context, pool run.Pool) (bool, error) {
 	return len(queue) > 0, nil
 }
 
-// next is the grant to a queued run: none if the queue is empty or if the next
-// permitted start is too far ahead. gate is the gate after it; nil if the grant
+// next is the grant to a queued run. It has no decision if the queue is empty, or the next
+// permitted start is too far ahead. gate is the start gate after the grant; nil if the grant
 // needs no permit.
 type next struct {
 	decisions []run.Decision
@@ -198,7 +198,8 @@ func (s *Lifecycle) fillAll(ctx context.Context, tenant, pool string) {
 	}
 }
 
-// predicted is a prediction that may fail: a run does not depend on it.
+// predicted returns the prediction, or logs the error and returns nil: a run does not depend on
+// its prediction.
 func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
 	if err != nil {
 		s.warn(ctx, r, "cannot predict the start of the run", err)

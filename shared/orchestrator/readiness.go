@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// readyTime is how long the result of a check is reported: probes write at most that often.
+// readyTime is how long Check returns the same result. It limits how often probes write.
 const readyTime = 2 * time.Second
 
-// Readiness finds out whether the store accepts writes. It is safe for concurrent use.
+// Readiness checks whether the store accepts writes. It is safe for concurrent use.
 type Readiness struct {
 	write func(context.Context) error
 	clock clock.Clock
@@ -31,8 +31,8 @@ func NewReadiness(write func(context.Context) error, c clock.Clock) *Readiness {
 	return &Readiness{write: write, clock: c}
 }
 
-// Check returns nil if a write was possible at most two seconds ago. Otherwise the error is
-// a fault that says why not: StoreFull or Unavailable.
+// Check returns nil if the store accepts writes. It reports a result again for readyTime.
+// Faults: StoreFull, Unavailable.
 func (r *Readiness) Check(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *Readiness) Check(ctx context.Context) error {
 	if age := now.Sub(r.checked); !r.checked.IsZero() && age >= 0 && age < readyTime {
 		return r.err
 	}
-	// The end of one request is not the result for others.
+	// The end of one request must not become the result of others.
 	err := r.write(context.WithoutCancel(ctx))
 	switch {
 	case err == nil || fault.Is(err, fault.StoreFull) || fault.Is(err, fault.Unavailable):

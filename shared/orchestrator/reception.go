@@ -18,9 +18,9 @@ type Canary func(ctx context.Context, token string) error
 // CanaryTask is the task id of canaries. No run has it.
 const CanaryTask = "canary"
 
-// Reception finds out whether workers can reach the API: it sends canaries and reads
-// the record of those that were received. No worker is declared dead for a silence
-// that may be caused by this side.
+// Reception checks whether workers can reach the API. It sends canaries and reads the record of
+// those that were received. No worker is declared dead for a silence that an outage of Sortie
+// may have caused.
 type Reception struct {
 	*Records
 	tokens   *Tokens
@@ -41,8 +41,9 @@ func sweepInterval(config Config) time.Duration {
 	return cmp.Or(config.SweepInterval, defaultSweepInterval)
 }
 
-// receptionGap is the time between two received canaries above which there may have
-// been an outage: a sweep was missed. A schedule may be late by a third.
+// receptionGap returns the longest normal time between two received canaries. A longer one
+// means that a sweep was missed, and that there may have been an outage. A schedule may be late
+// by a third of its interval.
 func receptionGap(interval time.Duration) time.Duration {
 	return interval + max(interval/3, time.Second)
 }
@@ -79,8 +80,8 @@ func (s *Reception) probe(ctx context.Context) (port.Reception, error) {
 	return after, err
 }
 
-// evaluate returns what a canary shows. A canary that fails proves nothing about the
-// worker.
+// evaluate sends a canary and returns the reception that it proves. A canary that fails proves
+// nothing about the worker: the result is zero.
 func (s *Reception) evaluate(ctx context.Context, r run.Run) run.Reception {
 	recorded, err := s.probe(ctx)
 	if err != nil {
@@ -90,8 +91,8 @@ func (s *Reception) evaluate(ctx context.Context, r run.Run) run.Reception {
 	return run.Reception{Received: true, Since: recorded.Since, Gap: receptionGap(s.interval)}
 }
 
-// contact returns what is known about the calls of the run's worker. What cannot be
-// read proves nothing. canary is called if a heartbeat is overdue.
+// contact returns the last contact of the run's worker; zero if it cannot be read. If a
+// heartbeat is overdue, it calls canary for the reception.
 func (s *Reception) contact(ctx context.Context, r run.Run, canary func() run.Reception) (c run.Contact) {
 	if r.State != run.Running || r.Attempt.WorkerID == "" {
 		return c
@@ -107,7 +108,8 @@ func (s *Reception) contact(ctx context.Context, r run.Run, canary func() run.Re
 	return c
 }
 
-// receptionTries is how often a canary is recorded again after another one was first.
+// receptionTries limits how often a change of the recorded reception is tried again after a
+// conflict.
 const receptionTries = 10
 
 // ReceiveCanary checks the token of a canary and records its reception, as Authenticate

@@ -34,8 +34,7 @@ func NewRecords(store port.Store, c clock.Clock, log *slog.Logger, observers ...
 	return &Records{store: store, clock: c, log: log, changes: newChanges(), observers: observers}
 }
 
-// now returns the time without its monotonic part: it is compared with stored
-// times.
+// now returns the time without its monotonic part, because it is compared with stored times.
 func (s *Records) now() time.Time { return s.clock.Now().UTC().Round(0) }
 
 // find reads a task of the caller's tenant.
@@ -50,8 +49,8 @@ func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (r
 	return r, nil
 }
 
-// errNextAttempt is the error of a call for an attempt that another call has ended meanwhile. What
-// the run has now belongs to its next attempt.
+// errNextAttempt is the error of a call for an attempt that has ended meanwhile. The run has
+// another attempt, which the call must not change.
 var errNextAttempt = TryAgain{errors.New("the next attempt of the run has begun")}
 
 // reload returns the newest record of a run. The error is errNextAttempt if the run has another
@@ -64,9 +63,10 @@ func (s *Records) reload(ctx context.Context, r run.Run) (run.Run, error) {
 	return latest, err
 }
 
-// fact returns the fact to decide from the newest record; nil changes nothing.
+// fact returns the fact to decide for the newest record; nil changes nothing.
 type fact func(r run.Run) run.Fact
 
+// is returns the fact f for every record.
 func is(f run.Fact) fact { return func(run.Run) run.Fact { return f } }
 
 // applyTo decides a fact about a record that was just read and commits the
@@ -75,7 +75,7 @@ func (s *Records) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, erro
 	return s.decide(ctx, r, f, s.commit)
 }
 
-// decide decides and commits, again while other commits come first.
+// decide decides a fact and commits the decision. It repeats both after a conflict.
 func (s *Records) decide(
 	ctx context.Context, r run.Run, f fact, commit func(context.Context, run.Decision) (run.Run, error),
 ) (run.Run, error) {
@@ -106,9 +106,9 @@ func tooManyChangesOfRun() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
 }
 
-// withHeartbeats returns the run with the number of heartbeats of its attempt, which ends.
-// The heartbeat item counts them without a write of its own. A heartbeat between this read
-// and the commit is not counted.
+// withHeartbeats returns the run with the number of heartbeats of its ending attempt. The
+// heartbeat item counts them without a write of its own. A heartbeat between this read and the
+// commit is not counted.
 func (s *Records) withHeartbeats(ctx context.Context, r run.Run) run.Run {
 	item, err := s.store.LastHeartbeat(ctx, r.Ref())
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
@@ -120,7 +120,8 @@ func (s *Records) withHeartbeats(ctx context.Context, r run.Run) run.Run {
 	return r
 }
 
-// commit writes a decision that leaves slots and executions alone.
+// commit writes a decision that changes no slot and has no effects. It returns an error for any
+// other decision.
 func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	if d.Lease != "" || len(d.Effects) > 0 {
 		return run.Run{}, fmt.Errorf("the decision about run %s has effects, want none", d.Run.ID)
@@ -178,8 +179,8 @@ func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
 	s.log.LogAttrs(ctx, levelOf(e), string(e.Type), attrs...)
 }
 
-// levelOf returns the level of an event: an error ends a run or is a failed action, a
-// warning is a violated constraint or a fault that may be retried.
+// levelOf returns the log level of an event. The end of a failed run and a failed action are
+// errors. Violated constraints, exceeded expected times, zombies and other faults are warnings.
 func levelOf(e run.Event) slog.Level {
 	switch {
 	case e.Type == run.EventActionFailed, e.Ends() && (e.State == run.Failed || e.State == run.Orphaned):
