@@ -17,9 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Relay appends the events of changes to the streams of their tenants, with checkpoints. Any number
-// of relays can do that for the same changes at the same time: a stream has each event
-// once, and the events of a change in their order.
+// Relay appends the events of changes to the streams of their tenants, and writes checkpoints.
+// Several relays may handle the same changes at the same time: a stream gets each event once,
+// and the events of a change in order.
 type Relay struct {
 	feed   port.Feed
 	keys   port.EventKeys
@@ -28,20 +28,19 @@ type Relay struct {
 	as     Published
 	record series.Recorder
 	turns  taker
-	// settled: no change of the outbox has events in its stream, except for those that
-	// leave it later than their events; see tenantEvents.late.
+	// settled reports that no change in the outbox has events in its stream, except for late
+	// changes; see tenantEvents.late.
 	settled atomic.Bool
 }
 
-// Published makes the events of changes as they are published.
+// Published creates the events of changes in their published form.
 type Published struct {
-	// Events returns the events of a change, without a notifier. Each call returns the
-	// same.
+	// Events returns the events of a change, without a notifier. It is deterministic.
 	Events func(c port.Change) ([]events.Envelope, error)
-	// Unreadable returns the event in place of those of a change that cannot be read.
+	// Unreadable returns the event that replaces the events of an unreadable change.
 	Unreadable func(tenant, changeID string, at time.Time) events.Envelope
-	// Bare: events are stored without a DSSE envelope, because the processes that read
-	// them have the key and sign those that they publish. Checkpoints prove them all.
+	// Bare reports that events are stored without a DSSE envelope: the processes that read them
+	// have the key and sign those that they publish. Checkpoints prove all events.
 	Bare bool
 }
 
@@ -50,7 +49,7 @@ func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logg
 	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record, turns: noTurns{}}
 }
 
-// Among makes the relay take turns with those of other processes, and returns it.
+// Among makes the relay take turns with relays of other processes, and returns it.
 func (s *Relay) Among(turns *Turns) *Relay {
 	s.turns = turns
 	return s
@@ -60,54 +59,54 @@ func (s *Relay) Among(turns *Turns) *Relay {
 type Change struct {
 	// ID identifies the change.
 	ID string
-	// At is when the stream got it; zero if that is unknown.
+	// At is the time at which the store's stream received the change; zero if it is unknown.
 	At time.Time
 	port.Change
-	// Err is why the change cannot be read. It has only its tenant then, in Run, and
-	// not even that if it is unknown.
+	// Err is the error of an unreadable change. Such a change has only its tenant, in Run, if
+	// the tenant is known.
 	Err error
 }
 
-// Relayed is what a Relay did with changes, by their ids, in order.
+// Relayed is the result of a Relay. It names changes by their ids, in order.
 type Relayed struct {
-	// Again are the changes to deliver in again, with all changes behind the first of
-	// them. Aside are those to set aside: they cannot be read or are refused for good, or
-	// the stream would lose them or hold up the changes of other tenants.
+	// Again are the changes to deliver again, with all changes after the first of them. Aside
+	// are the changes to set aside. They are unreadable or refused permanently, the store's
+	// stream would soon lose them, or they would delay the changes of other tenants.
 	Again, Aside []string
 	// Unreadable are those of Aside that cannot be read.
 	Unreadable []string
 	// Tenants are those whose streams may have new events.
 	Tenants []string
-	// Events is the number of events that are in their streams now.
+	// Events is the number of events that are now in their streams.
 	Events int
 
-	// removed are the changes that have left the outbox with their events; apart reports
-	// events that were appended in another commit than that.
+	// removed are the changes that left the outbox in the commit that appended their events.
+	// apart reports that events were appended in a commit of their own.
 	removed []string
 	apart   bool
 }
 
 const (
-	// setAsideAfter is the age of a change at which it is set aside although the feed may
-	// only be unavailable: the stream deletes it after a day.
+	// setAsideAfter is the age at which a change is set aside even if the feed is only
+	// unavailable. The store's stream deletes a change after a day.
 	setAsideAfter = 20 * time.Hour
-	// holdUp is the age at which a change is set aside if the streams of other tenants
-	// work: the store's stream delivers no change behind it. Later changes of its tenant
-	// come first then.
+	// holdUp is the age at which a change is set aside if the streams of other tenants work.
+	// Until then the store's stream delivers no change after it. Later changes of its tenant
+	// are then appended before it.
 	holdUp = 15 * time.Minute
-	// relayTenants is the number of streams that one call writes to at the same time.
+	// relayTenants is the number of streams to which one call writes at the same time.
 	relayTenants = 8
 )
 
-// Relay appends the events of changes. The changes of a tenant are handled up to the
-// first that fails; those of other tenants are not affected. A change that cannot be read
-// is the event relay.unreadable in the stream of its tenant.
+// Relay appends the events of changes. The changes of a tenant are handled up to the first that
+// fails; those of other tenants are not affected. A change that cannot be read becomes the
+// event relay.unreadable in the stream of its tenant.
 func (s *Relay) Relay(ctx context.Context, changes []Change) Relayed {
 	return s.relay(ctx, changes, nil)
 }
 
-// relay is Relay for changes of an outbox, which they leave with their events if they can.
-// Without an outbox it is nil.
+// relay is Relay for the changes of an outbox. If possible, a change leaves the outbox in the
+// commit that appends its events. outbox is nil without one.
 func (s *Relay) relay(ctx context.Context, changes []Change, outbox port.CommitOutbox) Relayed {
 	var done Relayed
 	tenants, unreadable := s.eventsByTenant(ctx, changes)
@@ -141,8 +140,8 @@ func (s *Relay) relay(ctx context.Context, changes []Change, outbox port.CommitO
 	return done
 }
 
-// eventsByTenant returns the events of changes by their tenants, and which changes cannot be
-// read.
+// eventsByTenant groups the events of changes by tenant. unreadable reports for each change
+// whether it cannot be read.
 func (s *Relay) eventsByTenant(ctx context.Context, changes []Change) (tenants map[string]*tenantEvents, unreadable []bool) {
 	tenants, unreadable = map[string]*tenantEvents{}, make([]bool, len(changes))
 	ids := func(change int) string { return changes[change].ID }
@@ -179,8 +178,8 @@ func (s *Relay) eventsByTenant(ctx context.Context, changes []Change) (tenants m
 	return tenants, unreadable
 }
 
-// eventsOf returns the events of a change. With an error they are the event in its place,
-// if its tenant is known.
+// eventsOf returns the events of a change. For an unreadable change it returns an error and, if
+// its tenant is known, the event that replaces its events.
 func (s *Relay) eventsOf(c Change) ([]events.Envelope, error) {
 	err := c.Err
 	if err == nil {
@@ -199,7 +198,7 @@ func (s *Relay) eventsOf(c Change) ([]events.Envelope, error) {
 	return []events.Envelope{s.as.Unreadable(tenant, c.ID, c.At)}, err
 }
 
-// appendAll appends the events of tenants to their streams, some at the same time.
+// appendAll appends the events of tenants to their streams, relayTenants at a time.
 func (s *Relay) appendAll(ctx context.Context, tenants map[string]*tenantEvents) {
 	if len(tenants) == 0 {
 		return
@@ -219,7 +218,7 @@ func (s *Relay) appendAll(ctx context.Context, tenants map[string]*tenantEvents)
 	}
 	all.Wait()
 	for _, t := range tenants {
-		if t.err != nil && !errors.Is(ctx.Err(), context.Canceled) { // the next start relays what a stop leaves
+		if t.err != nil && !errors.Is(ctx.Err(), context.Canceled) { // after a stop, the next start relays the rest
 			s.log.ErrorContext(ctx, "cannot append events", "tenant", t.tenant, "events", len(t.entries)-t.done, "error", t.err.Error())
 		}
 	}

@@ -39,9 +39,9 @@ func (s *Relay) append(ctx context.Context, key events.Key, t *tenantEvents) err
 	return fault.New(fault.Unavailable, "too many concurrent writers of a stream; retry")
 }
 
-// appendOnce appends behind the head of the stream. With look, it looks for the events in the
-// stream before. Without, their changes leave the outbox with them, so that no event of a
-// change in the outbox is in the stream.
+// appendOnce appends the events after the head of the stream. With look, it first searches the
+// stream for them. Without look, their changes must leave the outbox in the same commit, so
+// that no event of a change in the outbox is in the stream.
 func (s *Relay) appendOnce(ctx context.Context, key events.Key, t *tenantEvents, look bool) error {
 	stream := port.EventStream(t.tenant)
 	head, err := s.feed.Head(ctx, stream)
@@ -77,7 +77,7 @@ func (s *Relay) appendOnce(ctx context.Context, key events.Key, t *tenantEvents,
 	return nil
 }
 
-// known looks for the events of a tenant in its stream.
+// known returns the positions of the events of a tenant that its stream already has.
 func (s *Relay) known(ctx context.Context, stream string, head port.Head, t *tenantEvents) (map[string]int64, error) {
 	if head.Newest == 0 {
 		return map[string]int64{}, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Drained counts the changes of an outbox whose events are in their streams now, and
-// those that are left.
+// Drained is the result of a Drain. Relayed counts the changes whose events are now in their
+// streams, Left those that are still in the outbox.
 type Drained struct {
 	Relayed, Left int
 	// Unreadable are those of Left that cannot be read.
@@ -17,7 +17,7 @@ type Drained struct {
 	Tenants []string
 }
 
-// drainPage is how many changes of an outbox are relayed together.
+// drainPage is the number of changes of an outbox that are relayed together.
 const drainPage = 100
 
 // Drain relays the changes in the outbox, page by page, in their order, until ctx ends.

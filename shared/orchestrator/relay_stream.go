@@ -20,16 +20,16 @@ const (
 	checkpointEvents = port.MaxFeedRecords
 )
 
-// tenantEvents are events for the stream of one tenant.
+// tenantEvents has the events for the stream of one tenant.
 type tenantEvents struct {
 	tenant  string
 	entries []entry
-	// done is the number of the first entries that are in the stream.
+	// done is the number of entries, from the first, that are in the stream.
 	done int
 	err  error
 
-	// outbox is what the changes are stored in; nil without one. ids returns the id of a
-	// change.
+	// outbox stores the changes; nil without one. ids returns the id of the change with an
+	// index.
 	outbox port.CommitOutbox
 	ids    func(change int) string
 	// late are the changes that leave the outbox later than their events: those that cannot
@@ -71,7 +71,8 @@ func (t *tenantEvents) put(ctx context.Context, feed port.Feed, b port.Batch, n 
 }
 
 // leaving returns the ids of the changes that end within the next n entries and have an event
-// in the batch. Those of which the stream has all events may have left the outbox.
+// in the batch. It leaves out changes without one: all their events are in the stream, and they
+// may have left the outbox.
 func (t *tenantEvents) leaving(b port.Batch, n int) (ids []string) {
 	fresh := map[string]bool{}
 	for _, r := range b.Records {
@@ -94,13 +95,13 @@ func (t *tenantEvents) leaving(b port.Batch, n int) (ids []string) {
 type entry struct {
 	change int
 	event  events.Envelope // unless the store has encoded it
-	// payload is the encoded event, and record what is stored of it; both are made once.
+	// payload is the encoded event, record its stored form. Both are created once.
 	payload []byte
 	record  port.FeedRecord
 	encoded bool
 }
 
-// encode makes the record of the event, which is signed if a key is given.
+// encode creates the record of the event. It signs the event if key is not nil.
 func (e *entry) encode(ctx context.Context, key *events.Key) (err error) {
 	if e.encoded {
 		return nil
@@ -119,7 +120,7 @@ func (e *entry) encode(ctx context.Context, key *events.Key) (err error) {
 	return nil
 }
 
-// encodeEvent returns an event as it is published and signed.
+// encodeEvent returns the published form of an event, which is also what is signed.
 func encodeEvent(e events.Envelope) ([]byte, error) {
 	info, ok := eventtype.Of(e.EventType)
 	if !ok {
@@ -185,14 +186,14 @@ func stateOf(head port.Head) (state streamState, err error) {
 	return state, nil
 }
 
-// due reports whether the stream is to get a checkpoint.
+// due reports whether the stream needs a checkpoint now.
 func (s streamState) due(now time.Time) bool {
 	fresh := s.Tree.Size - s.Checkpoint
 	return fresh > 0 && (fresh >= checkpointEvents || now.Sub(s.CheckpointAt) >= checkpointAge)
 }
 
-// checkpoint returns the checkpoint of a stream, and notes it in the state; nil if none
-// is due.
+// checkpoint returns a signed checkpoint of a stream and records it in the state. It returns
+// nil if no checkpoint is due.
 func (s *Relay) checkpoint(key events.Key, tenant, epoch string, state *streamState) ([]byte, error) {
 	now := s.clock.Now().UTC().Round(0)
 	if !state.due(now) {

@@ -16,12 +16,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Replays sends events of the streams of tenants again, to a webhook or to the bus.
+// Replays sends events of tenants' streams again, to a webhook or to the bus.
 //
-// An accepted replay is a record of a stream of its own in the feed. HandOver gives those
-// to webhooks to their deliveries, Bus.Replay publishes those to the bus. Both continue
-// after a crash by cursors. Replays is safe for concurrent use, by any number of
-// processes.
+// An accepted replay is a record in a separate stream of the feed. HandOver adds the replays
+// for webhooks to their deliveries; Bus.Replay publishes those for the bus. After a crash, both
+// resume from cursors. Replays is safe for concurrent use, by any number of processes.
 type Replays struct {
 	*Webhooks
 	bus bool
@@ -33,33 +32,33 @@ func NewReplays(webhooks *Webhooks, bus bool) *Replays { return &Replays{webhook
 const (
 	// MaxReplay is the largest number of events in one replay.
 	MaxReplay = 10_000
-	// maxReplayScan is the number of positions that one request looks at: about two
-	// seconds of reading.
+	// maxReplayScan is the number of positions that one request reads, which takes about two
+	// seconds.
 	maxReplayScan = 20_000
-	// replayKeys is how long an idempotency key of a replay is looked for; a feed keeps no
-	// record longer.
+	// replayKeys is how long the idempotency key of a replay is known; a feed keeps no record
+	// longer.
 	replayKeys = 366 * 24 * time.Hour
 
 	replayStreams  = "replays/"
 	replayWebhooks = "webhooks/"
 )
 
-// Place is a place in a stream: behind the event at a position of an epoch. If At is set,
-// it is before the first event that occurred at that time or later. Events have the order
-// of their positions, from which that of their times may differ by some seconds.
+// Place is a place in a stream: after the event at Position of Epoch. If At is set, it is
+// before the first event that occurred at At or later. Events are ordered by position. Their
+// times may be out of order by some seconds.
 type Place struct {
 	Epoch    string
 	Position int64
 	At       time.Time
 }
 
-// ReplayRequest says which events to send again.
+// ReplayRequest selects the events to send again.
 type ReplayRequest struct {
 	// From and To limit the range; nil is the start and the end of the stream.
 	From, To *Place
 	Filter   events.Filter
-	// WebhookID is the webhook that gets those events of the range that its own filter
-	// selects too; empty is the bus.
+	// WebhookID is the webhook that receives the events that its own filter selects too; empty
+	// for the bus.
 	WebhookID string
 	// Limit is the largest number of events, 1 to MaxReplay.
 	Limit int
@@ -74,22 +73,23 @@ type EventReplay struct {
 	Epoch string `json:"epoch"`
 	webhook.Range
 	Total int `json:"total"`
-	// More: the requested range has further positions behind To.
+	// More reports whether the requested range has further positions after To.
 	More      bool      `json:"more,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
 	Digest    string    `json:"digest"`
-	// Positions are those of the events for the bus: the differences, each as a varint.
+	// Positions are the positions of the events for the bus, as the varints of their
+	// differences.
 	Positions []byte `json:"positions,omitempty"`
-	// Sent is the number of events that were sent, or taken by the deliveries of the
-	// webhook.
+	// Sent is the number of events that were sent, or that the deliveries of the webhook have
+	// handled.
 	Sent int `json:"-"`
 }
 
-// Replay accepts a replay. A repeat under the same idempotency key returns the replay with
-// its progress; existing is true then. An empty key is unique. Faults: InvalidRequest with
-// the field, NotFound for the webhook, IdempotencyMismatch, Unprocessable if no event is
-// selected, without a bus, or if the webhook has too many redeliveries.
+// Replay accepts a replay. A request with a used idempotency key returns the first replay with
+// its progress; existing is then true. A request without a key is always new. Faults:
+// InvalidRequest with the field, NotFound for the webhook, IdempotencyMismatch, Unprocessable
+// if no event is selected, without a bus, or if the webhook has too many redeliveries.
 func (s *Replays) Replay(ctx context.Context, who port.Identity, in ReplayRequest, key, digest string) (r EventReplay, existing bool, err error) {
 	if err := checkKey(key); err != nil {
 		return r, false, err
@@ -174,7 +174,8 @@ func (s *Replays) plan(ctx context.Context, who port.Identity, in ReplayRequest)
 	return r, nil
 }
 
-// choose counts the events of a replay, up to a limit, and cuts the range behind them.
+// choose counts the selected events of a replay and, for the bus, stores their positions. It
+// ends the range after limit events or maxReplayScan positions.
 func (s *Replays) choose(ctx context.Context, stream string, r *EventReplay, limit int, filters []events.Filter) error {
 	begin, last, before := r.From-1, r.To, int64(0)
 	var positions []byte
@@ -217,7 +218,8 @@ func matchesAll(e events.Envelope, filters []events.Filter) bool {
 	return true
 }
 
-// position returns the position of a place; nil is fallback.
+// position returns the position of a place, or fallback for nil. Fault: InvalidRequest with the
+// field for a cursor that the stream does not have.
 func (s *Replays) position(ctx context.Context, stream string, head port.Head, field string, p *Place, fallback int64) (int64, error) {
 	switch {
 	case p == nil:
@@ -232,7 +234,7 @@ func (s *Replays) position(ctx context.Context, stream string, head port.Head, f
 	return s.before(ctx, stream, head, p.At)
 }
 
-// before returns the position before the first event of a time or later.
+// before returns the position before the first event that occurred at a time or later.
 func (s *Webhooks) before(ctx context.Context, stream string, head port.Head, at time.Time) (int64, error) {
 	first, end := head.Oldest, head.Newest+1 // the event is in between
 	for first < end {
@@ -250,7 +252,8 @@ func (s *Webhooks) before(ctx context.Context, stream string, head port.Head, at
 	return max(first-1, 0), nil
 }
 
-// known returns the replay with an id and its progress.
+// known returns the replay with an id and its progress. Fault: IdempotencyMismatch for another
+// digest.
 func (s *Replays) known(ctx context.Context, tenant, id, digest string) (r EventReplay, ok bool, err error) {
 	stream := replayStreams + tenant
 	found, err := s.feed.Positions(ctx, stream, []port.FeedRecord{{ID: id, At: s.now().Add(-replayKeys)}})
@@ -299,7 +302,7 @@ func (s *Replays) sent(ctx context.Context, tenant string, r EventReplay, at web
 	return r.Total, err
 }
 
-// HandOver gives the replays of a tenant to the deliveries of their webhooks, each once.
+// HandOver adds each replay of a tenant to the deliveries of its webhook, once.
 func (s *Subscriptions) HandOver(ctx context.Context, tenant string) error {
 	return handleReplays(ctx, s.feed, s.log, tenant, replayWebhooks, func(r EventReplay, at webhook.Place) error {
 		if r.WebhookID == "" {

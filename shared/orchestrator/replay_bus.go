@@ -13,16 +13,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// replaySent is before the id of a replay in the name of the consumer whose cursor is the
-// number of events that the bus got.
+// replaySent is the prefix of a consumer name, before the id of a replay. The cursor of that
+// consumer is the number of events that the bus has received.
 const replaySent = "sent/"
 
-// errReplaying: another call publishes the events.
+// errReplaying reports that another call publishes the events.
 var errReplaying = errors.New("another call handles the replay")
 
-// handleReplays calls do for the replays of a tenant, in order, and moves the cursor of a
-// consumer behind each that returned nil. It returns nil if another call does so at the
-// same time.
+// handleReplays calls do for the replays of a tenant, in order. After each success it moves the
+// cursor of a consumer. It returns nil if another call handles the replays at the same time.
 func handleReplays(ctx context.Context, feed port.Feed, log *slog.Logger, tenant, consumer string, do func(EventReplay, webhook.Place) error) error {
 	stream := replayStreams + tenant
 	head, err := feed.Head(ctx, stream)
@@ -39,7 +38,7 @@ func handleReplays(ctx context.Context, feed port.Feed, log *slog.Logger, tenant
 		if err != nil {
 			return fmt.Errorf("cannot read the replays: %w", err)
 		}
-		to := head.Newest // what is left has expired
+		to := head.Newest // the remaining replays have expired
 		if len(records) > 0 {
 			to = records[0].Position
 			var r EventReplay
@@ -81,8 +80,8 @@ func (s *Bus) ReplayWork() StreamWork {
 	}}
 }
 
-// Replay publishes the events of the replays of a tenant that are for the bus, each with
-// its place in the replay, and signed again. A crash repeats at most a page of them.
+// Replay publishes the events of a tenant's replays for the bus. Each event has its place in
+// the replay and a new signature. After a crash, at most a page of events is published twice.
 func (s *Bus) Replay(ctx context.Context, tenant string) error {
 	return handleReplays(ctx, s.feed, s.log, tenant, busConsumer, func(r EventReplay, _ webhook.Place) error {
 		if r.WebhookID != "" {
@@ -125,9 +124,8 @@ func decodePositions(differences []byte) (positions []int64) {
 	return positions
 }
 
-// replay publishes a page of the events of a replay behind the first skip ones, and
-// returns the number of those that are done. Events that are no longer stored are left
-// out.
+// replay publishes a page of the events of a replay, without the first skip events. done is the
+// number of events that it handled. It skips events that are no longer stored.
 func (s *Bus) replay(ctx context.Context, tenant string, r EventReplay, positions []int64, skip int) (done int, err error) {
 	stream := port.EventStream(tenant)
 	head, err := s.feed.Head(ctx, stream)

@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contextOf returns the longest prompt with its answer of a model in a pool, in tokens: the largest
-// context of its replicas, and not more than the catalog says. What is unknown limits nothing; if
-// neither is known, it is limit.ContextTokens. It waits for no engine.
+// contextOf returns the context length of a model in a pool, in tokens. It is the largest
+// reported context of the replicas, limited by that of the catalog. An unknown value limits
+// nothing; if both are unknown, it is limit.ContextTokens. It does not wait for an engine.
 func (s *Lifecycle) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
 	known := s.dispatcher.contextOf(ctx, pool)
 	if known > 0 && model.ContextTokens > 0 {
@@ -23,8 +23,8 @@ func (s *Lifecycle) contextOf(ctx context.Context, pool run.Pool, model catalog.
 	return cmp.Or(known, model.ContextTokens, limit.ContextTokens)
 }
 
-// longEnough returns those of the pools that serve a model whose context has a number of tokens,
-// else the one with the largest context.
+// longEnough returns the pools whose context for the model has at least a number of tokens. If
+// no pool has, it returns the pool with the largest context.
 func (s *Lifecycle) longEnough(ctx context.Context, of []run.Pool, model catalog.Model, tokens int) (fit []run.Pool) {
 	largest := 0
 	var best run.Pool
@@ -43,11 +43,12 @@ func (s *Lifecycle) longEnough(ctx context.Context, of []run.Pool, model catalog
 	return fit
 }
 
-// describeTime is how long engines have to say what they can do, where something waits for it.
+// describeTime limits how long a caller waits for engines to report their capabilities.
 const describeTime = 2 * time.Second
 
-// contextOf returns the largest context of the replicas of a pool, in tokens, as they said it last;
-// 0 if that is not known here. Those that said it long ago are asked meanwhile.
+// contextOf returns the largest context that the replicas of a pool last reported, in tokens; 0
+// if this process knows no report. It asks replicas with an old report again, in the
+// background.
 func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 	if s == nil {
 		return 0
@@ -73,15 +74,15 @@ func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 	return longest
 }
 
-// Describe asks the replicas of a pool what they can do, unless that is known, and returns when
-// they have answered or ctx has ended.
+// Describe asks the replicas of a pool for their capabilities, unless their last report is
+// recent. It returns when they have answered or ctx has ended.
 func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) {
 	if s == nil {
 		return
 	}
 	pool, err := s.sets.served(ctx, pool)
 	if err != nil {
-		return // it stays unknown; contextOf reports it
+		return // the context stays unknown; contextOf reports it
 	}
 	var asked sync.WaitGroup
 	for _, r := range s.replicas.outdated(pool) {
@@ -90,7 +91,8 @@ func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) {
 	asked.Wait()
 }
 
-// outdated returns the replicas of a pool that have not said what they can do within askAfter.
+// outdated returns the replicas of a pool that have not reported their capabilities within
+// askAfter.
 func (s *replicas) outdated(pool run.Pool) []*replica {
 	now := s.clock.Now()
 	found := s.ofPool(pool)
@@ -102,7 +104,7 @@ func (s *replicas) outdated(pool run.Pool) []*replica {
 	})
 }
 
-// contextOf returns the largest context that a replica of a pool has said; 0 if none has.
+// contextOf returns the largest reported context of the replicas of a pool; 0 without a report.
 func (s *replicas) contextOf(pool run.Pool) (longest int) {
 	found := s.ofPool(pool)
 	s.mu.Lock()
@@ -125,8 +127,8 @@ func (s *replicas) ofPool(pool run.Pool) (found []*replica) {
 	return found
 }
 
-// describing notes that a replica is asked in the background, or not any more. It returns whether
-// that is a change.
+// describing records whether a background request to a replica is under way. It returns whether
+// the record has changed.
 func (s *replicas) describing(r *replica, is bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +137,8 @@ func (s *replicas) describing(r *replica, is bool) (changed bool) {
 	return changed
 }
 
-// describe asks a replica what it can do. One that does not answer is asked again after restFor.
+// describe asks a replica for its capabilities and stores them. After an error they become
+// outdated in restFor.
 func (s *replicas) describe(ctx context.Context, r *replica) {
 	now := s.clock.Now()
 	found, err := r.engine.Capabilities(ctx)

@@ -12,37 +12,37 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// lease is a slot of a replica.
+// lease is a slot of a replica that a task holds.
 type lease struct {
 	*replica
 	of *replicas
 	id string
-	// task is the task that has the slot.
+	// task is the id of the task that holds the slot.
 	task string
 	// others are the other replicas of the pool.
 	others []*replica
-	// deterministic: the pool generates the same answer to the same request.
+	// deterministic reports that the pool gives the same answer to the same request.
 	deterministic bool
 	released      bool
 }
 
-// last reports whether all other replicas of the pool rest. The mutex of l.of is locked.
+// last reports whether all other replicas of the pool rest. l.of.mu is locked.
 func (l *lease) last() bool {
 	now := l.of.clock.Now()
 	return !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
 }
 
-// alone is last for a caller without the mutex.
+// alone is last for a caller that has not locked the mutex.
 func (l *lease) alone() bool {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	return l.last()
 }
 
-// askAfter is how long what an engine has said about itself is used.
+// askAfter is how long the reported capabilities of an engine are used.
 const askAfter = time.Minute
 
-// ask asks the engine what it can do, if that is not known.
+// ask asks the engine for its capabilities if the last report is older than askAfter.
 func (l *lease) ask(ctx context.Context) {
 	l.of.mu.Lock()
 	known := l.askedAt
@@ -54,14 +54,14 @@ func (l *lease) ask(ctx context.Context) {
 	l.of.describe(ctx, l.replica)
 }
 
-// capabilities returns what the engine said last.
+// capabilities returns the capabilities that the engine last reported.
 func (l *lease) capabilities() port.EngineCapabilities {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	return l.can
 }
 
-// seed returns the seed of a request; a deterministic pool has one for requests without it.
+// seed returns the seed of a request. In a deterministic pool, a request without a seed gets 0.
 func (l *lease) seed(requested *int64) *int64 {
 	if requested == nil && l.deterministic {
 		return new(int64)
@@ -69,7 +69,7 @@ func (l *lease) seed(requested *int64) *int64 {
 	return requested
 }
 
-// asks notes that the task has a request at the engine from now on, until done is called.
+// asks counts a request of the task at the engine until done is called.
 func (l *lease) asks() (done func()) {
 	change := func(by int) {
 		l.of.mu.Lock()
@@ -80,7 +80,7 @@ func (l *lease) asks() (done func()) {
 	return func() { change(-1) }
 }
 
-// release gives the slot back, once.
+// release releases the slot. Further calls do nothing.
 func (l *lease) release() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -92,16 +92,16 @@ func (l *lease) release() {
 	l.of.notify()
 }
 
-// works notes that the replica has answered a request in part.
+// works records that the replica has answered a request in part, so that it counts as ready.
 func (l *lease) works() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.readyAt = l.of.clock.Now()
 }
 
-// noted notes the result of a request. One that was cancelled, whose stream has ended, or that
-// had no time left says nothing about the replica; one that the engine has refused as wrong
-// shows that it works. The attempts of one task at the replica count once.
+// noted records the result of a request. A cancelled request, an ended stream and a missed
+// deadline prove nothing about the replica. A request that the engine refused as invalid proves
+// that it works. The attempts of one task at the replica count once.
 func (l *lease) noted(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
 	answer, answered := errors.AsType[port.EngineAnswer](err)
@@ -116,10 +116,10 @@ func (l *lease) noted(err error) {
 	}
 }
 
-// awaitFree waits until the engine shows no more requests than this process has there and other
-// dispatchers have tasks, at most slotGrace. An engine that keeps the request of a task that has
-// ended rests. A slot without a request does not count: its task waits for the same, or has not
-// asked yet.
+// awaitFree waits until the request of the task has left the engine, at most slotGrace. The
+// engine may have the requests of this process and the tasks of other dispatchers. If it has
+// more after slotGrace, the replica rests. A slot without a request does not count: its task
+// waits here too, or has not sent its request yet.
 func (l *lease) awaitFree(ctx context.Context) {
 	until := l.of.clock.Now().Add(slotGrace)
 	for looks := 0; ; looks++ {
@@ -137,9 +137,10 @@ func (l *lease) awaitFree(ctx context.Context) {
 		"pool", l.key.pool, "replica", l.id, "rest", restMost.String())
 }
 
-// isFree reports whether the engine shows no request besides those of others, or does not show
-// them. A look after the first one, which saw a request, ends at until: an engine that does not
-// answer then keeps the request, as far as is known.
+// isFree reports whether the engine has no request besides those of others; it also returns
+// true if the engine does not report its load. known is false if the load could not be read.
+// With again, an earlier check saw the request. The check then ends at until, and an engine
+// that has not answered by then is not free.
 func (l *lease) isFree(ctx context.Context, until time.Time, again bool) (free, known bool) {
 	looking, over := ctx, func() {}
 	if again {
@@ -156,5 +157,5 @@ func (l *lease) isFree(ctx context.Context, until time.Time, again bool) (free, 
 	return load.Running == nil || *load.Running <= l.asking+l.of.others[l.key.id], true
 }
 
-// freeInterval is how often an engine is asked whether a slot is free.
+// freeInterval is the interval at which awaitFree reads the load of an engine.
 const freeInterval = 50 * time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// probed is an engine that has askTime for each answer about itself. A server can accept
-// connections and say nothing; a slot must not wait for it.
+// probed limits each request to an engine about itself to askTime. A server may accept
+// connections and never answer; a slot must not wait for it.
 type probed struct {
 	port.Engine
 
@@ -31,7 +31,7 @@ func (e probed) Load(ctx context.Context) (port.EngineLoad, error) {
 	return answered(ctx, e.clock, e.Engine.Load)
 }
 
-// answered returns what an engine answers within askTime.
+// answered returns the answer of an engine within askTime. Fault: PoolUnavailable after that.
 func answered[T any](ctx context.Context, c clock.Clock, ask func(context.Context) (T, error)) (T, error) {
 	within, stop := clock.WithTimeout(ctx, c, askTime)
 	defer stop()

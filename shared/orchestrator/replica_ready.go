@@ -8,12 +8,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// readyFor is how long a replica that was ready gets requests without being asked. A request
-// that then fails is tried again, after the replica was asked.
+// readyFor is how long a ready replica gets requests without a health check. A request that
+// then fails is retried after a health check.
 const readyFor = 5 * time.Second
 
-// tryTake takes a slot of the replica that take would try first, if that was ready a moment
-// ago; otherwise it returns nil. It waits for nothing.
+// tryTake takes a slot of the replica that take would try first, if it was ready within
+// readyFor. Otherwise it returns nil. It does not wait.
 func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
 	found := s.candidates(r, pool)
 	if len(found) == 0 || !s.knowsReady(found[0], true) {
@@ -22,7 +22,8 @@ func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
 	return s.hold(r, pool, found[0], true)
 }
 
-// health returns whether a replica is ready. It asks it, unless it was ready a moment ago.
+// health returns the health of a replica. It asks the engine unless the replica was ready
+// within readyFor.
 func (s *replicas) health(ctx context.Context, r *replica) (port.EngineHealth, error) {
 	if s.knowsReady(r, false) {
 		return port.EngineHealth{Live: true, Ready: true}, nil
@@ -36,8 +37,8 @@ func (s *replicas) health(ctx context.Context, r *replica) (port.EngineHealth, e
 	return health, err
 }
 
-// knowsReady reports whether a replica was ready a moment ago, and, if described, has also said
-// what it can do.
+// knowsReady reports whether a replica was ready within readyFor. With described, its
+// capabilities must also have been reported within askAfter.
 func (s *replicas) knowsReady(r *replica, described bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ type storedSet struct {
 	version int64
 }
 
-// resource returns the record. It is always due: a sweep looks at each set.
+// resource returns the record of the set. It is always due, so that every sweep reads it.
 func (s storedSet) resource() (port.Resource, error) {
 	document, err := json.Marshal(s.ReplicaSet)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s storedSet) resource() (port.Resource, error) {
 	return port.Resource{ResourceRef: ref, Version: s.version, CreatedAt: s.CreatedAt, DueAt: s.CreatedAt, Document: document}, nil
 }
 
-// setLookup reads replica sets. It is safe for concurrent use.
+// setLookup reads and stores replica sets. It is safe for concurrent use.
 type setLookup struct {
 	store port.ResourceStore
 	clock clock.Clock
@@ -72,8 +72,8 @@ func (l *setLookup) read(ctx context.Context, pool run.PoolRef) (storedSet, erro
 	return s, nil
 }
 
-// served returns a pool of an engine with the replicas that it sends tasks to. Those that
-// Sortie runs were read at most poolAge ago.
+// served returns a pool with the replicas to which it sends tasks. The replicas that Sortie
+// runs were read at most poolAge ago. Other pools are returned unchanged.
 func (l *setLookup) served(ctx context.Context, p run.Pool) (run.Pool, error) {
 	if p.Engine == nil || p.Engine.Machines == nil {
 		return p, nil
@@ -95,8 +95,8 @@ func (l *setLookup) served(ctx context.Context, p run.Pool) (run.Pool, error) {
 	return p, nil
 }
 
-// save stores a set, and removes it if it is empty and not kept. The error is
-// port.ErrConflict if it has changed since it was read.
+// save stores a set, or deletes it if it is empty and kept is false. It returns
+// port.ErrConflict if the set has changed since it was read.
 func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
 	r, err := s.resource()
 	if err != nil {
@@ -113,8 +113,8 @@ func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
 	return nil
 }
 
-// ensure gives a pool a set that sweeps find. An existing one gets a new version, so that a
-// sweep that has read the pool before does not remove it.
+// ensure creates the replica set of a pool, so that sweeps find it. An existing set gets a new
+// version, so that a sweep that has read the pool before does not delete it.
 func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
 	for range commitTries {
 		s, err := l.read(ctx, pool)
@@ -131,8 +131,8 @@ func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
 	return tooManyPoolChanges()
 }
 
-// update changes the record of the run of a replica. It reports whether the replica has
-// this run still.
+// update changes the record of a replica. current is false if the set no longer has the replica
+// with this number and key.
 func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
 	for range commitTries {
 		s, err := l.read(ctx, pool)
@@ -158,8 +158,8 @@ func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica
 	return false, tooManyPoolChanges()
 }
 
-// stillServes reports whether the pool has a replica still: one that Sortie runs may have begun to
-// drain while its health was asked.
+// stillServes reports whether the pool still has the replica. A replica that Sortie runs may
+// have started to drain during its health check.
 func stillServes(ctx context.Context, r *replica, lookup func(context.Context) (run.Pool, error)) bool {
 	if r.key.run == "" {
 		return true

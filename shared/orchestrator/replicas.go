@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// replicas are the replicas of engine pools as this process uses them. It is safe for
+// replicas has the replicas of engine pools with their state in this process. It is safe for
 // concurrent use.
 type replicas struct {
 	engines Engines
@@ -28,7 +28,7 @@ type replicas struct {
 
 	mu      sync.Mutex
 	known   map[replicaKey]*replica
-	others  map[string]int // tasks of other dispatchers by replica; of the pool of a shift
+	others  map[string]int // tasks of other dispatchers by replica id, in the pool of the shift
 	changed chan struct{}  // closed and replaced when a slot becomes free
 }
 
@@ -37,49 +37,49 @@ type replicaKey struct {
 	loads                      int
 }
 
-// replica is a server and what this process knows of it.
+// replica is a server of an engine pool with its state in this process.
 type replica struct {
 	key    replicaKey
 	engine port.Engine
 
-	// held counts the tasks that have a slot, asking those of them with a request at the engine.
+	// held counts the tasks with a slot, asking those of them with a request at the engine.
 	held, asking int
-	// failures counts the requests that failed one after the other, and restUntil is until
-	// when the replica gets no request because of them.
+	// failures counts consecutive failed requests. Because of them, the replica gets no request
+	// before restUntil.
 	failures  int
 	restUntil time.Time
-	// failed are the tasks whose requests are among the failures.
+	// failed are the ids of the tasks that failures counts.
 	failed []string
-	// served: it has answered a request.
+	// served reports that it has answered a request.
 	served bool
-	// readyAt is when it was ready last; zero after a failure.
+	// readyAt is the time at which it was last ready; zero after a failure.
 	readyAt time.Time
-	// can is what the engine said last, at askedAt.
+	// can are the capabilities that the engine last reported, at askedAt.
 	can     port.EngineCapabilities
 	askedAt time.Time
-	asked   bool // in the background, now
+	asked   bool // a background request is under way
 }
 
 func newReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *replicas {
 	return &replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
 }
 
-// breakAfter is after how many failures a replica rests, restFor for how long the first
-// time; the time doubles with each further failure up to restMost.
+// breakAfter is the number of failures after which a replica rests. The first rest takes
+// restFor. Each further failure doubles it, up to restMost.
 const (
 	breakAfter = 3
 	restFor    = 5 * time.Second
 	restMost   = time.Minute
-	// loadLook is the time between two looks at a replica that Sortie runs and that has not
-	// answered yet.
+	// loadLook is the interval between health checks of a replica that Sortie runs and that has
+	// not answered a request yet.
 	loadLook = 500 * time.Millisecond
-	// spare is how many more tasks a replica may have than the least used one, so that it
-	// serves the tasks that share a session or a prompt.
+	// spare is how many more tasks than the least used replica a replica may have, the new task
+	// included, and still get the tasks of its sessions and prompts.
 	spare = 2
 )
 
-// take takes a slot of a replica of the run's pool that is ready, and waits for one until
-// the start limit of the attempt. Fault: PoolUnavailable.
+// take takes a slot of a ready replica of the run's pool. It waits for one until the start
+// limit of the attempt. Fault: PoolUnavailable.
 func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Context) (run.Pool, error)) (*lease, error) {
 	why := "no replica has a free slot"
 	for {
@@ -149,7 +149,7 @@ func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	return s.choose(r, pool)
 }
 
-// choose is candidates. s.mu is locked.
+// choose is candidates for a caller that has locked s.mu.
 func (s *replicas) choose(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
 	var found, failed []*replica
@@ -170,9 +170,8 @@ func (s *replicas) choose(r run.Run, pool run.Pool) []*replica {
 	return append(s.order(r, found), s.order(r, failed)...)
 }
 
-// order sorts replicas: the run's own by session or prompt is the first one, unless it then had
-// more than spare tasks more than the least used one; the others follow by their load. s.mu is
-// locked.
+// order sorts replicas by their load. The replica of the run's session or prompt is first,
+// unless it has spare or more tasks more than the least used one. s.mu is locked.
 func (s *replicas) order(r run.Run, of []*replica) []*replica {
 	if len(of) < 2 {
 		return of
@@ -187,10 +186,12 @@ func (s *replicas) order(r run.Run, of []*replica) []*replica {
 	return of
 }
 
-// load is how many tasks a replica has. s.mu is locked.
+// load returns the number of tasks of a replica, those of other dispatchers included. s.mu is
+// locked.
 func (s *replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
 
-// have sets how many tasks the replicas have of other dispatchers.
+// have sets the number of tasks of other dispatchers by replica id. It wakes waiting tasks if a
+// number is lower than before.
 func (s *replicas) have(others map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,13 +204,13 @@ func (s *replicas) have(others map[string]int) {
 	}
 }
 
-// notify wakes those that wait for a slot. s.mu is locked.
+// notify wakes the tasks that wait for a slot. s.mu is locked.
 func (s *replicas) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// knownReplica is a replica of a pool as this process knows it.
+// knownReplica is a copy of the state of a replica.
 type knownReplica struct {
 	id      string
 	held    int
@@ -231,7 +232,7 @@ func (s *replicas) of(pool run.Pool) (found []knownReplica) {
 	return found
 }
 
-// know returns what this process knows of a replica. s.mu is locked.
+// know returns the state of a replica, and creates it if it is missing. s.mu is locked.
 func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
 	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
@@ -242,19 +243,20 @@ func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
 		return nil, err
 	}
 	known := &replica{key: key, engine: probed{engine, s.clock}}
-	maps.DeleteFunc(s.known, func(other replicaKey, r *replica) bool { // the server is another one now
+	maps.DeleteFunc(s.known, func(other replicaKey, r *replica) bool { // the server was replaced
 		return other.tenant == key.tenant && other.pool == key.pool && other.id == key.id && r.held == 0
 	})
 	s.known[key] = known
 	return known, nil
 }
 
-// prefixBytes is the size of the first part of a request, by which tasks share a replica.
+// prefixBytes is the length of the start of a request. Tasks with the same start share a
+// replica.
 const prefixBytes = 1024
 
-// ownReplica returns the replica that tasks of the run's session, or with the same
-// beginning of the prompt, go to: that with the highest hash, so that another number of
-// replicas moves few of them.
+// ownReplica returns the replica for the tasks of the run's session, or for tasks with the same
+// start of the prompt. It has the highest hash, so that another number of replicas moves few
+// tasks.
 func ownReplica(r run.Run, of []*replica) *replica {
 	key := r.Work.Inference.SessionID
 	if key == "" {
@@ -273,8 +275,8 @@ func ownReplica(r run.Run, of []*replica) *replica {
 	return own
 }
 
-// hold takes a slot of a candidate. It returns nil if other tasks have taken slots meanwhile, so
-// that this one has none left, or was the first one and is not any more.
+// hold takes a slot of a candidate. It returns nil if the candidate has no free slot any more.
+// With first, it also returns nil if the candidate is no longer the first one.
 func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,9 +298,9 @@ func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *leas
 	return l
 }
 
-// failed lets the replica of a request that failed rest. A task counts once, and its pool's
-// last replica continues if it has answered: to a client the error of an engine says more than a
-// pool without a replica.
+// failed counts a failed request of a task, once, and lets the replica rest after breakAfter
+// failures. The last active replica of the pool continues if it has answered: the error of an
+// engine is more useful to a client than a pool without a replica.
 func (s *replicas) failed(l *lease, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,23 +308,25 @@ func (s *replicas) failed(l *lease, answered bool) {
 	if slices.Contains(r.failed, l.task) {
 		return
 	}
-	if len(r.failed) < breakAfter { // later ones let it rest each
+	if len(r.failed) < breakAfter { // later failures all count
 		r.failed = append(r.failed, l.task)
 	}
 	s.restNow(r, !answered || !l.last())
 }
 
-// rest lets a replica that is not ready rest.
+// rest counts a failed health check of a replica.
 func (s *replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restNow(r, true)
 }
 
-// restNow counts a failure, and lets the replica rest after breakAfter if it may. s.mu is locked.
+// restNow counts a failure. If may is true, the replica rests after breakAfter failures. A new
+// replica that Sortie runs rests for loadLook instead, while it loads its model. s.mu is
+// locked.
 func (s *replicas) restNow(r *replica, may bool) {
-	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may be another one when it answers again
-	if r.key.run != "" && !r.served {               // it loads its model
+	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may have been replaced when it answers again
+	if r.key.run != "" && !r.served {               // it is loading its model
 		r.restUntil = s.clock.Now().Add(loadLook)
 		return
 	}
