@@ -27,7 +27,7 @@ type Requests struct {
 	budgets *budget.Defaults
 	// mostWithin is Config.MostWithin.
 	mostWithin time.Duration
-	// noExports: there is no Config.SourceURL.
+	// noExports reports that Config.SourceURL is empty.
 	noExports bool
 }
 
@@ -42,13 +42,13 @@ func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 // Submission is a request for a run.
 type Submission struct {
 	Identity port.Identity
-	// Work is what to do. An empty Image is the configured one.
+	// Work is the work of the run. An empty Image means the configured image.
 	Work    run.Work
 	BatchID string
 	// Policy returns the policy of the run for the default policy.
 	Policy func(defaults run.Policy) (run.Policy, error)
-	// IdempotencyKey may be empty. Digest identifies what is requested; requests
-	// with the same key must have the same digest.
+	// IdempotencyKey may be empty. Digest identifies the content of the request. Requests with
+	// the same key must have the same digest.
 	IdempotencyKey string
 	Digest         string
 	CorrelationID  string
@@ -94,9 +94,9 @@ func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existi
 	}, in.IdempotencyKey, in.Digest, prepare)
 }
 
-// Cancel requests the end of a task, in any state. It is idempotent and cannot be
-// undone. It returns the record after the request; a task that has ended is
-// returned unchanged. NotFound as for Queries.Task.
+// Cancel requests the end of a task, in any state. It is idempotent and cannot be undone. It
+// returns the record after the request; a task that has ended is returned unchanged. Fault:
+// NotFound as for Queries.Task.
 func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
@@ -130,10 +130,11 @@ func actorOf(who port.Identity) run.Actor {
 	return by
 }
 
-// create assigns the ids of a new run, except the run id of a firing, and stores it, or
-// returns the run of the key's first use. Every run but that of a schedule is created here:
-// one of a program of the host needs Run.Exec. Slot.Pool names its pool; empty is the default
-// one. prepare, if it is not nil, changes the run before it is stored.
+// create assigns the ids of a new run, except the run id of a firing, and stores the run.
+// existing reports that the idempotency key was used; created is then the run of its first use.
+// Every run except that of a schedule is created here. A run of a host program needs Run.Exec.
+// Slot.Pool names its pool; empty is the default pool. prepare, if it is not nil, changes the
+// run before it is stored.
 func (s *Requests) create(
 	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
 ) (created run.Run, existing bool, err error) {
@@ -218,8 +219,8 @@ func (s *Requests) newTaskID(w run.Work, now time.Time) string {
 	return run.JobTaskID(now, entropy)
 }
 
-// refuse returns the refusal of a new run, or the run of the key's first use: a
-// known key creates no run, so it needs no room in the queue.
+// refuse returns the refusal of a new run. If the idempotency key was used, it returns the run
+// of the first use instead: such a request creates no run and needs no room in the queue.
 func (s *Requests) refuse(ctx context.Context, tenant string, key *port.IdempotencyKey, refusal error) (known run.Run, existing bool, err error) {
 	if key == nil {
 		return run.Run{}, false, refusal

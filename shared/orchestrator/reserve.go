@@ -11,8 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reserved returns what an inference task may use: its prompt and the most tokens that it
-// may generate, at a price, in the accounts of its session, its project and its tenant.
+// reserved returns the reservation of an inference task: the tokens of its prompt and the most
+// tokens that it may generate, at a price. It applies to the accounts of its session, its
+// project and its tenant.
 func (s *Requests) reserved(r run.Run, price catalog.Price) *run.Reservation {
 	work := r.Work.Inference
 	of := run.Reservation{InputPrice: price.Input, OutputPrice: price.Output, Defaults: s.budgets}
@@ -33,8 +34,7 @@ func (s *Requests) reserved(r run.Run, price catalog.Price) *run.Reservation {
 // defaultPrice is the price of a model that the catalog does not have.
 var defaultPrice = catalog.Price{Output: catalog.DefaultOutputPrice}
 
-// reserve returns the reservation of a task that is retried, at the price that its model has
-// now.
+// reserve returns the reservation of a task that is retried, at the current price of its model.
 func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, error) {
 	found, err := s.store.LoadResource(ctx, modelRef(r.Tenant, r.Work.Inference.Model))
 	if errors.Is(err, port.ErrNotFound) {
@@ -50,8 +50,8 @@ func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, er
 	return s.reserved(r, model.Price), nil
 }
 
-// Remaining returns what the budgets of a task have left now: the least of its session, its
-// project and its tenant, and nil for what none of them limits.
+// Remaining returns what is left in the budgets of a task: the smallest rest of its session,
+// its project and its tenant. It is nil for an amount that no budget limits.
 func (s *Inference) Remaining(ctx context.Context, r run.Run) (least budget.Limit, err error) {
 	if r.Reservation == nil {
 		return least, nil

@@ -21,7 +21,7 @@ type Runs struct {
 // NewRuns returns Runs. The input of programs is stored in outputs.
 func NewRuns(requests *Requests, outputs port.Outputs) *Runs { return &Runs{requests, outputs} }
 
-// RetryRequest is a request for a new run of the work of one that has ended.
+// RetryRequest requests a new run with the work of one that has ended.
 type RetryRequest struct {
 	Identity       port.Identity
 	TaskID         string
@@ -31,9 +31,9 @@ type RetryRequest struct {
 	TraceParent string
 }
 
-// Retry creates a run with the work of an ended task and a copy of its input, for any
-// outcome; see run.Run.Again. existing as for Submit. Faults: NotFound as for
-// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of HostPrograms.check.
+// Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
+// input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
+// NotEnded, IdempotencyMismatch, AdmissionReject, and those of HostPrograms.check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -87,8 +87,8 @@ func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 	return content, nil
 }
 
-// createWithInput is create for a run whose program has an input. An input whose run
-// was not created is deleted; if that is unknown, the bucket's lifecycle rule does it.
+// createWithInput is create for a run whose program has an input. It deletes the stored input
+// if the run was not created. If that is unknown, the bucket's lifecycle rule deletes it.
 func (s *Runs) createWithInput(
 	ctx context.Context, r run.Run, key, digest string, input []byte,
 ) (created run.Run, existing bool, err error) {

@@ -10,10 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Shed forgets ended runs before their retention is over: it deletes what they have in the
-// object store, and purges their records. Runs that ended after the time are kept, and so
-// are those with effects left to do. It returns how many were to be forgotten; what fails
-// is repeated by the sweep.
+// Shed deletes the objects of ended runs and purges their records before their retention is
+// over. It keeps runs that ended at the given time or later, and runs with pending effects.
+// shed is the number of the other runs; the sweep repeats failed deletions.
 func (s *Sweeper) Shed(ctx context.Context, refs []run.Ref, before time.Time) (shed int, err error) {
 	var failed failures
 	for _, ref := range refs {

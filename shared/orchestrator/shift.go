@@ -14,10 +14,10 @@ import (
 
 // ShiftConfig configures the shift of a dispatcher.
 type ShiftConfig struct {
-	// Seats has a room for each pool, with a seat for each dispatcher that takes its tasks.
+	// Seats has a room for each pool, with a seat for each dispatcher that serves its tasks.
 	Seats port.Seats
-	// Tasks is how many tasks one dispatcher serves at a time, so that a pool has one seat
-	// for each of that many slots.
+	// Tasks is the number of tasks that one dispatcher serves at a time. A pool has one seat
+	// for each Tasks slots.
 	Tasks int
 	// End is when the process ends. A task with a later deadline is left to the next
 	// dispatcher.
@@ -28,23 +28,24 @@ type ShiftConfig struct {
 
 // The times of a shift.
 const (
-	// lookEvery is how often a dispatcher reads who has the slots of its pool: a task that
-	// got one by a commit of another process waits that long at most.
+	// lookEvery is how often a dispatcher reads which tasks hold slots of its pool. A task that
+	// gets a slot by a commit of another process waits at most that long.
 	lookEvery = 500 * time.Millisecond
-	// seatTime is after how long the seat of a dispatcher that is gone is free; it is kept
-	// with seatEvery.
+	// seatTime is the time after which the seat of a dead dispatcher is free. A live dispatcher
+	// renews its seat every seatEvery.
 	seatTime  = 30 * time.Second
 	seatEvery = 10 * time.Second
-	// seenFor is how long it is believed that another dispatcher serves a task.
+	// seenFor is how long a task counts as served by another dispatcher before its record is
+	// read again.
 	seenFor = 5 * time.Second
-	// idleLooks is how many looks without a task end a shift.
+	// idleLooks is the number of successive reads without a task after which a shift ends.
 	idleLooks = 2
-	// freshFor is how long a shift takes tasks of any deadline: the next dispatcher could do
-	// no better.
+	// freshFor is how long a shift takes tasks with a deadline after its end: a new dispatcher
+	// would not have more time for them.
 	freshFor = 30 * time.Second
 )
 
-// shift is the time in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
+// shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
 // its fields after cfg.
 type shift struct {
 	pool  run.PoolRef
@@ -56,17 +57,18 @@ type shift struct {
 	seat    port.Seat
 	keptAt  time.Time
 	taking  bool // it has a seat
-	retired bool // it had one
-	late    bool // a task waits whose deadline is behind the end
+	retired bool // it had a seat
+	late    bool // a task waits with a deadline after End
 }
 
-// seenTask is a task of another dispatcher.
+// seenTask is a task that another dispatcher serves.
 type seenTask struct {
 	replica string
 	at      time.Time
 }
 
-// accepts reports whether a shift takes a task beside active ones; nil takes all.
+// accepts reports whether a shift takes a task while it serves active others. A nil shift takes
+// every task.
 func (c *shift) accepts(r run.Run, active int, now time.Time) bool {
 	switch {
 	case c == nil:
@@ -81,7 +83,7 @@ func (c *shift) accepts(r run.Run, active int, now time.Time) bool {
 	return active < c.cfg.Tasks
 }
 
-// wake lets the shift look at once.
+// wake makes the shift read the slots of its pool at once, instead of after lookEvery.
 func (c *shift) wake() {
 	if c == nil {
 		return
@@ -92,11 +94,11 @@ func (c *shift) wake() {
 	}
 }
 
-// Shift serves the tasks of a pool until it has none, and returns then. It replaces Run, for
-// a process that another one calls. Without a free seat, others serve the pool: then it does
-// only what call.Run needs besides an engine. A seat-holder takes the tasks that it finds in
-// the slots of the pool, and leaves the seat to the next dispatcher, which it calls, before
-// a task could outlive it. An error means that the call should be repeated.
+// Shift serves the tasks of a pool until it has no more, and then returns. It replaces Run in a
+// process that another process calls. With a seat, it serves the tasks that hold slots of the
+// pool. Before a task could outlive the process, it releases the seat and calls the next
+// dispatcher. Without a free seat, other dispatchers serve the pool; Shift then does only the
+// work for call.Run that needs no engine. After an error the call should be repeated.
 func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConfig) error {
 	c := &shift{
 		pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, woken: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
@@ -125,7 +127,8 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	return s.work(ctx, c, pool.Limit)
 }
 
-// work looks for tasks until there is nothing to do.
+// work starts the tasks of the pool until there are no more, or until the shift has retired and
+// its last task has ended.
 func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 	for idle := 0; ; {
 		s.mu.Lock()
@@ -160,8 +163,8 @@ func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 	}
 }
 
-// leave ends a shift without tasks. A task that got its slot while the seat was taken is
-// found after the seat is free, and the next dispatcher is called for it.
+// leave ends a shift without tasks. It releases the seat and then reads the slots again. It
+// calls the next dispatcher for a task that got its slot before the seat was free.
 func (s *Dispatcher) leave(ctx context.Context, c *shift, limit int) error {
 	s.retire(ctx, c)
 	found, err := s.look(ctx, c, limit)
@@ -185,7 +188,8 @@ func (s *Dispatcher) pause(ctx context.Context, c *shift) error {
 	return ctx.Err()
 }
 
-// keep keeps the seat. It reports false if another dispatcher may have it.
+// keep renews the seat every seatEvery. It returns false if another dispatcher may have the
+// seat.
 func (s *Dispatcher) keep(ctx context.Context, c *shift) bool {
 	now := s.now()
 	if now.Sub(c.keptAt) < seatEvery {
@@ -200,7 +204,7 @@ func (s *Dispatcher) keep(ctx context.Context, c *shift) bool {
 	return ok
 }
 
-// retire takes no further task, and frees the seat. The tasks that it serves continue.
+// retire stops taking tasks and releases the seat. The tasks that it serves continue.
 func (s *Dispatcher) retire(ctx context.Context, c *shift) {
 	s.mu.Lock()
 	taking := c.taking
@@ -223,7 +227,8 @@ func (s *Dispatcher) handOver(ctx context.Context, call DispatchCall) {
 	}
 }
 
-// passOn calls the next dispatcher for a run with a slot, if this one takes none any more.
+// passOn calls the next dispatcher for a run with a slot, if this one has retired and does not
+// serve the run.
 func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
 	s.mu.Lock()
 	retired := s.shift != nil && s.shift.retired && s.active[t.run.TaskID] == nil
@@ -233,8 +238,8 @@ func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
 	}
 }
 
-// look returns the runs with a slot of the pool that no dispatcher serves, and notes on which
-// replicas others serve the rest.
+// look returns the runs with a slot of the pool that no dispatcher serves. For the others, it
+// stores the number of tasks of other dispatchers by replica.
 func (s *Dispatcher) look(ctx context.Context, c *shift, limit int) (waiting []run.Run, err error) {
 	holders, err := s.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
 	if err != nil {
@@ -270,8 +275,8 @@ func (s *Dispatcher) look(ctx context.Context, c *shift, limit int) (waiting []r
 	return waiting, s.dropEnded(ctx, holders)
 }
 
-// dropEnded interrupts the attempts that this dispatcher serves and that another process has
-// ended: their runs have no slot any more.
+// dropEnded interrupts attempts that this dispatcher serves and that another process has ended:
+// their runs no longer have a slot.
 func (s *Dispatcher) dropEnded(ctx context.Context, holders []run.Ref) error {
 	s.mu.Lock()
 	var without []run.Ref

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// unknownInterval is the time between two creations of a platform that throttles
-// them without a documented limit.
+// unknownInterval is the interval of creations on a platform that throttles them and documents
+// no limit.
 const unknownInterval = time.Second
 
 // places returns the apps of the runner with their intervals, and the app that a
@@ -32,11 +32,11 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 	return apps, limits.AppOf(where, r.Attempt.MachineName)
 }
 
-// awaitPermit waits until the permitted start of a run that was granted one, and
-// grants the next one. Another run takes a token of the platform's limit. A start that
-// finds none, or a closed gate, is deferred: it would overtake the runs that wait. An
-// attempt that may have a machine already is not. permitted is false if the attempt needs
-// no create call now.
+// awaitPermit waits until the start that a run was granted is permitted, and then grants the
+// next start. A run without a granted start takes a token of the platform's limit. If there is
+// no token or the gate is closed, its start is deferred, because it would overtake queued runs.
+// The start of an attempt that may already have a machine is not deferred. permitted is false
+// if the attempt needs no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	after, permitted, err = s.awaitPermitOfPool(ctx, r)
 	if err != nil || !permitted || after.Attempt.Unsure {
@@ -45,8 +45,9 @@ func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, p
 	return s.takeOfApp(ctx, after)
 }
 
-// takeOfApp takes a token of the app of a permitted start: other pools may have the same app.
-// Without a token the start is deferred, and the app of its pool waits for the next one.
+// takeOfApp takes a token of the app of a permitted start, because other pools may use the same
+// app. Without a token it defers the start and delays the starts of the app in this pool until
+// the next token.
 func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	apps, app := s.places(r)
 	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
@@ -63,8 +64,8 @@ func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, per
 	return after, false, err
 }
 
-// takeToken takes a token of the shared limit of an app. It returns 0, or how long it is until
-// the next token. An app without a documented limit has no tokens.
+// takeToken takes a token of the shared limit of an app. It returns 0, or the time until the
+// next token. An app without a documented limit needs no token.
 func takeToken(ctx context.Context, store port.Store, app run.StartPace, now time.Time) (wait time.Duration, err error) {
 	for range permitTries {
 		gate, err := store.StartGate(ctx, run.AppGate(app.App))
@@ -85,7 +86,7 @@ func takeToken(ctx context.Context, store port.Store, app run.StartPace, now tim
 	return app.Interval, nil // many starts take tokens at the same time
 }
 
-// awaitPermitOfPool does what awaitPermit does with the pace of the run's pool alone.
+// awaitPermitOfPool is awaitPermit for the limits of the run's pool alone.
 func (s *Launches) awaitPermitOfPool(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	if !r.Attempt.StartAt.IsZero() {
 		return s.awaitStart(ctx, r)
@@ -127,9 +128,9 @@ func (s *Launches) awaitPermitOfPool(ctx context.Context, r run.Run) (after run.
 	return after, false, err
 }
 
-// permitTries bounds how often a start tries to take a token that others take, and so the
-// conditional writes that fail: each start fails at most that often, and never after the
-// last token is taken.
+// permitTries limits how often a start tries to take a token that other starts take first. It
+// thereby limits the failed conditional writes. No write is tried after the last token is
+// taken.
 const permitTries = 5
 
 func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
@@ -153,8 +154,8 @@ func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, pe
 	return after, current && !after.Attempt.Machine.Known(), nil
 }
 
-// refused commits a start that the platform refused. A throttled one slows the
-// pool's starts before its run joins the queue.
+// refused commits a start that the platform refused. If it was throttled, refused first slows
+// the pool's starts, and then the run joins the queue.
 func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
 	if why.Code == fault.Throttled {
 		apps, app := s.places(r)
@@ -167,7 +168,8 @@ func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (ru
 	})
 }
 
-// notStarted commits a start without a machine, and grants the permitted starts.
+// notStarted commits that a start created no machine. If the run is queued, it grants the
+// permitted starts.
 func (s *Launches) notStarted(ctx context.Context, r run.Run, f run.Fact) (run.Run, error) {
 	after, err := s.apply(ctx, r.Ref(), is(f))
 	if err == nil && after.Queued() {
@@ -187,8 +189,8 @@ func (s *Launches) startAccepted(ctx context.Context, r run.Run) {
 	}
 }
 
-// changeGate changes the gate of the run's pool and reports whether it did. What
-// cannot be stored costs only starts that are throttled again.
+// changeGate changes the gate of the run's pool and reports whether it did. It only logs an
+// error, which at worst causes starts that are throttled again.
 func (s *Launches) changeGate(ctx context.Context, r run.Run, change func(run.StartGate) (run.StartGate, bool)) bool {
 	for range commitTries {
 		gate, err := s.store.StartGate(ctx, r.Slot.Pool)

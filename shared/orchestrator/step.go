@@ -23,8 +23,8 @@ type StepInput struct {
 	Token      string `json:"token,omitempty"`
 	// Retries is how often the state was retried before this call.
 	Retries int `json:"retries,omitempty"`
-	// Carried is the execution's document, for the steps that need the reason why
-	// they were entered.
+	// Carried is the execution's document, for the steps that need the failure that led to
+	// them.
 	Carried Carried `json:"carried,omitzero"`
 }
 
@@ -154,8 +154,8 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	return r, false, s.effect(ctx, r, run.Effect{Kind: run.EffectComplete, Step: in.Step, Token: in.Token})
 }
 
-// placement returns the placement of the run's pool. A deleted pool leaves that of the
-// attempt.
+// placement returns the placement of the run's pool. For a deleted pool it returns the
+// placement of the attempt.
 func (s *Lifecycle) placement(ctx context.Context, r run.Run) (run.Placement, error) {
 	pool, err := s.pools.pool(ctx, r.Tenant, r.Slot.Pool)
 	if errors.Is(err, port.ErrNotFound) {

@@ -12,13 +12,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// StreamSweep does for the streams of events what is left: it writes the last checkpoint,
-// publishes what the bus has not got, queues webhooks, and continues replays. It looks only at
-// the streams that are due: those of quiet tenants cost nothing.
+// StreamSweep finishes the work on the streams of events: it writes the last checkpoint,
+// publishes the events that the bus does not have, queues webhooks, and continues replays. It
+// reads only the streams that are due, so that streams without new events cost nothing.
 //
-// An append makes its stream due, and the sweep settles it when nothing is left; else it is due
-// again later, behind the others. So a sweep that is cut short has left what the next one
-// begins with. It is safe for concurrent use, by any number of processes.
+// An append makes its stream due. The sweep settles a stream without remaining work. A stream
+// with remaining work is due again later, behind the others, so that the next sweep begins with
+// the streams that this one did not reach. It is safe for concurrent use, by any number of
+// processes.
 type StreamSweep struct {
 	relay           *Relay
 	events, replays []StreamWork
@@ -26,20 +27,21 @@ type StreamSweep struct {
 
 // StreamWork handles the records of a tenant's stream.
 type StreamWork struct {
-	// Do handles what is left.
+	// Do handles the records that are not handled yet.
 	Do func(ctx context.Context, tenant string) error
 	// Position returns the position up to which the records are handled.
 	Position func(ctx context.Context, tenant string) (int64, error)
 }
 
-// Watched is the work of another loop of the process: the sweep waits until it is done.
+// Watched returns work that another loop of the process does. The sweep only checks its
+// position, and the stream stays due until the work is done.
 func (w StreamWork) Watched() StreamWork {
 	w.Do = func(context.Context, string) error { return nil }
 	return w
 }
 
-// NewStreamSweep returns a StreamSweep. events and replays are what is done for the streams of
-// events, beside their checkpoints, and for those of replays.
+// NewStreamSweep returns a StreamSweep. events is the work on streams of events besides
+// checkpoints, replays that on streams of replays.
 func NewStreamSweep(relay *Relay, events, replays []StreamWork) *StreamSweep {
 	return &StreamSweep{relay, events, replays}
 }
@@ -47,14 +49,14 @@ func NewStreamSweep(relay *Relay, events, replays []StreamWork) *StreamSweep {
 const (
 	streamPage = 100
 	trimPage   = 1000
-	// dueAgain is after what time a stream with something left is due again.
+	// dueAgain is the time after which a stream with remaining work is due again.
 	dueAgain = 10 * time.Second
 	// sweepMargin is the time before the deadline of its context at which a sweep stops.
 	sweepMargin = 5 * time.Second
 )
 
-// Sweep handles the streams that are due, until little of the time of ctx is left. Its errors
-// are those of all streams.
+// Sweep handles the streams that are due, until sweepMargin before the deadline of ctx. It
+// returns the joined errors of all streams.
 func (s *StreamSweep) Sweep(ctx context.Context) error {
 	one := &streamSweep{StreamSweep: s, key: sync.OnceValues(func() (events.Key, error) { return s.relay.keys.Signing(ctx) })}
 	var failed []error
@@ -67,7 +69,7 @@ func (s *StreamSweep) Sweep(ctx context.Context) error {
 	return errors.Join(append(failed, one.walk(ctx))...)
 }
 
-// timeLeft reports whether there is time for more.
+// timeLeft reports whether more than sweepMargin is left until the deadline of ctx.
 func (s *StreamSweep) timeLeft(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
 	return ctx.Err() == nil && (!limited || deadline.Sub(s.relay.clock.Now()) > sweepMargin)
@@ -92,7 +94,7 @@ type streamSweep struct {
 	key func() (events.Key, error)
 }
 
-// all handles streams, several at a time. due says whether they are.
+// all handles several streams at a time. due reports whether they are due.
 func (s *streamSweep) all(ctx context.Context, streams []string, due bool) error {
 	var mu sync.Mutex
 	var failed []error
@@ -109,7 +111,7 @@ func (s *streamSweep) all(ctx context.Context, streams []string, due bool) error
 	return errors.Join(failed...)
 }
 
-// finish does what is left for a stream, and settles it if that is all.
+// finish does the remaining work on a stream, and settles the stream once no work is left.
 func (s *streamSweep) finish(ctx context.Context, stream string, due bool) error {
 	feed, group := s.relay.feed, stream[:strings.Index(stream, "/")+1]
 	tenant, works := stream[len(group):], s.replays
@@ -150,8 +152,8 @@ func (s *streamSweep) finish(ctx context.Context, stream string, due bool) error
 	return errors.Join(append(failed, err)...)
 }
 
-// Trim deletes what has expired in the streams of a feed that does not do so itself. Its errors
-// are those of all streams.
+// Trim deletes expired records of streams, for a feed that does not delete them by itself. It
+// returns the joined errors of all streams.
 func (s *Relay) Trim(ctx context.Context) error {
 	trim := func(prefix string) error {
 		return eachStream(ctx, s.feed, prefix, func(tenant string) error {

@@ -14,26 +14,26 @@ import (
 const (
 	// walkStream is the stream whose state is that of the walk. It has no records.
 	walkStream = "walk/streams"
-	// walkFor is how long walks are repeated: longer than an earlier version of the relay, which
-	// makes no stream due, runs beside this one.
+	// walkFor is how long walks are repeated. It is longer than an earlier version of the
+	// relay, which makes no stream due, runs beside this one.
 	walkFor = time.Hour
 )
 
-// walk is a look at all streams, those of tenants without new events included: versions before
-// this one have left work there and have not made the streams due. When a walk that began late
-// enough has ended, there is no further one.
+// walk is a sweep over all streams, also those that are not due. Earlier versions have left
+// work there without making the streams due. Walks end after one that began walkFor after the
+// first walk or later.
 type walk struct {
-	// Since is when the first walk began, Began when this one did.
+	// Since is the time at which the first walk began, Began that of this one.
 	Since time.Time `json:"since"`
 	Began time.Time `json:"began,omitzero"`
-	// Replays: it is at the streams of replays, which follow those of events. After is the
-	// last stream that it was at.
+	// Replays reports that the walk is at the streams of replays, which follow those of events.
+	// After is the cursor of the next page.
 	Replays bool   `json:"replays,omitempty"`
 	After   string `json:"after,omitempty"`
 	Done    bool   `json:"done,omitempty"`
 }
 
-// walk continues the walk until it ends or little time is left.
+// walk continues the walk until it ends or sweepMargin is reached.
 func (s *streamSweep) walk(ctx context.Context) error {
 	feed, now := s.relay.feed, s.relay.clock.Now().UTC().Round(0)
 	head, err := feed.Head(ctx, walkStream)

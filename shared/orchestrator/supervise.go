@@ -39,8 +39,8 @@ func (s *Supervision) StopWorker(ctx context.Context, in StepInput) error {
 	return nil
 }
 
-// Reconcile handles the state Reconciling: it reads the record, and the machine if
-// that proves something, and returns the step for the record's state.
+// Reconcile handles the state Reconciling. It reads the record and, if that can prove
+// something, inspects the machine. It returns the step for the record's state.
 func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, error) {
 	ctx = countCalls(ctx, in.Ref)
 	r, done, err := s.begin(ctx, in)
@@ -78,7 +78,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	return route, nil
 }
 
-// waits reports whether the call of a step may fail over and over.
+// waits reports whether a step waits for a token, so that its call may fail again and again.
 func waits(step run.Step) bool {
 	return step == run.StepQueued || step == run.StepRunning || step == run.StepCancelling
 }

@@ -17,13 +17,13 @@ const sweepPage = 100
 // sweepItemLimit bounds the calls of a sweep about one record or machine.
 const sweepItemLimit = 10 * time.Second
 
-// Sweeper reconciles the records with the runner, the executions, the object store
-// and the clock. Sweeps may overlap.
+// Sweeper reconciles the records with the runner, the executions, the object store and the
+// clock. Sweeps may overlap.
 //
-// The memory of a sweep does not grow with the number of runs, except for a few
-// bytes for each run with a machine. Each part has its own share of the time. A part
-// that ends early remembers in this process where the next sweep continues, so that
-// records whose repair fails or hangs do not keep others from their turn.
+// The memory of a sweep does not grow with the number of runs, except for a few bytes for each
+// run with a machine. Each part has its own share of the time. A part that ends early remembers
+// in this process where the next sweep continues, so that records whose repair fails or hangs
+// do not delay the others.
 type Sweeper struct {
 	*Machines
 	outputs   *Outputs
@@ -42,7 +42,7 @@ type Sweeper struct {
 
 	mu     sync.Mutex
 	starts map[string]start
-	// rests has the time until which a part that found nothing is left out.
+	// rests has the time until which a part that found no records is skipped.
 	rests map[string]time.Time
 }
 
@@ -50,8 +50,7 @@ type Sweeper struct {
 type start struct {
 	// after is the place of a page.
 	after string
-	// turn rotates the order within pages; it moves on with each part that ended
-	// early.
+	// turn rotates the order within pages; it grows each time the part ends early.
 	turn int
 }
 
@@ -66,8 +65,8 @@ func NewSweeper(
 	}
 }
 
-// unlessResting runs a part, which returns the number of records that it found, unless
-// it found nothing less than expiryPause ago.
+// unlessResting runs a part, unless the part found no records less than expiryPause ago. do
+// returns the number of records found.
 func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) error {
 	now := s.now()
 	s.mu.Lock()
@@ -142,8 +141,8 @@ func (s *Sweeper) startNext(part string, at start) {
 	s.starts[part] = at
 }
 
-// sweepRefs calls do for the runs of all pages, each at most once, from where the
-// last sweep ended.
+// sweepRefs calls do for the runs of all pages, each at most once. It begins where the last
+// sweep ended.
 func (s *Sweeper) sweepRefs(
 	ctx context.Context, part string,
 	read func(after string) (refs []run.Ref, next string, err error), do func(ctx context.Context, ref run.Ref) error,
@@ -225,7 +224,7 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 	})
 }
 
-// purgeBatch is how many records one call purges.
+// purgeBatch is the number of records that one call purges.
 const purgeBatch = 500
 
 func (s *Sweeper) sweepRecords(ctx context.Context) error {

@@ -7,15 +7,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// sweepAnswers removes what has expired of the streams of inference tasks. Only streams of
-// tasks that were accepted longer ago than records are kept can have expired as a whole.
+// sweepAnswers deletes the expired records of the streams of inference tasks. It reads only
+// streams of tasks that were accepted longer ago than the record retention: only these can have
+// expired as a whole.
 func (s *Sweeper) sweepAnswers(ctx context.Context) error {
 	if s.answers == nil {
 		return nil
 	}
 	feed, ok := s.answers.feed.(port.Feed)
 	if !ok {
-		return nil // the database deletes what has expired
+		return nil // the database deletes expired records
 	}
 	return s.unlessResting("answers", func() (found int, err error) {
 		before := s.now().Add(-s.policy.RecordRetention)

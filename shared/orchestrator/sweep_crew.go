@@ -83,7 +83,7 @@ func (f *failures) join(ctx context.Context) error {
 	return err
 }
 
-// marks is a set of texts, with eight bytes for each.
+// marks is a set of texts. It needs eight bytes for each text.
 type marks struct {
 	seed maphash.Seed
 	set  map[uint64]struct{}
@@ -91,7 +91,7 @@ type marks struct {
 
 func newMarks() *marks { return &marks{maphash.MakeSeed(), map[uint64]struct{}{}} }
 
-// add reports whether the text was not in the set.
+// add adds a text, and reports whether it was not in the set.
 func (m *marks) add(parts ...string) bool {
 	key := hashOf(m.seed, parts...)
 	_, known := m.set[key]

@@ -89,11 +89,10 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 	return s.replaceExecution(ctx, r, execution)
 }
 
-// ExecutionEnded checks a run whose execution is reported to have ended. If it
-// ended without its run, it is replaced at once; the sweep would wait for ActBy.
-// Reports may be repeated. One about an execution that was replaced, or about a run
-// that has ended or expired, is ignored. Unavailable while the execution is still
-// shown as running.
+// ExecutionEnded checks a run whose execution is reported to have ended. If it ended without
+// its run, it is replaced at once; the sweep would wait for ActBy. Reports may be repeated. One
+// about an execution that was replaced, or about a run that has ended or expired, is ignored.
+// Fault: Unavailable while the execution is still shown as running.
 func (s *Sweeper) ExecutionEnded(ctx context.Context, ref run.Ref, name string) error {
 	r, err := s.store.Load(ctx, ref)
 	if errors.Is(err, port.ErrNotFound) {
@@ -115,8 +114,8 @@ func (s *Sweeper) ExecutionEnded(ctx context.Context, ref run.Ref, name string) 
 	return s.replaceExecution(ctx, r, execution)
 }
 
-// replaceExecution starts a new execution of a run, or orphans the run. execution
-// is the one that ended without the run's end, of the start in r.
+// replaceExecution starts a new execution of a run, or orphans the run. execution is the
+// execution of the start in r; it ended before the run did.
 func (s *Sweeper) replaceExecution(ctx context.Context, r run.Run, execution port.Execution) error {
 	cause := string(execution.Status)
 	if execution.Error != "" {

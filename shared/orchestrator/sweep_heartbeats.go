@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// sweepHeartbeats evaluates the workers whose heartbeats are not forwarded and whose
-// limit is over. One canary serves a whole sweep.
+// sweepHeartbeats evaluates the runs whose heartbeats are not forwarded and whose heartbeat
+// limit has passed. One canary serves a whole sweep.
 func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
 	var once sync.Once
 	var reception run.Reception
@@ -40,8 +40,8 @@ func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
 		})
 }
 
-// count records whether more attempts run than heartbeats are forwarded for. It forwards
-// again when a fifth fewer run.
+// count records whether more than most attempts run, so that heartbeats are not forwarded. They
+// are forwarded again once at most four fifths of most run. nil means no limit.
 func (s *Reception) count(ctx context.Context, running int, most *int) error {
 	if most == nil {
 		return nil
@@ -68,8 +68,8 @@ func (s *Reception) count(ctx context.Context, running int, most *int) error {
 	return nil
 }
 
-// crowded reports whether the heartbeats of the attempt that enters a step are not
-// forwarded. An attempt keeps the answer that it got before its machine was created.
+// crowded reports whether the heartbeats of the attempt that enters a step are not forwarded.
+// An attempt keeps the result that it got before its machine was created.
 func (s *Lifecycle) crowded(ctx context.Context, step run.Step) bool {
 	if step != run.StepContainerCreating || s.forwardLimit == nil {
 		return false

@@ -19,14 +19,14 @@ const strayWait = time.Second
 // placementPage is how many runs with a machine a sweep reads at a time.
 const placementPage = 500
 
-// sweepMachines commits to each run what the runner shows about its machine, and
-// destroys machines that no run needs. Most machines are running and belong to a
-// Running run; those need no read of the record.
+// sweepMachines commits to each run what the runner shows about its machine, and destroys
+// machines that no run needs. Most machines are running and belong to a Running run; those need
+// no read of the record.
 //
-// A machine that is not in the list is inspected: absence from a list proves
-// nothing, an inspection does.
+// A machine that is not in the list is inspected: absence from a list proves nothing, an
+// inspection does.
 //
-// Warm machines without an attempt, and those that are kept after one, are noted in warm.
+// Warm machines without an attempt, and machines that are kept after one, are added to warm.
 func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	var failed failures
 	known, err := s.placements(ctx)
@@ -100,7 +100,7 @@ type placements struct {
 	pages    []page
 }
 
-// placed is what the record says about a machine.
+// placed is the state of a machine in the record of its run.
 type placed struct {
 	owner   uint64 // hash of the machine's owner
 	page    int32
@@ -124,8 +124,8 @@ func (p *placements) ownerOf(o port.MachineOwner) uint64 {
 	return hashOf(p.seed, o.Tenant, o.RunID, strconv.Itoa(o.Attempt))
 }
 
-// settles notes that the machine was listed. It reports whether the machine runs and
-// belongs to a Running run.
+// settles marks a machine as listed. It reports whether the machine runs and belongs to a
+// Running run.
 func (p *placements) settles(m port.MachineStatus) bool {
 	known, ok := p.machines[p.key(m.Machine)]
 	if !ok {
@@ -139,8 +139,8 @@ func (p *placements) settles(m port.MachineStatus) bool {
 	return known.running && m.Phase == port.MachineRunning && known.owner == p.ownerOf(m.Owner)
 }
 
-// placements reads the runs with a machine. With an error it returns those that it
-// has read.
+// placements reads the runs with a machine. After an error it returns the runs that it has
+// read.
 func (s *Sweeper) placements(ctx context.Context) (*placements, error) {
 	p := &placements{seed: maphash.MakeSeed(), machines: map[uint64]placed{}}
 	var after run.Ref
@@ -207,7 +207,7 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 	return s.seen(ctx, p.Run, p.Attempt, m)
 }
 
-// seen commits what the runner shows about an attempt's machine.
+// seen commits the fact that follows from the status of an attempt's machine.
 func (s *Sweeper) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
 	shown := s.shows(ctx, attempt, machine)
 	if shown == nil {

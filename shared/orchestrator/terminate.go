@@ -11,12 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// unreachableLimit is how long a machine that cannot be seen gone delays the next
-// attempt.
+// unreachableLimit is how long a machine that is not seen gone delays the next attempt.
 const unreachableLimit = 10 * time.Minute
 
-// releaseTime is the part of a call's deadline that is left for the release of the
-// slot if the object store does not answer.
+// releaseTime is the part of a call's deadline that remains for the release of the slot if the
+// object store does not answer.
 const releaseTime = 5 * time.Second
 
 // Termination handles the state Terminating.
@@ -34,11 +33,10 @@ func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, hooks Hook
 	return &Termination{machines, outputs, logs, hooks, rand, config}
 }
 
-// Terminate handles the state Terminating: it sees the machine gone, accepts the
-// output, and decides between a retry and an end. It may be repeated, and returns
-// TryAgain while the machine still exists. A run in another state is ended only if
-// the execution carries an error; without one this is a repeated call of a run that
-// has moved on.
+// Terminate handles the state Terminating: it waits until the machine is gone, accepts the
+// output, and decides between a retry and an end. It is idempotent. It returns TryAgain while
+// the machine still exists. A run in another state is ended only if the execution carries an
+// error; without one this is a repeated call of a run that has moved on.
 func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, error) {
 	ctx = countCalls(ctx, in.Ref)
 	r, done, err := s.begin(ctx, in)
@@ -74,7 +72,7 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 		}
 		settled, err := s.collect(ctx, r)
 		if err != nil {
-			// The machine is gone: the slot is not held while the object store is away.
+			// The machine is gone: the slot is released while the object store is unavailable.
 			if _, lost := s.applyTo(ctx, r, is(run.SlotReleased{Attempt: r.Attempt.Number})); lost != nil {
 				s.warn(ctx, r, "cannot release the slot before the output is settled", lost)
 			}
@@ -107,16 +105,15 @@ func asksAfterRun(r run.Run) bool {
 	return (r.State == run.Completed || r.State == run.Failed) && r.Constraints != nil && r.Constraints.PostRunHook != nil
 }
 
-// question is a run that ends, as its hook was asked about it, and the answer.
+// question is the outcome of a run about which its hook was asked, with the hook's answer.
 type question struct {
 	state  run.State
 	fault  fault.Code
 	answer *run.HookAnswer
 }
 
-// ask asks the hook after the run. The answer to the last question is used again if the
-// run ends in the same way: a hook may take longer than the time until the next change
-// of the record.
+// ask asks the hook after the run. It reuses the answer to the last question if the run ends in
+// the same way. A hook may take longer than the time until the next change of the record.
 func (s *Termination) ask(ctx context.Context, r run.Run, last *question) (*run.HookAnswer, error) {
 	now := question{state: r.State}
 	if r.Fault != nil {
@@ -157,15 +154,15 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 type end struct {
 	// exit is nil if it is unknown.
 	exit *run.Exit
-	// destroyed: Terminating has destroyed it. unseen: it was not seen gone.
+	// destroyed reports that Terminating has destroyed it, unseen that it was not seen gone.
 	destroyed, unseen bool
 }
 
-// seeGone lets a worker that has reported exit by itself, destroys a machine that
-// is still there, and returns once it is seen gone, or could not be seen for ten
-// minutes. While a create call may be in flight, its machine is awaited; for a run that
-// falls back, also while a machine may exist that the platform does not show. It returns
-// the newest record, whose state is another one if the run has moved on.
+// seeGone waits until the machine of an attempt is gone. It gives a worker that has reported
+// time to exit, and then destroys the machine. It returns once the machine is seen gone, or was
+// not for unreachableLimit. While a create call may be in flight, it returns TryAgain. For a
+// run that falls back, it also does so while a machine may exist that the platform does not
+// show. It returns the newest record, which may be in another state.
 func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, error) {
 	machine, err := s.of(ctx, r)
 	if err == nil && !machine.Known() {
@@ -176,7 +173,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 		return r, end{}, err
 	}
 	if r.Attempt.Report != nil || r.Kept().ID != "" && r.Attempt.Exit != nil { // a kept machine stays after its program
-		// An error here is met again below, where it is limited to ten minutes.
+		// The error occurs again below, where it is limited to ten minutes.
 		if exit, gone, err := s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
 			return r, end{exit: exit}, nil
 		}
@@ -188,7 +185,8 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 	return r, last, err
 }
 
-// destroy destroys the machine of an attempt that has ended, and sees it gone.
+// destroy destroys the machine of an ended attempt and waits until it is gone. It returns
+// TryAgain if the machine still exists before unreachableLimit.
 func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machine) (end, error) {
 	var exit *run.Exit
 	var gone bool
@@ -211,8 +209,8 @@ func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machi
 	return end{destroyed: true}, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", machine.ID, err)}
 }
 
-// seeNone is seeGone for an attempt whose machine no list shows. Before the start limit
-// that proves nothing about a machine that an unanswered call may have created.
+// seeNone is seeGone for an attempt whose machine no list shows. Before the start limit, a
+// machine of an unanswered create call may still exist.
 func (s *Termination) seeNone(ctx context.Context, r run.Run) (end, error) {
 	unsure := r.Leaves() && r.Attempt.Unsure && r.Cancel == nil && s.now().Before(r.Attempt.StartBy)
 	unknown := errors.New("an unanswered call may have created a machine")
@@ -228,8 +226,8 @@ func (s *Termination) seeNone(ctx context.Context, r run.Run) (end, error) {
 	return end{}, nil
 }
 
-// unreachable reports whether the machine of an attempt has delayed the next one for too
-// long.
+// unreachable reports whether the machine of an attempt has delayed the next attempt for
+// unreachableLimit.
 func (s *Termination) unreachable(r run.Run) bool {
 	return s.now().Sub(r.EnteredAt) >= unreachableLimit
 }

@@ -15,10 +15,11 @@ import (
 // TicketLife is the time for which a ticket is valid.
 const TicketLife = time.Hour
 
-// Ticket signs a ticket with which streams can be read: the events of the caller's tenant that
-// a query selects, and the tokens of the task that it selects, or of every task without a
-// query, if the caller may read runs. It is valid as long as the caller's token is. The fault for a query
-// that does not fit into a ticket is InvalidRequest.
+// Ticket signs a ticket that permits to read streams: the events of the caller's tenant that
+// the query selects. If the caller may read runs, it also permits the tokens of the task that
+// the query selects, or of every task without a query. It is valid for TicketLife, but only as
+// long as the caller's token. Fault: InvalidRequest for a query that does not fit into a
+// ticket.
 func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (text string, expiresAt time.Time, err error) {
 	key, err := s.key(ctx)
 	if err != nil {
@@ -36,8 +37,8 @@ func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (t
 	return text, expiresAt, err
 }
 
-// OpenTicket returns the identity of a ticket and its query. It does not check the token of
-// its holder, which httpkit does. Its fault is Unauthenticated.
+// OpenTicket returns the identity of a ticket and its query. It does not check the token of the
+// holder; httpkit does. Fault: Unauthenticated.
 func (s *Tokens) OpenTicket(ctx context.Context, text string) (port.Identity, string, error) {
 	keys, err := s.published(ctx)
 	if err != nil {

@@ -16,13 +16,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Turns lets the processes that write and read the stream of a tenant take turns while there
-// are several. Without contention for a stream it makes no call: a stream is contended for
-// contendedFor after a process has lost a race for it or has waited. It is safe for concurrent
-// use.
+// Turns lets the processes that write or read the stream of a tenant take turns. Without
+// contention for a stream it makes no call. A stream is contended for contendedFor after a
+// process has lost a race for it or has waited. It is safe for concurrent use.
 //
-// Turns save what lost races cost. Nothing depends on them: appends and cursors are
-// compare-and-set, and a process that cannot take its turn continues without it.
+// Turns only avoid the cost of lost races. Correctness does not depend on them: appends and
+// cursors are compare-and-set, and a process that cannot take its turn continues without it.
 type Turns struct {
 	writers port.Writers
 	seats   port.Seats
@@ -31,25 +30,25 @@ type Turns struct {
 	random  func() float64
 
 	mu sync.Mutex
-	// races is when a race was lost, or a process had to wait, by what it was for.
+	// races has the time of the last lost race or wait, by the name of the stream or room.
 	races map[string]time.Time
 }
 
 const (
 	// contendedFor is how long turns are taken after a race.
 	contendedFor = time.Minute
-	// writerTime is how long the place of a writer that has died is kept. Another writer
-	// renews its own after half of it.
+	// writerTime is the time after which the place of a dead writer expires. A live writer
+	// renews its place after half of it.
 	writerTime = time.Second
 	// writerPatience is the longest time that a writer waits.
 	writerPatience = 10 * time.Second
-	// firstPause is the pause of the first in the queue between two looks, turnTime about the
-	// time of a turn.
+	// firstPause is the polling interval of the first writer in the queue. turnTime is the
+	// usual length of a turn.
 	firstPause = 4 * time.Millisecond
 	turnTime   = 30 * time.Millisecond
-	// readerTime is how long the place of a reader that has died is kept.
+	// readerTime is the time after which the place of a dead reader expires.
 	readerTime = 10 * time.Second
-	// readerPause is the pause of a reader that lets another process continue.
+	// readerPause is how long a reader pauses so that another process can continue.
 	readerPause = 50 * time.Millisecond
 )
 
@@ -62,23 +61,23 @@ func NewTurns(writers port.Writers, seats port.Seats, c clock.Clock, log *slog.L
 type taker interface {
 	// write waits for the turn to write a stream. The caller calls leave after its write.
 	write(ctx context.Context, stream string) (leave func())
-	// lost notes that a race for a stream was lost.
+	// lost records that a race for a stream was lost.
 	lost(stream string)
-	// read calls the reader of a stream until nothing is left, unless another process does
-	// so: then that one looks again after it has ended.
+	// read calls the reader of a stream until no record is left. If another process has the
+	// turn, read returns at once, and that process reads again after its turn.
 	read(ctx context.Context, stream, consumer string, r reader) error
 }
 
-// reader handles the records of a stream behind a cursor.
+// reader handles the records of a stream after a cursor.
 type reader struct {
 	// some handles some of them, and reports whether there may be more. It returns
 	// port.ErrConflict if another process has moved the cursor.
 	some func() (more bool, err error)
-	// behind reports whether there is a record behind the cursor.
+	// behind reports whether there is a record after the cursor.
 	behind func() (bool, error)
 }
 
-// noTurns is the taker of the only process.
+// noTurns is the taker of a process that has no others beside it.
 type noTurns struct{}
 
 func (noTurns) write(context.Context, string) func() { return func() {} }
@@ -109,7 +108,7 @@ func (t *Turns) lost(what string) {
 	t.races[what] = now
 }
 
-// contended reports whether there was a race for something not long ago.
+// contended reports whether one of the names had a race within contendedFor.
 func (t *Turns) contended(what ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,13 +177,13 @@ func (t *Turns) read(ctx context.Context, stream, consumer string, r reader) err
 			continue
 		case err != nil || !more && !contended:
 			return err
-		case !more: // those that came meanwhile have left it to this process
+		case !more: // processes that came meanwhile have left their records to this one
 			more, err = r.behind()
 		}
 		if err != nil || !more {
 			return err
 		}
-		// Another process that comes now continues, so that this one ends.
+		// Another process that comes now continues the work, so that this one can end.
 		if err := clock.Sleep(ctx, t.clock, t.about(readerPause)); err != nil {
 			return err
 		}
@@ -192,7 +191,8 @@ func (t *Turns) read(ctx context.Context, stream, consumer string, r reader) err
 	return ctx.Err()
 }
 
-// takeSeat takes the only seat of a room. ok is false if it is taken.
+// takeSeat takes the only seat of a room. ok is false if another process has it. After an error
+// the reader continues without a seat.
 func (t *Turns) takeSeat(ctx context.Context, room string) (leave func(), ok bool) {
 	seat, ok, err := t.seats.TakeSeat(ctx, room, 1, t.clock.Now().Add(readerTime))
 	if err != nil {
@@ -206,8 +206,8 @@ func (t *Turns) takeSeat(ctx context.Context, room string) (leave func(), ok boo
 	}, ok
 }
 
-// eachTenant calls do for tenants, relayTenants at a time, and failed for those for which it
-// fails. It returns their number.
+// eachTenant calls do for each tenant, relayTenants at a time, and failed for each error. It
+// returns the number of errors.
 func eachTenant(tenants []string, do func(tenant string) error, failed func(tenant string, err error)) (failures int) {
 	if len(tenants) == 1 {
 		if err := do(tenants[0]); err != nil {
