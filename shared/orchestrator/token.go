@@ -47,7 +47,7 @@ func (s *Tokens) Verify(ctx context.Context, text, audience, taskID string) (tok
 	return s.verifier.Verify(text, audience, taskID, keys)
 }
 
-// key returns the key that signs now.
+// key returns the current signing key.
 func (s *Tokens) key(ctx context.Context) (token.Key, error) {
 	id, err := s.signer.Current(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Tokens) key(ctx context.Context) (token.Key, error) {
 	return token.Key{ID: id, Sign: func(message []byte) ([]byte, error) { return s.signer.Sign(ctx, id, message) }}, nil
 }
 
-// published finds the keys that the signer publishes now.
+// published returns the keys that the signer publishes now.
 func (s *Tokens) published(ctx context.Context) (token.Keys, error) {
 	keys, err := s.signer.Keys(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmKey returns the key of the machines for work in a placement.
+// warmKey returns the key of the warm machines that fit work in a placement.
 func (c Config) warmKey(w run.Work, where run.Placement) run.WarmKey {
 	return run.WarmKey{
 		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
@@ -21,8 +21,8 @@ func (c Config) warmKey(w run.Work, where run.Placement) run.WarmKey {
 	}
 }
 
-// region returns the region that is tried first: that of the job, or that of the deployment
-// if the pool lists none.
+// region returns the region that is tried first: that of the job or, if the pool lists no
+// regions, that of the deployment.
 func (c Config) region(w run.Work, where run.Placement) string {
 	if where.Fly != nil && len(where.Fly.Regions) > 0 {
 		return w.Resources.Region
@@ -30,16 +30,15 @@ func (c Config) region(w run.Work, where run.Placement) string {
 	return cmp.Or(w.Resources.Region, c.Region)
 }
 
-// A start tries claimTries ready machines of a list, and reads at most claimLists lists:
-// other starts that read the same list claim some of its machines first.
+// A start tries to claim claimTries ready machines of a list, and reads at most claimLists
+// lists. Other starts that read the same list claim some of its machines first.
 const (
 	claimTries = 3
 	claimLists = 8
 )
 
-// claimWarm claims a warm machine of the run's pool for its attempt. The result has no claim
-// if none is ready; then the attempt creates a machine. A store that does not answer costs
-// only the warm start.
+// claimWarm claims a warm machine of the run's pool for its attempt. If no machine is ready or
+// the store does not answer, the result has no claim, and the attempt creates a machine.
 func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if _, ok := s.runner.(port.WarmMachines); !ok || !r.MayClaim() {
 		return r, nil
@@ -81,9 +80,9 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 	return ready, nil
 }
 
-// claimOne tries to claim some of the machines, in a random order: starts at the same time
-// try different ones. keep: the machine stays after the attempt. lost: others have claimed
-// them, or the run has changed and can still claim one.
+// claimOne tries to claim one of the machines, in a random order, so that concurrent starts try
+// different ones. keep reports that the machine is kept after the attempt. lost reports that
+// other starts have claimed them, or that the run has changed and can still claim one.
 func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, keep bool) (after run.Run, lost bool, err error) {
 	for left := min(len(ready), claimTries); left > 0; left-- {
 		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
@@ -108,13 +107,13 @@ func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMach
 	return r, true, nil
 }
 
-// sameClaim reports whether a run that has changed can still claim a machine by this call: the
-// change was about its execution. Otherwise another call acts for it.
+// sameClaim reports whether a changed run can still claim a machine in this call, because only
+// its execution has changed. Otherwise another call acts for the run.
 func sameClaim(r, after run.Run) bool {
 	return after.MayClaim() && after.Attempt.Number == r.Attempt.Number && after.Attempt.CreateBy.Equal(r.Attempt.CreateBy)
 }
 
-// claim commits the claim of an attempt with the claimed machine.
+// claim commits the claim of an attempt together with the claimed machine.
 func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine) error {
 	is := port.WriteOf(d)
 	is.Warm = &w
@@ -125,8 +124,8 @@ func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine)
 	return nil
 }
 
-// startWarm starts the claimed machine of the attempt and commits it. A call that was not
-// answered is repeated for the same machine; one that was refused gives the machine up.
+// startWarm starts the claimed machine of the attempt and commits it. An unanswered call is
+// repeated for the same machine. After a refusal the machine is given up.
 func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	claim := r.Attempt.Warm
 	warm, ok := s.runner.(port.WarmMachines)
@@ -164,12 +163,11 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	return s.refused(ctx, r, fault.Wrap(f, fault.Unavailable, "%s", f.Message))
 }
 
-// warmPause is the time between two looks at a machine that is stopped and about to start.
+// warmPause is the polling interval for a machine that is stopped and about to start.
 const warmPause = 500 * time.Millisecond
 
-// awaitWarm waits until the claimed machine of the attempt runs. After the start deadline
-// it gives the machine up. The result has no machine then, and the attempt needs another
-// one.
+// awaitWarm waits until the claimed machine of the attempt runs. After the start deadline it
+// gives the machine up. The result then has no machine, and the attempt needs another one.
 func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	attempt := r.Attempt.Number
 	for {
@@ -206,8 +204,9 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	}
 }
 
-// mayGiveUp commits that the launch destroys the claimed machine of the attempt, before the call.
-// It reports false if the launch may not: the worker has called, or the attempt is over.
+// mayGiveUp commits, before the call, that the launch destroys the claimed machine of the
+// attempt. ok is false if the worker has called or the attempt is over: then the launch must
+// not destroy it.
 func (s *Launches) mayGiveUp(ctx context.Context, r run.Run) (after run.Run, ok bool, err error) {
 	if r.Attempt.Warm.GivenUp {
 		return r, true, nil
@@ -217,8 +216,8 @@ func (s *Launches) mayGiveUp(ctx context.Context, r run.Run) (after run.Run, ok 
 	return after, err == nil && after.IsCurrent(of.Attempt) && after.Attempt.Warm != nil && after.Attempt.Warm.GivenUp, err
 }
 
-// giveUp destroys the claimed machine of the attempt. The attempt uses another machine only
-// after this one was seen gone and has run no program; otherwise it ends.
+// giveUp destroys the claimed machine of the attempt. The attempt uses another machine only if
+// this one was seen gone and has run no program; otherwise the attempt ends.
 func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
 	r, ok, err := s.mayGiveUp(ctx, r)
 	if err != nil || !ok {
@@ -263,9 +262,9 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 	return s.apply(ctx, r.Ref(), is(run.MachineGivenUp{Attempt: attempt, ID: claim.ID}))
 }
 
-// endOutdated ends the warm machines of the run's pool whose image was another one when they
-// were created: the tag leads to the image of the new machine now. A sweep destroys them. It
-// is best effort: their age bounds how long they stay.
+// endOutdated marks as ending the warm machines of the run's pool that have an older image. The
+// tag now refers to the image of the new machine. A sweep destroys them. It is best effort: the
+// age limit of warm machines also ends them.
 func (s *Launches) endOutdated(ctx context.Context, r run.Run, image string, made port.MachineStatus) {
 	if made.Digest == "" {
 		return

@@ -16,7 +16,8 @@ import (
 // of a pool.
 const warmWait = 20 * time.Second
 
-// createWarm creates warm machines as far as the platform permits. Runs that wait come first.
+// createWarm creates warm machines as far as the platform permits. It stops while runs of the
+// pool are queued.
 func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *failures) error {
 	made := s.crew(failed)
 	defer made.wait()
@@ -43,8 +44,8 @@ func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey
 	return nil
 }
 
-// permitWarm takes a token of the platform's limit. It waits until the given time; then ok
-// is false.
+// permitWarm takes a token of the platform's limit. It waits for a token until the given time,
+// after which ok is false.
 func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
 	var apps []run.StartPace
 	if limits, ok := s.runner.(port.StartLimits); ok {
@@ -81,8 +82,8 @@ func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (
 	return "", false, ctx.Err()
 }
 
-// permitWarmOfApp takes a token of the app, which other pools may have too. It waits until the
-// given time; then ok is false.
+// permitWarmOfApp takes a token of the app, which other pools may use too. It waits for a token
+// until the given time, after which ok is false.
 func (s *Sweeper) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app string, until time.Time) (ok bool, err error) {
 	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
 	for ctx.Err() == nil {
@@ -103,8 +104,9 @@ func (s *Sweeper) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app
 	return false, ctx.Err()
 }
 
-// prepare commits the record of a warm machine and creates the machine. A creation without
-// a clear answer leaves the record: a sweep finds its machine in the list, or ends it.
+// prepare commits the record of a warm machine and creates the machine. If the result of the
+// creation is unknown, the record stays: a sweep finds the machine in the list, or ends the
+// record.
 func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	warm, ok := s.runner.(port.WarmMachines)
 	if !ok {
@@ -136,9 +138,9 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	return nil
 }
 
-// hasRoom reports whether the pool may have the machine, whose record is stored. Sweeps
-// that overlap do not see the records of each other when they plan: of their machines those
-// beyond the maximum are not created.
+// hasRoom reports whether the pool may have the machine, whose record is stored. Overlapping
+// sweeps do not see each other's records when they plan. This check keeps their machines within
+// the maximum of the pool.
 func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
 	p, err := s.pools.forRun(ctx, w.Tenant, w.Pool)
 	if err != nil {
@@ -154,8 +156,8 @@ func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) 
 // warmIDBytes is the number of random bytes of the id of a warm machine.
 const warmIDBytes = 4
 
-// newWarm stores the record of a new machine under an id of its time that was never used:
-// another host may have the same time, and may have deleted its record.
+// newWarm stores the record of a new machine under an id that was never used, made of its time
+// and random bytes. Another host may have used the same time and deleted its record.
 func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
 	for range commitTries {
 		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.random(warmIDBytes))

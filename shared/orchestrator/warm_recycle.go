@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// endKept commits that the kept machine of an attempt is destroyed, before the call that
-// destroys it: a sweep recycles no such machine. It reports false if the record shows that
-// the machine no longer belongs to the attempt; then no call for the attempt may touch it.
-// It does nothing for a machine that is not kept.
+// endKept marks the kept machine of an attempt as ending, before the call that destroys it, so
+// that no sweep recycles it. ours is false if the record shows that the machine no longer
+// belongs to the attempt. Then no call for the attempt may change it. For a machine that is not
+// kept, endKept only returns true.
 func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
 	for range commitTries {
 		if ref == (run.WarmRef{}) {
@@ -51,8 +51,9 @@ func (s *Machines) warmRecord(ctx context.Context, ref run.WarmRef) (w run.WarmM
 	return have[i], true, nil
 }
 
-// recyclable looks at the machine of an attempt that is over. ok: it is stopped after the
-// attempt, in a state in which another attempt can have it, and its pool recycles machines.
+// recyclable inspects the machine of an ended attempt. ok reports that its pool recycles
+// machines, and that it is stopped in a state that another attempt can use. again is then its
+// record for the recycling.
 func (s *Sweeper) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine) (again run.WarmMachine, ok bool, err error) {
 	if !p.Recycles() || !w.Machine.Known() {
 		return w, false, nil
@@ -71,8 +72,8 @@ func (s *Sweeper) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine)
 	return w.Clearing(m.Version), true, nil
 }
 
-// recycle makes the machine of an attempt that is over ready for another one. The record is
-// committed before the call, and each sweep repeats the call until its answer is committed.
+// recycle prepares the machine of an ended attempt for another one. The record is committed
+// before the call, and each sweep repeats the call until its result is committed.
 func (s *Sweeper) recycle(ctx context.Context, w run.WarmMachine) error {
 	warm, ok := s.runner.(port.WarmMachines)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmList are the warm machines that the runner has listed, by pool. It is safe for
-// concurrent use.
+// warmList has the warm machines that the runner has listed, by pool. It is safe for concurrent
+// use.
 type warmList struct {
 	mu    sync.Mutex
 	pools map[run.PoolRef]map[string]port.MachineStatus
@@ -26,12 +26,13 @@ func newWarmList() *warmList {
 	return &warmList{pools: map[run.PoolRef]map[string]port.MachineStatus{}}
 }
 
-// takes notes a warm machine. It reports whether the machine is one.
+// takes adds a listed machine if it is a warm machine, and reports whether it is.
 func (l *warmList) takes(m port.MachineStatus) bool {
 	return l.notes(m, m.Warm)
 }
 
-// notes notes a machine of the record. It reports whether there is a record.
+// notes adds a machine under the pool of its record. It returns false for a machine without a
+// record.
 func (l *warmList) notes(m port.MachineStatus, record run.WarmRef) bool {
 	if record == (run.WarmRef{}) {
 		return false
@@ -46,7 +47,7 @@ func (l *warmList) notes(m port.MachineStatus, record run.WarmRef) bool {
 	return true
 }
 
-// recordOf returns the id of the record that a listed machine has.
+// recordOf returns the record id of a listed machine.
 func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Kept.ID) }
 
 // byTenant orders pools by tenant and id.
@@ -54,8 +55,8 @@ func byTenant(a, b run.PoolRef) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 }
 
-// sweepWarm makes the warm machines of each pool match its settings, and destroys those
-// without a record: of deleted pools, and of creations whose answer was lost.
+// sweepWarm creates and ends warm machines until each pool matches its settings. It destroys
+// those without a record: machines of deleted pools, and of creations whose answer was lost.
 func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 	if _, ok := s.runner.(port.WarmMachines); !ok {
 		return nil
@@ -110,8 +111,8 @@ func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) 
 	}
 }
 
-// upcoming counts the firings of jobs, each within the time that its pool is ahead. Each
-// needs a machine.
+// upcoming counts, by pool and key, the firings of jobs within the time Warm.Ahead of their
+// pool. Each firing needs a machine.
 func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
 	var ahead time.Duration
 	for _, p := range pools {
@@ -150,7 +151,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 	return found, ctx.Err()
 }
 
-// keepWarm ends and creates warm machines of a pool.
+// keepWarm ends, recycles and creates warm machines of a pool as run.PlanWarm decides.
 func (s *Sweeper) keepWarm(
 	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *failures,
 ) error {
@@ -202,7 +203,7 @@ func (s *Sweeper) keepWarm(
 	return s.createWarm(ctx, p, plan.Create, failed)
 }
 
-// warmEnded notes that nothing is left of the warm machines of a pool.
+// warmEnded stores that a pool has no warm machines left.
 func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
 	ended := p.WarmEnded(s.now())
 	if ended.WarmLeft {
@@ -214,9 +215,9 @@ func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
 	return nil
 }
 
-// warmSeen returns the record as the list shows it: ready once its machine is stopped, and
-// ending once its run has no need of it. A machine that can be recycled is returned as one
-// that is being recycled, and not stored.
+// warmSeen updates the record from the list and stores it: ready once its machine is stopped,
+// ending once its run no longer needs it. For a machine that can be recycled, it returns the
+// record for the recycling and does not store it.
 func (s *Sweeper) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
 	before := w.Phase
 	switch w.Phase {
@@ -274,15 +275,15 @@ func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 		if left := err == nil && (m.Phase != port.MachineGone || m.Kept.ID != ""); left || err != nil && !errors.Is(err, port.ErrNotFound) {
 			return err // the next sweep sees it gone
 		}
-	} // the machine of a lost answer has no record then, and is destroyed as such
+	} // a machine whose answer was lost then has no record, and is destroyed as a stray
 	if err := s.store.DeleteWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
 		return err
 	}
 	return nil
 }
 
-// destroyStray destroys a warm machine without a record. kept: its pool keeps warm
-// machines; otherwise the record was deleted with the setting.
+// destroyStray destroys a warm machine without a record. kept reports that its pool has warm
+// machines; otherwise the record was deleted with that setting. It decides the log level.
 func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
 	if m.Phase == port.MachineGone && m.Kept.ID == "" {
 		return nil

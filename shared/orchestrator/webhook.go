@@ -33,7 +33,7 @@ func NewWebhooks(s *Subscriptions, sender *hook.Sender, policy guard.Policy) *We
 	return &Webhooks{s, sender, policy}
 }
 
-// WebhookSettings are what a client sets of a webhook.
+// WebhookSettings are the settings of a webhook that a client sets.
 type WebhookSettings struct {
 	URL         string
 	Filter      events.Filter
@@ -61,7 +61,7 @@ func WebhookTag(w webhook.Webhook) string {
 
 func noWebhook() error { return fault.New(fault.NotFound, "no such webhook") }
 
-// check returns the fault of settings that cannot be used.
+// check returns the fault of invalid settings.
 func (s *Webhooks) check(in WebhookSettings) error {
 	if in.URL == "" {
 		return fault.Invalid("url", "missing url, want an https URL")
@@ -90,7 +90,7 @@ func (s *Webhooks) check(in WebhookSettings) error {
 	return nil
 }
 
-// newSecret returns a secret.
+// newSecret returns a new random secret.
 func (s *Webhooks) newSecret() (string, error) {
 	var key [32]byte
 	if _, err := hex.Decode(key[:], []byte(s.random.Hex(len(key)))); err != nil {
@@ -99,11 +99,10 @@ func (s *Webhooks) newSecret() (string, error) {
 	return hook.NewSecret(key), nil
 }
 
-// Create stores a webhook, which gets the events that the stream has from now on. secret
-// is its secret. existing reports that the idempotency key was used for the same request:
-// then nothing is written and secret is empty. An empty key means no key. digest
-// identifies the request. Faults: InvalidRequest and Unprocessable with the field,
-// IdempotencyMismatch.
+// Create stores a webhook for the events that the stream gets from now on. secret is its
+// secret. existing reports that the idempotency key was used for the same request; then nothing
+// is written and secret is empty. An empty key means no key. digest identifies the request.
+// Faults: InvalidRequest and Unprocessable with the field, IdempotencyMismatch.
 func (s *Webhooks) Create(ctx context.Context, who port.Identity, in WebhookSettings, key, digest string) (v WebhookView, secret string, existing bool, err error) {
 	if err := checkKey(key); err != nil {
 		return v, "", false, err
@@ -118,8 +117,8 @@ func (s *Webhooks) Create(ctx context.Context, who port.Identity, in WebhookSett
 	return s.create(ctx, who, webhook.Webhook{ID: id, Digest: digest}, in)
 }
 
-// keyTime returns the time that an idempotency key has if it is a ULID or a UUID of version
-// 7, and zero for others: the id of a webhook depends on its key alone.
+// keyTime returns the time in an idempotency key that is a ULID or a version 7 UUID. It is zero
+// for other keys. So the id of a webhook depends only on its key.
 func keyTime(key string) time.Time {
 	if id, err := ulid.ParseStrict(key); err == nil {
 		return ulid.Time(id.Time())
@@ -131,7 +130,7 @@ func keyTime(key string) time.Time {
 	return time.Time{}
 }
 
-// create stores a webhook with an id, unless the id is known.
+// create stores a webhook under its id. existing reports that the id is used.
 func (s *Webhooks) create(ctx context.Context, who port.Identity, w webhook.Webhook, in WebhookSettings) (v WebhookView, secret string, existing bool, err error) {
 	now := s.now()
 	w.Tenant, w.CreatedAt, w.CreatedBy, w.UpdatedAt, w.UpdatedBy = who.Tenant, now, who.Subject, now, who.Subject
@@ -200,10 +199,10 @@ func (s *Webhooks) List(ctx context.Context, who port.Identity, page port.Page) 
 	return found, next, nil
 }
 
-// Change replaces the settings of a webhook by what decide returns for them. A webhook
-// that is no longer paused, or that was disabled and is set to not paused, gets the events
-// from now on; what it has missed can be redelivered. enable reports whether paused was
-// given. Faults: NotFound, PreconditionFailed, those of Create and of decide.
+// Change replaces the settings of a webhook by the result of decide. decide returns in enable
+// whether the request has the field paused. A webhook gets the events from now on if it is no
+// longer paused, or if it was disabled and paused is set to false. Missed events can be
+// redelivered. Faults: NotFound, PreconditionFailed, those of Create and of decide.
 func (s *Webhooks) Change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(WebhookSettings) (in WebhookSettings, enable bool, err error),
 ) (WebhookView, error) {
@@ -232,8 +231,9 @@ func (s *Webhooks) Change(
 	})
 }
 
-// Rotate adds a secret. The older one signs for a day more, unless older ones are revoked.
-// Faults: NotFound, PreconditionFailed, Unprocessable if there are too many secrets.
+// Rotate adds a secret. The previous one signs for another day, unless revoke is true: then
+// older ones are revoked. Faults: NotFound, PreconditionFailed, Unprocessable if there are too
+// many secrets.
 func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, revoke bool, required Precondition) (v WebhookView, secret string, err error) {
 	if secret, err = s.newSecret(); err != nil {
 		return v, "", err
@@ -250,8 +250,8 @@ func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, rev
 	return v, secret, err
 }
 
-// change decides about the stored webhook and saves the decision, again while other changes
-// come first.
+// change applies decide to the stored webhook and saves the result. It repeats both after a
+// conflict.
 func (s *Webhooks) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(WebhookView) (WebhookView, error),
 ) (WebhookView, error) {

@@ -19,7 +19,7 @@ import (
 // maxRedelivery is the number of positions in one redelivery.
 const maxRedelivery = 100_000
 
-// testEvent returns an event that Test sends. No other one has its key.
+// testEvent returns an event for Test. Its idempotency key is unique.
 func (s *Webhooks) testEvent(ctx context.Context, w webhook.Webhook, by run.Actor) events.Envelope {
 	id := s.newULID()
 	return events.Envelope{
@@ -30,8 +30,8 @@ func (s *Webhooks) testEvent(ctx context.Context, w webhook.Webhook, by run.Acto
 	}
 }
 
-// Test sends an event of the type webhook.test, which is in no stream, and returns the
-// result. It is neither repeated nor logged, and counts for nothing. Fault: NotFound.
+// Test sends an event of the type webhook.test, which is in no stream, and returns the result.
+// It is neither retried nor logged, and does not count as a delivery. Fault: NotFound.
 func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webhook.Attempt, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
@@ -53,9 +53,9 @@ func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webh
 	return attemptOf(reply, s.now()), nil
 }
 
-// Deliveries returns a page of the log of a webhook, the newest events first: those with a
-// position below before. state selects a state; empty is each. Due is when the next attempt
-// can be made; a webhook that sends nothing has none. Fault: NotFound.
+// Deliveries returns a page of the log of a webhook, newest events first: those with a position
+// below before. An empty state selects all states. Due is the time of the next attempt; it is
+// zero if the webhook is paused or disabled. Fault: NotFound.
 func (s *Webhooks) Deliveries(ctx context.Context, who port.Identity, id string, state webhook.State, before int64, most int) ([]webhook.Delivery, error) {
 	v, err := s.Webhook(ctx, who, id)
 	if err != nil {
@@ -74,9 +74,9 @@ func (s *Webhooks) Deliveries(ctx context.Context, who port.Identity, id string,
 	return found, nil
 }
 
-// Redeliver sends the events of the webhook in a range of positions once more, also those
-// that were delivered. A paused or disabled webhook gets them when it is enabled. A range
-// that is redelivered already is not repeated. Faults: NotFound, InvalidRequest with the
+// Redeliver sends the events of the webhook in a range of positions again, delivered ones
+// included. A paused or disabled webhook gets them when it is enabled. If the range is being
+// redelivered, Redeliver returns that redelivery. Faults: NotFound, InvalidRequest with the
 // field, Unprocessable for a range without events of the webhook, and for too many ranges.
 func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, r webhook.Range) (webhook.Replay, error) {
 	v, err := s.Webhook(ctx, who, id)
@@ -105,8 +105,8 @@ func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, 
 	return s.addReplay(ctx, v, webhook.Replay{Range: r, Next: r.From, Total: total})
 }
 
-// addReplay stores a redelivery, unless it is under way already. Fault: Unprocessable for too
-// many ranges.
+// addReplay stores a redelivery, or returns the same one that is under way. Fault:
+// Unprocessable for too many ranges.
 func (s *Webhooks) addReplay(ctx context.Context, v WebhookView, replay webhook.Replay) (webhook.Replay, error) {
 	for range commitTries {
 		p, err := s.store.Progress(ctx, v.Ref())

@@ -20,8 +20,8 @@ func (s *Subscriptions) newULID() string {
 	return id.String()
 }
 
-// note returns the event of a change from before to after; nil is before the webhook was
-// created, or after it was deleted.
+// note returns the event of a change of a webhook. before is nil for a new webhook, after for a
+// deleted one.
 func (s *Subscriptions) note(ctx context.Context, before, after *webhook.Webhook, by run.Actor, why webhook.Reason) (note port.Note, err error) {
 	of := after
 	if after == nil {
@@ -57,7 +57,7 @@ func (s *Subscriptions) save(
 	return s.store.SaveWebhook(ctx, after, p, note)
 }
 
-// deleted removes a webhook with the event of that.
+// deleted deletes a webhook and stores the event of the deletion.
 func (s *Subscriptions) deleted(ctx context.Context, w webhook.Webhook, by run.Actor) error {
 	note, err := s.note(ctx, &w, nil, by, "")
 	if err != nil {

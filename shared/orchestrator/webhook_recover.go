@@ -14,8 +14,8 @@ import (
 // deliveriesPage is the number of deliveries in one read.
 const deliveriesPage = 1000
 
-// RedeliverFailed sends the events that the stream has since a time once more whose delivery
-// has failed, and those that the webhook missed while it was paused or disabled. A paused or
+// RedeliverFailed sends events of the stream since a time again: those whose delivery has
+// failed, and those that the webhook missed while it was paused or disabled. A paused or
 // disabled webhook gets them when it is enabled. Faults: NotFound, InvalidRequest with the
 // field, Unprocessable if there is nothing to send, and for too many ranges.
 func (s *Webhooks) RedeliverFailed(ctx context.Context, who port.Identity, id string, since time.Time) (webhook.Replay, error) {
@@ -51,10 +51,10 @@ func (s *Webhooks) RedeliverFailed(ctx context.Context, who port.Identity, id st
 	return s.addReplay(ctx, v, replay)
 }
 
-// failedSince is the field of a time.
+// failedSince is the request field of the time from which events are sent again.
 const failedSince = "failedSince"
 
-// widen adds a range of positions to a replay. Fault: InvalidRequest if it is too long then.
+// widen extends the range of a replay. Fault: InvalidRequest if it gets too long.
 func widen(replay *webhook.Replay, from, to int64) error {
 	replay.From, replay.To = min(replay.From, from), max(replay.To, to)
 	if replay.To-replay.From >= maxRedelivery {
@@ -63,7 +63,7 @@ func widen(replay *webhook.Replay, from, to int64) error {
 	return nil
 }
 
-// addFailed adds the failed deliveries behind a position.
+// addFailed adds the failed deliveries after a position.
 func (s *Webhooks) addFailed(ctx context.Context, v WebhookView, after int64, replay *webhook.Replay) error {
 	return s.eachDelivery(ctx, v, webhook.Failed, after+1, math.MaxInt64, func(position int64) error {
 		replay.Total++
@@ -100,8 +100,8 @@ func (s *Webhooks) addMissed(ctx context.Context, v WebhookView, r webhook.Range
 	return nil
 }
 
-// eachDelivery calls do for the deliveries in a state, or in each, from one position to
-// another, the newest first.
+// eachDelivery calls do for the deliveries from one position to another, newest first. An empty
+// state selects all states.
 func (s *Webhooks) eachDelivery(ctx context.Context, v WebhookView, state webhook.State, from, to int64, do func(position int64) error) error {
 	before := to
 	if to < math.MaxInt64 {

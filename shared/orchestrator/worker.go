@@ -67,8 +67,8 @@ func (c Caller) check() error {
 
 // Abilities are the abilities that a worker announces when it starts.
 type Abilities struct {
-	// HandlesSigterm: it ends gracefully on SIGTERM. SendsOutput: it sends its output
-	// while it runs.
+	// HandlesSigterm reports that it ends gracefully on SIGTERM, SendsOutput that it sends its
+	// output while it runs.
 	HandlesSigterm, SendsOutput bool
 }
 
@@ -183,8 +183,8 @@ func (s *Workers) runOf(ctx context.Context, bearer token.Bearer, by Caller) (ru
 	return r, nil
 }
 
-// bearerRun reads the run of a token. Forbidden if it does not exist: the token is
-// for something else.
+// bearerRun reads the run of a token. Fault: Forbidden if the run does not exist, or is another
+// one than that of the token.
 func (s *Workers) bearerRun(ctx context.Context, bearer token.Bearer) (run.Run, error) {
 	r, err := s.store.Find(ctx, bearer.TenantID, bearer.TaskID)
 	if errors.Is(err, port.ErrNotFound) {
@@ -200,8 +200,9 @@ func (s *Workers) bearerRun(ctx context.Context, bearer token.Bearer) (run.Run, 
 	return r, nil
 }
 
-// refused makes the Refusal of a call that the record rejects, and logs it. Other
-// errors are wrapped with what was being done.
+// refused returns the Refusal of a call that the record rejects, and logs it. Other faults are
+// returned unchanged. Errors that are not faults are wrapped with doing, the action that
+// failed.
 func (s *Workers) refused(ctx context.Context, r run.Run, received int, err error, doing string) error {
 	f, ok := errors.AsType[*fault.Fault](err)
 	if !ok {
