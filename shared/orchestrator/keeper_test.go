@@ -13,7 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// keeping has a job "server", whose machines have addresses, and a model.
+// keeping returns a fixture with the job "server", whose machines have addresses, and with a
+// model.
 func keeping(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 	t.Helper()
 	h := setup(t, append(change, func(c *orchestrator.Config) {
@@ -40,7 +41,7 @@ func (h *fixture) tryKeep(job string, count int) error {
 	return err
 }
 
-// replicas returns the replicas of the pool by their state.
+// replicas returns the replicas of the pool by state.
 func (h *fixture) replicas() map[run.ReplicaState][]run.Replica {
 	h.Helper()
 	health, err := h.service.Pools.Health(h.Context(), client, "own")
@@ -52,7 +53,7 @@ func (h *fixture) replicas() map[run.ReplicaState][]run.Replica {
 	return found
 }
 
-// settle sweeps for a while, longer than a replica drains.
+// settle runs sweeps for longer than a replica may drain.
 func (h *fixture) settle() {
 	h.Helper()
 	for range 8 {
@@ -88,9 +89,9 @@ func (h *fixture) wantLiving(when string, n int) {
 	}
 }
 
-// TestReplicasAreRuns keeps replicas at their number: it starts them with their settings, finds
-// their addresses, replaces one that is lost, and ends those that are too many and all of a
-// pool that is deleted.
+// TestReplicasAreRuns checks that a pool has its number of replicas. They are started with
+// their settings and located. A lost replica is replaced; surplus replicas, and those of a
+// deleted pool, are ended.
 func TestReplicasAreRuns(t *testing.T) {
 	t.Parallel()
 	h := keeping(t)
@@ -130,8 +131,8 @@ func TestReplicasAreRuns(t *testing.T) {
 	}
 }
 
-// TestCrashedKeeperStartsNoReplicaTwice loses each of the writes in turn, before and after it
-// was applied, while replicas are started, and while those of a deleted pool end.
+// TestCrashedKeeperStartsNoReplicaTwice fails each write in turn, before and after it is
+// applied, while replicas are started, and while those of a deleted pool end.
 func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -152,7 +153,7 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 				failed = h.tryKeep("server", 2) != nil
 			}
 			_ = h.service.Sweep(t.Context(), 0)
-			h.advance(2 * time.Minute) // a sweep starts an execution that was not started by then
+			h.advance(2 * time.Minute) // a sweep starts executions that were not started
 			h.settle()
 			h.wantLiving(fmt.Sprintf("write %d lost, applied %t", nth, applied), 2)
 			if got := len(h.replicas()[run.ReplicaServing]); got != 2 {
@@ -162,7 +163,7 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 			h.settle()
 			h.wantLiving(fmt.Sprintf("write %d lost, applied %t, deleted", nth, applied), 0)
 			if writes < nth {
-				break // all were lost once
+				break // each write was lost once
 			}
 			if nth > 100 {
 				t.Fatal("got more than 100 writes")
@@ -171,7 +172,7 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 	}
 }
 
-// TestOverlappingKeepersStartOneRun lets another process keep the replicas during each write.
+// TestOverlappingKeepersStartOneRun calls Keep in another process during each write.
 func TestOverlappingKeepersStartOneRun(t *testing.T) {
 	t.Parallel()
 	h := keeping(t)
@@ -192,8 +193,8 @@ func TestOverlappingKeepersStartOneRun(t *testing.T) {
 	}
 }
 
-// TestShrunkPoolEndsARunThatWasJustCreated shrinks the pool while a sweep creates a run, also
-// if that takes so long that the record of the replica is gone.
+// TestShrunkPoolEndsARunThatWasJustCreated shrinks the pool while a sweep creates a run. In one
+// case the creation takes until the record of the replica is deleted.
 func TestShrunkPoolEndsARunThatWasJustCreated(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []time.Duration{0, 20 * time.Minute} {

@@ -15,7 +15,7 @@ import (
 
 func manyMachines(c *orchestrator.Config) { c.MaxMachines = 10 }
 
-// request creates a run of a job by a request, as o says.
+// request creates a run of a job with the override o.
 func (h *fixture) request(ref job.Ref, o run.Override) (run.Run, error) {
 	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
@@ -51,8 +51,8 @@ func (h *fixture) wantSlots(pool string, held, queued int) {
 	}
 }
 
-// TestKeyLimitsRunsOfAllJobs lets the end of a run start the next of its key, and no
-// other one.
+// TestKeyLimitsRunsOfAllJobs checks that the end of a run starts the next run of its key, and
+// no other run.
 //
 // Rule 6 of shared/README.md.
 func TestKeyLimitsRunsOfAllJobs(t *testing.T) {
@@ -212,8 +212,8 @@ func TestQueuedRunOfAKeyTimesOut(t *testing.T) {
 	}
 }
 
-// TestKilledProcessLeaksNoSlotOfAKey loses each commit of the life of two runs once: not
-// applied, and applied without its effects.
+// TestKilledProcessLeaksNoSlotOfAKey fails each commit of two runs once: not applied, or
+// applied without its effects.
 func TestKilledProcessLeaksNoSlotOfAKey(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)

@@ -103,8 +103,8 @@ func TestFastWorkerKeepsItsMachine(t *testing.T) {
 	h.wantState(task, run.Completed)
 }
 
-// TestFastWorkerIsSettledBeforeItsLaunch settles the run while the launch waits
-// for its answer: the machine is found in the list.
+// TestFastWorkerIsSettledBeforeItsLaunch settles the run while the launch waits for the
+// platform: the machine is found in the list.
 //
 // Rule 5 of shared/README.md.
 func TestFastWorkerIsSettledBeforeItsLaunch(t *testing.T) {

@@ -134,7 +134,7 @@ func TestHeartbeatItemCounts(t *testing.T) {
 	h.wantState(task, run.Running)
 }
 
-// TestTimeoutLosesToAHeartbeat calls while the heartbeat timeout is being
+// TestTimeoutLosesToAHeartbeat sends a heartbeat while the heartbeat timeout is being
 // committed.
 //
 // Rule 7 of shared/README.md.
@@ -183,8 +183,8 @@ func TestWorkerWithoutHeartbeatsKeepsRunning(t *testing.T) {
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
-// TestNothingExtendsTheTimeLimit calls from the start, and late, which enters the
-// state again.
+// TestNothingExtendsTheTimeLimit sends heartbeats from the start, or only late, which enters
+// the state again.
 //
 // Rule 7 of shared/README.md.
 func TestNothingExtendsTheTimeLimit(t *testing.T) {
@@ -204,8 +204,8 @@ func TestNothingExtendsTheTimeLimit(t *testing.T) {
 	}
 }
 
-// TestHeartbeatLeavesTheRecordUnchanged calls with a cached token and with one
-// that is new to the process.
+// TestHeartbeatLeavesTheRecordUnchanged sends heartbeats with a cached token and with one that
+// is new to the process.
 //
 // Rule 7 of shared/README.md.
 func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reported is the report about the machine of a task.
+// reported returns the report about the machine of a task.
 func (h *fixture) reported(task string) orchestrator.ReportedMachine {
 	r := h.record(task)
 	return orchestrator.ReportedMachine{RunID: r.ID, Attempt: r.Attempt.Number, Machine: r.Attempt.Machine}
 }
 
-// report reports machines as the tenant and returns the results.
+// reportMachines reports machines as the tenant and returns the results.
 func (h *fixture) reportMachines(tenant string, machines ...orchestrator.ReportedMachine) []orchestrator.MachineReportResult {
 	h.Helper()
 	got, err := h.system(wiring{}).Reports.Report(h.Context(), port.Identity{Tenant: tenant}, machines)

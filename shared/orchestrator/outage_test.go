@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// pace is how often a worker calls, its heartbeat limit, and the interval of sweeps.
+// pace has the interval of a worker's calls, its heartbeat limit, and the interval of sweeps.
 type pace struct{ interval, limit, sweep time.Duration }
 
 func (p pace) String() string { return fmt.Sprintf("%s of %s, sweep %s", p.interval, p.limit, p.sweep) }
@@ -32,17 +32,17 @@ var paces = []pace{
 	{5 * time.Minute, 10 * time.Minute, time.Minute},
 }
 
-// vigil is a worker that calls at its pace and does not repeat a call that failed,
-// beside sweeps that send canaries.
+// vigil is a worker that calls at its pace and does not retry failed calls. Sweeps beside it
+// send canaries.
 type vigil struct {
 	caller
 	pace
 	task                string
 	held                token.Bearer
 	nextCall, nextSweep time.Time
-	// silent: the worker makes no call. out: neither calls nor canaries arrive.
+	// silent reports that the worker makes no call, out that neither calls nor canaries arrive.
 	silent, out bool
-	// sweeps: whole sweeps run, not only their canaries.
+	// sweeps reports that whole sweeps run, not only their canaries.
 	sweeps bool
 }
 
@@ -66,7 +66,7 @@ func watch(t *testing.T, p pace, change ...func(*orchestrator.Config)) *vigil {
 	return v
 }
 
-// pass lets time pass.
+// pass advances the clock, with the calls and sweeps that are due.
 func (v *vigil) pass(d time.Duration) {
 	v.Helper()
 	for until := v.clock.now.Add(d); v.clock.now.Before(until); {
@@ -80,7 +80,7 @@ func (v *vigil) pass(d time.Duration) {
 		if !v.nextSweep.After(v.clock.now) {
 			v.nextSweep = v.clock.now.Add(v.sweep)
 			if v.sweeps {
-				_ = v.service.Sweep(v.Context(), 0) // it fails in an outage, in part
+				_ = v.service.Sweep(v.Context(), 0) // it fails in part during an outage
 				v.step()
 			} else {
 				_ = v.service.RecordReception(v.Context())
@@ -104,7 +104,7 @@ func (v *vigil) call() (orchestrator.Alive, error) {
 
 func (v *vigil) broken() bool { return v.store.down || v.store.noHeartbeats }
 
-// outages are the ways in which no heartbeat arrives for a time.
+// outages are the reasons for which no heartbeat arrives for a time.
 var outages = map[string]func(v *vigil, d time.Duration){
 	"the store": func(v *vigil, d time.Duration) {
 		v.store.down = true

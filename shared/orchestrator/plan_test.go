@@ -26,7 +26,7 @@ func (h *fixture) content() []byte {
 	return content
 }
 
-// nightly is the job of the tests.
+// nightly returns the job of the tests.
 func (h *fixture) nightly() job.Ref { return job.Ref{Tenant: client.Tenant, ID: "nightly"} }
 
 // planned plans a run of the job.
@@ -38,8 +38,8 @@ func (h *fixture) planned(in orchestrator.JobRunRequest) explain.Planned {
 	return p
 }
 
-// TestPlanIsWhatHappens plans runs in several states of the pool and the job, and then
-// creates each: its explanation is the plan.
+// TestPlanIsWhatHappens checks that the explanation of a run equals its plan, in several states
+// of the pool and the job.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	const limited = "constraints: {maxConcurrentRuns: 1}\n"
@@ -48,7 +48,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		before int // runs of the job
 		others int // exports
 		want   explain.Reason
-		is     explain.Reason // of the run that is created
+		is     explain.Reason // reason of the created run
 	}{
 		"free":                {"", 0, 0, explain.StartsNow, explain.Running},
 		"full pool":           {"", 0, 3, explain.PoolFull, explain.PoolFull},
@@ -94,8 +94,8 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	}
 }
 
-// TestPlanPlacesByPriorityAndTurns plans and creates runs one after another: each gets
-// the position of its plan, also ahead of others.
+// TestPlanPlacesByPriorityAndTurns plans and creates runs one after another. Each gets the
+// position of its plan, which may be ahead of earlier runs.
 func TestPlanPlacesByPriorityAndTurns(t *testing.T) {
 	t.Parallel()
 	h := setup(t, oneMachine)
@@ -175,7 +175,7 @@ func TestPlanOfAFiring(t *testing.T) {
 	}
 }
 
-// TestJobExplanations drives a job to each reason.
+// TestJobExplanations brings a job into a state for each reason.
 func TestJobExplanations(t *testing.T) {
 	t.Parallel()
 	const every = "schedule: \"@every 10m\"\n"

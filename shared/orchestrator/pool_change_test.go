@@ -129,8 +129,8 @@ func TestDrainingPoolAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestSweepFillsAfterAChangeOfAPool loses the process between the commit of a change and
-// the grants.
+// TestSweepFillsAfterAChangeOfAPool ends the process between the commit of a change and the
+// grants.
 func TestSweepFillsAfterAChangeOfAPool(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(run.Pool, time.Time) run.Pool{

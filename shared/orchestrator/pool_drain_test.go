@@ -12,7 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// wantEvicted checks that runs wait for another attempt, which the drain did not use up.
+// wantEvicted checks that runs wait for another attempt, and that the drain counted as no
+// attempt.
 func (h *fixture) wantEvicted(tasks ...string) {
 	h.Helper()
 	for _, task := range tasks {
@@ -73,7 +74,7 @@ func TestDrainEndsAttemptsAfterItsDeadline(t *testing.T) {
 }
 
 // TestDrainWithoutTimeEndsAttemptsAtOnce drains with a deadline of zero seconds. The workers
-// are asked without a sweep.
+// are asked to end without a sweep.
 func TestDrainWithoutTimeEndsAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -125,7 +126,8 @@ func TestDrainSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// drainWithACrash reports whether there was a write of the number.
+// drainWithACrash drains a pool and ends the process at a write. crashed is false if there were
+// fewer writes.
 func drainWithACrash(t *testing.T, at int, applied bool) (crashed bool) {
 	t.Helper()
 	h := setup(t, func(c *orchestrator.Config) { c.MaxMachines = 2 })

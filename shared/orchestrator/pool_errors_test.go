@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// refuseStart lets the platform refuse the next start with a message, and ends the run.
+// refuseStart makes the platform refuse the next start with a message, and ends the run.
 func (h *fixture) refuseStart(code fault.Code, message string) {
 	h.Helper()
 	h.runner.during = func(m *machine) error {
@@ -89,7 +89,7 @@ func TestFailuresOfProgramsAreNoErrorsOfAPlatform(t *testing.T) {
 	}
 }
 
-// TestErrorsThatCannotBeStoredAreStoredLater lets the first write of errors fail.
+// TestErrorsThatCannotBeStoredAreStoredLater fails the first write of errors.
 func TestErrorsThatCannotBeStoredAreStoredLater(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

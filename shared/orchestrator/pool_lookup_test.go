@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// slowPools answers with the limit that a pool had when the read began.
+// slowPools is a store that returns the limit that a pool had when the read began.
 type slowPools struct {
 	port.PoolStore
 	clock *clock.Virtual

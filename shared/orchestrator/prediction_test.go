@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// measure runs some runs of the job "nightly" of 50 s.
+// measure runs the job "nightly" some times, for 50 s each.
 func (h *fixture) measure() {
 	h.Helper()
 	for i := range 8 {

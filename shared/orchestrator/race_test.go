@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// racingStore is a store that runs first before a commit, after skipping skip commits.
+// racingStore is a store that calls first before a commit, after skip other commits.
 type racingStore struct {
 	port.Store
 	skip  int

@@ -22,14 +22,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// joinedStage is a relay whose outbox and feed are one database.
+// joinedStage is a relay whose outbox and feed share a database.
 type joinedStage struct {
 	*relayStage
 	db    *sqlite.DB
 	store *sqlite.Store
 	feed  *sqlite.Feed
 	known map[string]orchestrator.Change // by id
-	// fails is the error of the next appends, if it is not nil.
+	// fails, if it is not nil, returns the error of an append.
 	fails func(stream string, b port.Batch) error
 }
 
@@ -52,7 +52,7 @@ func newJoinedStage(t *testing.T) *joinedStage {
 	return s
 }
 
-// failingFeed is a feed whose appends fail.
+// failingFeed is a feed whose appends fail with the error of joinedStage.fails.
 type failingFeed struct {
 	port.Feed
 	s *joinedStage
@@ -67,7 +67,7 @@ func (f failingFeed) Append(ctx context.Context, stream string, b port.Batch) (p
 	return f.Feed.Append(ctx, stream, b)
 }
 
-// store puts changes into the outbox.
+// put stores changes in the outbox.
 func (s *joinedStage) put(changes ...orchestrator.Change) {
 	s.tb.Helper()
 	for _, c := range changes {
@@ -82,7 +82,7 @@ func (s *joinedStage) drain() (orchestrator.Drained, error) {
 	return s.relay.Drain(context.Background(), s.store, func(c port.StoredChange) orchestrator.Change { return s.known[c.ID] }, nil)
 }
 
-// commits returns the commits and the rows of a call.
+// commits returns the numbers of commits and written rows of a call.
 func (s *joinedStage) commits(do func()) (commits, rows int64) {
 	before := s.db.Stats()
 	do()
@@ -165,7 +165,7 @@ func TestRelaysAtTheSameTimeAppendOnce(t *testing.T) {
 	s.wants(all...)
 }
 
-// TestChangeOfAnOldPageIsAppendedOnce: another relay appends the changes after a relay has read
+// TestChangeOfAnOldPageIsAppendedOnce appends changes by another relay, after a relay has read
 // them in the outbox.
 func TestChangeOfAnOldPageIsAppendedOnce(t *testing.T) {
 	t.Parallel()
@@ -190,8 +190,8 @@ func TestChangeOfAnOldPageIsAppendedOnce(t *testing.T) {
 	}
 }
 
-// TestEventOfAnEarlierCommitIsAppendedOnce: an earlier version has appended an event, and was
-// killed before it removed the change.
+// TestEventOfAnEarlierCommitIsAppendedOnce relays a change whose event is in the stream: an
+// earlier version was killed before it removed the change.
 func TestEventOfAnEarlierCommitIsAppendedOnce(t *testing.T) {
 	t.Parallel()
 	s := newJoinedStage(t)

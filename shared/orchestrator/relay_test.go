@@ -35,13 +35,13 @@ type relayStage struct {
 	clock *systemclock.Virtual
 	relay *orchestrator.Relay
 	log   lockedBuffer
-	// quiet: calls of the feed do not fail.
+	// quiet reports that calls of the feed do not fail.
 	quiet atomic.Bool
-	// bare: events are stored without DSSE envelopes.
+	// bare reports that events are stored without DSSE envelopes.
 	bare bool
 }
 
-// lockedBuffer is a log of concurrent relays.
+// lockedBuffer is the log output of concurrent relays.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -53,7 +53,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// fails is what a *testing.T and a *rapid.T have in common.
+// fails is the common interface of *testing.T and *rapid.T.
 type fails interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -152,7 +152,7 @@ func (s *relayStage) wantStream(tenant string, changes []orchestrator.Change) in
 	return proof.To
 }
 
-// file returns the stream of a tenant with its checkpoints, as it is exported.
+// file returns the stream of a tenant with its checkpoints, in the form of an export.
 func (s *relayStage) file(tenant string, each func(port.FeedRecord)) string {
 	s.tb.Helper()
 	stream := port.EventStream(tenant)
@@ -212,8 +212,8 @@ func TestStreamHasEachEventOnceInOrder(t *testing.T) {
 	s.wantStream("other", other)
 }
 
-// TestRelayFailsAtEachCall lets each call of the feed fail, before and after it is
-// applied, while changes are delivered again and again.
+// TestRelayFailsAtEachCall fails each call of the feed, before and after it is applied, while
+// changes are delivered repeatedly.
 func TestRelayFailsAtEachCall(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []fake.Fate{fake.Lost, fake.Unsure} {
@@ -239,7 +239,7 @@ func TestRelayFailsAtEachCall(t *testing.T) {
 	}
 }
 
-// TestRelaysCompete draws failures and the turns of relays that get the same changes.
+// TestRelaysCompete runs relays with the same changes, with random failures in a random order.
 // Sweeps write the last checkpoint.
 func TestRelaysCompete(t *testing.T) {
 	t.Parallel()
@@ -326,8 +326,9 @@ func TestCheckpointsByTimeAndNumber(t *testing.T) {
 	want("2,100 events", 2, 3, 4, 1004, 2004)
 }
 
-// TestTenantsAreIndependent fails the stream of one tenant. Its changes come again, and
-// are set aside when they hold up those of others; alone they wait for a day.
+// TestTenantsAreIndependent fails the stream of one tenant. Its changes are delivered again.
+// They are set aside after 15 minutes if they delay changes of others, and otherwise after 20
+// hours.
 func TestTenantsAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := newRelayStage(t, func(c fake.Call) fake.Fate {
@@ -369,7 +370,7 @@ func TestUnreadableChangeTakesAPosition(t *testing.T) {
 	s.wantStream("acme", []orchestrator.Change{all[0], bad, all[1]})
 }
 
-// TestLostStreamBeginsAgain: a stream that was restored from nothing has other positions.
+// TestLostStreamBeginsAgain loses a stream: the new one begins at the first position.
 func TestLostStreamBeginsAgain(t *testing.T) {
 	t.Parallel()
 	s := newRelayStage(t, nil)

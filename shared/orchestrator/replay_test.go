@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
-// replaying has the use cases of replays, with a feed, a bus and a store that fail by a
-// plan unless they are quiet.
+// replaying has the use cases of replays. Unless they are quiet, its feed, bus and store fail
+// as planned.
 type replaying struct {
 	*hooked
 	replays   *orchestrator.Replays
@@ -50,12 +50,12 @@ func withReplays(t *testing.T, plan fake.Plan) *replaying {
 	return h
 }
 
-// toBus does for the bus what a sweep does.
+// toBus runs the part of a sweep that publishes to the bus.
 func (h *replaying) toBus() error {
 	return errors.Join(h.bus.Publish(h.Context(), subscriber.Tenant), h.bus.Replay(h.Context(), subscriber.Tenant))
 }
 
-// all is a request for all events.
+// all returns a request for all events.
 func all(webhookID string) orchestrator.ReplayRequest {
 	return orchestrator.ReplayRequest{WebhookID: webhookID, Limit: orchestrator.MaxReplay}
 }
@@ -232,8 +232,8 @@ func TestReplayNeedsItsTarget(t *testing.T) {
 	}
 }
 
-// TestFaultsLoseNoReplay fails calls in both ways. The bus gets each event of each replay
-// with its place, at least once; the webhook takes each replay once.
+// TestFaultsLoseNoReplay fails calls before and after they are applied. The bus gets each event
+// of each replay with its place, at least once; the webhook gets each replay once.
 func TestFaultsLoseNoReplay(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -305,8 +305,8 @@ func TestFaultsLoseNoReplay(t *testing.T) {
 	}
 }
 
-// TestReplayOfAnotherWorkerContinues begins a replay to the bus by one process, which
-// ends in it, and continues with another one.
+// TestReplayOfAnotherWorkerContinues starts a replay to the bus in a process that ends during
+// it. Another process continues the replay.
 func TestReplayOfAnotherWorkerContinues(t *testing.T) {
 	t.Parallel()
 	published := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// sized is an engine that says how long its context is.
+// sized is an engine that reports a given context length.
 type sized struct {
 	port.Engine
 
@@ -88,8 +88,8 @@ func TestContextIsThatOfTheEngine(t *testing.T) {
 	}
 }
 
-// TestContextFollowsTheEngine restarts an engine with another context. It is asked for it after a
-// minute, and by the next attempt after a failure; no admission waits for its answer.
+// TestContextFollowsTheEngine restarts an engine with another context. The engine is asked
+// after a minute, and by the next attempt after a failure. No admission waits for its answer.
 func TestContextFollowsTheEngine(t *testing.T) {
 	t.Parallel()
 	h, engine := newSized(t, 4096, 0)
@@ -99,7 +99,7 @@ func TestContextFollowsTheEngine(t *testing.T) {
 	engine.Store(131072)
 	h.refused(1, withContext(100_000))
 	h.clock.Advance(time.Minute)
-	h.refused(1, withContext(100_000)) // it is asked meanwhile
+	h.refused(1, withContext(100_000)) // the engine is asked in the background
 	for {
 		accepted, err := h.tasks.Create(t.Context(), orchestrator.NewTask{
 			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count", Context: 100_000}, MaxTokens: 1,
@@ -121,8 +121,9 @@ func TestContextFollowsTheEngine(t *testing.T) {
 	h.refused(1, withContext(100_000))
 }
 
-// TestTaskGoesToAPoolWithItsContext: of the pools of a model, a task gets one that is long enough,
-// also for its prompt, and is refused by the largest.
+// TestTaskGoesToAPoolWithItsContext checks that a task gets a pool of its model whose context
+// fits the task and its prompt. If the context of no pool fits, the pool with the largest one
+// refuses the task.
 func TestTaskGoesToAPoolWithItsContext(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 4, func(h *inferring) {

@@ -20,7 +20,7 @@ func inSession(id string) func(*orchestrator.NewTask) {
 	return func(in *orchestrator.NewTask) { in.SessionID = id }
 }
 
-// account returns an account of the client's tenant; the zero value for none.
+// account returns an account of the client's tenant; zero if it does not exist.
 func (h *inferring) account(scope string) budget.Account {
 	h.Helper()
 	a, err := h.store.Account(h.Context(), client.Tenant, scope)
@@ -52,8 +52,8 @@ func (h *inferring) refused(tokens int, change ...func(*orchestrator.NewTask)) *
 	return fault.Of(err)
 }
 
-// TestLedgerEqualsUsage ends tasks in every way, also by a crash of their dispatcher: at the
-// end the accounts hold nothing, and have spent what the streams have, to the token.
+// TestLedgerEqualsUsage ends tasks in every way, also by a crash of their dispatcher. At the
+// end the accounts have no reservation, and have spent exactly the tokens of the streams.
 func TestLedgerEqualsUsage(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 8)
@@ -74,10 +74,10 @@ func TestLedgerEqualsUsage(t *testing.T) {
 	end := func(task string) { h.read(task, inference.EventID{}); h.ended(task) }
 	end(play(7, 7, "", 0))
 	end(play(2, 5, mockengine.FailReset, 2))
-	end(play(4, 4, mockengine.FailStart, 0)) // tried again
+	end(play(4, 4, mockengine.FailStart, 0)) // retried
 	cancelled := play(3, 9, mockengine.FailStall, 3)
 	stop := h.passes(5 * time.Millisecond)
-	h.seen(cancelled, inference.NameMetrics) // behind the batch with the other tokens
+	h.seen(cancelled, inference.NameMetrics) // after the batch with the other tokens
 	stop()
 	engine.WaitRunning(1)
 	if held := h.account(budget.SessionScope("s")).Held; held.Turns != 1 || held.Tokens < 9 || held.TimeMS != 300_000 || held.CostNano != 9*2000 {
@@ -164,7 +164,7 @@ func TestSessionIsCreatedAndCloses(t *testing.T) {
 	}
 }
 
-// greedy is an engine that does not keep to the limit of tokens.
+// greedy is an engine that exceeds the limit of tokens.
 type greedy struct{ port.Engine }
 
 func (g greedy) Generate(ctx context.Context, in port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
@@ -212,7 +212,7 @@ func TestMetricsSayWhatRemains(t *testing.T) {
 	}
 }
 
-// TestFailedResultsAreNoAnswer: vectors and scores that an engine did not send use no turn.
+// TestFailedResultsAreNoAnswer fails embeddings and rerankings: they use nothing of the budget.
 func TestFailedResultsAreNoAnswer(t *testing.T) {
 	t.Parallel()
 	for workload, request := range map[port.Workload]inference.Request{

@@ -19,14 +19,14 @@ type runner struct {
 	calls    int
 	h        *fixture
 	launched []*machine
-	// during runs once in the next launch, after the machine exists; its error is
-	// the launch's.
+	// during is called once in the next launch, after the machine exists. Its error is the
+	// error of the launch.
 	during func(*machine) error
-	// stuck: machines never start. ignoresSIGTERM: Stop has no effect.
-	// indestructible: neither Wait nor Destroy ends a machine.
+	// stuck reports that machines never start, ignoresSIGTERM that Stop has no effect, and
+	// indestructible that neither Wait nor Destroy ends a machine.
 	stuck, ignoresSIGTERM, indestructible bool
-	// limited: the platform limits creations to the tokens of a bucket that gets one
-	// per second, burst at most. refused counts the ones above that.
+	// limited reports that the platform limits creations to the tokens of a bucket that gets
+	// one per second, burst at most. refused counts the creations above that.
 	limited  bool
 	tokens   float64
 	burst    float64
@@ -43,20 +43,21 @@ type runner struct {
 	stopped []string
 	// warmStarts counts the starts of warm machines.
 	warmStarts int
-	// digest is that of the images of new machines.
+	// digest is the digest of the images of new machines.
 	digest string
-	// seen runs once after the next wait for the end of a machine.
+	// seen is called once, after the next wait for the end of a machine.
 	seen func()
-	// beforeWarm runs once before the next of them; with an error the call is lost.
+	// beforeWarm is called once, before the next start of a warm machine. If it returns an
+	// error, the call is lost.
 	beforeWarm func() error
 }
 
 type machine struct {
 	port.MachineStatus
 	spec port.LaunchSpec
-	// stuck: it does not start. late: it does while it is destroyed.
+	// stuck reports that it does not start, late that it starts while it is destroyed.
 	stuck, late bool
-	// awaited happens after each wait in vain; nil for nothing.
+	// awaited is called after each wait that has timed out; nil for no call.
 	awaited func()
 	// hidden machines are in neither List nor Inspect.
 	hidden bool

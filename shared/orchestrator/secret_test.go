@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// program replaces the work of an accepted run.
+// program changes the work of an accepted run to a job with the program.
 func (h *fixture) program(task string, p run.Program) {
 	h.Helper()
 	r := h.record(task)

@@ -40,7 +40,7 @@ type called struct {
 	config  orchestrator.Config
 	tasks   *orchestrator.Inference
 	engines map[string]*mockengine.Engine
-	// perShift is how many tasks a shift serves at a time.
+	// perShift is the number of tasks that a shift serves at a time.
 	perShift int
 	// lose drops the calls of the front door.
 	lose bool
@@ -49,7 +49,7 @@ type called struct {
 	calls  int
 	shifts sync.WaitGroup
 	kills  map[int]context.CancelFunc // by the number of the call
-	crowd  map[string]int             // requests by replica, and most of them
+	crowd  map[string]int             // current requests by replica; most has the highest number
 	most   map[string]int
 }
 
@@ -145,7 +145,7 @@ func (e watched) Generate(ctx context.Context, g port.Generation, each func(port
 	return e.Engine.Generate(ctx, g, each)
 }
 
-// ask creates a task of a number of tokens, one a second.
+// ask creates a task that generates a number of tokens, one a second.
 func (h *called) ask(tokens int, within time.Duration) string {
 	h.Helper()
 	accepted, err := h.tasks.Create(h.Context(), orchestrator.NewTask{
@@ -320,8 +320,9 @@ func TestDispatchersShareTheReplicas(t *testing.T) {
 	})
 }
 
-// TestCancelOfAnotherProcessEndsTheRequest cancels a task whose engine sends tokens, or has sent
-// none yet: its slot is free at once, and its dispatcher closes the request at its next look.
+// TestCancelOfAnotherProcessEndsTheRequest cancels a task whose engine sends tokens, or has
+// sent none yet: its slot is free at once, and its dispatcher closes the request when it next
+// reads the slots.
 func TestCancelOfAnotherProcessEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, stalls := range map[string]bool{"sending": false, "silent": true} {

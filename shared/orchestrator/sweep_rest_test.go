@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// countingStore counts the reads of what has expired.
+// countingStore counts the reads of expired outputs and records.
 type countingStore struct {
 	port.Store
 	outputs, purges int
@@ -28,8 +28,8 @@ func (c *countingStore) Purge(ctx context.Context, now time.Time, limit int) (in
 	return c.Store.Purge(ctx, now, limit)
 }
 
-// TestIdleSweepReadsExpiryEveryFifthTime checks that sweeps that find nothing expired look
-// for it again after five, and after each that found something.
+// TestIdleSweepReadsExpiryEveryFifthTime checks that every fifth sweep reads what has expired,
+// and so does each sweep after one that found something.
 func TestIdleSweepReadsExpiryEveryFifthTime(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *orchestrator.Config) { c.ExpiryPause = 4*time.Minute + 30*time.Second })

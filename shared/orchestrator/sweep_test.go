@@ -91,7 +91,7 @@ func TestSweepContinuesPastAHangingPlatform(t *testing.T) {
 	}
 }
 
-// bucket is an outputs that is safe for concurrent use.
+// bucket is a port.Outputs that is safe for concurrent use.
 type bucket struct {
 	*outputs
 	mu sync.Mutex

@@ -11,7 +11,7 @@ import (
 
 // recycler is the part of the runner that recycles machines.
 type recycler struct {
-	// lagging are earlier states of machines that List returns too.
+	// lagging are outdated states of machines that List returns too.
 	lagging []port.MachineStatus
 	// beforeRecycle is called, once, before a machine is recycled, duringRecycle after it.
 	beforeRecycle, duringRecycle func() error
@@ -126,8 +126,8 @@ func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 	return nil
 }
 
-// checkEnding fails the test if a kept machine is destroyed before its record ends: a sweep might
-// recycle it.
+// checkEnding fails the test if a kept machine is destroyed before its record is ending: a
+// sweep might recycle it.
 func (r *runner) checkEnding(ctx context.Context, m *machine) {
 	if m.Kept.ID == "" {
 		return

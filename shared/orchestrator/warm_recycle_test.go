@@ -178,7 +178,7 @@ func TestLateCallsSpareARecycledMachine(t *testing.T) {
 }
 
 // TestEndOfAKeptMachineIsCommitted destroys the machine of a run that is cancelled. The runner
-// fails the test if the record of the machine has not ended before.
+// fails the test if the record of the machine is not ending before that.
 func TestEndOfAKeptMachineIsCommitted(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())
@@ -233,7 +233,7 @@ func TestProgramThatEndsByItsExitIsRecycled(t *testing.T) {
 }
 
 // TestGivenUpMachineIsNotStarted ends the process after it has committed that a kept machine is
-// destroyed, which the repeated launch must not start.
+// destroyed. The repeated launch must not start that machine.
 func TestGivenUpMachineIsNotStarted(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())

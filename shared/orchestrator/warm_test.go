@@ -27,7 +27,7 @@ func (h *fixture) setWarm(w *run.Warm) {
 	h.Helper()
 	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 10, Warm: w}, orchestrator.Precondition{})
 	h.ok(err)
-	h.clock.to(h.clock.now.Add(2 * time.Second)) // longer than a pool is remembered
+	h.clock.to(h.clock.now.Add(2 * time.Second)) // longer than poolAge
 }
 
 func (h *fixture) wantWarm(creating, ready, claimed, ending int) {
@@ -247,8 +247,8 @@ func TestWarmMachinesAreOfOneSize(t *testing.T) {
 	h.wantWarm(0, 1, 0, 0)
 }
 
-// TestWarmMachinesComeAheadOfFirings creates a machine for each firing within the time, and
-// destroys them a minute after no firing needs them.
+// TestWarmMachinesComeAheadOfFirings creates a machine for each firing within Warm.Ahead, and
+// destroys a machine a minute after no firing needs it.
 func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, &run.Warm{Max: 5, Ahead: 30 * time.Minute})

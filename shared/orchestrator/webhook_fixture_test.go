@@ -52,7 +52,7 @@ type hooked struct {
 	appended int
 }
 
-// notedWebhooks keeps the events of changes.
+// notedWebhooks is a store that keeps the events of changes.
 type notedWebhooks struct {
 	port.WebhookStore
 	mu    sync.Mutex
@@ -86,7 +86,7 @@ func (s *notedWebhooks) DeleteWebhook(ctx context.Context, w webhook.Webhook, no
 	return err
 }
 
-// knownTasks finds the tasks in it.
+// knownTasks is the set of tasks that exist.
 type knownTasks map[string]bool
 
 func (k knownTasks) Find(_ context.Context, _, id string) (run.Run, error) {
@@ -96,7 +96,7 @@ func (k knownTasks) Find(_ context.Context, _, id string) (run.Run, error) {
 	return run.Run{TaskID: id}, nil
 }
 
-// hookReceiver is a server that keeps what it gets.
+// hookReceiver is a server that keeps the requests that it receives.
 type hookReceiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -118,7 +118,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answers makes the receiver answer with a status.
+// answers sets the status of the receiver's answers.
 func (r *hookReceiver) answers(status int, headers ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *hookReceiver) answers(status int, headers ...string) {
 	}
 }
 
-// tasks returns the tasks of the events in their order, and forgets all.
+// tasks returns the tasks of the received events in their order, and deletes the events.
 func (r *hookReceiver) tasks() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +168,7 @@ func withWebhooks(t *testing.T) *hooked {
 	return h
 }
 
-// connect makes the use cases on a store.
+// connect creates the use cases on a store.
 func (h *hooked) connect(store port.WebhookStore, policy guard.Policy) {
 	document := func(w webhook.Webhook) ([]byte, error) { return json.Marshal(w) }
 	log := slog.New(slog.NewTextHandler(h.log, nil))
@@ -248,7 +248,7 @@ func (h *hooked) append(tasks ...string) {
 	h.ok(err)
 }
 
-// work delivers what is due now.
+// work makes the deliveries that are due now.
 func (h *hooked) work() {
 	h.Helper()
 	for due := h.wakes.Due(); len(due) > 0; due = h.wakes.Due() {

@@ -78,8 +78,7 @@ func TestWebhookIsCreatedOncePerKey(t *testing.T) {
 	}
 }
 
-// TestChangesOfAWebhookAreEvents checks the digests and the actor of each (EE-3.7).
-// TestIDHasTheTimeOfItsKey gives keys with a time, and others.
+// TestIDHasTheTimeOfItsKey creates webhooks with keys that contain a time, and with others.
 func TestIDHasTheTimeOfItsKey(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -103,6 +102,7 @@ func TestIDHasTheTimeOfItsKey(t *testing.T) {
 	}
 }
 
+// TestChangesOfAWebhookAreEvents checks the digests and the actor of each event (EE-3.7).
 func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -131,7 +131,7 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	}
 }
 
-// TestPing sends an event that nothing counts. Its type is its own, and so is its key.
+// TestPing sends a test event, which has its own type and key and does not count as a delivery.
 func TestPing(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -185,8 +185,8 @@ func TestWebhookOfATaskIsDeletedWithIt(t *testing.T) {
 	}
 }
 
-// TestDispatchWakesOnceForManyEvents: a webhook whose filter selects nothing is not
-// notified.
+// TestDispatchWakesOnceForManyEvents dispatches several events of one webhook. A webhook whose
+// filter selects no event is not notified.
 func TestDispatchWakesOnceForManyEvents(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -206,8 +206,8 @@ func TestDispatchWakesOnceForManyEvents(t *testing.T) {
 	}
 }
 
-// Only a sweep moves the cursor of a tenant without a live webhook. The events before a
-// webhook are not for it.
+// TestSweepDispatchesForTenantsWithoutWebhooks checks that only a sweep moves the cursor of a
+// tenant without a live webhook. A webhook does not get events from before its creation.
 func TestSweepDispatchesForTenantsWithoutWebhooks(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
@@ -233,7 +233,7 @@ func TestSweepDispatchesForTenantsWithoutWebhooks(t *testing.T) {
 	}
 	h.append("c")
 	w := h.subscribe()
-	h.clock.Advance(2 * time.Second) // the process asks for the webhooks again
+	h.clock.Advance(2 * time.Second) // the process reads the webhooks again
 	h.append("d")
 	if at := dispatched(); at != 4 || len(h.wakes.Due()) != 1 {
 		t.Errorf("got position %d and wakes %v, want 4 and one of %s", at, h.wakes.Due(), w.ID)
