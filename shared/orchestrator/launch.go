@@ -193,7 +193,7 @@ func startFault(err error) *fault.Fault {
 // spec describes the machine of the run's attempt. Its environment has credentials
 // and a token: it is never logged.
 func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
-	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // the deployment had an entity API when it was created
+	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // the run was created while the deployment had an entity API
 		return port.LaunchSpec{}, fault.New(fault.LaunchRefused, "this deployment has no entity API to export from")
 	}
 	size := r.Work.Resources

@@ -145,9 +145,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the pool's queue; retry")
 }
 
-// mayLeaveMore reports whether the next run, after it gets the job slot of the ended one, may
+// mayLeaveMore reports whether the next run, once it has the job slot of the ended one, may
 // leave more slots of the job free than that one did. A run with RequirePreviousSuccess takes
-// the only slot; once it has it, it leaves the others free.
+// the only slot; after that, the other slots are free.
 func mayLeaveMore(ended, next run.Run) bool {
 	return next.JobSlot.Limit != ended.JobSlot.Limit || next.Constraints != nil && next.Constraints.RequirePreviousSuccess
 }

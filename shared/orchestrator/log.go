@@ -119,8 +119,8 @@ func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 const secretLength = 8 << 10
 
 // object reads an object and masks its secrets. It cuts the middle out of an object over the
-// limit. It reads secretLength bytes more on both sides, so that a secret at the cut is masked
-// as a whole.
+// limit. It reads secretLength more bytes at each end of the cut, so that a secret at the cut
+// is masked as a whole.
 func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask *redact.Redactor) ([]byte, error) {
 	about, err := s.outputs.Head(ctx, bucket, key)
 	if err != nil {

@@ -39,7 +39,7 @@ type logReader struct {
 	offset int64
 	// follow reports that the caller reads repeatedly until ended.
 	follow bool
-	// found reports that there is a log; ended that the attempt is over and all of its log was
+	// found reports that there is a log, ended that the attempt is over and all of its log was
 	// returned.
 	found, ended bool
 
@@ -130,7 +130,7 @@ func awaitsContact(r run.Run, now time.Time) bool {
 		(r.Attempt.StartedAt.IsZero() || now.Before(r.Attempt.StartedAt.Add(contactTime)))
 }
 
-// attemptOver reports whether an attempt is over.
+// attemptOver reports whether an attempt is over. It is not while its run is queued.
 func attemptOver(r run.Run, attempt int) bool {
 	return !r.IsCurrent(attempt) && !(r.Queued() && attempt == r.Attempt.Number)
 }

@@ -96,8 +96,9 @@ func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine
 	return outputs.clearUploads(ctx, r)
 }
 
-// of returns the attempt's machine, or the zero value if it has none. The worker
-// of a fast program may report before its launch has committed the machine.
+// of returns the attempt's machine; zero if it has none. A fast worker may report before its
+// launch has committed the machine. Then of waits for that commit, and searches the runner's
+// list.
 func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 	if r.Attempt.Machine.Known() {
 		return r.Attempt.Machine, nil
@@ -122,8 +123,8 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 	return found, nil
 }
 
-// listFor lists the machines of the attempt's runner. If the runner supports it, an unreachable
-// other runner does not delay the list.
+// listFor lists the machines of the attempt's runner. If possible, it lists no other runner,
+// which may be unreachable.
 func (s *Machines) listFor(ctx context.Context, r run.Run, each func(port.MachineStatus) bool) error {
 	if lists, ok := s.runner.(port.RunnerLists); ok {
 		return lists.ListOf(ctx, r.Attempt.Place().Runner, each)

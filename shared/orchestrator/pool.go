@@ -57,7 +57,7 @@ type PoolDefinition struct {
 	Faults []*fault.Fault
 }
 
-// PoolView is a pool with its use.
+// PoolView is a pool with the use of its slots and its queue.
 type PoolView struct {
 	run.Pool
 	// Held is the number of runs with a slot, Queued the number of queued runs. A pool without
@@ -165,9 +165,9 @@ func problemsOf(faults []*fault.Fault) *DefinitionProblems {
 
 // Drain stops the admission of runs: queued runs stay in the queue, and new runs join it. Runs
 // with a slot keep it until the deadline, a number of seconds from now. Then their workers are
-// asked to end, and the runs are queued for another attempt. nil means no deadline; another
-// Drain replaces the deadline. Faults: NotFound, InvalidRequest with the field,
-// PreconditionFailed.
+// asked to end, and the runs are queued for another attempt; runs of kind inference are
+// cancelled. nil means no deadline; another Drain replaces the deadline. Faults: NotFound,
+// InvalidRequest with the field, PreconditionFailed.
 func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required Precondition) (PoolView, error) {
 	var by time.Time
 	if seconds != nil {

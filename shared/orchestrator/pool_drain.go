@@ -96,8 +96,8 @@ func (s *Sweeper) sweepDrains(ctx context.Context) error {
 	}, func(limited context.Context, ref run.Ref) error { return s.endDrained(limited, run.PoolRef(ref)) })
 }
 
-// remaining returns the runs with a slot of a draining pool, at most healthRuns. To held it
-// adds those that got their slot while the pool had no limit, which Holders does not list.
+// remaining returns the runs with a slot of a draining pool, at most healthRuns. held has those
+// that Holders lists; remaining adds those that got their slot while the pool had no limit.
 func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]run.Run, error) {
 	known := map[string]bool{}
 	for _, r := range held {

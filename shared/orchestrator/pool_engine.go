@@ -59,8 +59,8 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 	return found, err
 }
 
-// replaceable returns the fault PoolInUse if the pool has unfinished runs and by changes its
-// kind of pool, its engine or its model.
+// replaceable returns the fault PoolInUse if by replaces the runner, the engine or the model of
+// a pool with runs that have not ended.
 func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace) error {
 	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
 	if same || p.Version == 0 {
@@ -85,7 +85,7 @@ type Capability struct {
 
 // Capabilities returns the abilities of the engine pools of the caller's tenant, ordered by
 // engine. It ignores draining pools and retired models. A process with a dispatcher first asks
-// engines whose description is old or unknown.
+// engines whose capabilities are unknown or were reported long ago.
 func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capability, error) {
 	found := map[run.EngineKind]Capability{}
 	asking, cancel := context.WithTimeout(ctx, describeTime)

@@ -39,7 +39,7 @@ type PoolErrorGroup struct {
 	LastAt  time.Time `json:"lastAt"`
 }
 
-// poolErrorLog are the groups of a pool, the newest first.
+// poolErrorLog has the groups of a pool, the newest first.
 type poolErrorLog struct {
 	Groups []PoolErrorGroup `json:"groups"`
 }

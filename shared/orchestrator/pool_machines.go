@@ -60,8 +60,8 @@ func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.Engi
 	return found, nil
 }
 
-// keepMachines creates the replica set of an engine pool whose replicas Sortie runs. It then
-// updates the replicas of an engine pool.
+// keepMachines updates the replicas of an engine pool. If Sortie runs them, it first creates
+// their replica set.
 func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 	if p.Engine == nil {
 		return nil

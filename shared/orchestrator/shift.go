@@ -46,7 +46,7 @@ const (
 )
 
 // shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
-// its fields after cfg.
+// taking, retired and late.
 type shift struct {
 	pool  run.PoolRef
 	cfg   ShiftConfig
@@ -218,7 +218,7 @@ func (s *Dispatcher) retire(ctx context.Context, c *shift) {
 	}
 }
 
-// handOver calls the next dispatcher.
+// handOver calls the next dispatcher. It logs an error; a sweep calls again.
 func (s *Dispatcher) handOver(ctx context.Context, call DispatchCall) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()

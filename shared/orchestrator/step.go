@@ -120,7 +120,7 @@ func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bo
 	return r, false, nil
 }
 
-// ended is the route of an execution that has nothing more to do.
+// ended returns the route of an execution that has nothing more to do.
 func ended(r run.Run) run.Route {
 	return run.Route{Ref: r.Ref(), Next: run.StepCancelled, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// walkStream is the stream whose state is that of the walk. It has no records.
 	walkStream = "walk/streams"
-	// walkFor is how long walks are repeated. It is longer than an earlier version of the
-	// relay, which makes no stream due, runs beside this one.
+	// walkFor is how long walks are repeated. An earlier version of the relay, which makes no
+	// stream due, runs beside this one for less time.
 	walkFor = time.Hour
 )
 

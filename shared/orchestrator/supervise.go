@@ -62,7 +62,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		s.look(ctx, r, &f)
 	}
 	evaluated := func(now run.Run) run.Fact {
-		// Read again by each try: the previous one may have lost to a heartbeat.
+		// Each try reads the contact again: the previous one may have lost to a heartbeat.
 		if !f.Failed {
 			f.Contact = s.reception.contact(ctx, now, func() run.Reception { return s.reception.evaluate(ctx, now) })
 		}

@@ -32,7 +32,8 @@ type Sweeper struct {
 	reception *Reception
 	random    Hex
 	workers   int
-	// config and policy are those of runs that warm machines are created for.
+	// config and policy are the deployment's defaults for runs. The keys of warm machines
+	// depend on them.
 	config Config
 	policy run.Policy
 	// claimed is set once the store is known to be claimed.
@@ -48,7 +49,7 @@ type Sweeper struct {
 
 // start is where a part of the sweep continues.
 type start struct {
-	// after is the place of a page.
+	// after is the cursor of a page.
 	after string
 	// turn rotates the order within pages; it grows each time the part ends early.
 	turn int

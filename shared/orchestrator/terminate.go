@@ -150,7 +150,7 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 	return run.Settled{Output: output, Fault: wrong, Logged: logged}, nil
 }
 
-// end is how the machine of an attempt ended.
+// end describes how the machine of an attempt ended.
 type end struct {
 	// exit is nil if it is unknown.
 	exit *run.Exit
@@ -159,10 +159,10 @@ type end struct {
 }
 
 // seeGone waits until the machine of an attempt is gone. It gives a worker that has reported
-// time to exit, and then destroys the machine. It returns once the machine is seen gone, or was
-// not for unreachableLimit. While a create call may be in flight, it returns TryAgain. For a
-// run that falls back, it also does so while a machine may exist that the platform does not
-// show. It returns the newest record, which may be in another state.
+// time to exit, and then destroys the machine. It returns once the machine is seen gone, or
+// after unreachableLimit. While a create call may be in flight, it returns TryAgain. For a run
+// that falls back, it also does so while a machine may exist that the platform does not show.
+// It returns the newest record, which may be in another state.
 func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, error) {
 	machine, err := s.of(ctx, r)
 	if err == nil && !machine.Known() {

@@ -156,8 +156,8 @@ func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) 
 // warmIDBytes is the number of random bytes of the id of a warm machine.
 const warmIDBytes = 4
 
-// newWarm stores the record of a new machine under an id that was never used, made of its time
-// and random bytes. Another host may have used the same time and deleted its record.
+// newWarm stores the record of a new machine under an unused id of its time and random bytes.
+// Another host may have used the same time and deleted its record.
 func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
 	for range commitTries {
 		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.random(warmIDBytes))

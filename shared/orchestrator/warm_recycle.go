@@ -97,7 +97,7 @@ func (s *Sweeper) recycle(ctx context.Context, w run.WarmMachine) error {
 	if err != nil {
 		return fmt.Errorf("cannot recycle warm machine %s: %w", w.Machine.ID, err)
 	}
-	if made.Digest != w.Digest { // the tag leads to another image
+	if made.Digest != w.Digest { // the tag now refers to another image
 		return s.endWarm(ctx, w)
 	}
 	if _, err := s.saveWarm(ctx, w.Cleared(made.Machine)); err != nil && !errors.Is(err, port.ErrConflict) {

@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Webhooks serves clients that subscribe to events by webhooks.
+// Webhooks serves clients that subscribe to events with webhooks.
 type Webhooks struct {
 	*Subscriptions
 	sender *hook.Sender
@@ -231,8 +231,8 @@ func (s *Webhooks) Change(
 	})
 }
 
-// Rotate adds a secret. The previous one signs for another day, unless revoke is true: then
-// older ones are revoked. Faults: NotFound, PreconditionFailed, Unprocessable if there are too
+// Rotate adds a secret. The previous one signs for another day. With revoke, all older secrets
+// are removed at once. Faults: NotFound, PreconditionFailed, Unprocessable if there are too
 // many secrets.
 func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, revoke bool, required Precondition) (v WebhookView, secret string, err error) {
 	if secret, err = s.newSecret(); err != nil {

@@ -106,7 +106,7 @@ func (s *Workers) Started(ctx context.Context, bearer token.Bearer, by Caller, c
 	if after.Version != r.Version {
 		return now, nil // its heartbeat clock starts with the state's entry, or with the next heartbeat
 	}
-	// The call is a repetition, and a heartbeat like any other.
+	// The call is a repetition. It counts as a heartbeat.
 	_, err = s.heartbeat(ctx, bearer, after, run.Heartbeat{Attempt: by.Attempt, WorkerID: by.WorkerID, At: now})
 	return now, err
 }
