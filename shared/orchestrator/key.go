@@ -29,10 +29,10 @@ func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.
 }
 
 // createRun stores a new run. If the idempotency key was used, it stores nothing, and known is
-// the run of the first use. A run with a limited key queue takes a slot or a place in that
-// queue in the same commit, so that the request can fail with AdmissionReject. A run that it
-// replaces ends in that commit. A task that the dispatcher can start at once gets its slot and
-// worker in that commit.
+// the run of the first use. If the queue of its key has a limit, the run joins its key in the
+// same commit. So the request can fail with AdmissionReject. A run that it replaces ends in
+// that commit. A task that the dispatcher can start at once gets its slot and worker in that
+// commit.
 func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {

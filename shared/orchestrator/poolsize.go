@@ -81,7 +81,7 @@ func (s *PoolSizes) Samples(ctx context.Context) ([]series.Sample, error) {
 	return all, nil
 }
 
-// records adds the pools with a record of a tenant.
+// records adds the pools of a tenant that have a record.
 func (s *PoolSizes) records(ctx context.Context, tenant string, to map[run.PoolRef]*port.PoolSize) error {
 	for cursor := ""; ; {
 		pools, next, err := s.store.PoolRecords(ctx, tenant, port.Page{Limit: 1000, Cursor: cursor})

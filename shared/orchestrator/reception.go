@@ -112,9 +112,9 @@ func (s *Reception) contact(ctx context.Context, r run.Run, canary func() run.Re
 // conflict.
 const receptionTries = 10
 
-// ReceiveCanary checks the token of a canary and records its reception, as Authenticate
-// and Heartbeat do for a worker. It returns the time of the call. Faults as for
-// token.Verifier; Unavailable if it cannot be stored.
+// ReceiveCanary checks the token of a canary and records its reception, as Authenticate and
+// Heartbeat do for a worker. It returns the time of the call. Faults as for token.Verifier. Any
+// other error means that the canary was not stored.
 func (s *Workers) ReceiveCanary(ctx context.Context, text string) (time.Time, error) {
 	at := s.now()
 	if err := s.grants.verifyCanary(ctx, text); err != nil {

@@ -73,8 +73,8 @@ const (
 	// loadLook is the interval between health checks of a replica that Sortie runs and that has
 	// not answered a request yet.
 	loadLook = 500 * time.Millisecond
-	// spare is how many more tasks than the least used replica a replica may have, the new task
-	// included, and still get the tasks of its sessions and prompts.
+	// spare is the allowed difference in tasks to the least used replica. With fewer more
+	// tasks, a replica still gets the tasks of its sessions and prompts.
 	spare = 2
 )
 

@@ -76,10 +76,9 @@ func TestThrottledStartsCostNoTransitions(t *testing.T) {
 	}
 }
 
-// TestThrottledRunReturnsItsSlot throttles the start of the only run of a pool. It
-// holds no slot and costs no transitions while it waits, and gets a slot and its
-// whole start limit when the platform permits its start, although nothing but the
-// sweep is left to grant it.
+// TestThrottledRunReturnsItsSlot throttles the start of the only run of a pool. It holds no
+// slot and costs no transitions while it waits. When the platform permits its start, it gets a
+// slot and its whole start limit, although only the sweep can grant it.
 func TestThrottledRunReturnsItsSlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, oneMachine)

@@ -86,11 +86,10 @@ func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) e
 	return err
 }
 
-// Sweep runs every part of a sweep and returns the joined errors of all. early is
-// how far ahead of its time a record counts as overdue: 0, or more after a restart,
-// when the process that had to act may be gone. If ctx has a deadline, each part
-// gets an equal share of the time that the parts before have left, so that a slow
-// part does not stop the others.
+// Sweep runs every part of a sweep and returns the joined errors of all. early is how far ahead
+// of its time a record counts as overdue: 0, or more after a restart, when the process that had
+// to act may be gone. If ctx has a deadline, the time that is left is shared equally among the
+// remaining parts. So a slow part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	warm := newWarmList()
 	parts := []func(context.Context) error{

@@ -77,7 +77,7 @@ type reader struct {
 	behind func() (bool, error)
 }
 
-// noTurns is the taker of a process that has no others beside it.
+// noTurns is the taker of a process without competing processes.
 type noTurns struct{}
 
 func (noTurns) write(context.Context, string) func() { return func() {} }
