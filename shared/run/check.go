@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// CheckBegun: constrain is about to evaluate constraints of the run's job by calls that may
-// take long. Without it Checked enters ConditionRunning.
+// CheckBegun: constrain is about to evaluate constraints with calls that may take long. It
+// enters ConditionRunning; without it, Checked does.
 type CheckBegun struct{}
 
 func (CheckBegun) acted(Run) bool { return true }
@@ -20,8 +20,8 @@ func (CheckBegun) apply(d *draft) error {
 	return nil
 }
 
-// checks moves a run whose constraints are due into ConditionRunning, and reports whether it
-// is there. A record of an earlier release is Pending when the run has its slot.
+// checks moves a run whose constraints are due into ConditionRunning. It reports whether the
+// run is in that state. Records of an earlier release are Pending with a held slot.
 func (d *draft) checks() bool {
 	if d.State == Pending && d.Slot.State == SlotHeld {
 		d.enter(ConditionPending, "", nil)
@@ -32,16 +32,17 @@ func (d *draft) checks() bool {
 	return d.State == ConditionRunning
 }
 
-// Checked: the constraints of the run's job were evaluated, before the first attempt or again
-// when the wait of an action was over.
+// Checked: the constraints of the run's job were evaluated, before the first attempt or after
+// the wait of an action.
 type Checked struct {
 	// Violations are the violated constraints in the order of ConstraintNames;
 	// empty means that all are met.
 	Violations []ConstraintViolation
-	// Slots is the number of slots of the job of which the commit takes one, if the run is
-	// to start and has none; 0 takes none.
+	// Slots is the number of slots of the job. The commit takes one of them if the run starts
+	// and has none; 0 takes none.
 	Slots int
-	// Checks is Acting.Checks of the run that was evaluated. A later evaluation counts.
+	// Checks is the Acting.Checks of the record that was evaluated. The fact changes nothing if
+	// a later evaluation was committed.
 	Checks int
 }
 
@@ -72,12 +73,12 @@ func (f Checked) apply(d *draft) error {
 	return nil
 }
 
-// Evaluation returns the fact about the constraints of a run that were evaluated, but for its
-// slot, which the commit takes. limit is that of the job.
+// Evaluation returns the fact about evaluated constraints, except for the slot of the job,
+// which the commit takes. limit is the slot limit of the job.
 func (r Run) Evaluation(violations []ConstraintViolation, limit int) Checked {
 	f := Checked{Violations: violations, Slots: r.JobLimit(limit)}
 	if slices.ContainsFunc(violations, func(v ConstraintViolation) bool { return v.Constraint == RequirePreviousSuccess }) {
-		f.Slots = limit // an action that passes over the violation needs no more
+		f.Slots = limit // an action that passes over the violation needs only a slot within the limit
 	}
 	if r.Acting != nil {
 		f.Checks = r.Acting.Checks
@@ -85,8 +86,8 @@ func (r Run) Evaluation(violations []ConstraintViolation, limit int) Checked {
 	return f
 }
 
-// WithoutSlot is Evaluation of a run for which none of the slots is free. That is a violation
-// of maxConcurrentRuns, or else of requirePreviousSuccess: the run needs the only slot then.
+// WithoutSlot returns the Evaluation of a run for which no slot of the job is free. That
+// violates maxConcurrentRuns, or requirePreviousSuccess if the run needs the only slot.
 func (r Run) WithoutSlot(f Checked, limit int, now time.Time) Checked {
 	v := ConstraintViolation{Constraint: MaxConcurrentRuns, At: now, Awaits: true}
 	v.Message = fmt.Sprintf("all %d slots of the job are held or queued for", f.Slots)
@@ -100,8 +101,8 @@ func (r Run) WithoutSlot(f Checked, limit int, now time.Time) Checked {
 	return r.Evaluation(violations, limit)
 }
 
-// StartsDespite reports whether the run starts with the violations: the list is empty, or the
-// action passes over them. It may have to wait for a slot of its job.
+// StartsDespite reports whether the run starts: there is no violation, or the action passes
+// over the violations. The run may still have to wait for a slot of its job.
 func (r Run) StartsDespite(violations []ConstraintViolation) bool {
 	if len(violations) == 0 {
 		return true
@@ -111,7 +112,8 @@ func (r Run) StartsDespite(violations []ConstraintViolation) bool {
 	return action.Type.passesOver() && !r.violates(MaxConcurrentRuns)
 }
 
-// recordViolations records what an evaluation has found. It returns false if that ends the run.
+// recordViolations records the violations of an evaluation. It returns false if they end the
+// run.
 func (d *draft) recordViolations(found []ConstraintViolation) bool {
 	d.Violations = found
 	d.emit(Event{Type: EventConstraintViolated, Message: describe(found)})
@@ -123,13 +125,13 @@ func (d *draft) recordViolations(found []ConstraintViolation) bool {
 	return true
 }
 
-// ChecksAgain reports whether the constraints of a run are due again, because the wait of
-// its action is over.
+// ChecksAgain reports whether the constraints of the run are due again after the wait of its
+// action.
 func (r Run) ChecksAgain() bool { return r.State == ActionRunning && r.Acting != nil && r.Acting.Due }
 
-// decideAgain decides about a run whose constraints were evaluated during its action. It
-// starts only if all of them are met. Otherwise the action of the violated ones continues;
-// one that is carried out outside of the record is up to act.
+// decideAgain decides about a run whose constraints were evaluated during its action. The run
+// starts only if all constraints are met. Otherwise the action on the violated ones continues;
+// act carries out the part outside of the record.
 func (f Checked) decideAgain(d *draft) {
 	acting := *d.Acting
 	acting.Due = false
@@ -159,8 +161,8 @@ func (f Checked) decideAgain(d *draft) {
 	}
 }
 
-// endHopeless ends a run whose action would wait for something that cannot happen: the run
-// is later than its window allows, and it will not be earlier.
+// endHopeless ends a run whose action would wait in vain: the run is later than its catch-up
+// window allows.
 func (d *draft) endHopeless() bool {
 	if !d.Acting.Type.waits() || !d.violates(CatchUpWindow) {
 		return false
@@ -170,7 +172,7 @@ func (d *draft) endHopeless() bool {
 	return true
 }
 
-// timeOut ends a run whose action does not lead to a start.
+// timeOut ends a run whose action did not lead to a start.
 func (d *draft) timeOut(format string, args ...any) {
 	why := fault.New(fault.ActionTimeout, "the action %s ends: "+format, append([]any{d.Acting.Type}, args...)...)
 	d.finish(Failed, why.Message, why)

@@ -6,27 +6,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// WorkerContacted: a worker called, with started or with a heartbeat that found
-// no open item. The first worker of an attempt that calls becomes the attempt's
-// worker. Its call implies the start, and from then on the heartbeat limit
-// applies. A call is refused with the faults of the worker contract.
+// WorkerContacted: a worker called started, or sent a heartbeat that found no open item. The
+// first worker that calls becomes the attempt's worker. Its call implies the start, and from
+// then on the heartbeat limit applies. A call is refused with the faults of the worker
+// contract.
 type WorkerContacted struct {
 	Attempt  int
 	WorkerID string
-	// Started distinguishes the two calls, which are refused with different
-	// faults.
+	// Started distinguishes the two calls, which are refused with different faults.
 	Started bool
-	// Replica is that of Attempt; empty for a worker that is no dispatcher.
+	// Replica is the value for Attempt.Replica; empty if the worker is not a dispatcher.
 	Replica string
 	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool
 	// SendsOutput: the worker sends its output while it runs.
 	SendsOutput bool
-	// Progress and Message are those of a heartbeat.
+	// Progress and Message are the content of a heartbeat.
 	Progress *int
 	Message  string
-	// Missing: the worker is the attempt's worker, but no heartbeat item was
-	// open.
+	// Missing: the caller is the attempt's worker, but no heartbeat item was open.
 	Missing bool
 }
 
@@ -55,7 +53,7 @@ func (f WorkerContacted) apply(d *draft) error {
 	case d.Attempt.HeartbeatExempt:
 		d.Attempt.HeartbeatExempt = false
 		if d.EndRequest() == nil {
-			d.await(StepRunning) // re-enter the state, with the limit
+			d.await(StepRunning) // re-enter the state with the heartbeat limit
 		}
 	}
 	d.openHeartbeat(f)
@@ -81,8 +79,8 @@ func (d *draft) openHeartbeat(f WorkerContacted) {
 	d.heartbeat.Open = &heartbeat
 }
 
-// refused returns the fault of a call that is refused, in the order of the
-// worker contract's cases.
+// refused returns the fault of a refused call; nil if the call is accepted. The cases are in
+// the order of the worker contract.
 func (f WorkerContacted) refused(d *draft) error {
 	if err := d.current(f.Attempt); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (f WorkerContacted) refused(d *draft) error {
 	return nil
 }
 
-// current refuses a call of another attempt than the current one.
+// current returns AttemptMismatch if the attempt is not the current one.
 func (r Run) current(attempt int) error {
 	if attempt == r.Attempt.Number {
 		return nil
@@ -115,7 +113,7 @@ func (r Run) current(attempt int) error {
 		"the call is of attempt %d, want the current attempt %d", attempt, r.Attempt.Number)
 }
 
-// sameWorker refuses a call of another worker than the attempt's.
+// sameWorker returns WorkerMismatch if another worker has the attempt.
 func (r Run) sameWorker(id string) error {
 	if r.Attempt.WorkerID == "" || r.Attempt.WorkerID == id {
 		return nil
@@ -123,9 +121,9 @@ func (r Run) sameWorker(id string) error {
 	return fault.New(fault.WorkerMismatch, "worker %s has this attempt", r.Attempt.WorkerID)
 }
 
-// declaredDead reports whether the attempt ended without a report of its
-// worker, and not by a cancellation within the grace. Version 0.0 recorded the
-// outcome CANCELLED for a worker that was killed after its grace.
+// declaredDead reports whether the attempt ended without a report of its worker, except by a
+// cancellation within the grace period. Version 0.0 recorded the outcome CANCELLED for workers
+// that were killed after the grace.
 func (r Run) declaredDead() bool {
 	if r.Attempt.Report != nil || r.IsCurrent(r.Attempt.Number) {
 		return false
@@ -150,8 +148,8 @@ func (r Run) why() string {
 	return r.Fault.Message
 }
 
-// OutputSent: the worker of an attempt sends output. The fault is TaskExpired if the
-// attempt has ended, and AttemptMismatch if it has not begun.
+// OutputSent: the worker of an attempt sends output. It is refused with TaskExpired if the
+// attempt has ended, and with AttemptMismatch if it has not begun.
 type OutputSent struct{ Attempt int }
 
 func (f OutputSent) apply(d *draft) error {
@@ -167,7 +165,8 @@ func (f OutputSent) apply(d *draft) error {
 	return nil
 }
 
-// sendsOutput records that output of the attempt may be stored while it runs.
+// sendsOutput records that output of the attempt may be stored while it runs, if the run's logs
+// are stored.
 func (d *draft) sendsOutput() {
 	if !d.Attempt.SendsOutput && d.KeepsLogs() {
 		d.Attempt.SendsOutput, d.changed = true, true
@@ -177,8 +176,8 @@ func (d *draft) sendsOutput() {
 // KeepsLogs reports whether the logs of the run are stored.
 func (r Run) KeepsLogs() bool { return r.Work.Program == nil || !r.Work.Program.DropLogs }
 
-// CancelDelivered: an answer delivers the cancel request to the worker. The
-// grace starts now if it has not started.
+// CancelDelivered: a response delivers the cancel request to the worker. The grace period
+// starts now if it has not started.
 type CancelDelivered struct{ Attempt int }
 
 func (f CancelDelivered) apply(d *draft) error {
@@ -191,12 +190,12 @@ func (f CancelDelivered) apply(d *draft) error {
 		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 	}
 	if d.cancelBy(d.now).Before(before) {
-		d.await(StepCancelling) // re-enter the state, with the new time
+		d.await(StepCancelling) // re-enter the state with the earlier time
 	}
 	return nil
 }
 
-// markSigterm records that SIGTERM is about to be sent, if it is due.
+// markSigterm records SIGTERM as sent if it is due, and starts the grace period.
 func (d *draft) markSigterm() {
 	if !d.Attempt.SigtermAt.IsZero() || d.now.Before(d.SigtermBy()) {
 		return
@@ -207,10 +206,10 @@ func (d *draft) markSigterm() {
 	}
 }
 
-// SigtermBy returns when SIGTERM is due after a cancel request: at once for a
-// worker that handles it or never called; after one heartbeat interval for a
-// worker that makes no call; after five sixths of the grace, but at least two
-// seconds before its end, for a worker that received the request.
+// SigtermBy returns when SIGTERM is due after a cancel request. It is due at once if the worker
+// handles SIGTERM or never called. It is due after one heartbeat interval while the request is
+// not delivered. Once it is delivered, it is due after five sixths of the grace period, but at
+// least two seconds before its end.
 func (r Run) SigtermBy() time.Time {
 	switch {
 	case r.Attempt.WorkerID == "" || r.Attempt.HandlesSigterm:
@@ -222,9 +221,9 @@ func (r Run) SigtermBy() time.Time {
 	return r.Attempt.CancelDeliveredAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))
 }
 
-// cancelBy returns when the next step of a cancellation is due: SIGTERM, the end of
-// the grace once SIGTERM was or is about to be sent, or the time limit, which the grace
-// does not extend.
+// cancelBy returns when the next step of a cancellation is due: SIGTERM, or the end of the
+// grace period once SIGTERM was or is about to be sent. It is at most the time limit of the
+// attempt, which the grace does not extend.
 func (r Run) cancelBy(now time.Time) time.Time {
 	by := r.Attempt.GraceUntil
 	if sigterm := r.SigtermBy(); r.Attempt.SigtermAt.IsZero() && sigterm.After(now) {

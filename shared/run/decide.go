@@ -12,13 +12,13 @@ import (
 // Fact is something that happened to a run. The types of this package are the
 // only facts.
 type Fact interface {
-	// apply changes the draft, or returns the fault with which the fact is
-	// refused. A fact that changes nothing returns nil.
+	// apply changes the draft, or returns the fault that refuses the fact. A fact that changes
+	// nothing returns nil.
 	apply(d *draft) error
 }
 
-// fromExecution is a fact with which the execution itself acts on the record.
-// It shows that the pending effects are done.
+// fromExecution is a fact that comes from the execution itself. It shows that the pending
+// effects are done.
 type fromExecution interface {
 	// acted reports whether the fact comes from the current execution.
 	acted(r Run) bool
@@ -26,20 +26,20 @@ type fromExecution interface {
 
 // Decision is the result of applying a fact to a run.
 type Decision struct {
-	// Run is the record to commit, with the version on which the decision was
-	// made; the store raises it.
+	// Run is the record to commit. Its Version is the one that the decision read; the store
+	// increments it.
 	Run    Run
 	Events []Event
-	// Effects follow the commit, in this order. Each is idempotent.
+	// Effects are carried out after the commit, in this order. Each is idempotent.
 	Effects []Effect
-	// Lease is the change of the pool's leases and queue, JobLease that of the job's,
-	// KeyLease that of the key's.
+	// Lease, JobLease and KeyLease are the changes of the leases and queues of the pool, the
+	// job and the key.
 	Lease, JobLease, KeyLease LeaseChange
 	// Heartbeat is the change of the heartbeat item.
 	Heartbeat HeartbeatChange
-	// Ledger is the change of the accounts of the run's Reservation; nil for none.
+	// Ledger is the change of the accounts of the run's Reservation; nil if they do not change.
 	Ledger *budget.Change
-	// Refusals are the failures of the platform of the run's pool that the fact shows.
+	// Refusals are the failures of the platform of the run's pool that the fact reports.
 	Refusals []*fault.Fault
 	// Changed is false if there is nothing to commit.
 	Changed bool
@@ -58,7 +58,7 @@ const (
 	LeaseRequeue LeaseChange = "requeue" // release the slot and join the queue
 )
 
-// Effect is an action outside of the store that follows a commit.
+// Effect is an action outside of the store. It follows a commit.
 type Effect struct {
 	Kind EffectKind `json:"kind"`
 	// Execution is the name of the execution to start or stop.
@@ -82,16 +82,15 @@ const (
 	EffectAct      EffectKind = "act"
 )
 
-// EffectSlack is how long an effect may take before the sweep repeats it.
-// stateSlack is how long after a state's own limit the sweep checks it.
+// EffectSlack is how long an effect may take before the sweep repeats it. stateSlack is the
+// time between the limit of a state and the sweep's check.
 const (
 	EffectSlack = 30 * time.Second
 	stateSlack  = time.Minute
 )
 
-// Decide returns what the fact makes of the run at the time now. An error is
-// either a fault, with which the fact is refused, or a defect of this package.
-// In both cases there is nothing to commit.
+// Decide applies the fact to the run at the time now. An error is either a fault, which refuses
+// the fact, or a defect of this package. In both cases there is nothing to commit.
 func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	d := &draft{Run: r, now: now.UTC(), actor: actorOf(f, r)}
 	if own, ok := f.(fromExecution); ok && own.acted(r) {
@@ -112,7 +111,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
 	switch f.(type) {
-	case RepairFailed, DeletionFailed: // they say nothing about the execution
+	case RepairFailed, DeletionFailed: // these facts are not about the execution
 	default:
 		d.Execution.Repairs = 0
 		d.Execution.ActBy = actBy(d.Run, d.now)
@@ -128,13 +127,13 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 type draft struct {
 	Run
 	now       time.Time
-	actor     Actor // of the events
+	actor     Actor // the actor of the events
 	events    []Event
 	effects   []Effect
 	refusals  []*fault.Fault
 	heartbeat HeartbeatChange
 	changed   bool
-	answered  bool // no attempt adds anything to what the reservation knows
+	answered  bool // no attempt can add to the recorded usage of the reservation
 	illegal   error
 }
 
@@ -152,7 +151,7 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 	d.emit(Event{Type: happened, From: from, Message: message, Fault: why})
 }
 
-// emit appends an event about the present record.
+// emit appends an event about the current record.
 func (d *draft) emit(e Event) {
 	d.changed = true
 	d.EventCount++
@@ -165,14 +164,14 @@ func (d *draft) emit(e Event) {
 	d.events = append(d.events, e)
 }
 
-// await sends the execution into a token state, and out of the present one.
+// await sends the execution into a token state, and completes the token of the current one.
 func (d *draft) await(step Step) {
 	d.release()
 	d.Wait = Wait{Generation: d.Wait.Generation + 1, Step: step}
 	d.changed = true
 }
 
-// release completes the token of the execution's present state, if it has one.
+// release completes the token of the execution's current state, if it has one.
 func (d *draft) release() {
 	if d.Wait.Token != "" {
 		d.effects = append(d.effects, Effect{
@@ -201,7 +200,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
 }
 
-// endAttempt ends the attempt; Terminating cleans up after it.
+// endAttempt ends the attempt and enters Terminating, which cleans up after it.
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.release()
 	d.closeHeartbeat()
@@ -217,8 +216,8 @@ func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	}
 }
 
-// closeHeartbeat removes the heartbeat item, if one is open: later calls of the
-// attempt are not heartbeats.
+// closeHeartbeat removes the heartbeat item if one is open. Later calls of the attempt are not
+// heartbeats.
 func (d *draft) closeHeartbeat() {
 	if d.Attempt.WorkerID != "" && d.Attempt.Outcome == "" {
 		d.heartbeat.Close = true
@@ -251,16 +250,16 @@ func actBy(r Run, now time.Time) time.Time {
 	return now.Add(time.Duration(route.TimeoutSeconds)*time.Second + stateSlack)
 }
 
-// conductSlack is how long a dispatcher has for a step of a run of kind inference that waits for
-// nothing, before a sweep repeats it: longer than an engine may keep the slot of an attempt.
+// conductSlack is the time of a dispatcher for a step of an inference run that waits for
+// nothing. After it the sweep repeats the step. It is longer than an engine may keep the slot
+// of an attempt.
 const conductSlack = 30 * time.Second
 
-// conductBy is actBy for a run of kind inference, which has a dispatcher in place of an
-// execution.
+// conductBy is actBy for inference runs, which have a dispatcher instead of an execution.
 func conductBy(r Run, now time.Time) time.Time {
 	switch {
 	case r.Queued():
-		return r.QueueBy() // a sweep ends its wait
+		return r.QueueBy() // the sweep ends the wait
 	case r.State == ContainerCreating:
 		return r.Attempt.StartBy.Add(conductSlack)
 	case r.State == Running && r.Cancel == nil:
@@ -269,7 +268,7 @@ func conductBy(r Run, now time.Time) time.Time {
 	return now.Add(conductSlack)
 }
 
-// leaseChange returns the change of the pool's count between two slots.
+// leaseChange returns how the count of the pool changes between the two slots.
 func leaseChange(before, after Slot) LeaseChange {
 	had, has := before.counted(), after.counted()
 	switch {
@@ -289,8 +288,8 @@ func leaseChange(before, after Slot) LeaseChange {
 	return LeaseTake
 }
 
-// counted returns the slot's state as the pool counts it: a slot without a limit is
-// not counted, a place in the queue is.
+// counted returns the slot's state as the pool counts it. A held slot without a limit is not
+// counted; a queued one always is.
 func (s Slot) counted() SlotState {
 	if s.Limit == 0 && s.State != SlotQueued {
 		return ""

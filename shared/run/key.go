@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Room is the state of the slots that a run needs, as the last commit found them.
+// Room describes the free slots and the queue that a run needs, as of the last commit.
 type Room struct {
-	// PoolFull: the run's pool has no free slot, other runs are queued for one, or it
-	// grants none. KeyFull is the same for the run's key.
+	// PoolFull: the pool has no free slot, other runs are queued for one, or it grants none.
+	// KeyFull is the same for the run's key.
 	PoolFull, KeyFull bool
 	// KeyQueued is the number of runs that are queued for a slot of the key.
 	KeyQueued int
 }
 
-// Admission is the decision about a run that needs slots.
+// Admission is the decision about a run that requests slots.
 type Admission string
 
-// The admissions.
+// The values of Admission.
 const (
-	AdmitStart    Admission = "start"     // it takes its slots
-	AdmitQueue    Admission = "queue"     // it takes the slot of its key and queues for its pool
-	AdmitKeyQueue Admission = "key_queue" // it queues for a slot of its key
-	AdmitReplace  Admission = "replace"   // it replaces the first queued run of the key, which is skipped
-	AdmitSkip     Admission = "skip"      // it is skipped in favor of the queued runs of its key
-	AdmitReject   Admission = "reject"    // its request is refused; a firing is skipped
+	AdmitStart    Admission = "start"     // take the slots and start
+	AdmitQueue    Admission = "queue"     // take the slot of the key and queue for the pool
+	AdmitKeyQueue Admission = "key_queue" // queue for a slot of the key
+	AdmitReplace  Admission = "replace"   // replace the first queued run of the key, which is skipped
+	AdmitSkip     Admission = "skip"      // skip the run in favor of the queued runs of its key
+	AdmitReject   Admission = "reject"    // refuse the request; a firing is skipped
 )
 
-// Admit decides about all limits that apply before a run starts: of its key, of the
-// key's queue, and of its pool. The slot of a job's maxConcurrentRuns is a constraint,
-// which is evaluated when the run has its other slots.
+// Admit decides about all limits that apply before a run starts: those of its key, of the key's
+// queue, and of its pool. The slot of a job's maxConcurrentRuns is a constraint. It is
+// evaluated once the run has its other slots.
 func (r Run) Admit(room Room) Admission {
 	c := r.Concurrency
 	switch {
@@ -50,31 +50,30 @@ func (r Run) Admit(room Room) Admission {
 	return AdmitStart
 }
 
-// needsKey reports whether the run has a key and neither a slot of it nor a place in
-// its queue.
+// needsKey reports whether the run has a key, but no slot of it and no place in its queue.
 func (r Run) needsKey() bool { return r.Concurrency != nil && r.KeySlot.State == "" }
 
 // AwaitsKey reports whether the run is in its key's queue.
 func (r Run) AwaitsKey() bool { return r.KeySlot.State == SlotQueued && r.State == Pending }
 
-// keySlot returns the run's slot of its key.
+// keySlot returns a slot of the run's key with the state and time.
 func (r Run) keySlot(state SlotState, since time.Time) Slot {
 	c := r.Concurrency
 	return Slot{
 		Pool: KeyPool(c.Key), Limit: c.Limit, State: state, Since: since,
-		Priority: r.Priority, Round: 1, QueueLimit: c.QueueLimit, // the queue of a key has one round
+		Priority: r.Priority, Round: 1, QueueLimit: c.QueueLimit, // the queue of a key has only one round
 	}
 }
 
-// JoinsAtOnce reports whether a new run joins its key in the commit of its creation.
-// Otherwise it joins when it is admitted. It joins at once if the request may be refused,
-// which is possible only before the run is accepted.
+// JoinsAtOnce reports whether a new run takes its slot or place of the key in the commit that
+// creates it. Otherwise it does so when it is admitted. It joins at once if the request may be
+// refused, which is possible only before the run is accepted.
 func (r Run) JoinsAtOnce(now time.Time) bool {
 	return r.Concurrency != nil && r.Concurrency.QueueLimit > 0 && !r.ScheduledAt.After(now)
 }
 
-// Joined returns a new run with the slot or place that the commit of its creation takes: a
-// slot of its key (AdmitStart, AdmitQueue), or a place in the key's queue (AdmitKeyQueue,
+// Joined returns a new run with the slot or place that the commit of its creation takes: a slot
+// of its key (AdmitStart, AdmitQueue), or a place in the key's queue (AdmitKeyQueue,
 // AdmitReplace).
 func (r Run) Joined(as Admission, now time.Time) Run {
 	switch r.KeySlot = r.keySlot(SlotHeld, now.UTC()); as {
@@ -87,8 +86,8 @@ func (r Run) Joined(as Admission, now time.Time) Run {
 	return r
 }
 
-// takeKey takes the slot of the run's key with the slot of its pool. limit is the present
-// limit of the key, 0 that of the run.
+// takeKey takes the slot of the run's key together with that of its pool. limit is the current
+// limit of the key; 0 means that of the run.
 func (d *draft) takeKey(limit int) {
 	if d.needsKey() {
 		d.KeySlot = d.keySlot(SlotHeld, d.now)
@@ -98,8 +97,8 @@ func (d *draft) takeKey(limit int) {
 
 // KeyEnqueued: the run's key has no free slot, and the run joins its queue.
 type KeyEnqueued struct {
-	// Replaces: another run leaves the queue in the same commit, so that the queue
-	// does not grow.
+	// Replaces: another run leaves the queue in the same commit, so the queue limit does not
+	// apply.
 	Replaces bool
 	// Prediction is as in Admitted.
 	Prediction *Prediction
@@ -125,14 +124,13 @@ func (d *draft) emitKeyQueued() {
 	d.emit(Event{Type: EventQueued, Message: "waits for a slot of key " + d.Concurrency.Key})
 }
 
-// KeyGranted: the run is the first in its key's queue, and the commit takes a free slot
-// of the key. It then joins the queue of its pool.
+// KeyGranted: the run is the first in the queue of its key, and the commit takes a free slot of
+// the key. The run then joins the queue of its pool.
 type KeyGranted struct {
 	Pool  string
 	Limit int
 	Line  Line
-	// KeyLimit is the limit of the key in the newest definition of the run's job; 0 leaves
-	// that of the run.
+	// KeyLimit is the limit of the key in the job's newest definition; 0 keeps that of the run.
 	KeyLimit int
 }
 
@@ -147,7 +145,7 @@ func (f KeyGranted) apply(d *draft) error {
 	return nil
 }
 
-// Overflowed is why a run was skipped: the queue of its key was full.
+// Overflowed describes why a run was skipped: the queue of its key was full.
 type Overflowed struct {
 	Key string `json:"key"`
 	// Rule is the rule that was applied.
@@ -169,15 +167,15 @@ func (o Overflowed) String() string {
 	return fmt.Sprintf("the queue of key %s is full: %d runs are waiting", o.Key, o.Queued)
 }
 
-// KeyOverflowed: the queue of the run's key is full. The run is skipped: it was the
-// first in the queue, or it cannot join.
+// KeyOverflowed: the queue of the run's key is full. The run is skipped: it was the first in
+// the queue and is replaced, or it cannot join.
 type KeyOverflowed struct {
-	// By and Queued are those of Overflowed.
+	// By and Queued are as in Overflowed.
 	By     string
 	Queued int
 }
 
-// acted is true for a run that joins. A run that is replaced is in the queue.
+// acted is true for a run that tries to join. A replaced run is already in the queue.
 func (KeyOverflowed) acted(r Run) bool { return r.State == Pending && r.needsKey() }
 
 func (f KeyOverflowed) apply(d *draft) error {
@@ -185,7 +183,7 @@ func (f KeyOverflowed) apply(d *draft) error {
 		return nil
 	}
 	rule := d.Concurrency.Overflow
-	if d.KeySlot.State == SlotQueued { // by the rule of the run that replaces it
+	if d.KeySlot.State == SlotQueued { // the rule of the run that replaces this one
 		rule = OverflowKeepNewest
 	} else if rule == "" {
 		rule = OverflowReject
@@ -194,7 +192,7 @@ func (f KeyOverflowed) apply(d *draft) error {
 	return nil
 }
 
-// skipOverflowed skips the run through the transition of a violated constraint.
+// skipOverflowed skips the run with the transitions of a violated constraint.
 func (d *draft) skipOverflowed(o Overflowed) {
 	d.Overflowed = &o
 	d.enter(ConditionPending, "", nil)
@@ -206,11 +204,11 @@ func (d *draft) skipOverflowed(o Overflowed) {
 	d.finish(Completed, "skipped: "+o.String(), nil)
 }
 
-// NewOverflowed returns a run that is skipped at its creation, as KeyOverflowed does.
+// NewOverflowed returns a run that is skipped at its creation. See KeyOverflowed.
 func NewOverflowed(r Run, f KeyOverflowed, now time.Time) Decision {
 	first := New(r, now)
 	d := &draft{Run: first.Run, events: first.Events, now: now.UTC(), actor: r.creator()}
-	d.Execution = Execution{} // it needs none
+	d.Execution = Execution{} // a skipped run needs no execution
 	d.skipOverflowed(Overflowed{Key: r.Concurrency.Key, Rule: r.Concurrency.Overflow, By: f.By, Queued: f.Queued})
 	return d.created()
 }

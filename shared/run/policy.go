@@ -12,22 +12,21 @@ import (
 
 // Policy limits a run. Durations are whole seconds.
 type Policy struct {
-	// StartTimeout is how long a machine may take from the create call until it
-	// is seen running.
+	// StartTimeout is the maximum time from the create call until the machine is seen running.
 	StartTimeout time.Duration `json:"startTimeout"`
-	// TimeLimit is how long an attempt may run; nothing extends it.
+	// TimeLimit is the maximum run time of an attempt. Nothing extends it.
 	TimeLimit time.Duration `json:"timeLimit"`
-	// HeartbeatInterval is how often a worker should call, HeartbeatTimeout how
-	// long it may be silent after its first call.
+	// HeartbeatInterval is how often a worker should call. HeartbeatTimeout is the maximum time
+	// between two calls, after the first one.
 	HeartbeatInterval time.Duration `json:"heartbeatInterval"`
 	HeartbeatTimeout  time.Duration `json:"heartbeatTimeout"`
-	// CancelGrace is how long a worker may take to end after a cancel request, at
-	// most limit.CancelGrace.
+	// CancelGrace is how long a worker may take to end after a cancel request, at most
+	// limit.CancelGrace.
 	CancelGrace time.Duration `json:"cancelGrace"`
 	// QueueTimeout is how long a run may wait for a slot.
 	QueueTimeout time.Duration `json:"queueTimeout"`
-	// OutputRetention counts from the output's acceptance, RecordRetention from
-	// the run's end.
+	// OutputRetention counts from the acceptance of the output, RecordRetention from the end of
+	// the run.
 	OutputRetention time.Duration `json:"outputRetention"`
 	RecordRetention time.Duration `json:"recordRetention"`
 	Retry           Retry         `json:"retry"`
@@ -35,19 +34,18 @@ type Policy struct {
 
 // Retry is a retry policy.
 type Retry struct {
-	// MaxAttempts counts all attempts whose machine started; 1 is no retry.
+	// MaxAttempts is the maximum number of attempts whose machine started; 1 means no retry.
 	MaxAttempts int `json:"maxAttempts"`
-	// MaxFurtherStarts counts the retries after machines that never started; they
-	// use up no attempt. 0 means no retry.
+	// MaxFurtherStarts is the maximum number of retries after machines that never started; 0
+	// means no retry. They use up no attempt.
 	MaxFurtherStarts int           `json:"maxFurtherStarts"`
 	InitialDelay     time.Duration `json:"initialDelay"`
 	Multiplier       float64       `json:"multiplier"`
 	MaxDelay         time.Duration `json:"maxDelay"`
-	// Jitter is the fraction of the delay that is randomly taken off, 0 to 1.
+	// Jitter is the fraction of the delay, 0 to 1, of which a random part is subtracted.
 	Jitter float64 `json:"jitter"`
-	// Categories are the only ones whose failures are retried; empty leaves the
-	// decision to the fault (WC-6). They do not apply to machines that never
-	// started or that were stopped from outside.
+	// Categories are the fault categories that are retried; if empty, the fault decides (WC-6).
+	// They do not apply to machines that never started or were stopped from outside.
 	Categories []fault.Category `json:"categories,omitempty"`
 }
 
@@ -56,9 +54,9 @@ func (r Retry) allows(c fault.Category) bool {
 	return len(r.Categories) == 0 || slices.Contains(r.Categories, c)
 }
 
-// Delay is the backoff after n failures (n >= 1): the initial delay, times the
-// multiplier for each further failure, at most the maximum, less the jitter times
-// rand (0 <= rand < 1). It is at least a second.
+// Delay returns the backoff after n failures (n >= 1): InitialDelay, multiplied by Multiplier
+// for each further failure, at most MaxDelay. Jitter times rand (0 <= rand < 1) of it is
+// subtracted. It is at least a second.
 func (r Retry) Delay(n int, rand float64) time.Duration {
 	delay := retry.Backoff{First: r.InitialDelay, Most: r.MaxDelay, Multiplier: r.Multiplier}.Delay(n - 1)
 	return max(time.Duration(float64(delay)*(1-r.Jitter*rand)), time.Second)
@@ -68,7 +66,7 @@ func (r Retry) Delay(n int, rand float64) time.Duration {
 type Violation struct {
 	// Field is the JSON path of the field in Policy, such as "retry.maxDelay".
 	Field string
-	// Problem is what is wrong and what would be right.
+	// Problem says what is wrong and what would be valid.
 	Problem string
 }
 
@@ -142,8 +140,8 @@ func (r Retry) validate() []Violation {
 // Given names the fields that a request or a setting sets explicitly.
 type Given struct{ HeartbeatInterval, HeartbeatTimeout, RecordRetention, InitialDelay, MaxDelay bool }
 
-// Fit adapts the fields that are not given to those that are. A request that
-// shortens the time limit alone need not mention heartbeats.
+// Fit adapts the fields that are not given to the given ones. For example, a request that
+// shortens only the time limit need not set the heartbeat fields.
 func (p *Policy) Fit(given Given) {
 	if given.HeartbeatInterval || given.HeartbeatTimeout || p.HeartbeatTimeout >= p.TimeLimit {
 		p.fitHeartbeats(given)

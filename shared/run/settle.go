@@ -8,11 +8,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// Settled: the machine of an attempt that has ended is gone, and its output was
-// checked. A success with an accepted output is Completed, also if a cancel was
-// requested after the worker's report. A cancel request overrides every other
-// outcome: the run is Failed if its worker was killed after the request, and
-// Cancelled otherwise. A failure is retried within the budgets.
+// Settled: the machine of an attempt that has ended is gone, and its output was checked. A
+// success with an accepted output makes the run Completed, even if a cancel was requested after
+// the worker's report. A cancel request overrides every other outcome: the run is Failed if its
+// worker was killed after the request, and Cancelled otherwise. A failure is retried within the
+// budgets.
 type Settled struct {
 	// Output is the accepted output; nil without an output.
 	Output *Output
@@ -20,16 +20,15 @@ type Settled struct {
 	Fault *fault.Fault
 	// Exit is how the machine's program ended; nil if it is unknown.
 	Exit *Exit
-	// Destroyed: Terminating destroyed the machine, which may have ended the
-	// program. Otherwise a requested stop of the machine explains a report of
-	// CANCELLED without a cancel request.
+	// Destroyed: terminate destroyed the machine, which may have ended the program. If false, a
+	// requested stop of the machine explains a report of CANCELLED without a cancel request.
 	Destroyed bool
-	// Unseen: the machine may still run, because it could not be seen gone for too long.
-	// The run does not fall back then.
+	// Unseen: the machine may still run, because it was not seen gone in time. The run does not
+	// fall back then.
 	Unseen bool
-	// Logged: the attempt's log is stored, or the output that its worker sent.
+	// Logged: the log of the attempt is stored, or the output that its worker sent.
 	Logged bool
-	// PostRunHook is the answer of the hook after the run; nil if none was asked.
+	// PostRunHook is the answer of the post-run hook; nil if it was not called.
 	PostRunHook *HookAnswer
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
@@ -61,7 +60,7 @@ func (f Settled) apply(d *draft) error {
 		if d.notePostRunHook(f.PostRunHook) {
 			why = fault.New(fault.HookRefused, "the critical hook after the run did not allow it: %s", f.PostRunHook.Detail)
 			d.finish(Failed, why.Message, why)
-			d.accept(f.Output) // it is stored, and deleted when it expires
+			d.accept(f.Output) // the output is stored, and deleted when it expires
 			return nil
 		}
 		d.finish(Completed, "", nil)
@@ -77,13 +76,13 @@ func (f Settled) apply(d *draft) error {
 	return nil
 }
 
-// cancelled ends a run with a cancel request. The machine's exit corrects what
-// was decided without it: a worker that ended by itself and was seen late is
-// Cancelled, one that the platform killed at the end of the grace is not.
+// cancelled ends a run that has a cancel request. The exit of the machine corrects the earlier
+// decision: a worker that ended by itself but was seen late is Cancelled; a worker that the
+// platform killed at the end of the grace is not.
 func (f Settled) cancelled(d *draft) {
 	why := d.Fault
 	timedOut := why != nil && why.Code == fault.CancelTimeout
-	setIfZero(&d.Attempt.Exit, f.Exit) // the first one: a later one may be that of the cleanup
+	setIfZero(&d.Attempt.Exit, f.Exit) // keep the first exit: a later one may be that of the cleanup
 	if d.Attempt.Exit != nil && d.Attempt.Report == nil {
 		killed := d.Attempt.Exit.killedAfter(d.Cancel.At)
 		switch {
@@ -103,7 +102,7 @@ func (f Settled) cancelled(d *draft) {
 	d.finish(Cancelled, why.Message, why)
 }
 
-// accept records the accepted output; a worker may succeed without one.
+// accept records the accepted output. kept is nil if the worker succeeded without one.
 func (d *draft) accept(kept *Output) {
 	if kept == nil {
 		return
@@ -113,17 +112,17 @@ func (d *draft) accept(kept *Output) {
 	d.Output = &output
 }
 
-// A run may lose maxStops machines that were stopped from outside. The delays after
-// them grow to at least stopDelay.
+// A run may lose maxStops machines that were stopped from outside. The maximum delay after such
+// a stop is at least stopDelay.
 const (
 	maxStops  = 20
 	stopDelay = 5 * time.Minute
 )
 
-// failed retries or fails. The fault decides which budget is used: a machine
-// that never started uses a further start, a machine that was stopped from
-// outside one of maxStops, one whose host shut down and one whose pool drains nothing,
-// everything else an attempt.
+// failed retries the run or fails it. The fault decides which budget is used. A machine that
+// never started uses a further start; a machine that was stopped from outside uses one of
+// maxStops. A shutdown of the host and a draining pool use nothing. Everything else uses an
+// attempt.
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
@@ -146,7 +145,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	failures := 1
 	switch {
 	case d.Leaves():
-		again = true // the refused start uses up nothing
+		again = true // a refused start uses up nothing
 	case why.Code == fault.PoolDrained, why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
 	case why.Code == fault.MachineStopped:
@@ -174,16 +173,16 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)
 }
 
-// programRan reports whether the exit is one of the program. The exit of a machine that
-// was destroyed or stopped may have another cause.
+// programRan reports whether the exit is that of the program. If the machine was destroyed or
+// stopped, its exit may have another cause.
 func (f Settled) programRan() bool {
-	const signals = 128 // a shell adds the signal
+	const signals = 128 // shells report 128 + signal
 	e := f.Exit
 	return e != nil && !e.Requested && !e.Host && (!f.Destroyed || e.Signal == 0 && e.Code > 0 && e.Code < signals)
 }
 
-// SlotReleased: the machine of an attempt that has ended is gone, but its output
-// cannot be checked yet. The pool's slot is released before the run settles.
+// SlotReleased: the machine of an attempt that has ended is gone, but its output cannot be
+// checked yet. The pool's slot is released before the run settles.
 type SlotReleased struct{ Attempt int }
 
 func (f SlotReleased) acted(r Run) bool {
@@ -197,8 +196,8 @@ func (f SlotReleased) apply(d *draft) error {
 	return nil
 }
 
-// DestroyBegun: the machine of a worker that has reported did not exit, and is destroyed
-// after the commit. The call that sees it gone may be another one.
+// DestroyBegun: the machine of a worker that has reported did not exit, and is destroyed after
+// the commit. Another call may be the one that sees it gone.
 type DestroyBegun struct{ Attempt int }
 
 func (f DestroyBegun) apply(d *draft) error {
@@ -208,9 +207,8 @@ func (f DestroyBegun) apply(d *draft) error {
 	return nil
 }
 
-// Restarted: the execution ended before the run, and a new execution replaces
-// it, once. The second time the run becomes Orphaned. Only the first report of
-// an end counts.
+// Restarted: the execution ended before the run. A new execution replaces it, once; the second
+// time the run becomes Orphaned. Only the first report of an end counts.
 type Restarted struct {
 	// Start is the number of the execution that ended.
 	Start int
@@ -233,9 +231,8 @@ func (f Restarted) apply(d *draft) error {
 	return nil
 }
 
-// ExecutionChecked: the sweep has repeated the pending effects, and the
-// execution continues. Done reports that no effect is pending. The fact only
-// moves the time of the next check.
+// ExecutionChecked: the sweep has repeated the pending effects, and the execution continues.
+// Done reports that no effect is pending. The fact only moves the time of the next check.
 type ExecutionChecked struct{ Done bool }
 
 func (f ExecutionChecked) apply(d *draft) error {
@@ -246,9 +243,9 @@ func (f ExecutionChecked) apply(d *draft) error {
 	return nil
 }
 
-// RepairFailed: the sweep could not check the execution of an overdue run. The next
-// check is delayed, longer after each failure, so that such runs do not use up the
-// time of the sweep. It changes nothing if the run is not overdue.
+// RepairFailed: the sweep could not check the execution of an overdue run. The delay of the
+// next check grows with each failure, so that such runs do not use up the time of the sweep.
+// The fact changes nothing if the run is not overdue.
 type RepairFailed struct{}
 
 func (RepairFailed) apply(d *draft) error {
@@ -261,6 +258,6 @@ func (RepairFailed) apply(d *draft) error {
 	return nil
 }
 
-// repairBackoff delays checks of executions and deletions that failed: a minute,
-// doubled, at most ten.
+// repairBackoff delays checks of executions and deletions after failures: one minute, doubled
+// each time, at most ten.
 var repairBackoff = retry.Backoff{First: time.Minute, Most: 10 * time.Minute, Multiplier: 2}

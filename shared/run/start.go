@@ -6,23 +6,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// TokenStored: the execution entered a token state with this token. A token of
-// an older generation, or of a step that the record has left, is not stored;
-// the caller completes it at once. A token of Cancelling that arrives when
-// SIGTERM is due marks SIGTERM as sent and starts the grace: the cancel request
-// does not, because the execution may learn of it late.
+// TokenStored: the execution entered a token state with this token. A token of an older
+// generation, or of a step that the record has left, is not stored; the caller completes it at
+// once. A token of Cancelling that arrives when SIGTERM is due marks SIGTERM as sent and starts
+// the grace period. The cancel request itself does not, because the execution may see it late.
 type TokenStored struct {
 	Step       Step
 	Generation int
 	Token      string
-	// Repeated: the record had the token when the call began, so an earlier call of the same
-	// step may have created a machine.
+	// Repeated: the record already had the token when the call began, so an earlier call of the
+	// same step may have created a machine.
 	Repeated bool
 	// Swept, in ContainerCreating: heartbeats of the attempt are not forwarded.
 	Swept bool
-	// Placement, in ContainerCreating, is that of the run's pool. It is committed before
-	// the first create call, and again while it is known that no call has created a
-	// machine: every call for a machine that may exist has the same placement.
+	// Placement is the placement of the run's pool, in ContainerCreating. It is committed
+	// before the first create call. It is replaced only while no call can have created a
+	// machine, so that every call for the same machine has the same placement.
 	Placement Placement
 }
 
@@ -69,7 +68,7 @@ func (d *draft) place(where Placement) {
 	}
 }
 
-// Place returns the placement of the attempt's machine.
+// Place returns the placement of the attempt's machine; zero for that of the deployment.
 func (a Attempt) Place() Placement {
 	if a.Placement == nil {
 		return Placement{}
@@ -77,19 +76,18 @@ func (a Attempt) Place() Placement {
 	return *a.Placement
 }
 
-// createLimit is how long a create call may take after the entry into
-// ContainerCreating: longer than the function that sends it may run.
+// createLimit is how long a create call may take after the entry into ContainerCreating. It is
+// longer than the time limit of the function that sends the call.
 const createLimit = 90 * time.Second
 
-// Creating reports whether a create call of the attempt may be in flight: a
-// machine may appear although the platform does not list it.
+// Creating reports whether a create call of the attempt may be in flight. A machine may then
+// appear although the platform does not list it.
 func (r Run) Creating(now time.Time) bool {
 	return !r.Attempt.Machine.Known() && now.Before(r.Attempt.CreateBy)
 }
 
-// MachineCreated: the runner has created or adopted the machine of an attempt.
-// It changes nothing once that attempt was settled; the caller then destroys
-// the machine.
+// MachineCreated: the runner has created or adopted the machine of an attempt. It changes
+// nothing once the attempt is settled; the caller then destroys the machine.
 type MachineCreated struct {
 	Attempt int
 	Machine Machine
@@ -113,26 +111,28 @@ func (f MachineCreated) apply(d *draft) error {
 	return nil
 }
 
-// IsCurrent reports whether the attempt is the current one, may have a machine and
-// has not ended.
+// IsCurrent reports whether the attempt is the current one, has not ended, and may have a
+// machine.
 func (r Run) IsCurrent(attempt int) bool {
 	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running) && !r.Queued()
 }
 
 func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 
-// StartRefused: the runner did not create the machine. After Throttled the run
-// returns its slot and waits in the queue for the next permitted start, from which
-// its start limit counts. Unavailable proves nothing: the run keeps its slot and
-// tries again, and so it does after a throttled start that follows such a call;
-// the start limit then counts from the first try. Both use up nothing. Capacity
-// and Image use a further start, unless the fault says that no retry helps: like
-// LaunchRefused, it ends the run then. A fault that is the reason of
-// a fallback ends the attempt instead and uses up nothing; see Fallback.
+// StartRefused: the runner did not create the machine. A fault that is the reason of a fallback
+// ends the attempt and uses up nothing; see Fallback. Otherwise the code decides:
+//
+//   - Throttled: the run returns its slot and queues for the next permitted start, from which
+//     its start limit counts. It uses up nothing.
+//   - Unavailable: a machine may exist. The run keeps its slot and tries again, also after a
+//     later Throttled; the start limit counts from the first try. It uses up nothing.
+//   - Capacity and Image: the run uses a further start. If the fault is not retryable, the
+//     attempt ends and is not retried.
+//   - Others: the attempt ends and is not retried.
 type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
-	// Fallbacks are those of the pools of the run, in their order.
+	// Fallbacks are those of the run's pools, in order.
 	Fallbacks []Fallback
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
@@ -173,7 +173,7 @@ func (f StartRefused) apply(d *draft) error {
 		}
 		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
-		if !d.Attempt.Unsure { // no machine exists: the next call needs a token of its own
+		if !d.Attempt.Unsure { // no machine exists: the next call needs a start token of its own
 			d.Attempt.App, d.Attempt.StartAt = "", time.Time{}
 		}
 		d.await(StepContainerCreating)
@@ -185,14 +185,14 @@ func (f StartRefused) apply(d *draft) error {
 	return nil
 }
 
-// StartFailed: the runner has created the machine of the attempt, and shows why its
-// platform does not start it. The attempt ends, and its machine is destroyed before the
-// next one. As after a refused start, the next attempt is in the pool of a fallback for
-// the reason; without one it uses a further start.
+// StartFailed: the runner has created the machine of the attempt, and reports why its platform
+// does not start it. The attempt ends, and its machine is destroyed before the next one. As
+// after a refused start, the next attempt uses a fallback pool for that reason; without one it
+// uses a further start.
 type StartFailed struct {
 	Attempt int
 	Fault   *fault.Fault
-	// Fallbacks are those of the pools of the run, in their order.
+	// Fallbacks are those of the run's pools, in order.
 	Fallbacks []Fallback
 	// Gone: the machine is gone.
 	Gone bool
@@ -211,14 +211,14 @@ func (f StartFailed) apply(d *draft) error {
 	return nil
 }
 
-// startDelay is the backoff after n starts without a machine: the policy's, but it
-// grows to a minute whatever the client asked for.
+// startDelay returns the backoff after n starts without a machine: that of the retry policy,
+// but at least failureDelay, which grows to a minute.
 func (d *draft) startDelay(n int, rand float64) time.Duration {
 	return max(d.Policy.Retry.Delay(n, rand), failureDelay(n))
 }
 
-// StartDeferred: other runs wait for the platform's limit, so no create call was
-// sent. The run returns its slot and waits in the queue.
+// StartDeferred: other runs already wait for the platform's limit, so no create call was sent.
+// The run returns its slot and waits in the queue.
 type StartDeferred struct{ Attempt int }
 
 func (f StartDeferred) apply(d *draft) error {
@@ -231,7 +231,7 @@ func (f StartDeferred) apply(d *draft) error {
 	return nil
 }
 
-// StartPermitted: a start that did not wait in the queue took the token of an app. It is
+// StartPermitted: a start that did not queue took a token of the app's start gate. It is
 // committed with the gate, before the create call.
 type StartPermitted struct {
 	Attempt int
@@ -247,15 +247,15 @@ func (f StartPermitted) apply(d *draft) error {
 	return nil
 }
 
-// final returns the fault as one that is not retried.
+// final returns a copy of the fault that is not retryable.
 func final(f *fault.Fault) *fault.Fault {
 	last := *f
 	last.Retryable = false
 	return &last
 }
 
-// Shown is a fact that the runner has shown about a machine. It changes nothing once the
-// attempt has another machine: a claimed one may have been given up since it was seen.
+// Shown applies Fact, which the runner has observed of Machine. It changes nothing if the
+// attempt has another machine: a claimed one may have been given up meanwhile.
 type Shown struct {
 	Machine Machine
 	Fact    Fact
@@ -268,7 +268,7 @@ func (f Shown) apply(d *draft) error {
 	return f.Fact.apply(d)
 }
 
-// uses reports whether a machine is that of the current attempt.
+// uses reports whether m is the machine of the current attempt, or the one that it has claimed.
 func (r Run) uses(m Machine) bool { return r.Attempt.Machine.Key() == m.Key() || r.HasClaimed(m) }
 
 // MachineRunning: the runner has observed the attempt's machine running.
@@ -281,7 +281,7 @@ func (f MachineRunning) apply(d *draft) error {
 	return nil
 }
 
-// begin enters Running, from which the time limit counts.
+// begin enters Running. The time limit counts from now.
 func (d *draft) begin() {
 	d.Attempt.StartedAt, d.Attempt.Waiting = d.now, ""
 	if d.StartedAt.IsZero() {
@@ -292,11 +292,11 @@ func (d *draft) begin() {
 	d.enter(Running, "", nil)
 }
 
-// MachineWaits: the runner shows that the machine of the attempt may start later, and what
-// its platform says about that. It decides nothing.
+// MachineWaits: the runner reports that the platform may start the machine of the attempt
+// later. It only records the message of the platform.
 type MachineWaits struct {
 	Attempt int
-	// Words are those of the platform; empty if it no longer says anything.
+	// Words is the message of the platform; empty if it no longer sends one.
 	Words string
 }
 
@@ -307,10 +307,10 @@ func (f MachineWaits) apply(d *draft) error {
 	return nil
 }
 
-// MachineGone: the runner has shown that the attempt's machine is gone.
+// MachineGone: the runner has reported that the attempt's machine is gone.
 type MachineGone struct {
 	Attempt int
-	// Exit is how its program ended; nil if the runner does not know.
+	// Exit describes how the program ended; nil if the runner does not know.
 	Exit *Exit
 	// GivenUp: the launch has destroyed the claimed warm machine.
 	GivenUp bool
@@ -331,8 +331,8 @@ func (f MachineGone) apply(d *draft) error {
 			d.endAttempt(OutcomeFailed, "the machine was gone before it started", why)
 			return nil
 		}
-		// A program that ended has run. A machine that was stopped on request
-		// may never have started its program.
+		// A program that has ended has run. If the machine was stopped on request, its program
+		// may never have started.
 		if !f.Exit.Requested || f.Exit.OOM {
 			d.begin()
 		}
@@ -364,16 +364,16 @@ func (f MachineGone) apply(d *draft) error {
 	return nil
 }
 
-// refusedBy notes a failure of the platform of the run's pool. A missing secret is one of
-// the client.
+// refusedBy records a failure of the platform of the run's pool. A missing secret is a failure
+// of the client and is not recorded.
 func (d *draft) refusedBy(f *fault.Fault) {
 	if f != nil && f.Code != fault.SecretMissing {
 		d.refusals = append(d.refusals, f)
 	}
 }
 
-// endKilled ends the attempt of a worker that was or is killed after a cancel
-// request.
+// endKilled ends the attempt with CancelTimeout: its worker was or will be killed after a
+// cancel request.
 func (d *draft) endKilled(format string, args ...any) {
 	why := fault.New(fault.CancelTimeout, format, args...)
 	d.endAttempt(OutcomeFailed, why.Message, why)

@@ -10,41 +10,38 @@ import (
 type State string
 
 const (
-	// PreRun waits for its time. The request creates it if scheduledAt is in
-	// the future; admit moves it out at that time. It has no attempt and no
-	// slot.
+	// PreRun waits for its scheduled time. A request with scheduledAt in the future creates it;
+	// admit moves it out at that time. It has no attempt and no slot.
 	PreRun State = "PreRun"
-	// Pending waits for its start. A run enters it by the request, by admit
-	// when its time has come, or after a retry's delay; the commit that grants
-	// a slot of its pool moves it out. It is about to be admitted or in the
-	// pool's queue.
+	// Pending waits for its start: it is about to be admitted, or is in the queue of its pool
+	// or key. The request creates it; admit moves a run in at its scheduled time or after the
+	// delay of a retry. The commit that grants a slot of its pool moves it out.
 	Pending State = "Pending"
-	// ConditionPending is about to have its constraints evaluated. The commit that
-	// grants a slot of its pool moves a run in, constrain moves it out. It holds its
-	// pool's slot.
+	// ConditionPending is about to have its constraints evaluated. The commit that grants a
+	// slot of its pool moves a run in; constrain moves it out. It holds its pool's slot.
 	ConditionPending State = "ConditionPending"
-	// ConditionRunning has its constraints evaluated. constrain moves a run in
-	// before it asks a hook, and out. It holds its pool's slot.
+	// ConditionRunning has its constraints evaluated. constrain moves a run in before it calls
+	// a hook, and moves it out. It holds its pool's slot.
 	ConditionRunning State = "ConditionRunning"
-	// ActionPending violates a constraint and is about to act on it. constrain
-	// moves a run in, act moves it out.
+	// ActionPending violates a constraint; the action is about to begin. constrain moves a run
+	// in; act moves it out.
 	ActionPending State = "ActionPending"
-	// ActionRunning acts on a violated constraint, which may be a wait. act
+	// ActionRunning carries out the action on a violated constraint, which may be a wait. act
 	// moves a run in and out.
 	ActionRunning State = "ActionRunning"
-	// ContainerCreating has an attempt whose machine is being created. admit
-	// (or constrain, act) moves a run in; the first observation moves it out:
-	// the worker's call, the machine running or gone, the start limit, a cancel
-	// request. It holds its pool's slot, except after a throttled start: the run
-	// then has no machine and waits in the queue for the next permitted start.
+	// ContainerCreating has an attempt whose machine is being created. admit, constrain or act
+	// moves a run in. The first observation moves it out: a call of the worker, the machine
+	// running or gone, the start limit, a cancel request. It holds its pool's slot. After a
+	// throttled start it has no machine and no slot, and waits in the queue for the next
+	// permitted start.
 	ContainerCreating State = "ContainerCreating"
-	// Running has a machine that started. launch, the worker's first call or
-	// the sweep moves a run in; the worker's report, the machine's end, a limit
-	// or the end of a cancel's grace moves it out. It holds its pool's slot.
+	// Running has a machine that started. launch, the worker's first call or the sweep moves a
+	// run in. The worker's report, the end of the machine, a limit, or the end of the grace
+	// period after a cancel request moves it out. It holds its pool's slot.
 	Running State = "Running"
-	// Terminating has an attempt that ended with a result or a fault. The fact
-	// that ends the attempt moves a run in; terminate moves it out once the
-	// machine is gone and the output accepted. It holds its pool's slot.
+	// Terminating has an attempt that ended with a result or a fault. The fact that ends the
+	// attempt moves a run in. terminate moves it out once the machine is gone and the output
+	// accepted. It holds its pool's slot.
 	Terminating State = "Terminating"
 	// Retrying waits for its next attempt. terminate moves a run in, admit
 	// moves it out after the delay. It holds no slot of a pool.
@@ -69,9 +66,8 @@ func States() []State {
 	}
 }
 
-// transitions lists the legal transitions: the table of the run-lifecycle
-// contract, and ContainerCreating to Terminating, which cleans up after a start
-// that failed or was cancelled.
+// transitions lists the legal transitions: the table of the run-lifecycle contract, and
+// ContainerCreating to Terminating, which cleans up after a failed or cancelled start.
 var transitions = map[State][]State{
 	PreRun:            {Pending, Cancelled},
 	Pending:           {ConditionPending, ContainerCreating, Cancelled, Failed},
@@ -95,8 +91,8 @@ func (s State) Valid() bool { _, ok := transitions[s]; return ok }
 // Terminal reports whether s is terminal.
 func (s State) Terminal() bool { return s.Valid() && len(transitions[s]) == 0 }
 
-// Next returns the states that may follow s by the table. It omits Orphaned,
-// which may follow any state that is not terminal.
+// Next returns the states that may follow s. It omits Orphaned, which may follow any state that
+// is not terminal.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
 
 // CanBecome reports whether a run in s may enter next. Any state that is not
@@ -113,8 +109,8 @@ func (s State) HasMachine() bool {
 	return s == ContainerCreating || s == Running || s == Terminating
 }
 
-// IllegalTransition is the error of a decision that the table does not allow.
-// It indicates a defect of this package.
+// IllegalTransition is the error of a decision that the transition table does not allow. It
+// indicates a defect of this package.
 type IllegalTransition struct{ From, To State }
 
 func (e IllegalTransition) Error() string {
