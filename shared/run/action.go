@@ -13,8 +13,9 @@ import (
 type Acting struct {
 	Type ActionType `json:"type"`
 	At   time.Time  `json:"at"`
-	// Waits: the run is in ActionWaiting. NotBefore is when retry_later ends its
-	// delay, zero for another action; Until is the limit of the wait.
+	// Waits: the run is in ActionWaiting. NotBefore is the end of the delay of retry_later and
+	// of the other checks that are repeated; zero for a run in its job's queue. Until is the
+	// limit of the wait.
 	Waits     bool      `json:"waits,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Until     time.Time `json:"until,omitzero"`
@@ -22,7 +23,8 @@ type Acting struct {
 	// evaluations.
 	Due    bool `json:"due,omitempty"`
 	Checks int  `json:"checks,omitempty"`
-	// Done: the constraints are met, or the action passes over them, and the run may start.
+	// Done: the constraints are met, or the action passes over the violations. The run may
+	// start.
 	Done bool `json:"done,omitempty"`
 }
 
@@ -33,7 +35,7 @@ const (
 	KillLimit   = 10 * time.Minute
 )
 
-// KillSlack is the time that kill_old waits at least, in addition to the grace of a run.
+// KillSlack is added to the grace period of a run: kill_old waits at least that long.
 const KillSlack = time.Minute
 
 // wait returns how long a run may wait for the action. grace is the grace period of the
@@ -45,11 +47,11 @@ func (a Action) wait(grace time.Duration) time.Duration {
 	return cmp.Or(a.Limit, ActionLimit)
 }
 
-// ViolationAction returns the action on the run's violated constraints, and the constraint
-// that decides it: the first one with an action of its own, in the order of
-// ConstraintNames. Without such a constraint it returns the job's action for all and the
-// first violated constraint. Without one, and for a constraint that could not be checked,
-// the action is skip. The run has a violation.
+// ViolationAction returns the action on the run's violated constraints, and the constraint that
+// decides it. That is the first violated one with an action of its own, in the order of
+// ConstraintNames; otherwise the first violated one, with the action of the job for all
+// constraints. The default is skip, also for a constraint that could not be checked. The run
+// must have a violation.
 func (r Run) ViolationAction() (Action, Constraint) {
 	skip := Action{Type: ActionSkip}
 	var first Constraint
@@ -84,8 +86,8 @@ func (r Run) violates(name Constraint) bool {
 	return false
 }
 
-// AwaitsAdmission reports whether the run can take a slot of its pool: it is Pending,
-// or the wait of its action is over.
+// AwaitsAdmission reports whether the run can take a slot of its pool or join its queue: it is
+// Pending, or its action is done, and it is not queued for its key.
 func (r Run) AwaitsAdmission() bool {
 	return r.Slot.State == "" && r.KeySlot.State != SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
 }
@@ -106,16 +108,16 @@ func (ActionStarted) apply(d *draft) error {
 	return nil
 }
 
-// ActionEnded: act has carried out the part of the action that is outside of the
-// record: a webhook was sent, a job was triggered. A skip ends the run. The other actions
-// wait for the job's slot, or for their delay.
+// ActionEnded: act has carried out the part of the action that is outside of the record: it has
+// sent a webhook or triggered a job. A skip ends the run. The other actions wait for the slot
+// of the job, for their delay, or start the run.
 type ActionEnded struct {
-	// Failure is the sentence that says why the action failed; empty if it did not.
-	// Otherwise Answer is that of a webhook.
+	// Failure says why the action failed; empty for a success. Answer is the answer to a
+	// webhook that succeeded.
 	Failure, Answer string
-	// Triggered is the run that was triggered; nil for another action.
+	// Triggered is the run that was triggered; nil for other actions.
 	Triggered *JobRun
-	// Prediction is as in Admitted, of a run that waits now.
+	// Prediction is as in Admitted, for a run that waits now.
 	Prediction *Prediction
 }
 
@@ -141,13 +143,13 @@ func (f ActionEnded) apply(d *draft) error {
 	return nil
 }
 
-// ActionDue reports whether the action on the violated constraints is to be carried out.
+// ActionDue reports whether the action on the violated constraints must be carried out now.
 func (r Run) ActionDue() bool {
 	return r.State == ActionRunning && r.Acting != nil && !r.Acting.Waits && !r.Acting.Due && !r.Acting.Done
 }
 
-// carryOut carries out the part of an action that is in the record. Its limit counts from the
-// first action on the run.
+// carryOut carries out the part of an action that is in the record. The limit of the action
+// counts from the first action on the run.
 func (d *draft) carryOut(action Action, p *Prediction) {
 	until := d.Acting.At.Add(action.wait(d.Policy.CancelGrace))
 	switch action.Type {
@@ -158,7 +160,7 @@ func (d *draft) carryOut(action Action, p *Prediction) {
 	case ActionRetryLater:
 		d.awaitAction(until, d.now.Add(action.RetryDelay()))
 	case ActionKillOld, ActionWait:
-		if !d.awaitsSlot() || d.JobSlot.State == SlotHeld { // what it awaits holds no slot
+		if !d.awaitsSlot() || d.JobSlot.State == SlotHeld { // the awaited run holds no slot
 			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
 			break
 		}
@@ -175,21 +177,21 @@ func (d *draft) carryOut(action Action, p *Prediction) {
 	}
 }
 
-// awaitQueued sends the run into ActionWaiting, in its job's queue.
+// awaitQueued sends the run into ActionWaiting and queues it for a slot of its job.
 func (d *draft) awaitQueued(until time.Time) {
 	if d.awaitAction(until, time.Time{}) {
 		d.awaitJobSlot()
 	}
 }
 
-// checkDelay is the time between two checks of wait and kill_old while no other run of the
-// job is awaited.
+// checkDelay is the time between two checks of wait and kill_old if no other run of the job has
+// to end first.
 var checkDelay = retry.Backoff{First: 2 * time.Second, Most: ActionDelay, Multiplier: 2}
 
 // RetryDelay returns the time between two checks of retry_later.
 func (a Action) RetryDelay() time.Duration { return cmp.Or(a.Delay, ActionDelay) }
 
-// withAnswer returns the message of an action with the answer of a webhook.
+// withAnswer appends the answer of a webhook to the message of an action.
 func withAnswer(message, answer string) string {
 	if answer == "" {
 		return message
@@ -198,7 +200,8 @@ func withAnswer(message, answer string) string {
 }
 
 // awaitAction sends the run into ActionWaiting, without slots. It returns false if the limit
-// has passed and the run has ended: the limit of the action may have changed with the violation.
+// has already passed and the run has ended. That can happen because another violation can have
+// another limit.
 func (d *draft) awaitAction(until, notBefore time.Time) bool {
 	acting := *d.Acting
 	acting.Waits, acting.Until, acting.NotBefore = true, until, notBefore
@@ -213,8 +216,8 @@ func (d *draft) awaitAction(until, notBefore time.Time) bool {
 	return true
 }
 
-// startAfterAction begins the attempt, or lets the run queue for the slot of its pool
-// that it has given back.
+// startAfterAction begins the attempt if the run still holds its slot of the pool. Otherwise
+// the run can be admitted again.
 func (d *draft) startAfterAction() {
 	acting := *d.Acting
 	acting.Waits, acting.Done = false, true
@@ -227,7 +230,7 @@ func (d *draft) startAfterAction() {
 	d.release()
 }
 
-// checkAgain ends the wait of the action: all constraints are evaluated again.
+// checkAgain ends the wait of the action. All constraints are then evaluated again.
 func (d *draft) checkAgain() {
 	acting := *d.Acting
 	acting.Waits, acting.NotBefore, acting.Due = false, time.Time{}, true
@@ -237,7 +240,7 @@ func (d *draft) checkAgain() {
 }
 
 // ActionRecheck: something outside of the run that its constraints depend on has changed, such
-// as the last result of its job. A run in a job's queue is not concerned.
+// as the last result of its job. It does not concern a run in the queue of its job.
 type ActionRecheck struct{}
 
 func (ActionRecheck) apply(d *draft) error {
@@ -247,7 +250,7 @@ func (ActionRecheck) apply(d *draft) error {
 	return nil
 }
 
-// reconcileAction evaluates a run in ActionWaiting: its delay is over, or its limit.
+// reconcileAction evaluates a run in ActionWaiting: its delay or its limit may have passed.
 func (d *draft) reconcileAction() {
 	a := *d.Acting
 	v, late := d.Lateness(d.now)
@@ -265,7 +268,7 @@ func (d *draft) reconcileAction() {
 	}
 }
 
-// actionUntil is when the wait of the action is evaluated next.
+// actionUntil returns when the wait of the action is evaluated next.
 func (r Run) actionUntil() time.Time {
 	until := r.Acting.Until
 	if at := r.Acting.NotBefore; !at.IsZero() && at.Before(until) {

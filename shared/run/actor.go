@@ -1,11 +1,11 @@
 package run
 
-// Actor is who caused an event.
+// Actor identifies the client or component that caused an event.
 type Actor struct {
-	// Subject is the name of a client's identity, such as "token:3f9a1c", "worker:ID",
-	// "schedule:JOB", "job:JOB" for an action of a job, or ActorSteps or ActorSweep.
+	// Subject names the actor: "token:3f9a1c" for a client, "worker:ID", "schedule:JOB",
+	// "job:JOB" for an action of a job, "pool:POOL", ActorSteps or ActorSweep.
 	Subject string `json:"subject,omitempty"`
-	// Scopes are those of a client's token.
+	// Scopes are the scopes of a client's token.
 	Scopes []string `json:"scopes,omitempty"`
 }
 
@@ -17,8 +17,8 @@ const (
 
 var sweep = Actor{Subject: ActorSweep}
 
-// Name returns the subject. The actor of most events is the state machine, which is not
-// stored: the zero value is ActorSteps.
+// Name returns the subject. The zero value means ActorSteps: the state machine causes most
+// events, and its name is not stored.
 func (a Actor) Name() string {
 	if a.Subject == "" {
 		return ActorSteps
@@ -26,9 +26,9 @@ func (a Actor) Name() string {
 	return a.Subject
 }
 
-// caused is a fact with an actor. Other facts are those of the state machine.
+// caused is a fact with an actor. Facts without one come from the state machine.
 type caused interface {
-	// actor returns who caused the fact about a record.
+	// actor returns the actor that caused the fact about r.
 	actor(r Run) Actor
 }
 
@@ -39,7 +39,7 @@ func actorOf(f Fact, r Run) Actor {
 	return Actor{}
 }
 
-// creator returns who created a new run.
+// creator returns the actor that created a new run.
 func (r Run) creator() Actor {
 	if r.CreatedBy.Subject != "" {
 		return r.CreatedBy
@@ -60,8 +60,8 @@ func (r Run) creator() Actor {
 	return Actor{}
 }
 
-// workerActor returns the worker with an id as an actor; without one, that of the
-// current attempt.
+// workerActor returns the actor for the worker id; if id is empty, for the worker of the
+// current attempt, or else its machine.
 func workerActor(r Run, id string) Actor {
 	if id == "" {
 		id = r.Attempt.WorkerID
@@ -94,7 +94,7 @@ func (OutputDeleted) actor(Run) Actor { return sweep }
 
 func (f Visited) actor(r Run) Actor { return actorOf(f.Fact, r) }
 
-// Swept is a fact that a sweep found.
+// Swept is a fact that a sweep observed.
 type Swept struct{ Fact Fact }
 
 func (f Swept) acted(r Run) bool {

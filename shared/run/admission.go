@@ -6,9 +6,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// New returns an accepted run with its first event. The caller sets identity,
-// work and policy, the slot of a key with Joined and its prediction, and the reservation
-// of the first attempt; New sets the rest. A run whose ScheduledAt is after now is PreRun.
+// New returns an accepted run with its first event. The caller sets identity, work, policy,
+// prediction, the reservation of the first attempt, and the slot of a key with Joined. New sets
+// the rest. A run whose ScheduledAt is after now is PreRun.
 func New(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt = now, now
@@ -35,8 +35,8 @@ func New(r Run, now time.Time) Decision {
 	}
 }
 
-// NewWith is New, for a run without an execution, with facts that the commit that creates it
-// applies in their order. At most one of them changes the heartbeat item.
+// NewWith is like New, but the commit that creates the run also applies the facts, in order.
+// The run has no execution. At most one of the facts changes the heartbeat item.
 func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
 	d := New(r, now)
 	for _, f := range facts {
@@ -59,12 +59,11 @@ func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
 	return d, nil
 }
 
-// Due: the time that PreRun or Retrying waits for has come. It changes nothing
-// in other states or before that time.
+// Due: the time that PreRun or Retrying waits for has come. It changes nothing in other states
+// or before that time.
 type Due struct {
-	// Newest is a run of the job's newest definition, with its version. A run that
-	// leaves PreRun takes over its work, policy, constraints, actions, pool and digest; nil keeps
-	// those of the run.
+	// Newest is a run of the job's newest definition. A run that leaves PreRun takes over its
+	// version, work, policy, constraints, actions, pool and digest. nil keeps those of the run.
 	Newest *Run
 }
 
@@ -84,8 +83,8 @@ func (f Due) apply(d *draft) error {
 	return nil
 }
 
-// takeOver replaces the parts of the run that come from its job. Its parameters and
-// overrides stay.
+// takeOver replaces the parts of the run that come from its job. Its parameters and overrides
+// stay.
 func (d *draft) takeOver(newest Run) {
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
 	d.Run = d.Override.apply(newest.Priority, newest.Concurrency, d.Run)
@@ -93,14 +92,14 @@ func (d *draft) takeOver(newest Run) {
 	d.Slot.Pool, d.PayloadDigest = newest.Slot.Pool, newest.PayloadDigest
 }
 
-// Admitted: the pool has a free slot, and the commit takes it. Limit is the
-// pool's current limit.
+// Admitted: the pool has a free slot, and the commit takes it. Limit is the pool's current
+// limit.
 type Admitted struct {
 	Pool  string
 	Limit int
 	// KeyLimit is as in KeyGranted.
 	KeyLimit int
-	// Prediction is when the attempt is expected to start; nil if that is unknown.
+	// Prediction is the predicted start of the attempt; nil if it is unknown.
 	Prediction *Prediction
 }
 
@@ -117,8 +116,8 @@ func (f Admitted) apply(d *draft) error {
 	return nil
 }
 
-// Enqueued: the pool has no free slot, and the run joins its queue. The commit takes a
-// slot of the run's key, if it has none.
+// Enqueued: the pool has no free slot, and the run joins its queue. The commit takes a slot of
+// the run's key if the run needs one.
 type Enqueued struct {
 	Pool  string
 	Limit int
@@ -143,17 +142,17 @@ func (f Enqueued) apply(d *draft) error {
 	return nil
 }
 
-// enqueue puts the run into the queue of its pool.
+// enqueue adds the run to the queue of its pool.
 func (d *draft) enqueue(pool string, limit int, since time.Time, l Line) {
 	d.Slot = d.SlotOf(pool, limit).Joining(l, since)
 	d.Slot.State = SlotQueued
 	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + pool})
 }
 
-// Granted: the run is the first in its queue, and a slot is free. Limit is the
-// pool's current limit, which may differ from the one at enqueueing; 0 means no
-// limit. App and StartAt are the permit of the start; StartAt is zero if it needs
-// none. The start limit counts from StartAt.
+// Granted: the run is the first in its queue, and a slot is free. Limit is the pool's current
+// limit, which may differ from that at enqueueing; 0 means no limit. App and StartAt are the
+// permit of the start; StartAt is zero if it needs no permit. The start limit counts from
+// StartAt.
 type Granted struct {
 	Limit   int
 	App     string
@@ -178,8 +177,7 @@ func (f Granted) apply(d *draft) error {
 	return nil
 }
 
-// requeue returns the slot of a throttled start. The run waits at its earlier place
-// in the queue.
+// requeue returns the slot of a throttled start. The run is queued again at its earlier place.
 func (d *draft) requeue() {
 	since := d.Slot.Asked
 	if since.IsZero() {
@@ -190,8 +188,8 @@ func (d *draft) requeue() {
 	d.await(StepQueued)
 }
 
-// grant gives the run its slot. A first attempt with constraints is ConditionPending until
-// they are evaluated.
+// grant gives the run its slot. A first attempt with constraints becomes ConditionPending, and
+// begins once they are evaluated.
 func (d *draft) grant() {
 	d.Slot.Asked = d.EnteredAt
 	if d.Slot.State == SlotQueued {
@@ -207,8 +205,8 @@ func (d *draft) grant() {
 	d.beginAttempt()
 }
 
-// beginAttempt records the intent: a new attempt number and the machine's name. What an engine
-// did for an earlier attempt was charged with that one.
+// beginAttempt records the intent: a new attempt number and machine name. It clears Generation,
+// because the work of an engine was charged to the earlier attempt.
 func (d *draft) beginAttempt() {
 	number := d.Attempt.Number + 1
 	d.Attempt = Attempt{
@@ -221,10 +219,10 @@ func (d *draft) beginAttempt() {
 	d.enter(ContainerCreating, "", nil)
 }
 
-// CancelRequested: a client requested the run's cancellation. It is idempotent;
-// the first request is recorded. A run that has ended does not change.
+// CancelRequested: a client requested the cancellation of the run. It is idempotent; only the
+// first request is recorded. A run that has ended does not change.
 type CancelRequested struct {
-	// By is the subject of the client, and Scopes its permissions.
+	// By is the subject of the client, Scopes its permissions.
 	By     string
 	Scopes []string
 	Reason string
@@ -246,7 +244,7 @@ func (f CancelRequested) apply(d *draft) error {
 		}
 		d.finish(Cancelled, why.Message, why)
 	case ContainerCreating:
-		d.answered = true // no engine was asked
+		d.answered = true // no engine has received a request
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
 		if d.Attempt.WorkerID != "" {

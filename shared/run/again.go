@@ -1,10 +1,9 @@
 package run
 
-// Again returns a new run of the work of r, for a requested retry: the same version of its
-// job with the same parameters, in the same pool and with the same lineage. The new run
-// has no scheduled time, and it does not require that the job's last run succeeded,
-// because that run can be r. It is no replica. The caller sets the correlation id, Exec, the trace context and the
-// input.
+// Again returns a new run with the work of r, for a requested retry. It has the same job
+// version, parameters, pool and lineage. It has no scheduled time, and it is not a replica. It
+// does not require the success of the job's last run, because that run can be r. The caller
+// sets the correlation id, Exec, the trace context and the input.
 func (r Run) Again() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Priority orders the queue of a pool. The zero value is PriorityNormal.
+// Priority orders the queue of a pool. The zero value means PriorityNormal.
 type Priority string
 
 // The priorities, the most urgent one first.
@@ -23,10 +23,10 @@ func Priorities() []Priority {
 	return []Priority{PriorityInteractive, PriorityNormal, PriorityBatch}
 }
 
-// OrNormal returns the priority; the zero value is PriorityNormal.
+// OrNormal returns the priority, and PriorityNormal for the zero value.
 func (p Priority) OrNormal() Priority { return cmp.Or(p, PriorityNormal) }
 
-// rank is the index of the priority, from 0 for the most urgent one.
+// rank returns the index of the priority, from 0 for the most urgent one.
 func (p Priority) rank() int {
 	switch p {
 	case PriorityInteractive:
@@ -37,25 +37,26 @@ func (p Priority) rank() int {
 	return 1
 }
 
-// Concurrency is the limit of the runs with one key, in all jobs of the tenant.
+// Concurrency limits the runs with one key, across all jobs of the tenant.
 type Concurrency struct {
 	Key string `json:"key"`
 	// Limit is the number of runs that may hold a slot of the key, at least 1.
 	Limit int `json:"limit"`
-	// QueueLimit is the number of runs that may wait for a slot of the key; 0 means no
-	// limit. Overflow applies to one more.
+	// QueueLimit is the number of runs that may wait for a slot of the key; 0 means no limit.
+	// Overflow decides about further runs.
 	QueueLimit int      `json:"queueLimit,omitempty"`
 	Overflow   Overflow `json:"overflow,omitempty"`
 }
 
-// Override replaces the priority and the key of a job for one run. Empty members keep
-// those of the job.
+// Override replaces the priority and the key of a job for one run. Empty fields keep those of
+// the job.
 type Override struct {
 	Priority Priority `json:"priority,omitempty"`
 	Key      string   `json:"key,omitempty"`
 }
 
-// apply sets the priority and the key of the run: those of its job, or of the override.
+// apply returns the run with the priority and concurrency of its job, as changed by the
+// override.
 func (o Override) apply(priority Priority, c *Concurrency, r Run) Run {
 	r.Priority, r.Concurrency = priority, c
 	if o.Priority != "" {
@@ -78,7 +79,7 @@ func (r Run) With(o Override) Run {
 	return o.apply(r.Priority, r.Concurrency, r)
 }
 
-// Overflow is the rule for a run whose key has a full queue. The zero value is
+// Overflow is the rule for a run whose key has a full queue. The zero value means
 // OverflowReject.
 type Overflow string
 
@@ -86,7 +87,7 @@ type Overflow string
 const (
 	// OverflowReject refuses the request. A firing is skipped.
 	OverflowReject Overflow = "reject"
-	// OverflowKeepNewest skips the queued run that is the first of its key.
+	// OverflowKeepNewest skips the first queued run of the key.
 	OverflowKeepNewest Overflow = "keep_newest"
 	// OverflowKeepOldest skips the new run.
 	OverflowKeepOldest Overflow = "keep_oldest"
@@ -97,12 +98,12 @@ func Overflows() []Overflow {
 	return []Overflow{OverflowReject, OverflowKeepNewest, OverflowKeepOldest}
 }
 
-// KeyPool is the name of the pool whose slots are the concurrent runs of a key. The
+// KeyPool returns the name of the pool whose slots limit the concurrent runs of a key. The
 // names of other pools contain no slash.
 func KeyPool(key string) string { return "key/" + key }
 
-// fairKey names the runs that share turns in the queue of a pool: those of a key, or
-// of a job without one. A run without both has a turn of its own.
+// fairKey returns the Slot.Key of the run: its concurrency key, or the pool of its job. It is
+// empty for a run without both, which has a turn of its own.
 func (r Run) fairKey() string {
 	switch {
 	case r.Concurrency != nil:
@@ -113,28 +114,28 @@ func (r Run) fairKey() string {
 	return ""
 }
 
-// SlotOf returns the slot of a pool that the run can ask for, without a state.
+// SlotOf returns the slot that the run requests from a pool, without a state.
 func (r Run) SlotOf(pool string, limit int) Slot {
 	return Slot{Pool: pool, Limit: limit, Priority: r.Priority, Key: r.fairKey()}
 }
 
-// Line describes the queue of a pool for a run that joins it. Runs of one priority are
-// served in rounds, in which each key has one turn.
+// Line describes the queue of a pool for a run that joins it. Runs of one priority are served
+// in rounds. Each key has one turn in a round.
 type Line struct {
-	// Head and Tail are the rounds of the first and the last run of the priority; 0 if
-	// none is queued.
+	// Head and Tail are the rounds of the first and the last queued run of the priority; 0 if
+	// the queue has no such run.
 	Head, Tail int64
-	// Last is the round of the key's run that joined last, even if it has left. Queued is
-	// the number of queued runs of the key. Both are 0 for a run without a key.
+	// Last is the round of the key's run that joined last, even if it has left the queue.
+	// Queued is the number of queued runs of the key. Both are 0 for a run without a key.
 	Last   int64
 	Queued int
 }
 
-// round returns the round of the run that joins. A key has one turn in each round: its
-// next run joins the round after its last. A key without queued runs joins the current
-// round, unless it has used its turn. A run without a key joins the current round if no
-// later one has begun, and otherwise the next, so that such runs cannot delay the turns of
-// a key without limit.
+// round returns the round of a run that joins the queue. A key has one turn in each round: its
+// next run joins the round after its last. A key without queued runs joins the current round,
+// unless it has used its turn there. A run without a key joins the current round if no later
+// one has begun, and otherwise the next. So runs without a key cannot delay the turns of a key
+// without limit.
 func (l Line) round(key string) int64 {
 	switch {
 	case l.Head == 0:
@@ -149,7 +150,7 @@ func (l Line) round(key string) int64 {
 	return l.Head
 }
 
-// Joining returns the slot with the round at which it joins the queue.
+// Joining returns the slot with the time and the round at which it joins the queue.
 func (s Slot) Joining(l Line, since time.Time) Slot {
 	s.Since, s.Round = since, l.round(s.Key)
 	if s.Key != "" {
@@ -158,8 +159,8 @@ func (s Slot) Joining(l Line, since time.Time) Slot {
 	return s
 }
 
-// Turn names the turns of the slot's key in the queue of its pool; empty for a slot
-// without turns.
+// Turn returns the name of the counter of turns of the slot's key in the queue of its pool;
+// empty for a slot without a key.
 func (s Slot) Turn() string {
 	if s.Key == "" {
 		return ""
@@ -168,16 +169,15 @@ func (s Slot) Turn() string {
 }
 
 const (
-	// firstOrder is the first character of an Order with a round. It follows the hex
-	// digits of an Order without one.
+	// firstOrder is the first character of an Order with a round. It sorts after the
+	// hexadecimal digits of an Order without one.
 	firstOrder = "p"
 	roundSize  = 16
 )
 
-// Order is the sort key of a queued slot. Queues are ordered by this text and then by run
-// id. It has the priority, the round and the age. A slot without a round has its age alone
-// and comes first: it is in the queue of a job, which has no rounds, or was stored by a
-// version without them.
+// Order returns the sort key of a queued slot: priority, round and age. Queues are ordered by
+// this text and then by run id. A slot without a round has only its age and comes first. It is
+// in the queue of a job, which has no rounds, or was stored by a version without rounds.
 func (s Slot) Order() string {
 	age := fmt.Sprintf("%016x", orderedNanos(s.Since))
 	if s.Round == 0 {
@@ -186,11 +186,10 @@ func (s Slot) Order() string {
 	return s.Rank() + fmt.Sprintf("%0*x", roundSize, s.Round) + age
 }
 
-// Rank is the common prefix of the Orders with a round and the priority of the slot.
-// RoundOf returns the round of such an Order.
+// Rank returns the common prefix of all Orders with a round and the priority of the slot.
 func (s Slot) Rank() string { return firstOrder + strconv.Itoa(s.Priority.rank()) }
 
-// RoundOf returns the round of an Order; 0 for one without a round.
+// RoundOf returns the round in an Order; 0 for an Order without one.
 func RoundOf(order string) int64 {
 	if !strings.HasPrefix(order, firstOrder) || len(order) < len(firstOrder)+1+roundSize {
 		return 0
@@ -202,8 +201,8 @@ func RoundOf(order string) int64 {
 	return round
 }
 
-// orderedNanos is the time in Unix nanoseconds, shifted so that the smallest of 64 bits
-// is 0 (the years 1678 to 2262).
+// orderedNanos returns t in Unix nanoseconds, offset so that the smallest 64-bit value is 0.
+// Times outside of the range (the years 1678 to 2262) become its first or last value.
 func orderedNanos(t time.Time) uint64 {
 	const earliest, latest = -1 << 63, 1<<63 - 1
 	n := t.UnixNano()

@@ -8,31 +8,33 @@ import (
 
 // WarmClaim is the claim of an attempt on a warm machine.
 type WarmClaim struct {
-	// ID is that of the WarmMachine.
+	// ID is the id of the WarmMachine.
 	ID      string  `json:"id"`
 	Machine Machine `json:"machine"`
-	// Pool is that of the WarmMachine. Keep: the machine stays after its program has ended,
-	// so that it can be recycled; it is destroyed only after its record is in WarmEnding.
+	// Pool is the pool of the WarmMachine. Keep: the machine is not destroyed when its program
+	// has ended, so that it can be recycled. It is destroyed only once its record is in
+	// WarmEnding.
 	Pool string `json:"pool,omitempty"`
 	Keep bool   `json:"keep,omitempty"`
-	// StartBy is when the machine must run: a stopped machine is bound to its host, which
-	// may have no room for it.
+	// StartBy is when the machine must run. A stopped machine is bound to its host, which may
+	// have no capacity for it.
 	StartBy time.Time `json:"startBy"`
-	// GivenUp: the launch destroys the machine, which was not seen running in time.
+	// GivenUp: the launch destroys the machine because it was not seen running in time.
 	GivenUp bool `json:"givenUp,omitempty"`
 }
 
 const (
 	// warmStart is how long a claimed machine may take to start.
 	warmStart = 10 * time.Second
-	// warmEnd is how long after its start deadline a claimed machine may take to be gone.
+	// warmEnd is how long after StartBy a claimed machine may take to be gone.
 	warmEnd = time.Minute
-	// mostStuck is how many claimed machines of an attempt may fail to start. Then the
+	// mostStuck is how many claimed machines of an attempt may fail to start. After that the
 	// attempt creates a machine.
 	mostStuck = 2
 )
 
-// MayClaim reports whether the attempt can claim a warm machine: no machine of it may exist.
+// MayClaim reports whether the attempt can claim a warm machine. It cannot if it may already
+// have a machine.
 func (r Run) MayClaim() bool {
 	a := r.Attempt
 	return r.State == ContainerCreating && !r.Queued() && !a.Unsure && !a.Machine.Known() && a.Warm == nil && a.StuckWarm < mostStuck
@@ -43,8 +45,8 @@ func (r Run) HasClaimed(m Machine) bool {
 	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
 }
 
-// Kept identifies the record of the attempt's machine, if the machine stays after the
-// attempt's program; zero for another one.
+// Kept returns the reference of the attempt's warm machine if it is kept after the program
+// ends; zero otherwise.
 func (r Run) Kept() WarmRef {
 	if c := r.Attempt.Warm; c != nil && c.Keep {
 		return WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
@@ -73,14 +75,14 @@ func (f MachineClaimed) apply(d *draft) error {
 	return nil
 }
 
-// givesUp reports whether the launch may be giving the claimed machine up: it decides what
-// follows the end of the machine.
+// givesUp reports whether the launch may be giving up the claimed machine. The launch then
+// decides what follows the end of the machine.
 func (d *draft) givesUp() bool {
 	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
 }
 
-// GiveUpBegun: the launch is about to destroy the claimed machine of the attempt, which was not
-// seen running in time. It changes nothing once the worker has called.
+// GiveUpBegun: the launch is about to destroy the attempt's claimed machine, which was not seen
+// running in time. It changes nothing once the worker has called.
 type GiveUpBegun struct {
 	Attempt int
 	ID      string
@@ -95,11 +97,11 @@ func (f GiveUpBegun) apply(d *draft) error {
 	return nil
 }
 
-// givenUp reports whether Sortie has requested the stop of the attempt's machine, because it
-// was not seen running in time.
+// givenUp reports whether Sortie has requested the stop of the attempt's warm machine because
+// it was not seen running in time.
 func (d *draft) givenUp() bool { return d.Attempt.Warm != nil && d.Attempt.Warm.GivenUp }
 
-// lost returns the fault of the attempt's machine that ended before its worker reported.
+// lost returns the fault of the attempt if its machine ended before its worker reported.
 func (d *draft) lost(exit *Exit) *fault.Fault {
 	if d.givenUp() && exit != nil && exit.Requested && !exit.OOM {
 		return fault.New(fault.StartTimeout, "the machine was destroyed, because it was not seen running in time")
@@ -107,8 +109,8 @@ func (d *draft) lost(exit *Exit) *fault.Fault {
 	return lost(exit)
 }
 
-// MachineGivenUp: the claimed machine is known not to run and never ran the attempt's program.
-// The attempt claims the next one or creates a machine.
+// MachineGivenUp: it is known that the claimed machine does not run and never ran the attempt's
+// program. The attempt claims another one or creates a machine.
 type MachineGivenUp struct {
 	Attempt int
 	ID      string

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Constraints are what a job demands of its runs before, while and after they run.
-// The limit of the run time is Policy.TimeLimit.
+// Constraints are the conditions of a job on its runs: before the start, during the run, and
+// after it. The limit of the run time is Policy.TimeLimit.
 type Constraints struct {
 	// MaxConcurrentRuns is the number of the job's slots; 0 means no limit.
 	MaxConcurrentRuns int `json:"maxConcurrentRuns,omitempty"`
-	// RequirePreviousSuccess: the newest earlier run of the job that is not LookedPast has
-	// ended, and succeeded.
+	// RequirePreviousSuccess: the newest earlier run of the job that is not LookedPast must
+	// have ended with success.
 	RequirePreviousSuccess bool `json:"requirePreviousSuccess,omitempty"`
-	// CatchUpWindow is how late a run may start after its time; 0 means no limit.
+	// CatchUpWindow is how long after its scheduled time a run may start; 0 means no limit.
 	CatchUpWindow time.Duration `json:"catchUpWindow,omitempty"`
-	// MaxExpectedRunTime is the run time after which an event is published; 0
-	// means never.
+	// MaxExpectedRunTime is the run time after which an event is published; 0 means never.
 	MaxExpectedRunTime time.Duration `json:"maxExpectedRunTime,omitempty"`
 	PreRunHook         *Hook         `json:"preRunHook,omitempty"`
 	PostRunHook        *Hook         `json:"postRunHook,omitempty"`
@@ -25,7 +24,7 @@ type Constraints struct {
 // BeforeRun reports whether a constraint is evaluated before the first attempt.
 func (c *Constraints) BeforeRun() bool { return c.countBefore() > 0 }
 
-// countBefore is the number of constraints that are evaluated before the first attempt.
+// countBefore returns the number of constraints that are evaluated before the first attempt.
 func (c *Constraints) countBefore() int {
 	if c == nil {
 		return 0
@@ -33,7 +32,7 @@ func (c *Constraints) countBefore() int {
 	return count(c.MaxConcurrentRuns > 0, c.RequirePreviousSuccess, c.CatchUpWindow > 0, c.PreRunHook != nil)
 }
 
-// metAfter is the number of constraints that are evaluated later and are not violated.
+// metAfter returns the number of constraints that are evaluated later and are not violated.
 func (r Run) metAfter() int {
 	c := r.Constraints
 	if c == nil {
@@ -76,20 +75,21 @@ func ConstraintNames() []Constraint {
 // ConstraintViolation is a constraint that was not met.
 type ConstraintViolation struct {
 	Constraint Constraint `json:"constraint"`
-	// Message is a sentence with what was observed.
+	// Message is a sentence that says what was observed.
 	Message string    `json:"message"`
 	At      time.Time `json:"timestamp"`
 	// Unchecked: the constraint could not be checked.
 	Unchecked bool `json:"unchecked,omitempty"`
-	// Awaits: the end of a run that has a slot of the job, or is queued for one, can meet
-	// the constraint.
+	// Awaits: the constraint can be met by the end of a run that holds a slot of the job or is
+	// queued for one.
 	Awaits bool `json:"awaits,omitempty"`
 }
 
-// String returns the constraint and the observation.
+// String returns the constraint and the message.
 func (v ConstraintViolation) String() string { return fmt.Sprintf("%s: %s", v.Constraint, v.Message) }
 
-// windowEnd is the time until which the run may start by its catchUpWindow; zero without one.
+// windowEnd returns the latest start that the catchUpWindow allows; zero without a window or a
+// scheduled time.
 func (r Run) windowEnd() time.Time {
 	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
 		return r.ScheduledAt.Add(c.CatchUpWindow)
@@ -97,8 +97,8 @@ func (r Run) windowEnd() time.Time {
 	return time.Time{}
 }
 
-// Lateness returns the violation of the catchUpWindow of the run. ok is false if the run is
-// not too late.
+// Lateness returns the violation of catchUpWindow by the run at the time now. ok is false if
+// the run is not too late.
 func (r Run) Lateness(now time.Time) (v ConstraintViolation, ok bool) {
 	end := r.windowEnd()
 	if end.IsZero() || !now.After(end) {
@@ -110,7 +110,7 @@ func (r Run) Lateness(now time.Time) (v ConstraintViolation, ok bool) {
 	}, true
 }
 
-// Hook is an HTTP address that is asked or informed about a run.
+// Hook is an HTTP address that Sortie asks about a run, or informs about it.
 type Hook struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
@@ -118,14 +118,14 @@ type Hook struct {
 	SecretRef string `json:"secretRef,omitempty"`
 	// Timeout is the limit of one request, 1 s to 30 s.
 	Timeout time.Duration `json:"timeout"`
-	// Critical: a refusal or a failure ends the run as Failed.
+	// Critical: a refusal or a failure makes the run Failed.
 	Critical bool `json:"critical,omitempty"`
-	// AllowUnavailable: a hook that cannot be reached counts as one that allows.
+	// AllowUnavailable: if the hook cannot be reached, the run is allowed.
 	AllowUnavailable bool `json:"allowUnavailable,omitempty"`
 }
 
-// Violation returns the violation of the constraint that is a hook. ok is false if the
-// answer allows the run, or if the hook may be unavailable and is.
+// Violation returns the violation of the hook constraint name by the answer a. ok is false if
+// the answer allows the run, or if the hook is unavailable and AllowUnavailable is set.
 func (h Hook) Violation(name Constraint, a HookAnswer, now time.Time) (v ConstraintViolation, ok bool) {
 	if a.Allowed || a.Unavailable && h.AllowUnavailable {
 		return ConstraintViolation{}, false
@@ -137,34 +137,34 @@ func (h Hook) Violation(name Constraint, a HookAnswer, now time.Time) (v Constra
 	return v, true
 }
 
-// Actions are what a job does about violated constraints and about the end of a run.
+// Actions are a job's reactions to violated constraints and to the end of a run.
 type Actions struct {
-	// OnViolation is for the constraints without an action of their own in Each.
+	// OnViolation applies to the constraints without an action in Each.
 	OnViolation *Action               `json:"onViolation,omitempty"`
 	Each        map[Constraint]Action `json:"each,omitempty"`
 	OnFailure   *Action               `json:"onFailure,omitempty"`
 	OnSuccess   *Action               `json:"onSuccess,omitempty"`
-	// OnSkip follows a run that was skipped, in place of OnSuccess.
+	// OnSkip follows a skipped run, instead of OnSuccess.
 	OnSkip *Action `json:"onSkip,omitempty"`
-	// Exec: trigger_job may run programs of the host, because the one who stored the job had
-	// the scope exec. The run needs Run.Exec too.
+	// Exec: trigger_job may run programs of the host, because the client that stored the job
+	// had the scope exec. Run.Exec must be set too.
 	Exec bool `json:"exec,omitempty"`
 }
 
 // Action is one action of a job.
 type Action struct {
 	Type ActionType `json:"type"`
-	// Critical: the failure of the action ends the run as Failed.
+	// Critical: the failure of the action makes the run Failed.
 	Critical bool `json:"critical,omitempty"`
-	// Delay is the time between two checks of retry_later, MaxRetries the largest number of
-	// further checks; 0 means no limit.
+	// Delay is the time between two checks of retry_later; 0 means the default. MaxRetries is
+	// the maximum number of further checks; 0 means no limit.
 	Delay      time.Duration `json:"delay,omitempty"`
 	MaxRetries int           `json:"maxRetries,omitempty"`
-	// Limit is how long retry_later, kill_old and wait may take.
+	// Limit is the maximum duration of retry_later, kill_old and wait; 0 means the default.
 	Limit time.Duration `json:"limit,omitempty"`
 	// Hook is the address of a webhook.
 	Hook *Hook `json:"hook,omitempty"`
-	// JobID is the job that trigger_job runs, Parameters the variables that it gets.
+	// JobID is the job that trigger_job runs. Parameters are the variables for that run.
 	JobID      string                      `json:"jobId,omitempty"`
 	Parameters map[string]TriggerParameter `json:"parameters,omitempty"`
 }

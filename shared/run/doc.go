@@ -8,11 +8,9 @@
 // transaction, or nothing of it, and then carries out the effects. Every effect
 // is idempotent.
 //
-// One function writes states, and it checks the transition table. A run's
-// events are numbered from 1 without gaps. A run ends once. A fact about an
-// attempt that has ended changes nothing. The next state of the execution is a
-// function of the record alone: see RouteOf.
+// One function writes states, and it checks the transition table. A run's events are numbered
+// from 1 without gaps. A run ends once. A fact about an attempt that has ended changes nothing.
+// The next state of the execution is a function of the record and the time: see RouteOf.
 //
-// The package does not depend on a store, a network, a clock or a random number
-// generator.
+// The package does not depend on a store, a network, a clock or a random number generator.
 package run

@@ -10,17 +10,17 @@ import (
 
 const drainReason = " drains, with the deadline "
 
-// IsDrainReason reports whether a cancel has the reason of Drained.
+// IsDrainReason reports whether a cancel reason is one that Drained sets.
 func IsDrainReason(reason string) bool {
 	return strings.HasPrefix(reason, "the pool ") && strings.Contains(reason, drainReason)
 }
 
-// Drained: the deadline of the draining pool is over. The worker of a run that holds a slot
-// of it is asked to end: by the answer to its next call, by SIGTERM, and by SIGKILL after its
-// grace. A success that it reports meanwhile counts. Otherwise the attempt uses up nothing,
-// and the next one waits in the queue of the run's own pool. A run that has a slot and no
-// attempt yet is asked when its attempt has begun. A run of kind inference is cancelled,
-// because its answer is of no use later.
+// Drained: the deadline of the draining pool has passed. The worker of a run that holds a slot
+// of the pool is asked to end: by the response to its next call, by SIGTERM, and by SIGKILL
+// after its grace period. A success that it reports before counts. Otherwise the attempt uses
+// up nothing, and the next one queues in the run's own pool. A run with a slot but without an
+// attempt is asked once its attempt has begun. An inference run is cancelled, because its
+// answer is of no use later.
 type Drained struct{ Pool Pool }
 
 func (f Drained) apply(d *draft) error {
@@ -49,7 +49,7 @@ func (f Drained) apply(d *draft) error {
 	return nil
 }
 
-// EndRequest is the request that the worker ends: the cancel request of the run, or else the
+// EndRequest returns the request to end the worker: the cancel request of the run, or else the
 // eviction of the attempt; nil without one.
 func (r Run) EndRequest() *CancelRequest {
 	if r.Cancel != nil {
@@ -58,10 +58,11 @@ func (r Run) EndRequest() *CancelRequest {
 	return r.Attempt.Eviction
 }
 
-// Evicted reports whether the attempt is to end, or has ended, because its pool drains.
+// Evicted reports whether the attempt must end, or has ended, because its pool drains. It is
+// false if the run has a cancel request.
 func (r Run) Evicted() bool { return r.Cancel == nil && r.Attempt.Eviction != nil }
 
-// endRequestedAt is when the worker was first asked to end.
+// endRequestedAt returns when the worker was first asked to end.
 func (r Run) endRequestedAt() time.Time {
 	if r.Attempt.Eviction != nil {
 		return r.Attempt.Eviction.At
@@ -69,26 +70,26 @@ func (r Run) endRequestedAt() time.Time {
 	return r.Cancel.At
 }
 
-// endEvicted ends the attempt of a run whose pool drains.
+// endEvicted ends the attempt with PoolDrained.
 func (d *draft) endEvicted(outcome Outcome, message string) {
 	why := fault.New(fault.PoolDrained, "%s; the attempt does not count", d.Attempt.Eviction.Reason)
 	d.endAttempt(outcome, message, why)
 }
 
-// evictedBy reports whether the exit of a program can be the result of the eviction. A
-// program that ended by itself before SIGTERM has its usual end.
+// evictedBy reports whether the exit can be the result of the eviction. A program that ended by
+// itself before SIGTERM was not evicted.
 func (d *draft) evictedBy(exit *Exit) bool {
 	return d.Evicted() && (!d.Attempt.SigtermAt.IsZero() || exit == nil || exit.Requested || exit.Signal != 0)
 }
 
-// DrainPhase is how far the drain of a pool is.
+// DrainPhase is the progress of the drain of a pool.
 type DrainPhase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	// DrainWaiting: no run is granted a slot, and runs that have one keep it.
+	// DrainWaiting: no run is granted a slot, and runs with a slot keep it.
 	DrainWaiting DrainPhase = "waiting"
-	// DrainEnding: the deadline is over, and workers are asked to end.
+	// DrainEnding: the deadline has passed, and workers are asked to end.
 	DrainEnding DrainPhase = "ending"
 	// DrainStopping: all attempts have ended, and machines are being stopped.
 	DrainStopping DrainPhase = "stopping"
@@ -96,8 +97,8 @@ const (
 	DrainDone DrainPhase = "drained"
 )
 
-// DrainPhase returns the phase of the drain of the pool. remaining are its runs with a slot,
-// warm is the number of its warm machines. It is empty if the pool does not drain.
+// DrainPhase returns the phase of the drain; empty if the pool does not drain. remaining are
+// the runs with a slot of the pool, warm is the number of its warm machines.
 func (p Pool) DrainPhase(remaining []Run, warm int, now time.Time) DrainPhase {
 	if !p.Draining {
 		return ""

@@ -10,7 +10,7 @@ import (
 // Records, events and executions of version 0.0 use names that 0.1 replaced.
 // The types below still read them; nothing writes them any more.
 
-// earlierNames are the members that a record of version 0.0 may have.
+// earlierNames are the JSON fields that only a record of version 0.0 has.
 var earlierNames = [][]byte{
 	[]byte(`"silent":`), []byte(`"quietFrom":`), []byte(`"toldAt":`), []byte(`"termAt":`),
 	[]byte(`"machineId":`), []byte(`"stand":`), []byte(`"judgements":`), []byte(`"keptAt":`),

@@ -14,8 +14,8 @@ import (
 // TaskAlreadyTerminal.
 type Reported struct {
 	Attempt int
-	// WorkerID is the reporting worker; empty for the export contract's
-	// callback, in which workers have no id.
+	// WorkerID is the reporting worker; empty for the callback of the export contract, whose
+	// workers have no id.
 	WorkerID string
 	Report   Report
 }
@@ -43,7 +43,7 @@ func (f Reported) apply(d *draft) error {
 		d.Attempt.Exit = f.Report.Exit
 	}
 	defer func() {
-		if d.Attempt.WorkerID == "" { // set after endAttempt: no heartbeat item of this worker is open
+		if d.Attempt.WorkerID == "" { // set after endAttempt: this worker has no open heartbeat item
 			d.Attempt.WorkerID = f.WorkerID
 		}
 	}()
@@ -65,10 +65,9 @@ func (f Reported) apply(d *draft) error {
 	return nil
 }
 
-// late returns the answer to a report about an attempt that has ended. The
-// first report after a cancel request is accepted and ignored, because its
-// output is discarded either way. A worker that had to be killed was declared
-// dead.
+// late returns the error of a report about an attempt that has ended. The first report after a
+// cancel request is accepted and ignored, because its output is discarded either way. A worker
+// that had to be killed was declared dead, so its report is refused.
 func (f Reported) late(r Run) error {
 	if r.declaredDead() {
 		return r.expired()
@@ -79,29 +78,29 @@ func (f Reported) late(r Run) error {
 	return nil
 }
 
-// Evaluated: a token state timed out, its call failed, or the execution was
-// restarted. It carries what the record and the runner show. An attempt is
-// declared dead only if the record proves it.
+// Evaluated: a token state timed out, its call failed, or the execution was restarted. The fact
+// has the observations of the record and the runner. An attempt is declared dead only if the
+// record proves it.
 type Evaluated struct {
-	// Generation is the generation of the previous state in the execution's input; 0 if
-	// the execution has entered no token state. If the record has a later generation, the
-	// evaluation is a repetition and changes nothing.
+	// Generation is the generation of the previous state in the execution's input; 0 if the
+	// execution has entered no token state. If the record has a later generation, the call is a
+	// repetition and changes nothing.
 	Generation int
-	// Failed: a call of this software failed, so the evaluation says nothing
-	// about the worker.
+	// Failed: a call of Sortie itself failed, so the evaluation proves nothing about the
+	// worker.
 	Failed bool
-	// Machine is the one that was inspected; zero if none was. If the attempt has another one,
-	// what follows of it counts for nothing.
+	// Machine is the inspected machine; zero without an inspection. If the attempt uses another
+	// machine, Phase, Exit and StartFault are ignored.
 	Machine Machine
-	// Phase and Exit describe the machine if it was inspected: "running",
-	// "gone", or empty if the inspection proved nothing. A machine that is not
-	// gone yet has an Exit once its program has ended.
+	// Phase and Exit describe the inspected machine. Phase is "running", "gone", or empty if
+	// the inspection proved nothing. Exit is set once the program has ended, even if the
+	// machine is not gone yet.
 	Phase string
 	Exit  *Exit
-	// StartFault is why the platform does not start the machine, as in StartFailed; nil
-	// if the inspection shows none.
+	// StartFault is the reason why the platform does not start the machine, as in StartFailed;
+	// nil if the inspection reported none.
 	StartFault *fault.Fault
-	// Fallbacks are those of the pools of a run that is starting.
+	// Fallbacks are those of the run's pools, for a run that is starting.
 	Fallbacks []Fallback
 	// Contact is used in Running if a worker has called.
 	Contact
@@ -109,15 +108,15 @@ type Evaluated struct {
 
 func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
 
-// repeats reports whether a fact of the execution with this generation comes
-// from a repeated or slow call: the execution waits in a later state. It also
-// waits there while the completion of that state's token is pending.
+// repeats reports whether a fact of the execution with this generation comes from a repeated or
+// slow call: the execution already waits in a later state. It waits there too while the
+// completion of that state's token is pending.
 func repeats(r Run, generation int) bool {
 	return r.Wait.Token != "" && r.Wait.Generation > generation ||
 		slices.ContainsFunc(r.Execution.Pending, func(e Effect) bool { return e.Generation > generation })
 }
 
-// The phases of a machine that prove something to Evaluated.
+// The values of Evaluated.Phase that prove something.
 const (
 	PhaseRunning = "running"
 	PhaseGone    = "gone"
@@ -130,7 +129,7 @@ func (f Evaluated) apply(d *draft) error {
 	if f.Machine.Known() && !d.uses(f.Machine) {
 		f.Phase, f.Exit, f.StartFault = "", nil, nil
 	}
-	// The token that the record still has belongs to the state that was left.
+	// A token that is still in the record belongs to the state that was left.
 	if d.Wait.Token != "" {
 		d.Wait.Token, d.changed = "", true
 	}
@@ -236,8 +235,8 @@ func (d *draft) endAtTimeLimit() {
 	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 
-// exemptFromHeartbeats removes the heartbeat limit of a worker that never
-// called, once its first limit is over.
+// exemptFromHeartbeats removes the heartbeat limit of a worker that never called, once its
+// first limit has passed.
 func (f Evaluated) exemptFromHeartbeats(d *draft) {
 	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
 	if d.Attempt.HeartbeatExempt || f.Failed || d.now.Before(heartbeatBy) {
@@ -260,8 +259,8 @@ func failureDelay(n int) time.Duration {
 	return retry.Backoff{First: time.Second, Most: time.Minute, Multiplier: 2}.Delay(n - 1)
 }
 
-// FailurePause returns how long the execution should wait before it resumes,
-// after consecutive failures of Sortie's own calls; 0 means no wait.
+// FailurePause returns how long the execution waits before it resumes after consecutive
+// failures of Sortie's own calls; 0 means no wait.
 func (r Run) FailurePause() time.Duration {
 	if r.Spent.Evaluations == 0 {
 		return 0
@@ -269,8 +268,8 @@ func (r Run) FailurePause() time.Duration {
 	return failureDelay(r.Spent.Evaluations)
 }
 
-// Abandoned: a handler failed unexpectedly, and the execution is in Terminating
-// although the run is not.
+// Abandoned: a handler failed unexpectedly. The execution is in Terminating although the run is
+// not.
 type Abandoned struct {
 	// Generation is as in Evaluated.
 	Generation int

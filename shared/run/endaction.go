@@ -8,22 +8,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// EndAction names an action that follows the end of a run: onSuccess, onFailure, onSkip, or
-// the constraint that the run violated after its start.
+// EndAction names an action that follows the end of a run: onSuccess, onFailure, onSkip, or the
+// constraint that the run violated after its start.
 type EndAction string
 
-// The end actions that are no constraint.
+// The end actions that are not constraints.
 const (
 	OnSuccess EndAction = "onSuccess"
 	OnFailure EndAction = "onFailure"
 	OnSkip    EndAction = "onSkip"
 )
 
-// MaxLineage is the number of jobs that can trigger one another in a row.
+// MaxLineage is the maximum number of jobs that trigger each other in a chain.
 const MaxLineage = 8
 
-// ActionOf returns the job's action for an end; ok is false without one, or with one
-// that does not apply after a run: only webhook and trigger_job do.
+// ActionOf returns the job's action for an end of the run. ok is false without an action, or if
+// the action does not apply after a run: only webhook and trigger_job do.
 func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
 	if r.Actions == nil {
 		return Action{}, false
@@ -53,15 +53,15 @@ var afterRun = []Constraint{MaxExpectedRunTime, MaxAllowedRunTime, PostRunHook}
 
 // HookAnswer is the answer of a hook about a run.
 type HookAnswer struct {
-	// Allowed: the hook allows the run. Otherwise Unavailable says that it could not
-	// be asked.
+	// Allowed: the hook allows the run. Unavailable: the hook could not be called. At most one
+	// is set.
 	Allowed, Unavailable bool
-	// Detail is the hook's reason, or why it could not be asked.
+	// Detail is the reason of the hook, or why it could not be called.
 	Detail string
 }
 
-// notePostRunHook records the answer of the hook after the run, and reports whether
-// a critical hook refuses the run.
+// notePostRunHook records a violation of the post-run hook. It reports whether a critical hook
+// refuses the run.
 func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
 	if a == nil || d.Constraints == nil || d.Constraints.PostRunHook == nil {
 		return false
@@ -75,16 +75,16 @@ func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
 	return hook.Critical
 }
 
-// violate records a violation that was found after the start, and publishes it as an event.
-// The end counts the constraints that are met.
+// violate records a violation that was found after the start, and emits the event. The
+// constraints that are met are counted at the end of the run.
 func (d *draft) violate(v ConstraintViolation, event EventType, message string) {
 	d.Tally.Checked++
 	d.Violations = append(slices.Clone(d.Violations), v)
 	d.emit(Event{Type: event, Message: message})
 }
 
-// endActions requests the actions that follow the end of the run. An action that does
-// not apply after a run is noted.
+// endActions adds the effects of the actions that follow the end of the run. An action that
+// does not apply after a run gets an event instead.
 func (d *draft) endActions() {
 	if d.Actions == nil || d.State == Cancelled {
 		return
@@ -113,14 +113,14 @@ func (d *draft) endActions() {
 	}
 }
 
-// EndActionDone: an action that follows the end of the run was carried out, or failed.
-// It changes nothing if that is recorded.
+// EndActionDone: an action that follows the end of the run was carried out, or failed. It
+// changes nothing if that is already recorded.
 type EndActionDone struct {
 	Action EndAction
-	// Failure says why the action failed; empty if it did not. Otherwise Answer is that
-	// of a webhook.
+	// Failure says why the action failed; empty for a success. Answer is the answer to a
+	// webhook that succeeded.
 	Failure, Answer string
-	// Triggered is the run that was triggered; nil for another action.
+	// Triggered is the run that was triggered; nil for other actions.
 	Triggered *JobRun
 }
 
@@ -140,8 +140,8 @@ func (f EndActionDone) apply(d *draft) error {
 	return nil
 }
 
-// effectsDone records that the pending effects on the execution were done. The actions of
-// the job are not: EndActionDone records each of them.
+// effectsDone removes the pending effects on the execution. Actions of the job stay pending
+// until EndActionDone.
 func (d *draft) effectsDone() {
 	onExecution := func(e Effect) bool { return e.Kind != EffectAct }
 	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
@@ -150,7 +150,7 @@ func (d *draft) effectsDone() {
 	}
 }
 
-// without returns the effects that are not done; nil without any.
+// without returns the effects for which done is false; nil if there is no such effect.
 func without(effects []Effect, done func(Effect) bool) (left []Effect) {
 	for _, e := range effects {
 		if !done(e) {
@@ -160,8 +160,8 @@ func without(effects []Effect, done func(Effect) bool) (left []Effect) {
 	return left
 }
 
-// expectedBy is when the running attempt exceeds the run time that its job expects;
-// zero if it expects none, or if the excess is recorded.
+// expectedBy returns when the running attempt exceeds the expected run time of its job; zero
+// without an expected time, or if the excess is already recorded.
 func (r Run) expectedBy() time.Time {
 	c := r.Constraints
 	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(MaxExpectedRunTime) {
@@ -170,7 +170,7 @@ func (r Run) expectedBy() time.Time {
 	return r.Attempt.StartedAt.Add(c.MaxExpectedRunTime)
 }
 
-// noteExpectedTime records, once in a run, that it takes longer than its job expects.
+// noteExpectedTime records, once per run, that the attempt exceeds the expected run time.
 func (d *draft) noteExpectedTime() {
 	by := d.expectedBy()
 	if by.IsZero() || d.now.Before(by) {
@@ -181,7 +181,7 @@ func (d *draft) noteExpectedTime() {
 	d.violate(ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
 }
 
-// noteAllowedTime records that the run ends for its time limit.
+// noteAllowedTime records the violation of a job's run that ends because of its time limit.
 func (d *draft) noteAllowedTime(why *fault.Fault) {
 	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == KindJob && !d.violates(MaxAllowedRunTime) {
 		v := ConstraintViolation{Constraint: MaxAllowedRunTime, Message: why.Message, At: d.now}

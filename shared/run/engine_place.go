@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// EngineKind is an inference server that Sortie has an adapter for.
+// EngineKind is the kind of an inference server with an adapter in Sortie.
 type EngineKind string
 
-// The engines. EngineMock is for tests and for development.
+// The engines. EngineMock is for tests and development.
 const (
 	EngineLlamaCpp EngineKind = "llamacpp"
 	EngineVLLM     EngineKind = "vllm"
@@ -29,35 +29,35 @@ func EngineKinds() []EngineKind {
 	return []EngineKind{EngineLlamaCpp, EngineVLLM, EngineTGI, EngineTriton, EngineMock}
 }
 
-// EnginePlace is where the inference tasks of a pool run: replicas of an inference server
+// EnginePlace is where the inference tasks of a pool run: the replicas of an inference server
 // that serve one model.
 type EnginePlace struct {
 	Kind EngineKind `json:"kind"`
-	// Replicas are the servers, at least one, each with its own id; none with Machines.
+	// Replicas are the servers, at least one, each with a unique id; empty with Machines.
 	Replicas []EngineReplica `json:"replicas"`
-	// Machines are the replicas that Sortie runs itself; nil for servers at addresses.
+	// Machines describes the replicas that Sortie runs itself; nil for servers at addresses.
 	Machines *EngineMachines `json:"machines,omitempty"`
 	// Model is the id of a model of the catalog.
 	Model string `json:"model"`
-	// Slots is how many tasks each replica generates for at one time.
+	// Slots is the number of tasks that each replica generates for at the same time.
 	Slots int `json:"slots"`
-	// Deterministic: each replica has one slot, because what is generated beside a task can
-	// change its tokens, and a task without a seed has the seed 0.
+	// Deterministic: each replica has one slot, because concurrent generation can change the
+	// tokens of a task. A task without a seed gets the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`
-	// DeadlineMS is the deadline of a task that has none, in milliseconds after its creation, at
-	// most MaxDeadlineMS; 0 leaves it to the deployment.
+	// DeadlineMS is the default deadline of tasks, in milliseconds after their creation, at
+	// most MaxDeadlineMS; 0 means the default of the deployment.
 	DeadlineMS int64 `json:"deadlineMs,omitempty"`
-	// Loads counts the reloads. What was known of the replicas is of one of them.
+	// Loads counts the reloads. What was measured of the replicas applies to one load only.
 	Loads int `json:"loads,omitempty"`
 }
 
-// EngineReplica is a server.
+// EngineReplica is one server of an engine.
 type EngineReplica struct {
 	// ID distinguishes the replicas of a pool.
 	ID string `json:"id"`
-	// Run is the run whose program is the server; empty for a server at an address.
+	// Run is the id of the run whose program is the server; empty for a server at an address.
 	Run string `json:"-"`
-	// URL is the address of the server, MetricsURL that of its metrics if it is another one.
+	// URL is the address of the server. MetricsURL is that of its metrics, if it differs.
 	// EngineMock has neither.
 	URL        string `json:"url,omitempty"`
 	MetricsURL string `json:"metricsUrl,omitempty"`
@@ -70,10 +70,11 @@ const (
 	MaxDeadlineMS   = int64(time.Hour / time.Millisecond)
 )
 
-// Deadline returns the deadline of a task that has none; 0 leaves it to the deployment.
+// Deadline returns the default deadline of tasks; 0 means the default of the deployment.
 func (e EnginePlace) Deadline() time.Duration { return time.Duration(e.DeadlineMS) * time.Millisecond }
 
-// WithIDs returns the place with an id for each replica that has none: its number, from 1.
+// WithIDs returns the place with an id for each replica without one: "r" and its number, from
+// 1.
 func (e EnginePlace) WithIDs() EnginePlace {
 	e.Replicas = slices.Clone(e.Replicas)
 	for i := range e.Replicas {
@@ -84,7 +85,8 @@ func (e EnginePlace) WithIDs() EnginePlace {
 	return e
 }
 
-// Limit is how many tasks the replicas generate for at one time: the limit of the pool.
+// Limit returns the number of tasks that all replicas generate for at the same time: the limit
+// of the pool.
 func (e EnginePlace) Limit() int {
 	if e.Machines != nil {
 		return e.Slots * min(max(e.Machines.Count, 0), MaxReplicas)
@@ -92,18 +94,18 @@ func (e EnginePlace) Limit() int {
 	return e.Slots * len(e.Replicas)
 }
 
-// EngineOffer is what the engines of a deployment's pools can be.
+// EngineOffer describes the engines that pools of a deployment can have.
 type EngineOffer struct {
 	// Mock: EngineMock is permitted.
 	Mock bool
-	// CheckURL returns an error, which says what would be right, for an address that
-	// Sortie may not reach. It must be set.
+	// CheckURL returns an error for an address that Sortie may not reach. The error says what
+	// is valid. It must be set.
 	CheckURL func(text string) error
 }
 
 var replicaName = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "._-", Most: 63}
 
-// Check returns the faults of a place that a pool of the deployment cannot have, each with
+// Check returns the faults of a place that is invalid for a pool of the deployment, each with
 // the field: InvalidRequest for a malformed value, and Unprocessable for what the deployment
 // does not offer.
 func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
@@ -159,7 +161,7 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	return found
 }
 
-// checkURL returns what is wrong with an address of a replica; empty if nothing is.
+// checkURL returns the problem of a replica's address; empty for a valid one.
 func (e EnginePlace) checkURL(o EngineOffer, name, text string) string {
 	switch {
 	case e.Kind == EngineMock && text != "":
@@ -183,8 +185,8 @@ func kindList(kinds []EngineKind) string {
 	return listed(texts, "none")
 }
 
-// Reloaded returns the pool, which must have an engine, with another model of it, after its
-// replicas were loaded again. It admits runs.
+// Reloaded returns the pool with another model after its replicas were reloaded. It admits runs
+// again. The pool must have an engine.
 func (p Pool) Reloaded(model, by string, now time.Time) Pool {
 	e := *p.Engine
 	e.Model = model
@@ -194,8 +196,8 @@ func (p Pool) Reloaded(model, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Serving returns the pool with the engine; nil is a pool of a runner. It is unchanged if
-// it has it.
+// Serving returns the pool with the engine; nil makes it a pool of a runner. A pool that
+// already has the engine is unchanged.
 func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
 	if e != nil && p.Engine != nil {
 		kept := *e
@@ -209,9 +211,8 @@ func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// CheckKind returns the fault, with the field pool, of a run of a kind that the pool does
-// not start: a pool of an engine runs inference tasks alone, another one none; nil for
-// another run.
+// CheckKind returns a fault, with the field pool, if the pool does not run this kind of work. A
+// pool of an engine runs only inference tasks; other pools run none.
 func (p Pool) CheckKind(kind string) *fault.Fault {
 	var f *fault.Fault
 	switch {

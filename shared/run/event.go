@@ -13,8 +13,8 @@ import (
 
 // Event is something that happened to a run, in the past tense.
 type Event struct {
-	// ID is a ULID, fixed by the decision: a repeated decision about the same
-	// record at the same time yields the same ids.
+	// ID is a ULID. It is derived from the decision: a repeated decision about the same record
+	// at the same time yields the same ids.
 	ID string `json:"eventId"`
 	// Seq numbers a run's events from 1 without gaps.
 	Seq  int       `json:"seq"`
@@ -29,20 +29,20 @@ type Event struct {
 	Message string       `json:"message,omitempty"`
 	Fault   *fault.Fault `json:"fault,omitempty"`
 	Exit    *Exit        `json:"exit,omitempty"`
-	// Triggered is the run that an executed action has triggered.
+	// Triggered is the run that an action triggered; nil for other events.
 	Triggered *JobRun `json:"triggered,omitempty"`
-	// Actor is who caused the event; zero is the state machine.
+	// Actor caused the event; zero means the state machine.
 	Actor Actor `json:"actor,omitzero"`
 }
 
-// Ends reports whether the event is the end of its run.
+// Ends reports whether the event ends its run.
 func (e Event) Ends() bool { return e.State.Terminal() && !e.From.Terminal() }
 
 // EventType is the type of an event.
 type EventType string
 
-// The types of the events of a run. Each transition has exactly one; the others are
-// facts that leave the state unchanged. Package eventtype describes them.
+// The types of the events of a run. Each transition has exactly one. The others are facts that
+// leave the state unchanged. Package eventtype describes them.
 const (
 	EventAccepted         = EventType(eventtype.Accepted)
 	EventDue              = EventType(eventtype.Due)
@@ -87,8 +87,8 @@ var transitionEvents = map[State]EventType{
 	Cancelled: EventCancelled, Orphaned: EventOrphaned,
 }
 
-// transitionEvent returns the type of a transition of the run, which is still in the
-// state before.
+// transitionEvent returns the event type of a transition. The run is still in the state before
+// it.
 func (r Run) transitionEvent(to State) EventType {
 	switch from := r.State; {
 	case to == Completed && r.Skipped:
@@ -106,7 +106,7 @@ func eventID(r Run, seq int, at time.Time) string {
 	return EventID(at, fmt.Sprintf("%q %q %d", r.Tenant, r.ID, seq))
 }
 
-// EventID returns the ULID of an event: of its time, and of a hash of what identifies it.
+// EventID returns the ULID of an event, made from its time and a hash of identity.
 func EventID(at time.Time, identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	var id ulid.ULID

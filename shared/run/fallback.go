@@ -10,10 +10,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Fallback is another pool for the runs of a pool whose platform does not start machines.
+// Fallback is another pool for runs whose machines are not started by the platform of their own
+// pool.
 type Fallback struct {
 	Pool string `json:"pool"`
-	// On are the reasons that use the pool, at least one.
+	// On lists the reasons for which the pool is used, at least one.
 	On []FallbackReason `json:"on"`
 	// ThrottledFor is how long the platform must have throttled the starts of an attempt
 	// before FallbackThrottled applies.
@@ -23,12 +24,12 @@ type Fallback struct {
 // FallbackReason is a reason to use a fallback.
 type FallbackReason string
 
-// The reasons. Each says that the platform has started no machine; the failure of a
-// program is not one of them.
+// The reasons. Each means that the platform has started no machine. The failure of a program is
+// not a reason.
 const (
-	// FallbackCapacity: the platform has no room.
+	// FallbackCapacity: the platform has no capacity.
 	FallbackCapacity FallbackReason = "capacity"
-	// FallbackImage: the platform does not know, or cannot start, the image.
+	// FallbackImage: the platform does not know the image, or cannot start it.
 	FallbackImage FallbackReason = "image"
 	// FallbackThrottled: the platform has throttled starts for ThrottledFor.
 	FallbackThrottled FallbackReason = "throttled"
@@ -39,14 +40,15 @@ func FallbackReasons() []FallbackReason {
 	return []FallbackReason{FallbackCapacity, FallbackImage, FallbackThrottled}
 }
 
-// MaxFallbacks is how many fallbacks a pool can have, and MaxThrottledFor the longest
+// MaxFallbacks is the maximum number of fallbacks of a pool. MaxThrottledFor is the longest
 // ThrottledFor.
 const (
 	MaxFallbacks    = 10
 	MaxThrottledFor = limit.Duration
 )
 
-// reasonOf returns the reason of a refused start; empty if it is not one.
+// reasonOf returns the reason for a fallback that the fault of a refused start gives; empty
+// without one.
 func reasonOf(f *fault.Fault) FallbackReason {
 	switch f.Code {
 	case fault.Capacity:
@@ -59,30 +61,30 @@ func reasonOf(f *fault.Fault) FallbackReason {
 	return ""
 }
 
-// Detour is the way of a run from its own pool to fallbacks, up to the first attempt whose
-// machine has started.
+// Detour records the fallbacks of a run, from its own pool up to the first attempt whose
+// machine started.
 type Detour struct {
-	// Home is the pool of the run before the first step.
+	// Home is the run's own pool, before the first step.
 	Home  string       `json:"home"`
 	Steps []DetourStep `json:"steps,omitempty"`
-	// Leaving: the attempt has ended because the last step leaves its pool. It is false
-	// once the next attempt queues for that step's pool.
+	// Leaving: the attempt has ended because of the last step, which leaves its pool. It is
+	// false once the next attempt queues for the pool of that step.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
 // DetourStep is one fallback.
 type DetourStep struct {
-	// Attempt is the attempt that got no machine in From.
+	// Attempt is the number of the attempt that got no machine in pool From.
 	Attempt int            `json:"attempt"`
 	From    string         `json:"from"`
 	To      string         `json:"to"`
 	Reason  FallbackReason `json:"reason"`
-	// Message is the answer of From's platform.
+	// Message is the error message of From's platform.
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }
 
-// Fallen reports whether the run has left its own pool.
+// Fallen reports whether the run is in a fallback pool.
 func (r Run) Fallen() bool { return r.Detour != nil && r.Slot.Pool != r.Detour.Home }
 
 // NextPool returns the pool in which the run has a slot, is queued, or queues next.
@@ -96,7 +98,8 @@ func (r Run) NextPool() string {
 	return r.Slot.Pool
 }
 
-// LastStep returns the fallback that brought the run to its pool, or brings it there.
+// LastStep returns the fallback that brought the run to its pool, or will bring it to its next
+// one. ok is false if that is the run's own pool.
 func (r Run) LastStep() (step DetourStep, ok bool) {
 	if r.Detour == nil || len(r.Detour.Steps) == 0 || r.NextPool() == r.Detour.Home {
 		return step, false
@@ -104,7 +107,7 @@ func (r Run) LastStep() (step DetourStep, ok bool) {
 	return r.Detour.Steps[len(r.Detour.Steps)-1], true
 }
 
-// Untried returns those of the fallbacks whose pool the run has not tried.
+// Untried returns the fallbacks whose pool the run has not tried, each pool once.
 func (r Run) Untried(fallbacks []Fallback) (open []Fallback) {
 	for _, f := range fallbacks {
 		known := slices.ContainsFunc(open, func(o Fallback) bool { return o.Pool == f.Pool })
@@ -132,8 +135,8 @@ func (r Run) tried(pool string) bool {
 		slices.ContainsFunc(r.Detour.Steps, func(s DetourStep) bool { return s.From == pool || s.To == pool }))
 }
 
-// fallbackOf returns the first of the fallbacks that is for the reason and whose pool the
-// run has not tried. waited is how long starts of the attempt have been throttled.
+// fallbackOf returns the first fallback that applies to the reason and whose pool the run has
+// not tried. waited is how long starts of the attempt have been throttled.
 func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time.Duration) (f Fallback, ok bool) {
 	i := slices.IndexFunc(fallbacks, func(f Fallback) bool {
 		return reason != "" && slices.Contains(f.On, reason) && !r.tried(f.Pool) && (reason != FallbackThrottled || waited >= f.ThrottledFor)
@@ -144,9 +147,9 @@ func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time
 	return fallbacks[i], true
 }
 
-// fallBack ends an attempt whose start was refused or has failed, if there is a fallback for the reason.
-// Terminating shows that no machine of the attempt runs, before the next attempt queues
-// for the other pool.
+// fallBack ends an attempt whose start was refused or failed, if there is a fallback for the
+// reason. It reports whether it did. Terminating then proves that no machine of the attempt
+// runs, before the next attempt queues for the other pool.
 func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 	reason := reasonOf(why)
 	if reason == FallbackThrottled {
@@ -160,7 +163,7 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 		waited = d.now.Sub(d.Attempt.ThrottledSince)
 	}
 	if d.Attempt.Unsure && reason == FallbackThrottled {
-		return false // it does not show whether an earlier call has created the machine
+		return false // the throttling does not show whether an earlier call created the machine
 	}
 	to, ok := d.fallbackOf(fallbacks, reason, waited)
 	if !ok || d.Cancel != nil {
@@ -185,8 +188,8 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 	return true
 }
 
-// throttledLong falls back from a pool whose platform permits no start of the queued run,
-// once FallbackBy has come. fallbacks are those of now; without one the run stays queued.
+// throttledLong applies a fallback once FallbackBy has passed while the queued run still waits
+// for a permitted start. fallbacks are the current ones; if none applies, the run stays queued.
 func (d *draft) throttledLong(fallbacks []Fallback) bool {
 	by := d.Attempt.FallbackBy
 	if d.State != ContainerCreating || by.IsZero() || d.now.Before(by) {
@@ -195,8 +198,8 @@ func (d *draft) throttledLong(fallbacks []Fallback) bool {
 	return d.fallBack(fallbacks, fault.New(fault.Throttled, "%s", d.Attempt.ThrottledMessage))
 }
 
-// laterFallback is FallbackBy; zero if that has passed, because the pool had no fallback
-// then.
+// laterFallback returns FallbackBy if it is in the future. Otherwise it returns zero: the pool
+// had no fallback at that time.
 func (d *draft) laterFallback() time.Time {
 	if d.now.Before(d.Attempt.FallbackBy) {
 		return d.Attempt.FallbackBy
@@ -204,8 +207,8 @@ func (d *draft) laterFallback() time.Time {
 	return time.Time{}
 }
 
-// queueWake is when a queued run is evaluated: at the end of its queue timeout, or when
-// it can fall back.
+// queueWake returns when a queued run is evaluated: at the end of its queue timeout, or earlier
+// when it can fall back.
 func (r Run) queueWake() time.Time {
 	by := r.QueueBy()
 	if at := r.Attempt.FallbackBy; r.State == ContainerCreating && !at.IsZero() && at.Before(by) {
@@ -214,8 +217,8 @@ func (r Run) queueWake() time.Time {
 	return by
 }
 
-// stay ends a fallback that has not begun, because the machine of the attempt may still
-// run: the attempt counts as one that did not start.
+// stay undoes the last fallback, because the machine of the attempt may still run. The attempt
+// counts as one that did not start.
 func (d *draft) stay() {
 	detour := *d.Detour
 	detour.Leaving, detour.Steps = false, detour.Steps[:len(detour.Steps)-1]
@@ -225,11 +228,11 @@ func (d *draft) stay() {
 	}
 }
 
-// Leaves reports whether the attempt ended because its run falls back.
+// Leaves reports whether the attempt ended because its run falls back to another pool.
 func (r Run) Leaves() bool { return r.Detour != nil && r.Detour.Leaving }
 
-// enterPool sets the pool of the next attempt: the last step of the detour, or the run's
-// own pool after an attempt whose machine had started or whose pool drains.
+// enterPool sets the pool of the next attempt: that of the last fallback, or the run's own pool
+// if the machine of the attempt had started or its pool drains.
 func (d *draft) enterPool() {
 	switch {
 	case d.Detour == nil:
@@ -243,8 +246,8 @@ func (d *draft) enterPool() {
 	}
 }
 
-// withDetour returns the fault of a start with the answers of the platforms that the run
-// has left.
+// withDetour returns the fault of a start with the messages of the platforms that the run has
+// tried before.
 func (d *draft) withDetour(f *fault.Fault) *fault.Fault {
 	if d.Detour == nil || !d.Fallen() {
 		return f
@@ -258,8 +261,7 @@ func (d *draft) withDetour(f *fault.Fault) *fault.Fault {
 	return &longer
 }
 
-// CheckFallbacks returns the faults, each with the field, of fallbacks that the pool
-// cannot have.
+// CheckFallbacks returns a fault for each invalid field of the fallbacks of the pool.
 func CheckFallbacks(pool string, fallbacks []Fallback) (found []*fault.Fault) {
 	if len(fallbacks) > MaxFallbacks {
 		return []*fault.Fault{fault.Invalid("fallback", "%d entries, want at most %d", len(fallbacks), MaxFallbacks)}

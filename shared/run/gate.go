@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// StartGate paces the machine starts of a pool whose platform limits how often
-// machines are created. It has a token bucket for each app whose limit is documented:
-// each start takes a token of the app that permits one first, and a start that finds none
-// waits in the queue. Starts of another platform need no permit until it has throttled one.
-// While a gate paces, each grant to a queued run takes the next permit of an app, so that
-// the runs are started in order and at the pace of the platform. The zero value is
-// open. A gate is a value; its methods return a changed copy.
+// StartGate limits the rate of machine starts of a pool whose platform limits how often
+// machines are created. It has a token bucket for each app with a documented limit. Each start
+// takes a token of the app that permits one first. A start that finds no token waits in the
+// queue. Other platforms need no permit until they have throttled a start. While the gate
+// limits the rate, each grant to a queued run takes the next permit of an app, so that runs
+// start in order and at the rate of the platform. The zero value is open. A gate is a value;
+// its methods return a changed copy.
 type StartGate struct {
 	Pool string `json:"pool"`
-	// Version counts the changes. A change is conditional on it.
+	// Version counts the changes. A commit of the gate is conditional on it.
 	Version int64 `json:"version"`
 	// Apps are the places in which machines are created.
 	Apps []StartPace `json:"apps,omitempty"`
@@ -22,30 +22,30 @@ type StartGate struct {
 
 // StartPace is the pace of one app.
 type StartPace struct {
-	// App is the runner's name of the place; it may be empty.
+	// App is the runner's name of the place. It may be empty.
 	App string `json:"app"`
 	// Interval is the time between two starts.
 	Interval time.Duration `json:"interval"`
-	// Burst is how many starts the platform permits at once after a rest. 0 means that it
+	// Burst is how many starts the platform permits at once after a pause. 0 means that it
 	// documents no limit.
 	Burst int `json:"burst,omitempty"`
-	// Next is when the next start is permitted; with a Burst, when the bucket is full
-	// again less one Interval. See Permit.
+	// Next is when the bucket is full again; without a Burst, when the next start is permitted.
+	// See Permit.
 	Next time.Time `json:"next,omitzero"`
-	// Refusals counts consecutive starts that were throttled although they were
-	// permitted, SlowedAt is the time of the last one.
+	// Refusals counts consecutive starts that were throttled although they were permitted.
+	// SlowedAt is the time of the last one.
 	Refusals int       `json:"refusals,omitempty"`
 	SlowedAt time.Time `json:"slowedAt,omitzero"`
 }
 
 const (
-	// gateHorizon is how far ahead a permit may be; a launch waits that long.
+	// gateHorizon is how far in the future a granted permit may be. The launch waits for it.
 	gateHorizon = 5 * time.Second
-	// gateCalm is how long after the next permit a gate paces the runs that wait only
+	// gateCalm is how long after Next the gate still limits the grants to runs that wait only
 	// for a slot.
 	gateCalm = 30 * time.Second
-	// slowestPace is the longest time between two tries if the platform throttles
-	// permitted starts.
+	// slowestPace is the longest time between two tries while the platform throttles permitted
+	// starts.
 	slowestPace = 5 * time.Minute
 )
 
@@ -55,12 +55,12 @@ func (g StartGate) Closed(app string, now time.Time) bool {
 	return i >= 0 && g.Apps[i].Permit().After(now)
 }
 
-// Paced reports whether no app permits a start now.
+// Paced reports whether the gate has apps and no app permits a start now.
 func (g StartGate) Paced(now time.Time) bool {
 	return len(g.Apps) > 0 && !slices.ContainsFunc(g.Apps, func(p StartPace) bool { return !p.Permit().After(now) })
 }
 
-// Permit is when the next start is permitted.
+// Permit returns when the next start of the app is permitted.
 func (p StartPace) Permit() time.Time {
 	if p.Next.IsZero() {
 		return p.Next
@@ -68,8 +68,8 @@ func (p StartPace) Permit() time.Time {
 	return p.Next.Add(-p.saved())
 }
 
-// saved is the time of the starts that a full bucket permits at once, less one. While
-// permitted starts are throttled, nothing is saved.
+// saved returns the time that a full bucket saves: one Interval for each start that it permits
+// at once, except the first. It is 0 while permitted starts are throttled.
 func (p StartPace) saved() time.Duration {
 	if p.Refusals > 0 || p.Burst <= 1 {
 		return 0
@@ -77,7 +77,7 @@ func (p StartPace) saved() time.Duration {
 	return time.Duration(p.Burst-1) * p.Interval
 }
 
-// Permit is when the app that permits a start first does so; zero without apps.
+// Permit returns the earliest time at which an app permits a start; zero without apps.
 func (g StartGate) Permit() time.Time {
 	if len(g.Apps) == 0 {
 		return time.Time{}
@@ -85,8 +85,8 @@ func (g StartGate) Permit() time.Time {
 	return g.Apps[g.first()].Permit()
 }
 
-// Rate is the number of starts a second that the apps permit together, also those that no
-// start has used. It is 0 without apps.
+// Rate returns the number of starts per second that all apps permit together, used or not. It
+// is 0 without apps.
 func (g StartGate) Rate() (perSecond float64) {
 	for _, app := range g.Apps {
 		if gap := app.gap(); gap > 0 {
@@ -102,13 +102,13 @@ func (g StartGate) Slowed() bool {
 	return slices.ContainsFunc(g.Apps, func(p StartPace) bool { return p.Refusals > 0 || p.Burst == 0 })
 }
 
-// take returns the pace after a start that is permitted at a time.
+// take returns the pace after a start that is permitted at the time at.
 func (p StartPace) take(at time.Time) StartPace {
 	p.Next = later(p.Next, at).Add(p.gap())
 	return p
 }
 
-// first returns the index of the app that permits a start first.
+// first returns the index of the app with the earliest permit.
 func (g StartGate) first() int {
 	best := 0
 	for i := range g.Apps {
@@ -119,9 +119,9 @@ func (g StartGate) first() int {
 	return best
 }
 
-// Take takes the token of a start that did not wait in the queue. apps are the platform's
-// apps. limited is false if the platform documents no limit: then there are no tokens. ok
-// is false if no app permits a start now.
+// Take takes a token for a start that did not wait in the queue. apps are the platform's apps.
+// limited is false if the platform documents no limit; then there are no tokens. ok is false if
+// no app permits a start now.
 func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after StartGate, limited, ok bool) {
 	if !slices.ContainsFunc(apps, func(p StartPace) bool { return p.Burst > 0 }) {
 		return "", g, false, false
@@ -135,7 +135,8 @@ func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after Star
 	return g.Apps[best].App, g, true, true
 }
 
-// of returns the gate of the platform's apps, each as the gate knows it.
+// of returns the gate for the platform's apps. It keeps the state of the apps that the gate
+// knows, and updates their Interval and Burst.
 func (g StartGate) of(apps []StartPace) StartGate {
 	known := g
 	g.Apps = slices.Clone(apps)
@@ -148,18 +149,17 @@ func (g StartGate) of(apps []StartPace) StartGate {
 	return g
 }
 
-// paces reports whether a grant to the queued run needs a permit. A queued run of a
-// pool without a limit, and one whose start was throttled, can wait for nothing
-// else.
+// paces reports whether a grant to the queued run needs a permit. A run with a throttled start
+// always does, and so does a run of a pool without a limit: both can wait only for a permit.
 func (g StartGate) paces(r Run, limit int, now time.Time) bool {
 	starts := r.Attempt.Number > 0 || r.State == ActionRunning || !r.Constraints.BeforeRun()
 	return len(g.Apps) > 0 && starts && (limit == 0 || r.State == ContainerCreating ||
 		slices.ContainsFunc(g.Apps, func(p StartPace) bool { return now.Before(p.Next.Add(gateCalm)) }))
 }
 
-// Grant returns the fact that grants the queued run its slot of a pool with the
-// limit, and the gate after it: nil if the grant needs no permit. ok is false if
-// the next permit is too far ahead.
+// Grant returns the fact that grants the queued run its slot of a pool with the limit. after is
+// the gate after it; nil if the grant needs no permit. ok is false if the next permit is too
+// far in the future.
 func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *StartGate, ok bool) {
 	f.Limit = limit
 	if !g.paces(r, limit, now) {
@@ -176,14 +176,14 @@ func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *Sta
 	return f, &g, true
 }
 
-// gap is the time to the next start: longer while permitted starts are throttled.
+// gap returns the time to the next start. It grows while permitted starts are throttled.
 func (p StartPace) gap() time.Duration {
 	return min(p.Interval<<min(p.Refusals, 20), max(slowestPace, p.Interval))
 }
 
-// Throttled returns the gate after the platform throttled a start in the app.
-// permitted is the start's permit, zero without one. apps are the platform's
-// apps with their intervals. changed is false if the gate is already slow enough.
+// Throttled returns the gate after the platform throttled a start in the app. permitted is the
+// permit of the start; zero without one. apps are the platform's apps with their intervals.
+// changed is false if the gate is already slow enough.
 func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.Time) (after StartGate, changed bool) {
 	known := g.Apps
 	g = g.of(apps)
@@ -199,8 +199,8 @@ func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.T
 	return g, !slices.Equal(known, g.Apps)
 }
 
-// Accepted returns the gate after a permitted start in the app was not throttled: a
-// slowed app gets its pace back at once.
+// Accepted returns the gate after a permitted start in the app was not throttled. A slowed app
+// returns to its normal rate at once.
 func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed bool) {
 	i := g.index(app)
 	if i < 0 || g.Apps[i].Refusals == 0 {
@@ -216,8 +216,8 @@ func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed
 	return g, true
 }
 
-// NotBefore returns the gate after another pool has used up the limit of the app, whose next
-// start is permitted at a time.
+// NotBefore returns the gate after another pool has used up the limit of the app: no start in
+// the app is permitted before the time at.
 func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed bool) {
 	i := g.index(app)
 	if i < 0 || !g.Apps[i].Permit().Before(at) {
@@ -228,7 +228,8 @@ func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed
 	return g, true
 }
 
-// AppGate is the name of the gate of an app, whose limit pools share. No pool has such a name.
+// AppGate returns the name of the gate of an app whose limit several pools share. No pool has
+// such a name.
 func AppGate(app string) string { return "app/" + app }
 
 func (g StartGate) index(app string) int {

@@ -1,26 +1,25 @@
 package run
 
-// The history of an execution is limited. The record has an estimate of its
-// events that is never too low: handlers count what the states since the last
-// handler may have added. Before the history is full, the run continues in a new
-// execution.
+// The history of an execution is limited. The record has an estimate of its events that is
+// never too low: handlers count the events that states since the last handler may have added.
+// Before the history is full, the run continues in a new execution.
 const (
-	// MaxEvents is the number of events that an execution's history can have
-	// (AWS Step Functions: 25,000).
+	// MaxEvents is the maximum number of events in an execution's history (AWS Step Functions:
+	// 25,000).
 	MaxEvents = 25_000
-	// eventsPerVisit covers a Task with a handler (six events at most), and a
-	// Choice and a Wait (two each) on the way to it.
+	// eventsPerVisit covers a Task with a handler (at most six events), and a Choice and a Wait
+	// before it (two each).
 	eventsPerVisit = 10
-	// eventsPerRetry is what each retry of a Task adds.
+	// eventsPerRetry is the number of events that each retry of a Task adds.
 	eventsPerRetry = 3
-	// handOverShare is the part of the history after which the run is handed over.
-	// The rest has room for two Tasks whose every retry fails before a handler can
-	// count it: 2 * 2,880 * eventsPerRetry.
+	// handOverShare: the run is handed over once the history is 1/handOverShare full. The rest
+	// has room for two Tasks all of whose retries fail before a handler can count them: 2 *
+	// 2,880 * eventsPerRetry.
 	handOverShare = 4
 )
 
-// Visited is a fact from a handler of the execution's current state. It counts the
-// events that the visit adds to the execution's history.
+// Visited is a fact from a handler of the execution's current state. It counts the events that
+// the visit adds to the execution's history.
 type Visited struct {
 	Fact Fact
 	// Retries is how often the state was retried before this call.
@@ -39,8 +38,8 @@ func (f Visited) apply(d *draft) error {
 	}
 	visits := 1
 	if _, reconciled := f.Fact.(Evaluated); reconciled && !d.State.Terminal() {
-		// A handler that failed before its commit counted nothing, so this call also
-		// counts the token state that was left, even if nothing else changes.
+		// A handler that failed before its commit counted nothing. So this call also counts the
+		// token state that was left, even if nothing else changes.
 		visits, d.changed = 3, d.changed || acted
 	}
 	if acted && d.changed {
@@ -49,14 +48,14 @@ func (f Visited) apply(d *draft) error {
 	return nil
 }
 
-// HandedOver: the execution's history is nearly full, and a new execution continues
-// the run. It changes nothing before that, and if the call is a repetition: the
-// calling execution then waits in a later state.
+// HandedOver: the execution's history is nearly full, and a new execution continues the run. It
+// changes nothing before that, or if the call is a repetition: the calling execution then waits
+// in a later state.
 type HandedOver struct {
 	// Generation is as in Evaluated, Retries as in Visited.
 	Generation int
 	Retries    int
-	// MaxEvents is the limit of a history; 0 is the constant MaxEvents.
+	// MaxEvents is the limit of a history; 0 means the constant MaxEvents.
 	MaxEvents int
 }
 
@@ -77,8 +76,7 @@ func (f HandedOver) apply(d *draft) error {
 	return nil
 }
 
-// startExecution replaces the run's execution. The token of the replaced one
-// belongs to a state that it has left.
+// startExecution replaces the run's execution. It completes the token of the replaced one.
 func (d *draft) startExecution() {
 	d.release()
 	d.Execution.Start++
@@ -86,8 +84,7 @@ func (d *draft) startExecution() {
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start)}}
 	d.changed = true
 	if d.Slot.State == SlotQueued || d.AwaitsKey() {
-		// The new execution joins the queue at once, and its token becomes the
-		// queue's.
+		// The new execution queues at once; its token replaces the one of the queue.
 		d.await(StepQueued)
 	}
 }

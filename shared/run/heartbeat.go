@@ -2,42 +2,40 @@ package run
 
 import "time"
 
-// Heartbeat is the small item beside a run that heartbeats write, so that they
-// do not write the record. It is open from the first call of an attempt's
-// worker until the attempt ends.
+// Heartbeat is a small item beside the record of a run. Heartbeats write to it instead of the
+// record. It exists from the first call of an attempt's worker until the attempt ends.
 type Heartbeat struct {
 	// Attempt and WorkerID identify the worker whose heartbeats are recorded.
 	Attempt  int
 	WorkerID string
-	// At is when the last call, started or heartbeat, was received.
+	// At is when the last call was received: started, or a heartbeat.
 	At time.Time
 	// Progress is in percent, 0 to 100; nil until it is reported.
 	Progress *int
 	// Message is the worker's text, at most 2 KiB.
 	Message string
-	// Token is the task token whose heartbeat clock a heartbeat restarts, or
-	// "". Generation is the entry that it belongs to, TokenAt when it was set.
+	// Token is the task token whose heartbeat timeout a heartbeat restarts; empty without one.
+	// Generation is its entry into the token state. TokenAt is when it was set.
 	Token      string
 	Generation int
 	TokenAt    time.Time
-	// Previous is At before the last heartbeat was recorded; zero before the
-	// first one.
+	// Previous is the value of At before the last heartbeat; zero before the first one.
 	Previous time.Time
-	// ForwardEvery is the time after which a heartbeat must restart the clock of
-	// Token again; 0 forwards each heartbeat.
+	// ForwardEvery is the period in which one heartbeat is forwarded to Token; 0 forwards each
+	// heartbeat.
 	ForwardEvery time.Duration
-	// Timeout is the heartbeat limit that sweeps check, in place of the clock of
-	// Token; 0 if they do not.
+	// Timeout is the heartbeat limit that sweeps check, instead of the timeout of Token; 0 if
+	// sweeps do not check it.
 	Timeout time.Duration
-	// Cancel is the reason of the cancel request, which may be empty; nil if
-	// there is no cancel request.
+	// Cancel is the reason of the cancel request, which may be empty; nil without a cancel
+	// request.
 	Cancel *string
-	// Received counts the recorded heartbeats of the attempt, without its other calls.
+	// Received counts the heartbeats of the attempt, without other calls.
 	Received int
 }
 
-// DueAt is when a sweep finds that a heartbeat is overdue; zero if sweeps do not
-// check the limit.
+// DueAt returns when the heartbeat limit expires and a sweep must evaluate the worker; zero if
+// sweeps do not check the limit.
 func (h Heartbeat) DueAt() time.Time {
 	if h.Timeout <= 0 {
 		return time.Time{}
@@ -45,8 +43,8 @@ func (h Heartbeat) DueAt() time.Time {
 	return h.At.Add(h.Timeout)
 }
 
-// Forward reports whether the heartbeat that was just recorded must restart the clock
-// of Token: the first one since Token was set, and then the first one in each period.
+// Forward reports whether the heartbeat that was just recorded must be forwarded to Token: the
+// first one since Token was set, and the first one in each period.
 func (h Heartbeat) Forward() bool {
 	switch {
 	case h.Token == "":
@@ -58,10 +56,9 @@ func (h Heartbeat) Forward() bool {
 	return period(h.At) != period(h.Previous)
 }
 
-// forwardEvery returns the period in which one heartbeat is forwarded. Two heartbeats
-// that are forwarded one after the other are less than the limit apart, even if the
-// worker's interval differs by an eighth. Where the limit allows four intervals, two
-// are forwarded in it, so that one may fail.
+// forwardEvery returns the period in which one heartbeat is forwarded. Two forwarded heartbeats
+// are less than the limit apart, even if the worker's interval differs by an eighth. If the
+// limit is at least four intervals, two are forwarded within it, so that one may fail.
 func (p Policy) forwardEvery() time.Duration {
 	n := int64(p.HeartbeatTimeout-p.HeartbeatInterval/2) / int64(p.HeartbeatInterval)
 	if n >= 4 {
@@ -70,20 +67,20 @@ func (p Policy) forwardEvery() time.Duration {
 	return time.Duration(max(n, 1)*int64(p.HeartbeatInterval)) - p.HeartbeatInterval/4
 }
 
-// HeartbeatChange is what a commit does to that item; its zero value does
-// nothing. Its parts are applied in their order.
+// HeartbeatChange describes how a commit changes the heartbeat item; the zero value changes
+// nothing. Its parts are applied in the order of the fields.
 type HeartbeatChange struct {
-	// Evaluated, if it is not zero, makes the commit conditional: an item must
-	// be open whose At is still Evaluated. Otherwise the commit is a lost race.
+	// Evaluated, if not zero, makes the commit conditional: an item must exist, and its At must
+	// be Evaluated. Otherwise the commit has lost a race.
 	Evaluated time.Time
-	// Open creates the item and replaces an existing one.
+	// Open creates the item, or replaces the existing one.
 	Open *Heartbeat
-	// Token replaces Token, Generation and TokenAt of an open item. It does
-	// nothing if no item is open.
+	// Token replaces Token, Generation and TokenAt of an existing item. It does nothing without
+	// an item.
 	Token      *string
 	Generation int
 	TokenAt    time.Time
-	// Cancel sets Cancel of an open item.
+	// Cancel sets Cancel of an existing item.
 	Cancel *string
 	// Close removes the item.
 	Close bool

@@ -10,69 +10,70 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Inference is the work of a run of kind inference: a request to the engine of its pool. A
-// dispatcher is its worker; it has no machine and no execution.
+// Inference is the work of an inference run: a request to the engine of its pool. Its worker is
+// a dispatcher. The run has no machine and no execution.
 type Inference struct {
-	// Model is the model as the client names it, Engine the engine that it asks for; empty
-	// leaves that to the pool.
+	// Model is the name of the model as the client sends it. Engine is the requested engine;
+	// empty leaves the choice to the pool.
 	Model  string `json:"model"`
 	Engine string `json:"engine,omitempty"`
-	// EngineModel is the engine's name of the model; empty for the only one that it serves.
+	// EngineModel is the engine's name of the model; empty if the engine serves only one.
 	EngineModel string `json:"engineModel,omitempty"`
-	// Workload is that of port.Workload.
+	// Workload is a value of port.Workload.
 	Workload string `json:"workload"`
-	// SessionID is empty for a task outside of a session.
+	// SessionID is empty for a task without a session.
 	SessionID string `json:"sessionId,omitempty"`
-	// Request is the JSON object for the dispatcher: the prompt and how to sample.
+	// Request is the JSON object for the dispatcher: the prompt and the sampling parameters.
 	Request json.RawMessage `json:"request"`
-	// MaxTokens is the most tokens to generate, PromptTokens the estimated length of the
-	// prompt.
+	// MaxTokens is the maximum number of tokens to generate. PromptTokens is the estimated
+	// length of the prompt.
 	MaxTokens int `json:"maxTokens"`
-	// OpenEnd: the client has set no limit, so that MaxTokens is what the context leaves.
+	// OpenEnd: the client has set no limit, so MaxTokens is the rest of the context length.
 	OpenEnd      bool `json:"openEnd,omitempty"`
 	PromptTokens int  `json:"promptTokens,omitempty"`
-	// Within is how long after the creation of the run the answer is of use.
+	// Within is how long after the creation of the run the answer is useful.
 	Within time.Duration `json:"within"`
-	// SamplerProfile is the version of the sampling parameters, for logs; empty without.
+	// SamplerProfile is the version of the sampling parameters, for logs; empty if unknown.
 	SamplerProfile string `json:"samplerProfileVersion,omitempty"`
-	// Unstored: only the caller reads the answer, while it comes.
+	// Unstored: the answer is not stored; only the caller reads it while it is generated.
 	Unstored bool `json:"unstored,omitempty"`
 }
 
-// HidesAnswer reports whether the answer of a run of kind inference cannot be read later: a
-// client has deleted it, or does not want it stored.
+// HidesAnswer reports whether the answer of an inference run cannot be read later: a client has
+// deleted it, or requested not to store it.
 func (r Run) HidesAnswer() bool {
 	return r.Discarded || r.Work.Inference != nil && r.Work.Inference.Unstored
 }
 
-// ReasonDisconnected is the reason of a cancel because the caller of a task has gone.
+// ReasonDisconnected is the reason of a cancel request that is made because the caller
+// disconnected.
 const ReasonDisconnected = "the caller has disconnected"
 
-// Generation is what an engine did for a run of kind inference.
+// Generation describes what an engine did for an inference run.
 type Generation struct {
-	// Replica answered, with the engine's version.
+	// Replica is the replica that answered, EngineVersion the version of its engine.
 	Replica       string `json:"replica,omitempty"`
 	EngineVersion string `json:"engineVersion,omitempty"`
-	// AskedAt is when the request was sent to the replica; zero if none was. FirstTokenAt
-	// is zero without a token.
+	// AskedAt is when the request was sent to the replica; zero if it was not sent.
+	// FirstTokenAt is zero without a token.
 	AskedAt      time.Time `json:"askedAt,omitzero"`
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`
-	// ReasoningTokens are those of TokensOut that are reasoning; 0 if the engine does not
+	// ReasoningTokens is the number of reasoning tokens in TokensOut; 0 if the engine does not
 	// count them.
 	ReasoningTokens int `json:"reasoningTokens,omitempty"`
-	// DecodeMS is from the start of the request to its end.
+	// DecodeMS is the time from the start of the request to its end, in milliseconds.
 	DecodeMS int64 `json:"decodeMs"`
-	// Finish is that of port.FinishReason; empty for an answer without an end.
+	// Finish is a value of port.FinishReason; empty for an answer without an end.
 	Finish string `json:"finish,omitempty"`
-	// Trace is the id of the transcript's artifact; empty without one.
+	// Trace is the id of the transcript artifact; empty without one.
 	Trace string `json:"trace,omitempty"`
 }
 
-// Merged returns the generation that the end of a stream describes with what is known from
-// elsewhere; nil is nothing. The tokens of the answer are those of the stream: what the engine
-// generated besides, no reader has received.
+// Merged returns the generation that the end of a stream describes, completed with what is
+// known from elsewhere; known may be nil. TokensOut stays that of the stream, because readers
+// have received no other tokens.
 func (g Generation) Merged(known *Generation) Generation {
 	if known == nil {
 		return g
@@ -82,7 +83,7 @@ func (g Generation) Merged(known *Generation) Generation {
 	return g
 }
 
-// AnswerDiscarded: a client has deleted the answer of an inference task.
+// AnswerDiscarded: a client has deleted the answer of an inference run.
 type AnswerDiscarded struct{}
 
 func (AnswerDiscarded) apply(d *draft) error {
@@ -91,18 +92,18 @@ func (AnswerDiscarded) apply(d *draft) error {
 	return nil
 }
 
-// InferenceTaskID returns the task id of a run of kind inference: "inf_" and a ULID.
+// InferenceTaskID returns the task id of an inference run: "inf_" and a ULID.
 func InferenceTaskID(at time.Time, entropy [10]byte) string {
 	var id ulid.ULID
-	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails after the year 10889 alone
+	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails only after the year 10889
 	copy(id[6:], entropy[:])
 	return "inf_" + id.String()
 }
 
-// AnswerBy is when the answer of a run of kind inference is of no use any more.
+// AnswerBy returns the time after which the answer of an inference run is no longer useful.
 func (r Run) AnswerBy() time.Time { return r.CreatedAt.Add(r.Work.Inference.Within) }
 
-// Sequence applies facts one after the other, in one commit.
+// Sequence applies facts in order, in one commit.
 type Sequence []Fact
 
 func (s Sequence) apply(d *draft) error {
@@ -121,24 +122,24 @@ func (s Sequence) actor(r Run) Actor {
 	return actorOf(s[0], r)
 }
 
-// StreamEnd is the last record of the stream of a run of kind inference, as far as it
-// decides about the run.
+// StreamEnd is the part of the last record of an inference run's stream that decides about the
+// run.
 type StreamEnd struct {
 	Outcome Outcome
-	// Fault is that of OutcomeFailed.
+	// Fault is set for OutcomeFailed.
 	Fault *fault.Fault
-	// Cancel is the request of OutcomeCancelled, for a record that does not have one.
+	// Cancel is the cancel request for OutcomeCancelled. It is used if the record of the run
+	// has none.
 	Cancel CancelRequested
 }
 
-// GenerationEnded: an attempt of a run of kind inference has ended. With a Stream, the
-// stream decides: a cancel request that is not its last record was too late, and one that
-// is needs no other request. Without one, the attempt has failed before readers saw a part
-// of its answer.
+// GenerationEnded: an attempt of an inference run has ended. If Stream is set, it decides: a
+// cancel request takes effect only if it is the last record of the stream. Otherwise the
+// attempt failed before readers received a part of its answer.
 type GenerationEnded struct {
 	Attempt int
 	Stream  *StreamEnd
-	// Fault is why an attempt without a Stream failed.
+	// Fault is the reason of a failure without a Stream.
 	Fault *fault.Fault
 	// Generation is nil if nothing is known about it.
 	Generation *Generation
@@ -149,7 +150,7 @@ func (f GenerationEnded) apply(d *draft) error {
 		return nil
 	}
 	d.answered = f.Stream != nil
-	// What is charged does not change any more.
+	// The usage that is charged does not change any more.
 	if charged := d.Reservation != nil && !d.Reserves(); f.Generation != nil && !charged {
 		d.Generation, d.changed = f.Generation, true
 		if d.Reservation != nil {
@@ -192,7 +193,7 @@ func (f GenerationEnded) apply(d *draft) error {
 	return nil
 }
 
-// failedAt notes the replica of a request that has failed.
+// failedAt records the replica of a failed request.
 func (d *draft) failedAt(g Generation) {
 	if g.Replica != "" && !g.AskedAt.IsZero() && !slices.Contains(d.FailedReplicas, g.Replica) {
 		d.FailedReplicas = append(slices.Clone(d.FailedReplicas), g.Replica)
@@ -206,13 +207,13 @@ func (f GenerationEnded) actor(r Run) Actor {
 	return workerActor(r, r.Attempt.WorkerID)
 }
 
-// GenerationSettled: the slot of the engine is free after an attempt that has ended. A
-// failure is tried again at once, within the policy and the deadline, unless Final.
+// GenerationSettled: an attempt has ended and its slot of the engine is free. A failure is
+// retried at once, within the retry policy and the deadline, unless Final is set.
 type GenerationSettled struct {
 	Attempt int
-	// Final: the stream has its last record, so that nothing may follow.
+	// Final: the stream has its last record, so nothing may follow.
 	Final bool
-	// Trace is the id of the transcript's artifact; empty without one.
+	// Trace is the id of the transcript artifact; empty without one.
 	Trace string
 }
 

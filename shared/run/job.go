@@ -15,7 +15,7 @@ const (
 	KindInference = "inference"
 )
 
-// Trigger is what created a run of a job; empty for an export.
+// Trigger says what created a run of a job; empty for an export.
 type Trigger string
 
 // The triggers.
@@ -23,14 +23,14 @@ const (
 	TriggerRequest  Trigger = "request"     // a request without a stored job
 	TriggerManual   Trigger = "manual"      // a request for a run of a job
 	TriggerSchedule Trigger = "schedule"    // the job's schedule
-	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a time that was missed
+	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a missed time
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
-	TriggerPool     Trigger = "pool"        // a pool of an engine, of which the run is a replica
+	TriggerPool     Trigger = "pool"        // a pool of an engine; the run is a replica of it
 )
 
 // Program is the work of a run of kind job.
 type Program struct {
-	// Command are the arguments of the image's program.
+	// Command lists the arguments of the image's program.
 	Command []string            `json:"command,omitempty"`
 	Env     map[string]Variable `json:"env,omitempty"`
 	// Input is the program's standard input; nil means that it is empty.
@@ -43,7 +43,7 @@ type Program struct {
 	DropLogs bool `json:"dropLogs,omitempty"`
 }
 
-// With returns a copy of the program with further environment variables; nil for nil.
+// With returns a copy of the program with additional environment variables; nil if p is nil.
 func (p *Program) With(env map[string]string) *Program {
 	if p == nil {
 		return nil
@@ -61,22 +61,21 @@ func (p *Program) With(env map[string]string) *Program {
 	return &changed
 }
 
-// Variable is the value of an environment variable, or the name of the secret that
-// has it. One of the two is set, or neither for an empty value.
+// Variable is an environment variable: a value, or the name of a secret. At most one is set;
+// both are empty for an empty value.
 type Variable struct {
 	Value     string `json:"value,omitempty"`
 	SecretRef string `json:"secretRef,omitempty"`
 }
 
-// Input is a standard input: a stored one, or the text of a job, which each launch
-// stores.
+// Input is a standard input: a stored object, or the text of a job, which each launch stores.
 type Input struct {
-	// Key is empty for a text.
+	// Key is the key of the stored object; empty for a text.
 	Key  string `json:"key,omitempty"`
 	Text string `json:"text,omitempty"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// Deleted: its bytes were deleted, at the end of the record's retention.
+	// Deleted: the bytes were deleted at the end of the record's retention.
 	Deleted bool `json:"deleted,omitempty"`
 }
 
@@ -88,17 +87,17 @@ type ProgramOutput struct {
 	ContentType string `json:"contentType,omitempty"`
 }
 
-// Completion is what ends an attempt.
+// Completion says how the end of an attempt is decided.
 type Completion string
 
-// The two completions. A report of the worker contract ends an attempt of either.
+// The two completions. With both, a report of the worker contract ends the attempt.
 const (
 	CompletionExit     Completion = "exit"     // the program's exit code decides
-	CompletionCallback Completion = "callback" // the worker has to report
+	CompletionCallback Completion = "callback" // the worker must report
 )
 
-// ExitCodes maps exit codes to outcomes. 0 is a success, and every other code that
-// is not listed a failure that is retried within the budget.
+// ExitCodes maps exit codes to outcomes. 0 is a success unless it is listed. Other codes that
+// are not listed are failures, retried within the budget unless Retry lists codes.
 type ExitCodes struct {
 	Success []int `json:"success,omitempty"`
 	Retry   []int `json:"retry,omitempty"`
@@ -117,27 +116,27 @@ func (c ExitCodes) Successes() []int {
 // Succeeds reports whether the code is a success.
 func (c ExitCodes) Succeeds(code int) bool { return slices.Contains(c.Successes(), code) }
 
-// Retries reports whether a failure with the code is retried, whatever its category.
+// Retries reports whether Retry lists the code: the failure is then retried unless the policy
+// excludes its category.
 func (c ExitCodes) Retries(code int) bool { return slices.Contains(c.Retry, code) }
 
-// Final reports whether a failure with the code is not retried: it is one of Fail, or Retry
-// has codes and not this one.
+// Final reports whether a failure with the code is not retried: Fail lists it, or Retry lists
+// only other codes.
 func (c ExitCodes) Final(code int) bool {
 	return slices.Contains(c.Fail, code) || len(c.Retry) > 0 && !c.Retries(code)
 }
 
-// Result is how a run of a job ended, as the job keeps it.
+// Result is how a run of a job ended, as stored with the job.
 type Result struct {
 	RunID   string    `json:"runId"`
 	Success bool      `json:"success"`
 	EndedAt time.Time `json:"endedAt"`
-	// State is the state in which the run has ended; empty in a result of an earlier
-	// release.
+	// State is the final state of the run; empty in results of an earlier release.
 	State State `json:"state,omitempty"`
 }
 
-// Result returns what the job keeps of the run's end. ok is false for a run without
-// a stored job, one that has not ended, and one that is LookedPast.
+// Result returns the result to store with the job. ok is false for a run without a stored job,
+// one that has not ended, and one that is LookedPast.
 func (r Run) Result() (result Result, ok bool) {
 	if r.JobID == "" || !r.State.Terminal() || r.LookedPast() {
 		return Result{}, false
@@ -145,7 +144,7 @@ func (r Run) Result() (result Result, ok bool) {
 	return Result{RunID: r.ID, Success: r.State == Completed, EndedAt: r.EndedAt, State: r.State}, true
 }
 
-// Unsuccessful describes a result that is no success.
+// Unsuccessful describes a result that is not a success.
 func (r Result) Unsuccessful() string {
 	ended := "failed"
 	switch r.State {
@@ -157,8 +156,8 @@ func (r Result) Unsuccessful() string {
 	return fmt.Sprintf("run %s %s at %s", r.RunID, ended, r.EndedAt.Format(time.RFC3339))
 }
 
-// PreviousViolation returns the violation of requirePreviousSuccess by the previous run of
-// the job. ok is false if the run has succeeded.
+// PreviousViolation returns the violation of requirePreviousSuccess by the previous run of the
+// job. ok is false if that run succeeded.
 func PreviousViolation(previous Run, now time.Time) (v ConstraintViolation, ok bool) {
 	v = ConstraintViolation{Constraint: RequirePreviousSuccess, At: now}
 	switch {
@@ -174,20 +173,19 @@ func PreviousViolation(previous Run, now time.Time) (v ConstraintViolation, ok b
 	return v, true
 }
 
-// JobPool is the name of the pool whose slots are a job's concurrent runs. The names
-// of other pools contain no slash.
+// JobPool returns the name of the pool whose slots limit the concurrent runs of a job. The
+// names of other pools contain no slash.
 func JobPool(jobID string) string { return "job/" + jobID }
 
-// PoolJob returns the job of a pool that has the slots of a job; of is false for another
-// pool.
+// PoolJob returns the job of a pool that JobPool has named; of is false for other pools.
 func PoolJob(pool string) (jobID string, of bool) { return strings.CutPrefix(pool, JobPool("")) }
 
-// FiringID is the id of the run of a job for a time.
+// FiringID returns the id of the job's run for a firing time.
 func FiringID(jobID string, at time.Time) string {
 	return jobID + ":" + at.UTC().Format("20060102T150405Z")
 }
 
-// TriggersExec returns the run with Actions.Exec.
+// TriggersExec returns the run with Actions.Exec set to may.
 func (r Run) TriggersExec(may bool) Run {
 	if r.Actions != nil && r.Actions.Exec != may {
 		actions := *r.Actions
@@ -197,5 +195,5 @@ func (r Run) TriggersExec(may bool) Run {
 	return r
 }
 
-// MayTriggerExec reports whether trigger_job of the run may run a program of the host.
+// MayTriggerExec reports whether trigger_job of the run may run programs of the host.
 func (r Run) MayTriggerExec() bool { return r.Exec && r.Actions != nil && r.Actions.Exec }

@@ -8,52 +8,51 @@ import (
 	"github.com/sortie-dev/sortie/shared/budget"
 )
 
-// Reservation is what an attempt may use of the budgets of a run, and what its attempts
-// have used. The creation of the run holds for the first attempt. A fact that knows what an
-// attempt has used until now says so with Noted.
+// Reservation is the part of the budgets that an attempt may use, and the sum of what earlier
+// attempts have used. The creation of the run reserves for the first attempt. A fact that knows
+// the usage of an attempt so far records it with Noted.
 //
-// The attempt is charged with that in the decision that ends it, whatever the fact: the one
-// in which the run leaves Terminating, or ends. One whose stream has ended is the last one, and
-// is charged with that: the slot may be free later. What the attempt has left then is held for
-// the next one in the same commit, so that no other run takes it, or released without a next
-// one. An attempt that is lost is charged with what is known to be generated: what its engine
-// has generated beyond that was lost with it, and is not charged.
+// The decision that ends an attempt charges the noted usage: the one in which the run leaves
+// Terminating, or ends. An attempt whose stream has ended is the last one, and is charged at
+// once, even if its slot is released later. In the same commit, the rest is held for the next
+// attempt, so that no other run takes it, or is released if no attempt follows. A lost attempt
+// is charged with its known usage only.
 //
 // The commit of a decision changes the accounts by the difference of the reservations before
-// and after it; see Decision.Ledger. So an account holds and has spent the sums over its
-// runs.
+// and after it; see Decision.Ledger. So the held and spent amounts of an account are the sums
+// over its runs.
 type Reservation struct {
-	// Scopes are the accounts: of the tenant, of a project and of a session. They do not
-	// change while the run lives.
+	// Scopes are the accounts: of the tenant, of a project and of a session. They never change
+	// during the life of a run.
 	Scopes []string      `json:"scopes"`
 	Held   budget.Amount `json:"held,omitzero"`
-	// Known is what the attempt is known to have used. It is not charged yet.
+	// Known is the usage of the current attempt that is known but not charged yet.
 	Known budget.Amount `json:"known,omitzero"`
-	// Used is the sum of the attempts that have ended.
+	// Used is the sum of the usage of the attempts that have ended.
 	Used budget.Amount `json:"used,omitzero"`
 	// InputPrice and OutputPrice are the prices of a token at the admission, in nano-dollars.
 	InputPrice  int64 `json:"inputPrice,omitempty"`
 	OutputPrice int64 `json:"outputPrice,omitempty"`
-	// Defaults are the limits of accounts without their own at the admission; nil is
+	// Defaults are the limits, at the admission, of accounts without their own; nil means
 	// budget.Standard.
 	Defaults *budget.Defaults `json:"defaults,omitempty"`
 }
 
-// MostScopes is the largest number of accounts of a run.
+// MostScopes is the maximum number of accounts of a run.
 const MostScopes = 3
 
-// errScopes: a decision changed the accounts of a run. What it holds would never be
-// released.
+// errScopes means that a decision changed the accounts of a run. The amount that it holds would
+// never be released.
 var errScopes = errors.New("the run has other accounts than before, or too many")
 
-// Renewed returns the reservation with an amount that the attempt may use.
+// Renewed returns the reservation with the amount that the attempt may use.
 func (r Reservation) Renewed(held budget.Amount) *Reservation {
 	r.Held = held
 	return &r
 }
 
-// Most returns what a task may use at most: one turn, its prompt and the tokens that it may
-// generate, and the time until its deadline.
+// Most returns the maximum usage of a task: one turn, the tokens of its prompt and of its
+// answer, their cost, and the time until its deadline.
 func (r Reservation) Most(prompt, generated int, within time.Duration) budget.Amount {
 	return budget.Amount{
 		Turns: 1, Tokens: int64(prompt) + int64(generated), TimeMS: within.Milliseconds(),
@@ -61,9 +60,8 @@ func (r Reservation) Most(prompt, generated int, within time.Duration) budget.Am
 	}
 }
 
-// Use returns what a generation has used: the tokens that were generated, the time of that
-// and the cost. The tokens of the prompt count only if they have a price. Without an answer
-// neither they nor the turn count.
+// Use returns the usage of a generation: generated tokens, decode time and cost. Tokens of the
+// prompt count only if they have a price. Without an answer only the time counts.
 func (r Reservation) Use(g Generation) budget.Amount {
 	used := budget.Amount{TimeMS: g.DecodeMS}
 	if g.TokensOut == 0 && g.Finish == "" {
@@ -76,8 +74,8 @@ func (r Reservation) Use(g Generation) budget.Amount {
 	return used
 }
 
-// Noted returns the reservation of an attempt that is known to have used an amount until
-// now. A reservation that has ended is returned as it is.
+// Noted returns the reservation with the known usage of its attempt so far. A reservation that
+// holds nothing is returned unchanged.
 func (r *Reservation) Noted(known budget.Amount) *Reservation {
 	if r == nil || r.Held.Zero() {
 		return r
@@ -90,15 +88,15 @@ func (r *Reservation) Noted(known budget.Amount) *Reservation {
 // Reserves reports whether the run holds a part of its budgets.
 func (r Run) Reserves() bool { return r.Reservation != nil && !r.Reservation.Held.Zero() }
 
-// charged returns the reservation after an attempt. It is charged at most what it held, but
-// for its time, which is charged as measured. What is left remains held.
+// charged returns the reservation after an attempt. It charges at most what is held, except for
+// the time, which is charged as measured. The rest remains held.
 func (r Reservation) charged() *Reservation {
 	used := r.Known.Within(r.Held)
 	r.Held, r.Known, r.Used = r.Held.Minus(used).Positive(), budget.Amount{}, r.Used.Plus(used)
 	return &r
 }
 
-// Settled returns the reservation after the last attempt, which holds nothing.
+// Settled returns the reservation after the last attempt: charged, and holding nothing.
 func (r *Reservation) Settled() *Reservation {
 	if r == nil || r.Held.Zero() {
 		return r
@@ -106,7 +104,7 @@ func (r *Reservation) Settled() *Reservation {
 	return r.charged().Renewed(budget.Amount{})
 }
 
-// settle ends the reservation of an attempt that is over.
+// settle charges the reservation for an attempt that has ended.
 func (d *draft) settle(before State) {
 	if !d.Reserves() {
 		return
@@ -119,7 +117,7 @@ func (d *draft) settle(before State) {
 	}
 }
 
-// ledgerChange returns what a commit does to the accounts of a run, nil for nothing.
+// ledgerChange returns the change of a run's accounts; nil if they do not change.
 func ledgerChange(before, after *Reservation, now time.Time) *budget.Change {
 	if before == after {
 		return nil

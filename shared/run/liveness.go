@@ -7,13 +7,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Contact is what is known about the calls of an attempt's worker.
+// Contact describes the calls of an attempt's worker.
 type Contact struct {
-	// LastAt is when the worker's last call was received, according to its
-	// heartbeat item; zero if none is open.
+	// LastAt is when the worker's last call was received, as stored in its heartbeat item; zero
+	// if there is no item.
 	LastAt time.Time
-	// Reception is the result of the canary that is sent while Overdue reports
-	// true; otherwise it is not used.
+	// Reception is the result of the canary. It is used only while Overdue reports true.
 	Reception Reception
 }
 
@@ -21,14 +20,14 @@ type Contact struct {
 type Reception struct {
 	// Received: the canary took the whole path of a heartbeat and was stored.
 	Received bool
-	// Since is since when canaries were received with at most Gap between two of
-	// them. Both are zero if that is unknown.
+	// Since is the time since which canaries were received at most Gap apart. Both are zero if
+	// that is unknown.
 	Since time.Time
 	Gap   time.Duration
 }
 
-// Overdue reports whether a heartbeat of the attempt's worker is overdue, so that
-// the next evaluation needs a canary. lastContactAt is Contact.LastAt.
+// Overdue reports whether a heartbeat of the attempt's worker is overdue. The next evaluation
+// then needs a canary. lastContactAt is Contact.LastAt.
 func (r Run) Overdue(lastContactAt, now time.Time) bool {
 	if r.State != Running || r.EndRequest() != nil || r.Attempt.WorkerID == "" {
 		return false
@@ -39,15 +38,15 @@ func (r Run) Overdue(lastContactAt, now time.Time) bool {
 	return !now.Before(later(r.Attempt.LastContactAt, lastContactAt).Add(r.Policy.HeartbeatTimeout))
 }
 
-// evaluationSlack is how late an evaluation may be that was due after the canary gap.
+// evaluationSlack is how late an evaluation that was due after the canary gap may be.
 const evaluationSlack = 5 * time.Second
 
-// canaryGap is the time between two canaries while a heartbeat is overdue. A worker
-// that lives calls in at least one of two such periods.
+// canaryGap returns the time between two canaries while a heartbeat is overdue. A live worker
+// calls at least once in two such periods.
 func (p Policy) canaryGap() time.Duration { return max(p.HeartbeatInterval, p.HeartbeatTimeout/3) }
 
-// heartbeatLeft returns the time until the next evaluation of the heartbeats; 0 means
-// that there is no heartbeat limit.
+// heartbeatLeft returns the time until the next evaluation of heartbeats; 0 means that the
+// execution checks no heartbeat limit.
 func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	limit := r.Policy.HeartbeatTimeout
 	switch {
@@ -61,15 +60,14 @@ func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	return max(r.Attempt.LastContactAt.Add(limit).Sub(now), time.Second)
 }
 
-// check ends the attempt of a worker that stopped sending heartbeats, and reports
-// whether it did. The commit is conditional on the last heartbeat.
+// check ends the attempt of a worker that stopped sending heartbeats, and reports whether it
+// did. The commit is conditional on the last heartbeat.
 //
-// A missing heartbeat proves something only while heartbeats can be received. If the
-// canary is not received, the limit restarts. If it is, the worker must be silent for
-// the whole limit since calls can be received, according to the canaries of all
-// processes or to those that were sent for this attempt. If the former are so far apart
-// that an outage between two of them can explain the silence, the worker gets another
-// interval.
+// A missing heartbeat is proof only while heartbeats can be received. If the canary is not
+// received, the limit restarts. Otherwise the worker must be silent for the whole limit since
+// calls can be received. That time is taken from the canaries of all processes, or from those
+// sent for this attempt. If the former are so far apart that an outage between two of them can
+// explain the silence, the worker gets another interval.
 func (c Contact) check(d *draft) (dead bool) {
 	a, limit, interval := &d.Attempt, d.Policy.HeartbeatTimeout, d.Policy.HeartbeatInterval
 	overdue := d.Overdue(c.LastAt, d.now)
@@ -83,7 +81,7 @@ func (c Contact) check(d *draft) (dead bool) {
 	}
 	gap, longest := d.now.Sub(a.ReachableAt), d.Policy.canaryGap()
 	if a.HeartbeatsSwept {
-		longest = max(longest, c.Reception.Gap) // only sweeps evaluate it
+		longest = max(longest, c.Reception.Gap) // only sweeps evaluate the attempt
 	}
 	if a.ReachableSince.IsZero() || gap < 0 || gap > longest+evaluationSlack {
 		a.ReachableSince = d.now
@@ -107,8 +105,8 @@ func (c Contact) check(d *draft) (dead bool) {
 	return true
 }
 
-// HeartbeatsChecked: a sweep found that a heartbeat is overdue. It is the evaluation of
-// a worker whose heartbeats are not forwarded to the execution.
+// HeartbeatsChecked: a sweep found an overdue heartbeat. It evaluates a worker whose heartbeats
+// are not forwarded to the execution.
 type HeartbeatsChecked struct{ Contact }
 
 func (f HeartbeatsChecked) apply(d *draft) error {
@@ -122,7 +120,7 @@ func (f HeartbeatsChecked) apply(d *draft) error {
 	return nil
 }
 
-// contacted records a newer call of the worker. It ends the doubts about it.
+// contacted records a newer call of the worker, which resets ReachableSince and ReachableAt.
 func (d *draft) contacted(at time.Time) {
 	if at.After(d.Attempt.LastContactAt) {
 		d.Attempt.LastContactAt, d.Attempt.ReachableSince, d.Attempt.ReachableAt = at, time.Time{}, time.Time{}

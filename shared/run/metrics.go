@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Phase is a part of a run's life whose time is measured. Each state but the terminal
-// ones belongs to one phase, so the phases add up to the total.
+// Phase is a part of a run's life whose time is measured. Each state except the terminal ones
+// belongs to one phase, so the phases add up to the total time.
 type Phase string
 
 // The phases.
@@ -35,20 +35,19 @@ var phaseOf = map[State]Phase{
 	Running: PhaseExecution, Terminating: PhaseTermination, Retrying: PhaseRetryDelay,
 }
 
-// PhaseOf returns the phase of a state; empty for a terminal one.
+// PhaseOf returns the phase of a state; empty for a terminal state.
 func PhaseOf(s State) Phase { return phaseOf[s] }
 
-// Tally has the counters of a run's metrics. Times are in milliseconds, which keeps the
-// record small. They are differences of times that are truncated to the millisecond, so
-// the phases add up exactly to the total time of the run.
+// Tally has the counters of a run's metrics. Times are in milliseconds, to keep the record
+// small. They are differences of times truncated to the millisecond, so the phases add up
+// exactly to the total time of the run.
 type Tally struct {
-	// States are the states that the run has entered after its first one or has left,
-	// Moves counts its transitions.
+	// States has the states that the run has left, or entered after its first one. Moves counts
+	// its transitions.
 	States map[State]Stay `json:"in,omitempty"`
 	Moves  int            `json:"moves,omitempty"`
-	// Checked counts the constraints that were evaluated, Acted and ActFailed the
-	// actions that were carried out and that failed before the end, ActedAfter and
-	// FailedAfter those after it.
+	// Checked counts the evaluated constraints. Acted and ActFailed count the actions before
+	// the end that were carried out or failed, ActedAfter and FailedAfter those after the end.
 	Checked     int `json:"checked,omitempty"`
 	Acted       int `json:"acted,omitempty"`
 	ActFailed   int `json:"actFailed,omitempty"`
@@ -56,12 +55,12 @@ type Tally struct {
 	FailedAfter int `json:"failedAfter,omitempty"`
 	// Heartbeats counts the heartbeats of the attempts that have ended.
 	Heartbeats int `json:"heartbeats,omitempty"`
-	// Calls counts the calls to the platforms of runners, by the runner. Those after the last
-	// commit of the run are missing.
+	// Calls counts the calls to runner platforms, by runner. Calls after the last commit of the
+	// run are not counted.
 	Calls map[string]int `json:"calls,omitempty"`
 }
 
-// Called returns the tally with further calls to platforms.
+// Called returns the tally with further calls to runner platforms.
 func (t Tally) Called(by map[string]int) Tally {
 	if len(by) == 0 {
 		return t
@@ -75,13 +74,13 @@ func (t Tally) Called(by map[string]int) Tally {
 	return t
 }
 
-// Stay has two times of a state in milliseconds: from the run's creation to its last entry
+// Stay has two times of a state, in milliseconds: from the run's creation to its last entry
 // into the state, and the total time in the state until its last exit.
 type Stay [2]int64
 
 const entered, spent = 0, 1
 
-// left counts a transition from the run's state at the time now.
+// left counts a transition from the run's state to next at the time now.
 func (t Tally) left(r Run, next State, now time.Time) Tally {
 	if t.States = maps.Clone(t.States); t.States == nil {
 		t.States = map[State]Stay{}
@@ -101,15 +100,15 @@ func (t Tally) left(r Run, next State, now time.Time) Tally {
 	return t
 }
 
-// spend adds to the time in a state. The clocks of two functions can differ, so until may
-// be before since.
+// spend adds the time between since and until to a state. Clocks of two functions can differ,
+// so until may be before since; then it adds 0.
 func (t Tally) spend(s State, since, until time.Time) {
 	in := t.States[s]
 	in[spent] += max(between(since, until), 0)
 	t.States[s] = in
 }
 
-// count counts an event about an action.
+// count counts an event about an action; it ignores other events.
 func (t *Tally) count(e Event) {
 	acted, failed := &t.Acted, &t.ActFailed
 	if e.State.Terminal() {
@@ -129,7 +128,7 @@ func between(since, until time.Time) int64 { return until.UnixMilli() - since.Un
 // Metrics are the figures of a run. Times are whole milliseconds.
 type Metrics struct {
 	Phases map[Phase]time.Duration
-	// Total is the sum of the phases: from the creation to the end.
+	// Total is the sum of the phases: the time from the creation to the end.
 	Total            time.Duration
 	StateTransitions int
 	// Entered is when the run last entered each state.
@@ -137,22 +136,23 @@ type Metrics struct {
 	ConstraintsChecked, ConstraintsViolated, ActionsExecuted, ActionsFailed int
 	// RetryAttempt counts from 0.
 	RetryAttempt, MaxRetries int
-	// StartLatency is the time from the last attempt's request of a machine to its
-	// start, ExitCode the code of its program; nil if it is unknown.
+	// StartLatency is the time from the last attempt's request of a machine to its start.
+	// ExitCode is the exit code of its program; nil if it is unknown.
 	StartLatency time.Duration
 	ExitCode     *int
 	// Heartbeats counts the heartbeats of ended attempts.
 	Heartbeats int
-	// Calls counts the calls to the platforms of runners, by the runner; nil without one.
+	// Calls counts the calls to runner platforms, by runner; nil without calls.
 	Calls map[string]int
-	// State is the final state of a run that has ended.
+	// State is the state of the run; the final one if the run has ended.
 	State            State
 	Success, Skipped bool
 	ErrorMessage     string
 }
 
-// EndMetrics returns the figures of a run at its end, without the actions that follow it,
-// if the event is that end. r is the record as of the event or later.
+// EndMetrics returns the metrics of a run as of its end event e, without the actions that
+// follow the end. ended is false if e is another event. r is the record as of the event or
+// later.
 func (r Run) EndMetrics(e Event) (m Metrics, ended bool) {
 	if !e.Ends() {
 		return m, false
@@ -162,8 +162,8 @@ func (r Run) EndMetrics(e Event) (m Metrics, ended bool) {
 	return m, true
 }
 
-// Metrics returns the figures of a run at the time now. The phase of a run that has
-// not ended counts until then.
+// Metrics returns the figures of a run at the time now. The current phase of a run that has not
+// ended counts until now.
 func (r Run) Metrics(now time.Time) Metrics {
 	t := r.Tally
 	m := Metrics{

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Missed are consecutive firings of a job that were skipped together. The first one
-// is the run's ScheduledAt.
+// Missed describes consecutive firings of a job that were skipped together. The first one is
+// the run's ScheduledAt.
 type Missed struct {
 	Reason SkipReason `json:"reason"`
 	// Count is the number of firings, at least 1.
 	Count int `json:"count"`
-	// Until is the time of the last one.
+	// Until is the time of the last firing.
 	Until time.Time `json:"until"`
 }
 
@@ -21,20 +21,20 @@ type SkipReason string
 
 // The reasons.
 const (
-	// SkipMissed: the firing was missed, and its job starts the newest one at most.
+	// SkipMissed: the firing was missed, and its job starts at most the newest missed one.
 	SkipMissed SkipReason = "missed"
 	// SkipDeadline: the firing was missed longer ago than its job's starting deadline.
 	SkipDeadline SkipReason = "starting_deadline"
-	// SkipWindow: the firing was missed longer ago than its job catches up.
+	// SkipWindow: the firing was missed longer ago than the catchUpWindow of its job.
 	SkipWindow SkipReason = "catch_up_window"
-	// SkipLimit: more firings were missed than a job catches up.
+	// SkipLimit: more firings were missed than the job catches up.
 	SkipLimit SkipReason = "catch_up_limit"
 	// SkipQueueFull: the queue of the job's pool was full.
 	SkipQueueFull SkipReason = "queue_full"
 	// SkipNoPool: the job's pool does not exist.
 	SkipNoPool SkipReason = "unknown_pool"
-	// SkipNoExec: the job is of a program of the host, and the one who stored it did not have
-	// the scope exec.
+	// SkipNoExec: the job is of a program of the host, and the client that stored it did not
+	// have the scope exec.
 	SkipNoExec SkipReason = "missing_scope"
 )
 
@@ -56,9 +56,9 @@ func (m Missed) String() string {
 	}[m.Reason])
 }
 
-// NewSkipped returns the record of skipped firings with its event: a run that is
-// Completed without an attempt and has no execution. One action of the job follows all of
-// these firings. The caller sets identity, work, policy, actions and Missed.
+// NewSkipped returns the record of skipped firings with its event: a run that is Completed
+// without an attempt or an execution. The job's onSkip action follows all these firings once.
+// The caller sets identity, work, policy, actions and Missed.
 func NewSkipped(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt, r.EndedAt = now, now, now
@@ -70,19 +70,20 @@ func NewSkipped(r Run, now time.Time) Decision {
 	return d.created()
 }
 
-// created returns the creation of a run that has ended and has no execution. Its actions are
-// pending.
+// created returns the decision that creates a run which has already ended and has no execution.
+// Its end actions are pending.
 func (d *draft) created() Decision {
 	d.Execution.Pending = d.effects
 	d.Execution.ActBy = actBy(d.Run, d.now)
 	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
 }
 
-// turnLimit is how long a run waits for its turn.
+// turnLimit is the maximum wait of a run for its turn.
 const turnLimit = 30 * 24 * time.Hour
 
-// InTurn returns a new run that waits until the runs before it leave it a slot of its job,
-// where the job's action would skip it, cancel those, or lose the order.
+// InTurn returns a new run that waits for a slot of its job while earlier runs hold the slots.
+// This replaces the action on maxConcurrentRuns if it would skip the run, cancel the others, or
+// change the order.
 func (r Run) InTurn() Run {
 	if r.Constraints == nil || r.Constraints.MaxConcurrentRuns == 0 {
 		return r

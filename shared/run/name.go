@@ -7,15 +7,13 @@ import (
 	"strings"
 )
 
-// nameLimit is the limit of a DNS-1123 label, which applies to Kubernetes
-// objects.
+// nameLimit is the maximum length of a DNS-1123 label, which Kubernetes objects have as names.
 const nameLimit = 63
 
-// Name returns the name of a part of a run in other systems: its attempt's
-// machine ("a", 2), its execution ("s", 1). It is a DNS-1123 label (a-z, 0-9
-// and '-', at most 63), starts with the readable part of the run's id, and
-// contains 60 bits of a hash of tenant and id, so that it differs for different
-// tenants, ids and parts.
+// Name returns the name of a part of a run in other systems: the machine of an attempt ("a",
+// 2), or an execution ("s", 1). It is a DNS-1123 label (a-z, 0-9 and '-', at most 63). It
+// starts with the readable part of the run's id, and contains 60 bits of a hash of tenant and
+// id, so that it differs between tenants, ids and parts.
 func Name(ref Ref, part string, number int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
@@ -36,5 +34,5 @@ func Name(ref Ref, part string, number int) string {
 // MachineName returns the name of the machine of an attempt.
 func MachineName(ref Ref, attempt int) string { return Name(ref, "a", attempt) }
 
-// ExecutionName returns the name of the execution of a start.
+// ExecutionName returns the name of the execution with the start number.
 func ExecutionName(ref Ref, start int) string { return Name(ref, "s", start) }

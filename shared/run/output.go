@@ -2,48 +2,47 @@ package run
 
 import "time"
 
-// Upload is the output as the worker reported it.
+// Upload is an output as the worker reported it.
 type Upload struct {
 	Key      string `json:"key"`
 	FileName string `json:"fileName"`
 	// Size is in bytes, or SizeUnknown.
 	Size int64 `json:"size"`
-	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes; empty if it is not
-	// known. That of an Output was verified.
+	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes; empty if unknown. The
+	// digest of an Output was verified.
 	Digest string `json:"digest,omitempty"`
 }
 
 // SizeUnknown is the size of an output whose worker did not report one.
 const SizeUnknown = -1
 
-// HasSize reports whether an object of this size may be the upload.
+// HasSize reports whether an object of this size can be the upload.
 func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == SizeUnknown }
 
 // Output is the accepted output.
 type Output struct {
 	Upload
 	ETag string `json:"etag"`
-	// Text is the content, without line ends at its end, of a text of at most
-	// limit.OutputText that the run passes on; nil otherwise.
+	// Text is the content of a text of at most limit.OutputText that the run passes on, without
+	// trailing line ends; nil otherwise.
 	Text       *string   `json:"text,omitempty"`
 	AcceptedAt time.Time `json:"acceptedAt"`
-	// ExpiresAt is when it is no longer served.
+	// ExpiresAt is when the output is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// DeleteRequestedAt is when a client deleted it; zero if it expires or expired
-	// by itself.
+	// DeleteRequestedAt is when a client deleted the output; zero if no client did.
 	DeleteRequestedAt time.Time `json:"deleteRequestedAt,omitzero"`
-	// DeletedAt is when its bytes were deleted.
+	// DeletedAt is when the bytes were deleted; zero until then.
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
 // BytesLeft reports whether bytes of the run are stored: its output, its input, logs, or
-// what a lost attempt has uploaded.
+// uploads of a lost attempt.
 func (r Run) BytesLeft() bool {
 	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.Uncleared
 }
 
-// RecordBytesLeft reports whether bytes are stored that are kept as long as the
-// record: the input, or logs.
+// RecordBytesLeft reports whether bytes are stored that are kept as long as the record: the
+// input, or logs.
 func (r Run) RecordBytesLeft() bool {
 	return len(r.Logs) > 0 || r.Attempt.SendsOutput || r.Input() != nil
 }
@@ -57,10 +56,10 @@ func (r Run) Input() *Input {
 	return nil
 }
 
-// BytesDue is when stored bytes of the run are due for deletion next: the output
-// when it expires, the input and the logs with the record, the uploads of a lost attempt at
-// once, all later after a failure.
-// Zero without stored bytes, or if the time is not known yet.
+// BytesDue returns when stored bytes of the run must be deleted next: the output when it
+// expires, the input and the logs when the record expires, and the uploads of a lost attempt at
+// once. Failures to delete delay it. It is zero without stored bytes, or if the time is not
+// known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
 	if r.Output != nil && r.Output.DeletedAt.IsZero() {
@@ -78,14 +77,15 @@ func (r Run) BytesDue() time.Time {
 	return later(due, r.Deletion.NotBefore)
 }
 
-// Deletion counts consecutive failures to delete stored bytes of a run.
+// Deletion counts the consecutive failures to delete stored bytes of a run.
 type Deletion struct {
 	Failures int `json:"failures,omitempty"`
 	// NotBefore is when the next try is due; zero without a failure.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
-// OutputExpiring moves the end of the output's retention forward, never back.
+// OutputExpiring moves the expiry of the output to an earlier time. A later one changes
+// nothing.
 type OutputExpiring struct {
 	At time.Time
 	// Deleted: a client deletes the output.
@@ -109,7 +109,7 @@ func (f OutputExpiring) apply(d *draft) error {
 	return nil
 }
 
-// OutputDeleted: the output's bytes were deleted.
+// OutputDeleted: the bytes of the output were deleted.
 type OutputDeleted struct{}
 
 func (OutputDeleted) apply(d *draft) error {
@@ -123,7 +123,7 @@ func (OutputDeleted) apply(d *draft) error {
 	return nil
 }
 
-// UploadsCleared: the uploads of a lost attempt were deleted, with what was accepted of them.
+// UploadsCleared: the uploads of a lost attempt were deleted, including their accepted copies.
 type UploadsCleared struct{}
 
 func (UploadsCleared) apply(d *draft) error {
@@ -133,7 +133,7 @@ func (UploadsCleared) apply(d *draft) error {
 	return nil
 }
 
-// RecordBytesDeleted: the run's input and its logs were deleted.
+// RecordBytesDeleted: the input and the logs of the run were deleted.
 type RecordBytesDeleted struct{}
 
 func (RecordBytesDeleted) apply(d *draft) error {
@@ -149,9 +149,9 @@ func (RecordBytesDeleted) apply(d *draft) error {
 	return nil
 }
 
-// DeletionFailed: the sweep could not delete stored bytes that are due. They are due
-// again after a delay that grows with each failure, so that other runs get their
-// turn. It is no event, because the run did nothing.
+// DeletionFailed: the sweep could not delete stored bytes that are due. The next try is
+// delayed, longer after each failure, so that other runs get their turn. It emits no event,
+// because the run did nothing.
 type DeletionFailed struct{}
 
 func (DeletionFailed) apply(d *draft) error {

@@ -20,7 +20,7 @@ import (
 const (
 	RunnerFly        = "fly"        // Fly Machines, or their local API
 	RunnerKubernetes = "kubernetes" // Kubernetes Jobs
-	RunnerContainer  = "container"  // a container engine beside the server
+	RunnerContainer  = "container"  // a container engine on the server's host
 	RunnerProcess    = "process"    // processes of the server's host
 )
 
@@ -29,9 +29,9 @@ func Runners() []string {
 	return []string{RunnerFly, RunnerKubernetes, RunnerContainer, RunnerProcess}
 }
 
-// Placement is where the machines of a pool are created: a runner and its settings. The
-// zero value is the runner of the deployment with its settings. At most the settings of
-// Runner are set; nil is the settings of the deployment.
+// Placement is where the machines of a pool are created: a runner and its settings. The zero
+// value is the default runner of the deployment. Only the settings of Runner may be set; nil
+// means the settings of the deployment.
 type Placement struct {
 	Runner     string              `json:"runner,omitempty"`
 	Fly        *FlySettings        `json:"fly,omitempty"`
@@ -39,28 +39,29 @@ type Placement struct {
 	Container  *ContainerSettings  `json:"container,omitempty"`
 }
 
-// FlySettings are the settings of RunnerFly. Empty lists are those of the deployment.
+// FlySettings are the settings of RunnerFly. Empty lists mean those of the deployment.
 type FlySettings struct {
-	// Apps have the machines.
+	// Apps are the apps in which machines are created.
 	Apps []string `json:"apps,omitempty"`
 	// Regions are tried in this order, after the region of the job.
 	Regions []string `json:"regions,omitempty"`
 }
 
-// KubernetesSettings are the settings of RunnerKubernetes. Empty texts are those of the
+// KubernetesSettings are the settings of RunnerKubernetes. Empty strings mean those of the
 // deployment.
 type KubernetesSettings struct {
-	// Cluster is the deployment's name of a cluster.
+	// Cluster is the name of a cluster in the deployment.
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	// PodDefaults is a pod specification, a JSON object, on which those of jobs are laid.
+	// PodDefaults is a pod specification (a JSON object). The specifications of jobs are
+	// applied over it.
 	PodDefaults json.RawMessage `json:"podDefaults,omitempty"`
-	// Labels are those of the Jobs beside Sortie's own, for controllers of the cluster such as
-	// the queue of Kueue.
+	// Labels are added to Sortie's own labels of the Jobs. Controllers of the cluster read
+	// them, for example the queue name of Kueue.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// ContainerSettings are the settings of RunnerContainer. Empty texts are those of the
+// ContainerSettings are the settings of RunnerContainer. Empty strings mean those of the
 // deployment.
 type ContainerSettings struct {
 	// Socket is the absolute path of the engine's socket. The deployment must allow it.
@@ -69,33 +70,32 @@ type ContainerSettings struct {
 	Network string `json:"network,omitempty"`
 }
 
-// Equal reports whether both are the same.
+// Equal reports whether both placements are the same.
 func (p Placement) Equal(other Placement) bool { return reflect.DeepEqual(p, other) }
 
-// RunnerOffer is what pools of a deployment can name.
+// RunnerOffer lists the runners and values that pools of a deployment can use.
 type RunnerOffer struct {
-	// Runners are the names of the runners. The first one is that of pools without a
-	// runner.
+	// Runners are the names of the runners. The first one is the default.
 	Runners []string
-	// FlyApps, Clusters and Sockets are the values that settings can have.
+	// FlyApps, Clusters and Sockets are the allowed values of settings.
 	FlyApps, Clusters, Sockets []string
-	// Hosted are the runners whose machines share the network of this host, so that programs in
-	// them can be called at the loopback address. Addressed are those that report addresses of
-	// their machines.
+	// Hosted are the runners whose machines share the network of this host, so that their
+	// programs can be called at the loopback address. Addressed are the runners that report
+	// addresses of their machines.
 	Hosted, Addressed []string
 }
 
-// Shares reports whether the machines of a placement share the network of this host.
+// Shares reports whether machines with the placement share the network of this host.
 func (o RunnerOffer) Shares(where Placement) bool {
 	return slices.Contains(o.Hosted, cmp.Or(where.Runner, o.Default()))
 }
 
-// Reaches reports whether programs in the machines of a placement can be called.
+// Reaches reports whether programs in machines with the placement can be called.
 func (o RunnerOffer) Reaches(where Placement) bool {
 	return o.Shares(where) || slices.Contains(o.Addressed, cmp.Or(where.Runner, o.Default()))
 }
 
-// Default returns the runner of pools without one; empty if the deployment has none.
+// Default returns the runner of pools that name none; empty if the deployment has no runner.
 func (o RunnerOffer) Default() string {
 	if len(o.Runners) == 0 {
 		return ""
@@ -109,7 +109,7 @@ const (
 	maxRegions     = 100
 	maxPodDefaults = 32 << 10
 	maxLabels      = 16
-	maxPrefix      = 253 // of the key of a label
+	maxPrefix      = 253 // of a label key
 )
 
 var (
@@ -119,9 +119,9 @@ var (
 	networkName   = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.-", Most: 128}
 )
 
-// Check returns the faults of a placement that a pool of the deployment cannot have, each
-// with the field: InvalidRequest for a malformed value, RunnerNotAllowed for a runner that
-// the deployment does not offer, and Unprocessable for settings that it does not offer.
+// Check returns the faults of a placement that is invalid for a pool of the deployment, each
+// with the field: InvalidRequest for a malformed value, RunnerNotAllowed for a runner that the
+// deployment does not offer, and Unprocessable for settings that it does not offer.
 func (p Placement) Check(o RunnerOffer) []*fault.Fault {
 	if p.Runner == "" {
 		return nil
@@ -149,7 +149,7 @@ func (p Placement) Check(o RunnerOffer) []*fault.Fault {
 	return found
 }
 
-// check returns a fault, or nil, for each setting.
+// check returns a fault for each invalid setting. The list can contain nil.
 func (s FlySettings) check(o RunnerOffer) []*fault.Fault {
 	found := checkNames("settings.apps", s.Apps, maxApps, appName, "1 to 63 letters, digits, _ and -")
 	if len(found) == 0 {
@@ -178,14 +178,14 @@ func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
 	return append([]*fault.Fault{cluster, namespace, pod}, checkLabels(s.Labels)...)
 }
 
-// Labels as Kubernetes has them: a key is a name, with the prefix of a domain that owns it.
+// Kubernetes labels: a key is a name after the domain that owns it.
 var (
 	labelName   = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.-", Last: limit.Letters + limit.Digits, Most: 63}
 	labelPrefix = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 )
 
-// checkLabels returns a fault for each label that a Job cannot have, or that is not the
-// client's: those without a prefix are the runs', and the cluster's own are of kubernetes.io.
+// checkLabels returns a fault for each label that is malformed or reserved. Labels without a
+// prefix belong to runs, those of kubernetes.io to the cluster.
 func checkLabels(labels map[string]string) (found []*fault.Fault) {
 	if len(labels) > maxLabels {
 		return []*fault.Fault{fault.Invalid("settings.labels", "%d labels, want at most %d", len(labels), maxLabels)}
@@ -220,7 +220,7 @@ func (s ContainerSettings) check(o RunnerOffer) []*fault.Fault {
 	return []*fault.Fault{socket, network}
 }
 
-// checkNames returns the faults of a list of names without repetitions.
+// checkNames returns the faults of a list of names: too many, malformed, or repeated.
 func checkNames(field string, names []string, most int, form limit.Form, want string) (found []*fault.Fault) {
 	if len(names) > most {
 		return []*fault.Fault{fault.Invalid(field, "%d entries, want at most %d", len(names), most)}
@@ -237,7 +237,7 @@ func checkNames(field string, names []string, most int, form limit.Form, want st
 	return found
 }
 
-// offered returns the fault of a value that the deployment does not offer; nil for another.
+// offered returns a fault if the deployment does not offer the value; nil otherwise.
 func offered(field, what, value string, values []string) *fault.Fault {
 	if slices.Contains(values, value) {
 		return nil

@@ -10,31 +10,30 @@ import (
 type Pool struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
-	// Limit is the number of slots; 0 is no limit.
+	// Limit is the number of slots; 0 means no limit.
 	Limit int `json:"limit"`
-	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
-	// limit.
+	// QueueLimit is the number of queued runs at which new ones are refused; 0 means no limit.
 	QueueLimit int `json:"queueLimit"`
 	// Placement is where the machines of the runs are created.
 	Placement Placement `json:"placement,omitzero"`
-	// Engine is where the inference tasks run; nil for a pool of a runner, which Placement
+	// Engine is where inference tasks run; nil for a pool of a runner, which Placement
 	// describes.
 	Engine *EnginePlace `json:"engine,omitempty"`
-	// Fallbacks are the pools of runs whose machines this pool's platform does not start,
-	// in their order.
+	// Fallbacks are the pools for runs whose machines the platform of this pool does not start,
+	// in order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
-	// Warm are the settings of the warm machines; nil without any.
+	// Warm are the settings of the warm machines; nil without warm machines.
 	Warm *Warm `json:"warm,omitempty"`
-	// WarmLeft: the pool had warm machines, of which some may be left. A sweep clears it.
+	// WarmLeft: warm machines were disabled, and some may be left. A sweep clears it.
 	WarmLeft bool `json:"warmLeft,omitempty"`
-	// Draining: no run gets a slot. Runs join the queue and stay in it.
+	// Draining: no run gets a slot. Runs join the queue and wait.
 	Draining bool `json:"draining,omitempty"`
-	// DrainBy is when the workers of the runs that still hold a slot are asked to end; zero
-	// is never. It is zero unless the pool is draining.
+	// DrainBy is when the workers of runs with a slot are asked to end; zero means never. It is
+	// zero unless the pool is draining.
 	DrainBy time.Time `json:"drainBy,omitzero"`
 	// Drained: a check after DrainBy found no run with a slot.
 	Drained bool `json:"drained,omitempty"`
-	// Version counts the commits of the record, from 1; 0 is a pool without a record.
+	// Version counts the commits of the record, from 1; 0 means a pool without a record.
 	Version   int64     `json:"version"`
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
@@ -47,7 +46,7 @@ type PoolRef struct{ Tenant, ID string }
 // Ref returns the pool's tenant and id.
 func (p Pool) Ref() PoolRef { return PoolRef{p.Tenant, p.ID} }
 
-// Resized returns the pool with the limits. It is unchanged if it has them.
+// Resized returns the pool with the limits. A stored pool that already has them is unchanged.
 func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 	if p.Version > 0 && p.Limit == limit && p.QueueLimit == queueLimit {
 		return p
@@ -56,7 +55,7 @@ func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Placed returns the pool with the placement. A pool that is placed so is unchanged.
+// Placed returns the pool with the placement. A pool that already has it is unchanged.
 func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
 	if p.Placement.Equal(where) {
 		return p
@@ -65,7 +64,7 @@ func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// FallingBack returns the pool with the fallbacks. It is unchanged if it has them.
+// FallingBack returns the pool with the fallbacks. A pool that already has them is unchanged.
 func (p Pool) FallingBack(to []Fallback, by string, now time.Time) Pool {
 	if len(p.Fallbacks) == 0 && len(to) == 0 || reflect.DeepEqual(p.Fallbacks, to) {
 		return p
@@ -74,7 +73,8 @@ func (p Pool) FallingBack(to []Fallback, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Warmed returns the pool with the settings of warm machines. It is unchanged if it has them.
+// Warmed returns the pool with the settings of warm machines. A pool that already has them is
+// unchanged.
 func (p Pool) Warmed(w *Warm, by string, now time.Time) Pool {
 	if reflect.DeepEqual(p.Warm, w) {
 		return p
@@ -83,8 +83,8 @@ func (p Pool) Warmed(w *Warm, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Drain returns the pool in the draining state with a deadline; zero means no deadline.
-// Draining again replaces the deadline.
+// Drain returns the pool as draining, with a deadline; zero means no deadline. Draining again
+// replaces the deadline.
 func (p Pool) Drain(deadline time.Time, by string, now time.Time) Pool {
 	if p.Draining && p.DrainBy.Equal(deadline) {
 		return p
@@ -93,7 +93,7 @@ func (p Pool) Drain(deadline time.Time, by string, now time.Time) Pool {
 	return p.changed(by, now)
 }
 
-// Resume returns the pool in the state in which it admits runs.
+// Resume returns the pool as admitting runs again.
 func (p Pool) Resume(by string, now time.Time) Pool {
 	if !p.Draining {
 		return p
@@ -110,8 +110,8 @@ func (p Pool) changed(by string, now time.Time) Pool {
 	return p
 }
 
-// DrainDue is the time at which the workers of the pool's remaining runs are asked to end;
-// zero without a deadline, and once no run remains.
+// DrainDue returns when the workers of the remaining runs are asked to end; zero without a
+// deadline, and once no run remains.
 func (p Pool) DrainDue() time.Time {
 	if p.Drained {
 		return time.Time{}
@@ -119,8 +119,8 @@ func (p Pool) DrainDue() time.Time {
 	return p.DrainBy
 }
 
-// WarmEnded returns the pool without warm machines that are left. It is unchanged while a
-// sweep that began before the setting ended may create some.
+// WarmEnded returns the pool with WarmLeft cleared. It changes nothing while a sweep that read
+// the earlier settings may still create machines.
 func (p Pool) WarmEnded(now time.Time) Pool {
 	if p.WarmLeft && now.Sub(p.UpdatedAt) >= longestSweep {
 		p.WarmLeft = false
@@ -128,11 +128,11 @@ func (p Pool) WarmEnded(now time.Time) Pool {
 	return p
 }
 
-// longestSweep is how long a sweep takes at most.
+// longestSweep is the maximum duration of a sweep.
 const longestSweep = 15 * time.Minute
 
-// Due is when a sweep acts for the pool: always if it has warm machines, otherwise at its
-// DrainDue. Zero is never.
+// Due returns when a sweep must process the pool: a past time if the pool has warm machines,
+// otherwise DrainDue. Zero means never.
 func (p Pool) Due() time.Time {
 	if p.Warm != nil || p.WarmLeft {
 		return p.CreatedAt
@@ -140,10 +140,10 @@ func (p Pool) Due() time.Time {
 	return p.DrainDue()
 }
 
-// Recycles reports whether warm machines of the pool wait for another attempt after one.
+// Recycles reports whether warm machines of the pool are reused for further attempts.
 func (p Pool) Recycles() bool { return p.Warm != nil && p.Warm.After == WarmRecycle && !p.Draining }
 
-// Holds reports whether the run has a slot of the pool, also if the pool has no limit.
+// Holds reports whether the run holds a slot of the pool, even if the pool has no limit.
 func (p Pool) Holds(r Run) bool {
 	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
 }

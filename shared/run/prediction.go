@@ -2,42 +2,41 @@ package run
 
 import "time"
 
-// Prediction is when the machine of an attempt was expected to run, as of the attempt's
-// admission. Durations are in whole milliseconds, so that the record stays small.
+// Prediction is the predicted start of an attempt, as of its admission: when its machine will
+// run. Durations are whole milliseconds, to keep the record small.
 type Prediction struct {
-	// At is when the run got a slot of its pool, or began to wait in a queue or by the
-	// action on a violated constraint.
+	// At is when the run got a slot of its pool, or began to wait: in a queue, or in the action
+	// on a violated constraint.
 	At time.Time `json:"at"`
-	// P50 and P90 are the times from At that half and nine tenths of such runs do not
-	// exceed.
+	// P50 and P90 are percentiles of the time from At to the start: half and nine tenths of
+	// such runs start by then.
 	P50 int64 `json:"p50"`
 	P90 int64 `json:"p90"`
-	// Base is the P90 of a queued run before its correction by earlier predictions; 0 for
-	// a run that was not queued.
+	// Base is the P90 of a queued run before its correction by the errors of earlier
+	// predictions; 0 for a run that was not queued.
 	Base int64 `json:"base,omitempty"`
-	// Measured is the number of measured runs that the prediction is made of; 0 means that no
-	// run was.
+	// Measured is the number of measured runs behind the prediction; 0 if no run was measured.
 	Measured int `json:"measured,omitempty"`
-	// Ahead is the number of runs that were ahead in the queue of the pool; 0 for a run that
-	// was not queued.
+	// Ahead is the number of runs that were ahead in the pool's queue; 0 for a run that was not
+	// queued.
 	Ahead int `json:"ahead,omitempty"`
-	// Started is when the machine was first observed running; zero until then.
+	// Started is when the machine was first seen running; zero until then.
 	Started time.Time `json:"started,omitzero"`
 }
 
-// Expectation is what the acceptance of an inference task and the first event of its stream
-// say about its start.
+// Expectation is the expected start of an inference task. Clients receive it with the
+// acceptance of the task and in the first event of its stream.
 type Expectation struct {
 	// Ahead is the number of runs ahead in the queue.
 	Ahead int `json:"ahead,omitempty"`
-	// StartMS is the expected time in milliseconds from the admission to the start.
+	// StartMS is the expected time from the admission to the start, in milliseconds.
 	StartMS int64 `json:"startMs,omitempty"`
 }
 
-// perRunAhead is the expected time in milliseconds for each run ahead while none was measured.
+// perRunAhead is the expected time, in milliseconds, for each run ahead if no run was measured.
 const perRunAhead = 100
 
-// expectation returns what clients get of a prediction.
+// expectation returns the part of the prediction that clients receive.
 func (p Prediction) expectation() Expectation {
 	if p.Measured == 0 {
 		return Expectation{Ahead: p.Ahead, StartMS: int64(p.Ahead) * perRunAhead}
@@ -45,8 +44,8 @@ func (p Prediction) expectation() Expectation {
 	return Expectation{Ahead: p.Ahead, StartMS: p.P50}
 }
 
-// Waited returns the time from the admission to the start; 0 before the start. The
-// clocks of two functions can differ, so it is at least 0.
+// Waited returns the time from the admission to the start; 0 before the start. It is at least
+// 0, because the clocks of two functions can differ.
 func (p Prediction) Waited() time.Duration {
 	if p.Started.IsZero() {
 		return 0
@@ -54,8 +53,8 @@ func (p Prediction) Waited() time.Duration {
 	return max(p.Started.Sub(p.At), 0)
 }
 
-// Error returns how much later than its P50 the run started, negative if earlier, and
-// whether it started by its P90. ok is false before the start.
+// Error returns how much later than P50 the run started (negative if earlier), and whether it
+// started by P90. ok is false before the start.
 func (p Prediction) Error() (late time.Duration, covered, ok bool) {
 	if p.Started.IsZero() {
 		return 0, false, false
@@ -64,8 +63,8 @@ func (p Prediction) Error() (late time.Duration, covered, ok bool) {
 	return waited - time.Duration(p.P50)*time.Millisecond, waited <= time.Duration(p.P90)*time.Millisecond, true
 }
 
-// StartError returns the error of the prediction of a start, if the event is that start. r
-// is the record as of the event.
+// StartError returns Prediction.Error if e is the start of the run. r is the record as of the
+// event.
 func (r Run) StartError(e Event) (late time.Duration, covered, ok bool) {
 	if e.Type != EventStarted || r.Prediction == nil {
 		return 0, false, false
@@ -79,7 +78,7 @@ func StartErrorBuckets() []float64 {
 	return []float64{-3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600}
 }
 
-// predict records the prediction of the next attempt; nil keeps none.
+// predict records the prediction for the next attempt; nil removes it.
 func (d *draft) predict(p *Prediction) {
 	if p == nil {
 		d.Prediction = nil
@@ -93,8 +92,8 @@ func (d *draft) predict(p *Prediction) {
 	}
 }
 
-// predictUnlessWaited does so, but keeps the prediction of an attempt that was made when
-// the run began to wait by the action on a violated constraint.
+// predictUnlessWaited is predict, but keeps the prediction of a first attempt that was made
+// when the run began to wait in the action on a violated constraint.
 func (d *draft) predictUnlessWaited(p *Prediction) {
 	if d.Acting == nil || !d.Acting.Done || d.Attempt.Number > 0 || d.Prediction == nil {
 		d.predict(p)

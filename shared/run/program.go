@@ -14,27 +14,27 @@ import (
 // JobTaskID returns the task id of a job's run: "job_" and a ULID.
 func JobTaskID(at time.Time, entropy [10]byte) string {
 	var id ulid.ULID
-	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails after the year 10889 alone
+	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails only after the year 10889
 	copy(id[6:], entropy[:])
 	return KindJob + "_" + id.String()
 }
 
-// FiringTaskID returns the task id of a firing, which has a run id. It is the same
-// whenever the firing is created.
+// FiringTaskID returns the task id of a run that a firing creates. It depends only on the run
+// and the time, so a repeated creation has the same id.
 func FiringTaskID(ref Ref, at time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
 	return JobTaskID(at, [10]byte(sum[:]))
 }
 
-// endsByExit reports whether a program's exit decides about its attempt, if its
-// worker has not reported. The end of a machine that was stopped from outside, or
-// whose memory was exhausted, says nothing about the program.
+// endsByExit reports whether a program's exit decides about its attempt if its worker has not
+// reported. The exit of a machine that was stopped from outside, or ran out of memory, proves
+// nothing about the program.
 func (w Work) endsByExit(exit *Exit) bool {
 	return w.Program != nil && w.Program.Completion != CompletionCallback &&
 		exit != nil && !exit.OOM && !exit.Requested && !exit.Host
 }
 
-// endByExit ends the attempt with the meaning of its program's exit.
+// endByExit ends the attempt with the outcome of its program's exit.
 func (d *draft) endByExit(exit Exit) {
 	codes := d.Work.Program.ExitCodes
 	if exit.Signal == 0 && codes.Succeeds(exit.Code) {
@@ -45,7 +45,7 @@ func (d *draft) endByExit(exit Exit) {
 	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 
-// lost returns the fault of an exit that came after the attempt was given up.
+// lost returns the fault of an attempt whose program ended with the exit and without a report.
 func (w Work) lost(exit *Exit) *fault.Fault {
 	if !w.endsByExit(exit) || exit.Signal == 0 && w.Program.ExitCodes.Succeeds(exit.Code) {
 		return lost(exit)
@@ -63,17 +63,16 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exited with code %d", e.Code)
 }
 
-// timedOut reports whether the worker stopped its program at the attempt's time limit. It
-// stops the program limit.ReportMargin earlier to have time for the report. Its time
-// starts with its process, after the create call.
+// timedOut reports whether the worker stopped its program at the attempt's time limit. It stops
+// the program limit.ReportMargin earlier to have time for the report. Its time starts with its
+// process, after the create call.
 func (d *draft) timedOut(report Report) bool {
 	earliest := d.Attempt.IntentAt.Add(d.Policy.TimeLimit - limit.ReportMargin(d.Policy.TimeLimit))
 	return d.Work.Program != nil && report.Category == fault.Timeout && !d.now.Before(earliest)
 }
 
-// faultOf returns the fault of a report of failure. If it has the exit of a job's
-// program, the job's exit codes decide about a retry before the worker does, and the
-// worker before the category.
+// faultOf returns the fault of a reported failure. If the report has the exit of a job's
+// program, the job's exit codes decide first about a retry, then the worker, then the category.
 func (w Work) faultOf(report Report, policy Retry) *fault.Fault {
 	why := report.fault(policy)
 	if w.Program == nil || report.Exit == nil {
@@ -89,9 +88,9 @@ func (w Work) faultOf(report Report, policy Retry) *fault.Fault {
 	return why
 }
 
-// Upload returns the object that becomes the output of an attempt that succeeded: the
-// one that the worker reported, or without a report the one at the key that the
-// envelope grants, if the program has an output. It is nil without an output.
+// Upload returns the object that becomes the output of an attempt that succeeded: the reported
+// one, or without a report the one at the key in the worker's envelope, if the program has an
+// output. It is nil without an output.
 func (r Run) Upload() *Upload {
 	if report := r.Attempt.Report; report != nil {
 		return report.Upload

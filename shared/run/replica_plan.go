@@ -11,38 +11,38 @@ import (
 
 // The times of replicas.
 const (
-	// replicaSteady is how long a run must serve so that its end is no failure of the next
-	// start: then the next one follows at once.
+	// replicaSteady is how long a run must serve before its end does not count as a failed
+	// start. The next run then follows at once.
 	replicaSteady = time.Minute
-	// replicaDrain is how long a replica is known as draining before its tasks are counted: a
-	// dispatcher that has read the set earlier has committed its task by then.
+	// replicaDrain is how long a replica is draining before its tasks are counted. A dispatcher
+	// that has read the older set has committed its task by then.
 	replicaDrain = 5 * time.Second
 )
 
-// replicaBackoff is the time between runs that end soon.
+// replicaBackoff is the delay between runs that end early.
 var replicaBackoff = retry.Backoff{First: time.Second, Most: 5 * time.Minute, Multiplier: 2}
 
-// ReplicaFacts is what is known of a replica beside its record.
+// ReplicaFacts are the facts about a replica that its record does not have.
 type ReplicaFacts struct {
 	// Run is the record of its run; nil without one.
 	Run *Run
-	// Tasks is the number of tasks that the replica has.
+	// Tasks is the number of tasks that the replica is working on.
 	Tasks int
 }
 
-// ReplicaPlan is how the replicas of a pool change.
+// ReplicaPlan contains the changes to the replicas of a pool.
 type ReplicaPlan struct {
-	// Set is the record to store before anything is done.
+	// Set is the record. It is stored before the plan is carried out.
 	Set ReplicaSet
-	// Start are the replicas whose run is to be created under its key, Locate those whose
-	// address is to be found, End those whose run is to be cancelled.
+	// Start are the replicas whose run is created, under Replica.Key. Locate are those whose
+	// address is looked up. End are those whose run is cancelled.
 	Start, Locate, End []Replica
 }
 
-// PlanReplicas compares the replicas of a pool with its settings and with their runs. p has
-// Version 0 if the pool was deleted. A run is created only after the one before it has
-// ended. Replicas whose settings are outdated are replaced one after the other, and one with
-// tasks is not ended; those that a deleted pool had are ended at once.
+// PlanReplicas compares the replicas of a pool with its settings and their runs. p has Version
+// 0 if the pool was deleted. The run of a replica is created only after the previous one has
+// ended. Serving replicas with outdated settings are replaced one at a time, and not before
+// their tasks have ended. The replicas of a deleted pool are ended at once.
 func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now time.Time) ReplicaPlan {
 	now = now.UTC().Round(0)
 	var want *EngineMachines
@@ -64,7 +64,7 @@ func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now tim
 			have = append(have, Replica{ID: id, Phase: ReplicaWaiting, Since: now})
 		}
 	}
-	// One that is about to start or to end is enough: the others serve meanwhile.
+	// Only one replica changes at a time: the others continue to serve.
 	changing := false
 	for _, r := range have {
 		changing = changing || wanted[r.ID] && r.Phase != ReplicaServing
@@ -103,7 +103,7 @@ func countOf(m *EngineMachines) int {
 	return m.Count
 }
 
-// add adds a replica to the plan, with what is to be done for it.
+// add adds a replica to the plan, with the action that it needs.
 func (plan *ReplicaPlan) add(r Replica, f ReplicaFacts) {
 	plan.Set.Replicas = append(plan.Set.Replicas, r)
 	switch {
@@ -124,26 +124,26 @@ func (r Replica) to(s ReplicaState, now time.Time) Replica {
 	return r
 }
 
-// current reports whether the replica has the settings of the pool. One without a run gets
-// them.
+// current reports whether the replica has the settings of the pool. A replica without a run
+// will get them.
 func (r Replica) current(p Pool) bool {
 	m := p.Engine.Machines
 	return r.Phase == ReplicaWaiting ||
 		r.Job == m.Job && r.AskedPort == m.Port && r.Model == p.Engine.Model && r.Loads == p.Engine.Loads
 }
 
-// observed returns the replica as its run shows it.
+// observed returns the replica as updated by the state of its run.
 func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	switch {
 	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= longestSweep:
-		return Replica{ID: r.ID, Number: r.Number}.to(ReplicaWaiting, now) // no sweep creates its run any more
+		return Replica{ID: r.ID, Number: r.Number}.to(ReplicaWaiting, now) // no sweep can create its run any more
 	case r.Phase == ReplicaWaiting, r.Run == "":
 		return r
 	case f.Run == nil || f.Run.State.Terminal():
 		return r.over(f.Run, now)
 	case r.Phase == ReplicaEnding:
 		return r
-	case f.Run.Cancel != nil: // by an operator
+	case f.Run.Cancel != nil: // requested by an operator
 		return r.to(ReplicaEnding, now)
 	case r.Phase == ReplicaDraining:
 		return r
@@ -151,8 +151,8 @@ func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	return r.located(f, now)
 }
 
-// located returns a replica that is to serve as serving if it has the address of its run's
-// attempt, and as starting otherwise.
+// located returns the replica as serving if it has the address of its run's current attempt,
+// and as starting otherwise.
 func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
 	if f.Run == nil || f.Run.State != Running || f.Run.Attempt.Number != r.Attempt {
 		r.URL, r.Attempt = "", 0
@@ -163,8 +163,8 @@ func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
 	return r.to(ReplicaServing, now)
 }
 
-// over returns the replica after its run. The next run follows at once, unless this one has
-// ended soon without a request.
+// over returns the replica after the end of its run. The next run follows at once, unless this
+// run ended early and no end was requested.
 func (r Replica) over(ended *Run, now time.Time) Replica {
 	next := Replica{ID: r.ID, Number: r.Number, Failures: r.Failures, Fault: r.Fault, LastRun: r.LastRun}
 	next = next.to(ReplicaWaiting, now)
@@ -187,7 +187,7 @@ func (r Replica) over(ended *Run, now time.Time) Replica {
 	return next
 }
 
-// failed delays the next run of the replica.
+// failed counts a failure and delays the next run of the replica.
 func (r Replica) failed(why *fault.Fault, now time.Time) Replica {
 	r.Failures++
 	r.Fault, r.RetryAt = why, now.Add(replicaBackoff.Delay(r.Failures-1))
@@ -200,23 +200,24 @@ func (r Replica) Refused(why *fault.Fault, now time.Time) Replica {
 	return next.to(ReplicaWaiting, now).failed(why, now)
 }
 
-// Created returns the replica with its run.
+// Created returns the replica with its created run.
 func (r Replica) Created(of Run) Replica {
 	r.Run, r.TaskID = of.ID, of.TaskID
 	return r
 }
 
-// Located returns the replica with the address of an attempt of its run.
+// Located returns the replica as serving at the address of an attempt of its run.
 func (r Replica) Located(attempt int, url string, now time.Time) Replica {
 	r.Attempt, r.URL = attempt, url
-	if r.LastRun == "" { // it was refused, or had no address
+	if r.LastRun == "" { // the creation was refused, or the machine had no address
 		r.Fault = nil
 	}
 	return r.to(ReplicaServing, now)
 }
 
-// unwanted returns a replica that the pool has too many; the zero value if nothing is left
-// of it. A run that another sweep may be about to create is awaited.
+// unwanted returns a replica that is beyond the count of the pool, as one that is being ended.
+// It returns the zero value if nothing is left of the replica. A run that another sweep may be
+// creating is awaited.
 func (r Replica) unwanted(now time.Time) Replica {
 	switch {
 	case r.Phase == ReplicaWaiting:
@@ -229,7 +230,7 @@ func (r Replica) unwanted(now time.Time) Replica {
 	return r.to(ReplicaDraining, now)
 }
 
-// drained ends a draining replica without tasks. The pool p may be deleted.
+// drained ends a draining replica once it has no tasks, or at once if the pool p was deleted.
 func (r Replica) drained(p Pool, tasks int, now time.Time) Replica {
 	if r.Phase == ReplicaDraining && (p.Version == 0 || tasks == 0 && now.Sub(r.Since) >= replicaDrain) {
 		return r.to(ReplicaEnding, now)
@@ -237,7 +238,7 @@ func (r Replica) drained(p Pool, tasks int, now time.Time) Replica {
 	return r
 }
 
-// due gives a waiting replica the settings of its next run, once that may be created.
+// due gives a waiting replica the settings of its next run once RetryAt has passed.
 func (r Replica) due(p Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
 	if !wanted || r.Phase != ReplicaWaiting || now.Before(r.RetryAt) {
 		return r

@@ -19,25 +19,24 @@ type Report struct {
 
 	// The following fields are set only by the worker contract.
 
-	// Outcome is the outcome that the worker reports; empty means that Success
-	// decides.
+	// Outcome is the reported outcome; if empty, Success decides.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Output is the worker's JSON object about its output.
+	// Output is the JSON object with which the worker describes its output.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Category, StackTrace and Retryable describe a failure. If Retryable is
 	// nil, the category decides.
 	Category   fault.Category `json:"category,omitempty"`
 	StackTrace string         `json:"stackTrace,omitempty"`
 	Retryable  *bool          `json:"retryable,omitempty"`
-	// Exit is how the program of a job ended; nil if the worker does not report it.
+	// Exit describes how the program of a job ended; nil if the worker does not report it.
 	Exit *Exit `json:"exit,omitempty"`
 	// Phase and Partial describe the progress of a cancelled worker.
 	Phase   string          `json:"phase,omitempty"`
 	Partial json.RawMessage `json:"partial,omitempty"`
 }
 
-// fault returns the fault of a report of failure. A callback of the export contract has no
-// category, and its error is final. A failure of the category CANCELLED is always final.
+// fault returns the fault of a reported failure. A callback of the export contract has no
+// category; its error is final. A failure of the category CANCELLED is always final.
 func (r Report) fault(policy Retry) *fault.Fault {
 	f := fault.New(fault.WorkerError, "%s", r.Error)
 	if r.Category == "" {

@@ -2,8 +2,8 @@ package run
 
 import "time"
 
-// Step is a state of the state machine (statemachines/run.asl.json): the
-// position of an execution. State is the state of the run.
+// Step is a state of the state machine (statemachines/run.asl.json): the position of an
+// execution. State is the state of the run.
 type Step string
 
 // The steps, in the order of a run's life. statemachines/README.md describes
@@ -36,26 +36,24 @@ func Steps() []Step {
 	}
 }
 
-// Route is the document that an execution carries: ids and routing fields,
-// never data. Times are whole seconds, rounded up, at least 1.
+// Route is the document that an execution carries: ids and routing fields, never data. Times
+// are whole seconds, rounded up, at least 1.
 type Route struct {
 	Ref
 	Next Step `json:"next"`
-	// Generation is the entry into the token state that Next is or leads to.
+	// Generation is the entry number of the token state that Next is or leads to.
 	Generation int `json:"generation"`
 	// HeartbeatSeconds is always below TimeoutSeconds, as Step Functions
 	// requires.
 	HeartbeatSeconds int `json:"heartbeatSeconds"`
 	TimeoutSeconds   int `json:"timeoutSeconds"`
-	// Seconds is the duration of a Wait (BackingOff, Retrying).
+	// Seconds is the duration of the Wait in BackingOff or Retrying.
 	Seconds int `json:"seconds"`
-	// Until is when PreRun ends; the zero time in other states, which do not
-	// read it.
+	// Until is when PreRun ends; zero in other states, which do not read it.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// RouteOf returns where the execution goes next. It is a function of record and
-// time alone.
+// RouteOf returns the next step of the execution. It depends only on the record and the time.
 func RouteOf(r Run, now time.Time) Route {
 	route := Route{Ref: r.Ref(), Generation: r.Wait.Generation, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
 	switch r.State {
@@ -122,8 +120,8 @@ func RouteOf(r Run, now time.Time) Route {
 	return route
 }
 
-// limits sets both limits from the remaining time. A heartbeat limit of 0 means
-// no limit, which is written as the remaining time.
+// limits sets both limits from the remaining time. A heartbeat of 0 means no limit, which is
+// written as the remaining time.
 func (t *Route) limits(remains, heartbeat time.Duration) {
 	t.HeartbeatSeconds = wholeSeconds(remains)
 	t.TimeoutSeconds = t.HeartbeatSeconds + 1
@@ -136,27 +134,27 @@ func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
 }
 
-// QueueBy returns the end of the queue timeout of a run that is queued for its key or its
-// pool. The timeout includes the wait for the key. An inference task waits for its answer until
-// its deadline at most.
+// QueueBy returns when the queue timeout expires for a run that is queued for its key or its
+// pool. The timeout includes the wait for the key. For an inference task it is at most its
+// deadline.
 func (r Run) QueueBy() time.Time {
 	since := r.Slot.Since
 	if r.AwaitsKey() {
 		since = r.KeySlot.Since
 	}
 	by := since.Add(r.Policy.QueueTimeout)
-	if r.Work.Inference != nil && r.AnswerBy().Before(by) { // it was tried before
+	if r.Work.Inference != nil && r.AnswerBy().Before(by) { // a retry is queued again later
 		by = r.AnswerBy()
 	}
 	return by
 }
 
-// RunBy returns the time limit of a started attempt.
+// RunBy returns the end of the time limit of a started attempt.
 func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }
 
-// Deadline returns the latest time at which the attempt can end by itself: the
-// end of its start limit plus its time limit. It moves with the start limit, so
-// that time in which the platform refuses machines is not the worker's time.
+// Deadline returns the latest time at which the attempt can end by itself: its start limit plus
+// its time limit. It moves with the start limit, so that the time in which the platform refuses
+// machines does not reduce that of the worker.
 func (r Run) Deadline() time.Time {
 	startBy := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
 	if r.Attempt.StartBy.After(startBy) {
@@ -165,9 +163,8 @@ func (r Run) Deadline() time.Time {
 	return startBy.Add(r.Policy.TimeLimit)
 }
 
-// LeadsTo reports whether completing a token of step successfully leads the
-// execution to route. Otherwise the token is completed with a failure, which
-// leads to Reconciling.
+// LeadsTo reports whether the execution reaches route if a token of step s is completed
+// successfully. Otherwise the token is completed with a failure, which leads to Reconciling.
 func (s Step) LeadsTo(route Route) bool {
 	switch s {
 	case StepActionWaiting:

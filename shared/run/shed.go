@@ -2,10 +2,9 @@ package run
 
 import "time"
 
-// Shed: the store is larger than its limit, so the run is forgotten before its retention is
-// over: its output now, and its record with its input and logs after that. A run that has
-// not ended, or has effects left to do, is kept. It is no event, because events are removed
-// for the same reason.
+// Shed: the store exceeds its limit, so the run is removed before its retention ends: its
+// output now, then its record with input and logs. It changes nothing if the run has not ended
+// or has pending effects. It emits no event, because events are removed for the same reason.
 type Shed struct{}
 
 func (Shed) apply(d *draft) error {

@@ -7,14 +7,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// JobRun names a run of a stored job.
+// JobRun identifies a run of a stored job.
 type JobRun struct {
 	// JobID is empty for a run without a stored job.
 	JobID string `json:"jobId,omitempty"`
 	RunID string `json:"runId"`
 }
 
-// Parent is what a run knows about the run that triggered it, as it was then.
+// Parent describes the run that triggered a run, as of that time.
 type Parent struct {
 	JobRun
 	State State `json:"state"`
@@ -22,14 +22,14 @@ type Parent struct {
 	Output *Upload `json:"output,omitempty"`
 }
 
-// TriggerParameter is a variable of a triggered run: a text, or the output of the run that
-// triggers it.
+// TriggerParameter is an environment variable of a triggered run: a text, or the output of the
+// run that triggers it.
 type TriggerParameter struct {
 	Text       string `json:"text,omitempty"`
 	FromOutput bool   `json:"fromOutput,omitempty"`
 }
 
-// TriggeredBy returns the run that triggered the run by trigger_job; zero without one.
+// TriggeredBy returns the run that triggered r by trigger_job; zero without one.
 func (r Run) TriggeredBy() JobRun {
 	if r.ParentRun == "" {
 		return JobRun{}
@@ -41,7 +41,7 @@ func (r Run) TriggeredBy() JobRun {
 	return by
 }
 
-// AsParent returns what a run that the run triggers knows about it.
+// AsParent returns the description of r for the runs that it triggers.
 func (r Run) AsParent() *Parent {
 	p := &Parent{JobRun: JobRun{r.JobID, r.ID}, State: r.State}
 	if r.Output != nil {
@@ -50,7 +50,8 @@ func (r Run) AsParent() *Parent {
 	return p
 }
 
-// PassesOutput reports whether a triggered run gets the output of the run as a variable.
+// PassesOutput reports whether the onSuccess action of the run passes its output to a triggered
+// run as a variable.
 func (r Run) PassesOutput() bool {
 	a, ok := r.ActionOf(OnSuccess)
 	if !ok {
@@ -64,8 +65,8 @@ func (r Run) PassesOutput() bool {
 	return false
 }
 
-// ParametersOf returns the variables of the run that the action triggers, or why the run
-// has them not.
+// ParametersOf returns the variables of the run that the action triggers. failure says why a
+// variable has no value; empty for a success.
 func (r Run) ParametersOf(a Action) (values map[string]string, failure string) {
 	for name, p := range a.Parameters {
 		text := p.Text
@@ -89,7 +90,7 @@ func (r Run) ParametersOf(a Action) (values map[string]string, failure string) {
 	return values, ""
 }
 
-// triggered records a run that the run has triggered, once.
+// triggered adds a run to Triggered, once.
 func (d *draft) triggered(child *JobRun) {
 	if child != nil && !slices.Contains(d.Triggered, *child) {
 		d.Triggered = append(slices.Clone(d.Triggered), *child)

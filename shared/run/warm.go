@@ -10,35 +10,35 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Warm are the settings of the warm machines of a pool: machines that were created and
-// stopped before a run needs them. Their start does not count against the platform's limit
-// of creations.
+// Warm are the settings of the warm machines of a pool. Warm machines are created and stopped
+// before a run needs them. Starting them does not count against the platform's limit of
+// creations.
 type Warm struct {
-	// Min is the number of machines that are kept for the image and the size below.
+	// Min is the number of machines to keep for Image, CPUs and MemoryMB.
 	Min int `json:"min,omitempty"`
-	// Max is the number of all machines that no run has claimed.
+	// Max is the maximum number of machines that no run has claimed.
 	Max int `json:"max"`
-	// Ahead is how long before each firing a machine is created for it; 0 is never.
+	// Ahead is how long before each firing a machine is created for it; 0 means never.
 	Ahead time.Duration `json:"ahead,omitempty"`
-	// MaxAge is when an unclaimed machine is replaced, counted from its creation; 0 is
+	// MaxAge is the time from the creation of an unclaimed machine to its replacement; 0 means
 	// DefaultWarmAge.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
-	// After is what follows the attempt of a machine; empty is WarmDestroy.
+	// After is what happens to a machine after its attempt; empty means WarmDestroy.
 	After WarmAfter `json:"after,omitempty"`
-	// Image, CPUs and MemoryMB are those of Min; zero values are those of the deployment.
+	// Image, CPUs and MemoryMB apply to Min; zero values mean those of the deployment.
 	Image    string `json:"image,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int    `json:"memoryMb,omitempty"`
 }
 
-// WarmAfter is what follows the attempt of a warm machine.
+// WarmAfter is what happens to a warm machine after its attempt.
 type WarmAfter string
 
-// What follows an attempt.
+// The values of WarmAfter.
 const (
 	WarmDestroy WarmAfter = "destroy"
-	// WarmRecycle: a machine whose program has ended with code 0 waits for another attempt of
-	// its pool. The others are destroyed.
+	// WarmRecycle: a machine whose program ended with code 0 is reused for another attempt of
+	// its pool. Other machines are destroyed.
 	WarmRecycle WarmAfter = "recycle"
 )
 
@@ -53,10 +53,10 @@ const (
 	mostWarmMemory = 128 << 10
 )
 
-// KeepsWarm reports whether the machines of a runner can be created and started later.
+// KeepsWarm reports whether the runner can create machines first and start them later.
 func KeepsWarm(runner string) bool { return runner == RunnerFly || runner == RunnerProcess }
 
-// Check returns the faults of the settings in a pool of the runner, each with its field.
+// Check returns the faults of the settings for a pool of the runner, each with its field.
 func (w Warm) Check(runner string) (found []*fault.Fault) {
 	if !KeepsWarm(runner) {
 		found = append(found, fault.Invalid("warm", "the runner %s has no warm machines, want none with it", runner))
@@ -84,11 +84,11 @@ func (w Warm) Check(runner string) (found []*fault.Fault) {
 	return found
 }
 
-// age is when an unclaimed machine is replaced.
+// age returns the age at which an unclaimed machine is replaced.
 func (w Warm) age() time.Duration { return cmp.Or(w.MaxAge, DefaultWarmAge) }
 
-// WarmKey is what a run and a warm machine have in common. A tag as Image may lead to
-// another image later; see WarmMachine.Digest.
+// WarmKey has the properties of a machine that a run and a warm machine must share. If Image is
+// a tag, it may refer to another image later; see WarmMachine.Digest.
 type WarmKey struct {
 	Image    string `json:"image"`
 	CPUs     int    `json:"cpus"`
@@ -100,21 +100,20 @@ type WarmKey struct {
 // WarmState is the state of a warm machine.
 type WarmState string
 
-// The states. A record is committed before each call that it announces.
+// The states. The record is committed before the call to the platform.
 const (
-	// WarmCreating: the machine is created, or its image is not ready. Its creator moves it
-	// on; a sweep ends one that stays here.
+	// WarmCreating: the machine is being created, or its image is not ready. Its creator moves
+	// it to WarmReady. A sweep ends a machine that stays in this state.
 	WarmCreating WarmState = "creating"
-	// WarmReady: the machine is stopped. The commit of a claim moves it on, or a sweep that
-	// ends it.
+	// WarmReady: the machine is stopped. A claim moves it to WarmClaimed, or a sweep ends it.
 	WarmReady WarmState = "ready"
-	// WarmClaimed: the machine belongs to an attempt. A sweep recycles or ends it after the
-	// attempt.
+	// WarmClaimed: the machine belongs to an attempt. After the attempt a sweep recycles or
+	// ends it.
 	WarmClaimed WarmState = "claimed"
 	// WarmRecycling: the machine is stopped after an attempt, and the configuration of the
-	// attempt is removed. A sweep moves it on to WarmReady, or ends it.
+	// attempt is being removed. A sweep moves it to WarmReady, or ends it.
 	WarmRecycling WarmState = "recycling"
-	// WarmEnding: the machine is destroyed. The record is deleted once it is gone.
+	// WarmEnding: the machine is being destroyed. The record is deleted once it is gone.
 	WarmEnding WarmState = "ending"
 )
 
@@ -132,84 +131,82 @@ type WarmMachine struct {
 	Tenant string `json:"tenant"`
 	Pool   string `json:"pool"`
 	ID     string `json:"id"`
-	// Version counts the commits, from 1. A change is conditional on it.
+	// Version counts the commits, from 1. A commit is conditional on it.
 	Version   int64     `json:"version"`
 	Key       WarmKey   `json:"key"`
 	Placement Placement `json:"placement,omitzero"`
 	Phase     WarmState `json:"state"`
-	// App is the place in which the machine is created, Machine the machine once it is
+	// App is the place in which the machine is created. Machine is set once the machine is
 	// known.
 	App     string  `json:"app,omitempty"`
 	Machine Machine `json:"machine,omitzero"`
-	// Digest is that of the image that the machine was created with; empty if its platform
-	// does not report it.
+	// Digest is the digest of the machine's image; empty if the platform does not report it.
 	Digest    string    `json:"digest,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	// UnneededAt is since when neither Min nor a firing needs the machine; zero while one
-	// does. The run of a firing that is past may still claim it.
+	// UnneededAt is the time since which neither Min nor a firing needs the machine; zero while
+	// it is needed. The run of a past firing may still claim it.
 	UnneededAt time.Time `json:"unneededAt,omitzero"`
-	// Run and Attempt have claimed the machine.
+	// Run and Attempt identify the attempt that has claimed the machine.
 	Run     string `json:"run,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Recycled is how often the machine was made ready again after an attempt.
+	// Recycled counts how often the machine was made ready again after an attempt.
 	Recycled int `json:"recycled,omitempty"`
 }
 
-// Ref identifies the machine.
+// Ref returns the reference of the machine.
 func (w WarmMachine) Ref() WarmRef { return WarmRef{w.Tenant, w.Pool, w.ID} }
 
-// Name is the name of the machine on its platform.
+// Name returns the name of the machine on its platform.
 func (w WarmMachine) Name() string { return Name(Ref{Tenant: w.Tenant, ID: w.Pool}, "w"+w.ID+"x", 1) }
 
-// Outdated reports whether a machine that was created later, with the digest, shows that the
-// image of this one has changed.
+// Outdated reports whether a later machine with this image and digest shows that the image of w
+// has changed.
 func (w WarmMachine) Outdated(image, digest string, later time.Time) bool {
 	return w.Key.Image == image && w.Digest != "" && digest != "" && w.Digest != digest && w.CreatedAt.Before(later)
 }
 
-// Claimable reports whether an attempt with the placement can use the machine.
+// Claimable reports whether an attempt with the key and the placement can use the machine.
 func (w WarmMachine) Claimable(key WarmKey, where Placement) bool {
 	return w.Phase == WarmReady && w.Machine.Known() && w.Key == key && w.Placement.Equal(where)
 }
 
-// ClaimedBy returns the machine as that of an attempt.
+// ClaimedBy returns the machine as claimed by the current attempt of the run.
 func (w WarmMachine) ClaimedBy(r Run) WarmMachine {
 	w.Phase, w.Run, w.Attempt = WarmClaimed, r.ID, r.Attempt.Number
 	return w
 }
 
-// Recyclable reports whether the machine can wait for another attempt after the one that has
-// claimed it: its program has ended by itself with code 0, and it has the image of its record.
+// Recyclable reports whether the machine can be reused after its attempt: the program ended by
+// itself with code 0, and the digest of the image is that of the record.
 func (w WarmMachine) Recyclable(exit *Exit, digest string) bool {
 	clean := exit != nil && exit.Code == 0 && exit.Signal == 0 && !exit.OOM && !exit.Requested
 	return clean && w.Machine.Known() && w.Digest == digest
 }
 
-// Clearing returns the machine as one whose configuration of an attempt is removed, and that
-// has the version.
+// Clearing returns the machine in WarmRecycling, with the version of its configuration.
 func (w WarmMachine) Clearing(version string) WarmMachine {
 	w.Phase, w.Machine.Version = WarmRecycling, version
 	return w
 }
 
-// Cleared returns the machine as one that waits for another attempt.
+// Cleared returns the machine as ready for another attempt.
 func (w WarmMachine) Cleared(is Machine) WarmMachine {
 	w.Phase, w.Machine, w.Run, w.Attempt, w.UnneededAt = WarmReady, is, "", 0, time.Time{}
 	w.Recycled++
 	return w
 }
 
-// Holds reports whether the claim of the run holds the machine.
+// Holds reports whether the run's current attempt has claimed the machine.
 func (w WarmMachine) Holds(r Run) bool {
 	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
 }
 
-// warmCreation is how long a machine may stay in WarmCreating: longer than a create call
-// and the pull of an image take.
+// warmCreation is how long a machine may stay in WarmCreating. It is longer than a create call
+// and an image pull take.
 const warmCreation = 5 * time.Minute
 
-// WarmRoom reports whether the warm machines that no run has claimed are within the
-// maximum of the pool.
+// WarmRoom reports whether the number of unclaimed warm machines is within the maximum of the
+// pool. It is false if the pool has no warm machines or is draining.
 func (p Pool) WarmRoom(have []WarmMachine) bool {
 	unclaimed := 0
 	for _, w := range have {
@@ -220,28 +217,29 @@ func (p Pool) WarmRoom(have []WarmMachine) bool {
 	return p.Warm != nil && !p.Draining && unclaimed <= p.Warm.Max
 }
 
-// WarmPlan is how the warm machines of a pool change.
+// WarmPlan contains the changes to the warm machines of a pool.
 type WarmPlan struct {
-	// Create has the keys of machines to create.
+	// Create lists the keys of the machines to create.
 	Create []WarmKey
-	// End are the machines to destroy: those that are too old, too many, of another
-	// placement, of an image whose tag leads to another one now, stuck in their creation, or of a pool that admits no run.
+	// End lists the machines to destroy. They are too old, too many, in another placement,
+	// stuck in their creation, in a pool that has no warm machines or drains, or their image
+	// tag refers to another image now.
 	End []WarmMachine
-	// Recycle are the machines that wait for another attempt, of those in WarmRecycling.
+	// Recycle lists the machines in WarmRecycling to make ready again.
 	Recycle []WarmMachine
-	// Stuck counts those of End that stayed in WarmCreating.
+	// Stuck counts the machines in End that stayed in WarmCreating.
 	Stuck int
-	// Save has machines whose UnneededAt changes.
+	// Save lists the machines whose UnneededAt changes.
 	Save []WarmMachine
 }
 
-// warmSpare is how long a ready machine is kept that nothing needs: longer than the start of
-// the run that it was created for takes.
+// warmSpare is how long an unneeded ready machine is kept. It is longer than the start of the
+// run that the machine was created for takes.
 const warmSpare = time.Minute
 
-// PlanWarm compares the warm machines of a pool with its settings. standard is the key of
-// Min, firing the number of machines that the firings within Ahead need. Claimed machines
-// belong to their runs: they count for nothing. Recycled machines stay up to the maximum.
+// PlanWarm compares the warm machines of a pool with its settings. standard is the key of Min.
+// firing is the number of machines that firings within Ahead need. Claimed machines are not
+// counted. Recycled machines are kept up to the maximum.
 func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachine, now time.Time) (plan WarmPlan) {
 	wanted, age, most := map[WarmKey]int{}, DefaultWarmAge, 0
 	keys := []WarmKey{standard}
@@ -261,7 +259,7 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 		}
 	}
 	have = slices.Clone(have)
-	slices.SortFunc(have, func(a, b WarmMachine) int { // the machines to keep first
+	slices.SortFunc(have, func(a, b WarmMachine) int { // the machines to keep come first
 		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
 	})
 	var spare []WarmMachine
@@ -307,12 +305,13 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 	return plan
 }
 
-// outdated reports whether one of the machines was created later and has another digest.
+// outdated reports whether one of the machines was created later with another digest of the
+// same image.
 func outdated(w WarmMachine, have []WarmMachine) bool {
 	return slices.ContainsFunc(have, func(other WarmMachine) bool { return w.Outdated(other.Key.Image, other.Digest, other.CreatedAt) })
 }
 
-// keep keeps a machine, and saves since when it is not needed, if that changes.
+// keep keeps a machine: it is recycled, or saved if its UnneededAt changes.
 func (p *WarmPlan) keep(w WarmMachine, unneededAt time.Time) {
 	switch {
 	case w.Phase == WarmRecycling:

@@ -2,47 +2,48 @@ package run
 
 import "encoding/json"
 
-// Work is the task of the worker.
+// Work is the task of a run's worker.
 type Work struct {
 	// Kind is KindExport, KindJob or KindInference.
 	Kind   string `json:"kind"`
 	Format string `json:"format"`
 	PI     string `json:"pi"`
-	// Options is the JSON object for the worker, as it was accepted.
+	// Options is the JSON object for the worker, as accepted.
 	Options json.RawMessage `json:"options"`
-	// Image is empty for an export by the deployment's image.
+	// Image is the image of the machine; empty for an export, which uses that of the
+	// deployment.
 	Image string `json:"image"`
-	// Program is the work of kind job; nil for another kind.
+	// Program is the work of kind job; nil for other kinds.
 	Program *Program `json:"program,omitempty"`
-	// Inference is the work of kind inference; nil for another kind.
+	// Inference is the work of kind inference; nil for other kinds.
 	Inference *Inference `json:"inference,omitempty"`
 	// Resources are the required resources of the machine.
 	Resources Resources `json:"resources,omitzero"`
-	// PodSpec is a pod specification of Kubernetes, a JSON object; empty without one.
+	// PodSpec is a Kubernetes pod specification (a JSON object); empty without one.
 	PodSpec json.RawMessage `json:"podSpec,omitempty"`
-	// BucketCredentials is how the worker reaches the uploads bucket; empty is
-	// BucketEnvelope for a program and the setting of the deployment for an export.
+	// BucketCredentials says how the worker reaches the uploads bucket. Empty means
+	// BucketEnvelope for a program, and the setting of the deployment for an export.
 	BucketCredentials string `json:"bucketCredentials,omitempty"`
 }
 
-// How a worker reaches the uploads bucket.
+// The values of Work.BucketCredentials.
 const (
-	// BucketVariables gives it the key pair of all workers, which the export contract
+	// BucketVariables gives the worker the key pair of all workers, which the export contract
 	// requires (EC-10.4), and presigned URLs in its envelope.
 	BucketVariables = "variables"
-	// BucketEnvelope gives it the presigned URLs alone.
+	// BucketEnvelope gives the worker only the presigned URLs.
 	BucketEnvelope = "envelope"
 )
 
-// Resources describe a machine. Zero values are those of the deployment.
+// Resources describe a machine. Zero values mean those of the deployment.
 type Resources struct {
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int    `json:"memoryMB,omitempty"`
 	Region   string `json:"region,omitempty"`
 }
 
-// HasExecution reports whether a state machine leads the run. A dispatcher leads a run of
-// kind inference.
+// HasExecution reports whether a state machine runs the run. An inference run has a dispatcher
+// instead.
 func (r Run) HasExecution() bool { return r.Work.Inference == nil }
 
 // ContentType returns the media type of the work's output.
