@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestActorsOfEvents plays a life: each event has the actor of its fact.
+// TestActorsOfEvents runs through a life. Each event must have the actor of its fact.
 func TestActorsOfEvents(t *testing.T) {
 	t.Parallel()
 	client := run.Actor{Subject: "token:3f9a1c", Scopes: []string{"runs:write"}}

@@ -11,13 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestAdmissionOfAJob plays runs of a job with any constraints and any action, while runs end,
-// the limit changes, and the hook changes its mind. After each step it checks that
+// TestAdmissionOfAJob runs a job with random constraints and a random action, while runs end,
+// the limit changes, and the hook changes its answer. After each step it checks that
 //
-//   - no run takes a slot beyond the limit, or before an older one that waits for it,
-//   - no run starts that a constraint refuses, unless its action passes over that,
-//   - no run is refused a slot while one is free, and none waits for a free one,
-//   - of runs that replace older ones the newest keep the slots.
+//   - no run takes a slot beyond the limit, or before an older run that waits for it,
+//   - no run starts against a constraint, unless its action passes over the violation,
+//   - no run is refused a slot, or waits for one, while a slot is free,
+//   - the newest of the runs that replace older ones keep the slots.
 func TestAdmissionOfAJob(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +49,7 @@ type admission struct {
 	limit   int
 	refuses bool
 	action  run.Action
-	// previous and hooked are the constraints besides the slots.
+	// previous and hooked enable requirePreviousSuccess and the hook.
 	previous, hooked bool
 	runs             []*run.Run
 	// refused are the runs that the hook refused in their last evaluation.
@@ -65,7 +65,7 @@ func newAdmission(t *rapid.T) *admission {
 	}
 }
 
-// apply applies a fact as a store does: a slot that is not free changes nothing.
+// apply applies a fact as a store does: if no slot is free, it changes nothing.
 func (j *admission) apply(r *run.Run, f run.Fact) (applied bool) {
 	j.Helper()
 	d, err := run.Decide(*r, f, j.now)
@@ -101,7 +101,7 @@ func (j *admission) held() (n int) {
 	return n
 }
 
-// queue returns the runs that wait for a slot, the oldest first: they are created in order.
+// queue returns the runs that wait for a slot, oldest first: runs are created in that order.
 func (j *admission) queue() (waiting []*run.Run) {
 	for _, r := range j.runs {
 		if r.AwaitsJobSlot() {
@@ -127,7 +127,7 @@ func (j *admission) create() {
 	j.carryOut(&created)
 }
 
-// carryOut is what act does.
+// carryOut does the work of act.
 func (j *admission) carryOut(r *run.Run) {
 	if r.ActionDue() {
 		j.apply(r, run.ActionEnded{})
@@ -155,7 +155,7 @@ func (j *admission) find(id string) *run.Run {
 	return j.runs[i]
 }
 
-// evaluate is what constrain and act do.
+// evaluate does the work of constrain and act.
 func (j *admission) evaluate(r *run.Run) {
 	var violations []run.ConstraintViolation
 	if p := j.before(r); p != nil && j.previous {
@@ -175,7 +175,7 @@ func (j *admission) evaluate(r *run.Run) {
 	}
 }
 
-// before returns the newest earlier run that is not looked past.
+// before returns the newest earlier run that is not LookedPast.
 func (j *admission) before(r *run.Run) (found *run.Run) {
 	for _, other := range j.runs {
 		if other.Older(*r) && !other.LookedPast() {
@@ -185,7 +185,7 @@ func (j *admission) before(r *run.Run) (found *run.Run) {
 	return found
 }
 
-// end ends one of the runs that have begun.
+// end ends a random run that has started.
 func (j *admission) end() {
 	var begun []*run.Run
 	for _, r := range j.runs {
@@ -208,7 +208,7 @@ func (j *admission) finish(r *run.Run, success bool) {
 	}
 }
 
-// settle does everything that is due, as the handlers and the sweep do.
+// settle processes everything that is due, like the handlers and the sweep.
 func (j *admission) settle() {
 	for busy := true; busy; {
 		busy = false
@@ -235,7 +235,7 @@ func (j *admission) settle() {
 	}
 }
 
-// passes reports whether the run may start with violations.
+// passes reports whether the job's action passes over violations.
 func (j *admission) passes() bool {
 	return j.action.Type == run.ActionWebhook || j.action.Type == run.ActionTriggerJob
 }
@@ -273,7 +273,7 @@ func (j *admission) check() {
 	}
 }
 
-// checkDue reports whether all constraints of the run are due, before its first attempt or
+// checkDue reports whether the constraints of the run are due: before its first attempt, or
 // during an action.
 func checkDue(r run.Run) bool {
 	return r.State == run.ConditionPending || r.State == run.ConditionRunning || r.ChecksAgain() || r.State == run.Pending && r.Slot.State == run.SlotHeld

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRetryIsANewRunOfTheSameWork sets every field of a run: a retry has the fields that
-// the run was created with, and none that its attempts set.
+// TestRetryIsANewRunOfTheSameWork sets every field of a run. A retry must have the fields that
+// the run was created with, and no field that its attempts set.
 func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	t.Parallel()
 	var old run.Run
@@ -53,7 +53,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	}
 }
 
-// fill sets every exported field, element and entry below a value.
+// fill sets every exported field, element and map entry of a value, recursively.
 func fill(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Bool:

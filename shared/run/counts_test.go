@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestViolatedConstraintsWereChecked: no run has violated more constraints than were
-// checked, whenever the violation was found.
+// TestViolatedConstraintsWereChecked: a run never counts more violated than checked
+// constraints, whenever a violation is found.
 func TestViolatedConstraintsWereChecked(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -57,7 +57,8 @@ func TestViolatedConstraintsWereChecked(t *testing.T) {
 	}
 }
 
-// TestRunStartsOnce keeps the first start of a run whose second attempt starts later.
+// TestRunStartsOnce: a later start of a second attempt does not change the first start of the
+// run.
 func TestRunStartsOnce(t *testing.T) {
 	t.Parallel()
 	r, now := run.New(fresh(), epoch).Run, epoch

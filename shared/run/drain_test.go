@@ -9,13 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// drained is the fact that the deadline of the drain of pool p is over.
+// drained returns the fact that the drain deadline of pool p has passed.
 func drained() run.Fact {
 	pool := run.Pool{Tenant: "local", ID: "p", Limit: 1}.Drain(epoch.Add(time.Minute), "ann", epoch)
 	return run.Drained{Pool: pool}
 }
 
-// TestEvictedAttemptDoesNotCount ends attempts in each way after their eviction.
+// TestEvictedAttemptDoesNotCount ends evicted attempts in each possible way.
 func TestEvictedAttemptDoesNotCount(t *testing.T) {
 	t.Parallel()
 	started := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineRunning{Attempt: 1}}
@@ -106,13 +106,13 @@ func TestEvictedAttemptDoesNotCount(t *testing.T) {
 	}
 }
 
-// contactedWithoutSigterm are the facts of a worker that is asked by the answers to its
-// calls first.
+// contactedWithoutSigterm returns the facts of a worker that receives the request with the
+// response to a call before SIGTERM.
 func contactedWithoutSigterm(started []run.Fact) []run.Fact {
 	return append(slices.Clip(started), run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
 }
 
-// TestDrainLeavesOtherRuns applies a drain to runs that it does not concern.
+// TestDrainLeavesOtherRuns applies a drain to runs that it must not change.
 func TestDrainLeavesOtherRuns(t *testing.T) {
 	t.Parallel()
 	for name, facts := range map[string][]run.Fact{
@@ -135,7 +135,7 @@ func TestDrainLeavesOtherRuns(t *testing.T) {
 	}
 }
 
-// TestDrainHasPhases reads the phase of a drain as its runs end.
+// TestDrainHasPhases reads the phase of a drain while its runs end.
 func TestDrainHasPhases(t *testing.T) {
 	t.Parallel()
 	open := run.Pool{ID: "p"}

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// secureOnly permits https alone.
+// secureOnly permits only https.
 func secureOnly(text string) error {
 	if !strings.HasPrefix(text, "https://") {
 		return errors.New("want https")

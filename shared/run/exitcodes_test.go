@@ -6,7 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRetryCodesRestrictRetries lists the codes of failures that are not retried.
+// TestRetryCodesRestrictRetries lists the exit codes whose failures are not retried.
 func TestRetryCodesRestrictRetries(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -20,7 +20,7 @@ type poolQueue struct {
 	last   map[string]int64
 }
 
-// line returns the Line for a run of the slot's key.
+// line returns the queue's Line for the slot.
 func (q *poolQueue) line(s run.Slot) (l run.Line) {
 	for _, r := range q.queued {
 		if r.Slot.Rank() != s.Rank() {
@@ -58,7 +58,7 @@ func (q *poolQueue) join(t fataler, key string, priority run.Priority) run.Run {
 	return d.Run
 }
 
-// start removes the first run.
+// start removes and returns the first queued run.
 func (q *poolQueue) start() run.Run {
 	first := q.queued[0]
 	q.queued = q.queued[1:]
@@ -76,8 +76,8 @@ func (q *poolQueue) backlog() map[string]int {
 
 type fataler interface{ Fatalf(string, ...any) }
 
-// spread returns the difference between the largest and the smallest number of starts of
-// the keys with a backlog.
+// spread returns the difference between the largest and the smallest number of starts of the
+// keys in the backlog.
 func spread(starts map[string]int, backlog map[string]int) int {
 	least, most := 1<<30, 0
 	for key := range backlog {
@@ -88,7 +88,7 @@ func spread(starts map[string]int, backlog map[string]int) int {
 
 func newPoolQueue() *poolQueue { return &poolQueue{now: epoch, last: map[string]int64{}} }
 
-// TestKeysWithBacklogStartEquallyOften draws the numbers of keys and of their runs, and
+// TestKeysWithBacklogStartEquallyOften draws the number of keys, the number of their runs, and
 // the order in which they join.
 func TestKeysWithBacklogStartEquallyOften(t *testing.T) {
 	t.Parallel()
@@ -138,15 +138,15 @@ func TestThousandKeysStartEquallyOften(t *testing.T) {
 	}
 }
 
-// TestTurnsOfKeysThatJoinAndLeave lets keys join, empty their queues and join again: a key
-// has at most one start in a round, misses none while it has a backlog, and no run of a
-// lower priority starts before one of a higher.
+// TestTurnsOfKeysThatJoinAndLeave lets keys join, empty their queues and join again. A key must
+// have at most one start in a round, and must miss no round while it has a backlog. No run may
+// start before one of a higher priority.
 func TestTurnsOfKeysThatJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		q := newPoolQueue()
-		lastStart := map[string]int64{} // the round of the last start of a turn, in this busy time
-		waits := map[string]bool{}      // a turn had a backlog at its last start
+		lastStart := map[string]int64{} // the round of a turn's last start since the queue was last empty
+		waits := map[string]bool{}      // whether the turn had a backlog at its last start
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if len(q.queued) == 0 || rapid.Bool().Draw(t, "join") {
 				key := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(t, "key")
@@ -168,7 +168,7 @@ func TestTurnsOfKeysThatJoinAndLeave(t *testing.T) {
 				}
 				lastStart[turn], waits[turn] = r.Slot.Round, l.Queued > 0
 			}
-			// Every remaining key has its next turn in this round or the next.
+			// The next turn of every remaining key must be in this round or the next.
 			next := map[string]int64{}
 			for _, other := range q.queued {
 				if turn := other.Slot.Turn(); turn != "" && next[turn] == 0 && other.Slot.Rank() == r.Slot.Rank() {

@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestFallbacksEnd leads a run through pools with any fallbacks without a cycle, whose
-// platforms start machines or not. An attempt has one pool and at most one machine, no
-// pool is tried twice before a machine starts, and the run ends.
+// TestFallbacksEnd runs through pools with random fallbacks without a cycle, whose platforms
+// start machines or not. An attempt must have one pool and at most one machine. No pool may be
+// tried twice before a machine starts, and the run must end.
 func TestFallbacksEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,7 +41,7 @@ func TestFallbacksEnd(t *testing.T) {
 			}
 			r = d.Run
 		}
-		var tried []string // since a machine started
+		var tried []string // since a machine last started
 		for range 8 * n {
 			pool, attempt := r.NextPool(), r.Attempt.Number+1
 			decide(run.Admitted{Pool: pool, Limit: 1})

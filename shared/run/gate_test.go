@@ -7,7 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// paced returns the gate of apps with one start per second, after a throttled one.
+// paced returns a gate with a start interval of one second for each app, after a throttled
+// start.
 func paced(apps ...string) run.StartGate {
 	var paces []run.StartPace
 	for _, app := range apps {
@@ -17,15 +18,15 @@ func paced(apps ...string) run.StartGate {
 	return g
 }
 
-// throttledRun waits in the queue after a throttled start.
+// throttledRun returns a run that is queued after a throttled start.
 func throttledRun() run.Run {
 	r := run.Run{State: run.ContainerCreating}
 	r.Attempt.Number, r.Slot.State = 1, run.SlotQueued
 	return r
 }
 
-// TestGatePacesEachApp takes permits as fast as they are given: each app gets one
-// per interval, and none is given too far ahead.
+// TestGatePacesEachApp takes each permit as soon as it is available. Each app must give one per
+// interval, and no permit too far in the future.
 func TestGatePacesEachApp(t *testing.T) {
 	t.Parallel()
 	g, r := paced("a", "b"), throttledRun()
@@ -47,8 +48,8 @@ func TestGatePacesEachApp(t *testing.T) {
 	}
 }
 
-// TestGateSlowsDown throttles permitted starts: the tries become rare, and a start
-// that is accepted restores the pace.
+// TestGateSlowsDown throttles permitted starts. The tries must become rare, and an accepted
+// start must restore the rate.
 func TestGateSlowsDown(t *testing.T) {
 	t.Parallel()
 	g, r, now, tries := paced("a"), throttledRun(), epoch, 0
@@ -70,8 +71,8 @@ func TestGateSlowsDown(t *testing.T) {
 	}
 }
 
-// TestStartsWithoutAPermitSlowTheGateOnce throttles many starts that had no permit:
-// they say nothing about the pace.
+// TestStartsWithoutAPermitSlowTheGateOnce throttles many starts that had no permit. They must
+// not reduce the rate further.
 func TestStartsWithoutAPermitSlowTheGateOnce(t *testing.T) {
 	t.Parallel()
 	g := paced("a")
@@ -83,8 +84,8 @@ func TestStartsWithoutAPermitSlowTheGateOnce(t *testing.T) {
 	}
 }
 
-// TestGatePacesOnlyThrottledPools grants without a permit where no start was
-// throttled, and where the last permit of a pool with a limit is long over.
+// TestGatePacesOnlyThrottledPools grants without a permit if no start was throttled, or if the
+// last permit of a pool with a limit is long past.
 func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	t.Parallel()
 	pending := run.Run{State: run.Pending, Slot: run.Slot{State: run.SlotQueued}}
@@ -110,9 +111,9 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	}
 }
 
-// TestBucketPermitsItsBurst takes tokens of two apps with a documented limit as fast as
-// they are given: first the bursts of both, then one of each app per interval, through
-// direct starts and grants alike.
+// TestBucketPermitsItsBurst takes tokens of two apps with a documented limit as soon as they
+// are available. Direct starts and grants together must get the bursts of both apps first, then
+// one token per app and interval.
 func TestBucketPermitsItsBurst(t *testing.T) {
 	t.Parallel()
 	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}, {App: "b", Interval: time.Second, Burst: 3}}
@@ -158,8 +159,8 @@ func TestBucketPermitsItsBurst(t *testing.T) {
 	}
 }
 
-// TestThrottledBucketIsEmpty throttles a start that had a token: the bucket has none left,
-// and a start that is accepted restores the pace and not the burst.
+// TestThrottledBucketIsEmpty throttles a start that had a token. The bucket must then be empty.
+// An accepted start must restore the rate, but not the burst.
 func TestThrottledBucketIsEmpty(t *testing.T) {
 	t.Parallel()
 	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}}

@@ -6,7 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// decided applies a fact that must change the run.
+// decided applies a fact. It fails the test if the run does not change.
 func decided(t *testing.T, r run.Run, f run.Fact) run.Run {
 	t.Helper()
 	d, err := run.Decide(r, f, epoch)
@@ -16,8 +16,8 @@ func decided(t *testing.T, r run.Run, f run.Fact) run.Run {
 	return d.Run
 }
 
-// TestHandOverIsNoRestart hands a run over and then loses executions: the first
-// lost one is replaced, the second orphans the run.
+// TestHandOverIsNoRestart hands a run over and then loses executions. The first lost one must
+// be replaced; the second must orphan the run.
 func TestHandOverIsNoRestart(t *testing.T) {
 	t.Parallel()
 	r := decided(t, run.New(fresh(), epoch).Run, run.Admitted{Pool: "p"})
@@ -42,8 +42,8 @@ func TestHandOverIsNoRestart(t *testing.T) {
 	}
 }
 
-// TestRepeatedCallHandsNothingOver repeats the call of a state that the execution
-// has left: it waits in a epoch one.
+// TestRepeatedCallHandsNothingOver repeats the call of an earlier state: the execution now
+// waits in a later one.
 func TestRepeatedCallHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	r := decided(t, run.New(fresh(), epoch).Run, run.Admitted{Pool: "p"})

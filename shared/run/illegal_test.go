@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// moves is a fact that moves a run whatever the transition table says.
+// moves is a fact that enters a state without regard to the transition table.
 type moves State
 
 func (m moves) apply(d *draft) error {
@@ -34,7 +34,7 @@ func TestIllegalTransitionIsAnError(t *testing.T) {
 	}
 }
 
-// TestEventIDsAreUnique checks EE-3.1 for the events of two runs at one time.
+// TestEventIDsAreUnique checks EE-3.1 for events of several runs at the same time.
 func TestEventIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0).UTC()

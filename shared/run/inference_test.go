@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestFailedRequestNotesItsReplica fails attempts of an inference task. Those whose request an
-// engine has failed are noted, once for each replica.
+// TestFailedRequestNotesItsReplica fails attempts of an inference task. Replicas at which a
+// request failed must be recorded, once each.
 func TestFailedRequestNotesItsReplica(t *testing.T) {
 	t.Parallel()
 	first := fresh()
@@ -24,7 +24,7 @@ func TestFailedRequestNotesItsReplica(t *testing.T) {
 	}{
 		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
 		{nil, []string{"r1"}},                            // the dispatcher was lost
-		{&run.Generation{Replica: "r2"}, []string{"r1"}}, // there was no request
+		{&run.Generation{Replica: "r2"}, []string{"r1"}}, // no request was sent
 		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
 		{&run.Generation{Replica: "r3", AskedAt: epoch}, []string{"r1", "r3"}},
 	} {
@@ -47,8 +47,8 @@ func TestFailedRequestNotesItsReplica(t *testing.T) {
 	}
 }
 
-// TestInferenceIsCheckedSoon: a sweep finds a task that no dispatcher continues half a minute
-// after what it waits for.
+// TestInferenceIsCheckedSoon: if no dispatcher continues a task, a sweep finds it half a minute
+// after the time that it waits for.
 func TestInferenceIsCheckedSoon(t *testing.T) {
 	t.Parallel()
 	const slack = 30 * time.Second

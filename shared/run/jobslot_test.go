@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contender returns the run number n of a job, in the order of their creation.
+// contender returns run number n of a job. Runs are created in the order of n.
 func contender(n int, a run.ActionType, change ...func(*run.Run)) run.Run {
 	r := run.Run{
 		ID: string(rune('a' + n)), JobID: "nightly", State: run.Running, CreatedAt: epoch.Add(time.Duration(n) * time.Second),
@@ -24,7 +24,7 @@ func contender(n int, a run.ActionType, change ...func(*run.Run)) run.Run {
 
 func cancelled(r *run.Run) { r.Cancel = &run.CancelRequest{By: "job:nightly"} }
 
-// TestNewestRunsKeepTheSlots replaces as few of the oldest runs as are needed.
+// TestNewestRunsKeepTheSlots: only as many of the oldest runs are replaced as necessary.
 func TestNewestRunsKeepTheSlots(t *testing.T) {
 	t.Parallel()
 	kill := func(n int, change ...func(*run.Run)) run.Run { return contender(n, run.ActionKillOld, change...) }
@@ -61,15 +61,15 @@ func TestNewestRunsKeepTheSlots(t *testing.T) {
 	}
 }
 
-// TestOverlappingReplacementsLeaveTheNewest lets any number of runs with kill_old join in any
-// order. Each looks at the contenders after it has joined. The newest ones are left.
+// TestOverlappingReplacementsLeaveTheNewest lets runs with kill_old join in a random order.
+// Each reads the contenders after it has joined. The newest runs must be left.
 func TestOverlappingReplacementsLeaveTheNewest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
 		order := rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}[:rapid.IntRange(1, 7).Draw(t, "runs")]).Draw(t, "order")
 		var joined []run.Run
-		var late []int // they have joined and not looked yet
+		var late []int // runs that have joined and not read the contenders yet
 		look := func(n int) {
 			replaced, by := contender(n, run.ActionKillOld).Replaces(joined, slots)
 			gone := func(r run.Run) bool {
@@ -104,7 +104,7 @@ func TestOverlappingReplacementsLeaveTheNewest(t *testing.T) {
 	})
 }
 
-// TestPreviousRunHasToSucceed describes the previous run of a job.
+// TestPreviousRunHasToSucceed evaluates requirePreviousSuccess for states of the previous run.
 func TestPreviousRunHasToSucceed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -132,7 +132,7 @@ func TestPreviousRunHasToSucceed(t *testing.T) {
 	}
 }
 
-// TestReplacedRunIsLookedPast ends runs on the request of a client and in favor of a newer run.
+// TestReplacedRunIsLookedPast cancels runs on request of a client, and in favor of a newer run.
 func TestReplacedRunIsLookedPast(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"token:abc": true, "job:nightly": false} {

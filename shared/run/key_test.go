@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// first creates the run of a story: "key" is its key with one slot, "overflow" its rule
-// for a queue of three, "joins" its place in the key at its creation.
+// first creates the run of a story. "key" is its key, with one slot; "overflow" is the rule for
+// a queue of three; "joins" is how it joins the key at its creation.
 func (s *teller) first(t *testing.T, d *datadriven.TestData, r run.Run) run.Decision {
 	if d.HasArg("key") {
 		r.Concurrency = &run.Concurrency{Key: word(t, d, "key"), Limit: 1}
@@ -30,8 +30,8 @@ func (s *teller) first(t *testing.T, d *datadriven.TestData, r run.Run) run.Deci
 	return run.NewOverflowed(r, run.KeyOverflowed{By: "other", Queued: 3}, s.now)
 }
 
-// line is the queue of the pool: "head" and "tail" are its rounds, "last" and "queued"
-// those of the run's key.
+// line returns the Line for the pool's queue from the arguments "head", "tail", "last" and
+// "queued".
 func line(t *testing.T, d *datadriven.TestData) (l run.Line) {
 	var head, tail, last int
 	d.MaybeScanArgs(t, "head", &head)

@@ -17,10 +17,10 @@ func anyAmount(t *rapid.T, name string) budget.Amount {
 	return budget.Amount{Turns: n("turns"), Tokens: n("tokens"), TimeMS: n("time"), CostNano: n("cost")}
 }
 
-// TestLedgerFollowsReservations decides random facts about a run whose attempts reserve: at
-// each time the ledger changes add up to what the run holds and has used, a run that has
-// ended holds nothing, an attempt is charged with what is known, once, and all attempts
-// together with no more than was held for the first.
+// TestLedgerFollowsReservations decides random facts about a run whose attempts reserve. At
+// each time the ledger changes must add up to what the run holds and has used. A run that has
+// ended must hold nothing. An attempt must be charged once, with its known usage, and all
+// attempts together with at most the amount held for the first.
 func TestLedgerFollowsReservations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,8 +77,8 @@ func TestLedgerFollowsReservations(t *testing.T) {
 	})
 }
 
-// TestFailedAttemptLeavesTheRest ends attempts that have used something, the last one with
-// the run.
+// TestFailedAttemptLeavesTheRest charges attempts that have used something; the last one ends
+// with the run.
 func TestFailedAttemptLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	held := budget.Amount{Turns: 1, Tokens: 100, TimeMS: 1000, CostNano: 500}
@@ -99,8 +99,8 @@ func TestFailedAttemptLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestAttemptIsChargedForItself: what an engine did for an attempt is charged once, and is not
-// known of the next one.
+// TestAttemptIsChargedForItself: the work of an engine is charged once, with its attempt, and
+// is not counted for the next one.
 func TestAttemptIsChargedForItself(t *testing.T) {
 	t.Parallel()
 	first := fresh()
@@ -127,8 +127,8 @@ func TestAttemptIsChargedForItself(t *testing.T) {
 	}
 }
 
-// TestUseOfAGeneration counts the tokens of a prompt only where they have a price, and a
-// turn only of an answer.
+// TestUseOfAGeneration: the tokens of a prompt count only if they have a price, and a turn only
+// for an answer.
 func TestUseOfAGeneration(t *testing.T) {
 	t.Parallel()
 	answer := run.Generation{TokensIn: 100, TokensOut: 7, DecodeMS: 1500, Finish: "stop"}
@@ -152,7 +152,7 @@ func TestUseOfAGeneration(t *testing.T) {
 	}
 }
 
-// TestCancelReleasesTheReservation names the accounts and the amounts.
+// TestCancelReleasesTheReservation checks the accounts and amounts of the change.
 func TestCancelReleasesTheReservation(t *testing.T) {
 	t.Parallel()
 	held := budget.Amount{Turns: 1, Tokens: 500}
@@ -172,7 +172,8 @@ func TestCancelReleasesTheReservation(t *testing.T) {
 	}
 }
 
-// A dispatcher may have got tokens that it could not append: no reader has received them.
+// TestTokensAreThoseOfTheStream: tokens that the dispatcher received but could not append to
+// the stream are not counted, because no reader received them.
 func TestTokensAreThoseOfTheStream(t *testing.T) {
 	t.Parallel()
 	stream, engine := run.Generation{TokensOut: 9, DecodeMS: 10}, run.Generation{Replica: "r1", TokensIn: 4, TokensOut: 35, DecodeMS: 20}

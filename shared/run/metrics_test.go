@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestPhasesAddUpToTheTotal plays a run with a wait and a retry.
+// TestPhasesAddUpToTheTotal runs through a life with a wait and a retry.
 func TestPhasesAddUpToTheTotal(t *testing.T) {
 	t.Parallel()
 	now := epoch
@@ -19,7 +19,7 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	var last run.Event
 	play := func(after time.Duration, f run.Fact) {
 		t.Helper()
-		now = now.Add(after + 400*time.Microsecond) // no phase is whole milliseconds
+		now = now.Add(after + 400*time.Microsecond) // so that no phase is a whole number of milliseconds
 		d, err := run.Decide(r, f, now)
 		if err != nil {
 			t.Fatal(err)
@@ -105,8 +105,8 @@ func TestRunningPhaseCounts(t *testing.T) {
 	}
 }
 
-// TestOnlyTheEndHasMetrics plays a run without attempts, and the record of skipped
-// firings, which ends with its creation.
+// TestOnlyTheEndHasMetrics covers a run without attempts, and the record of skipped firings,
+// which ends with its creation.
 func TestOnlyTheEndHasMetrics(t *testing.T) {
 	t.Parallel()
 	d := run.New(fresh(), epoch)
@@ -133,7 +133,7 @@ func TestOnlyTheEndHasMetrics(t *testing.T) {
 	}
 }
 
-// TestClocksThatDiffer: a transition with an earlier time than the state's entry takes no
+// TestClocksThatDiffer: a transition whose time is before the entry into the state counts as no
 // time.
 func TestClocksThatDiffer(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestSkippedFiringsAreOneCompletedRun checks that the record of skipped firings is
-// terminal: no effect, lease or result follows from it, and no fact changes it.
+// TestSkippedFiringsAreOneCompletedRun: the record of skipped firings is terminal. It has no
+// effect, lease or result, and no fact changes it.
 func TestSkippedFiringsAreOneCompletedRun(t *testing.T) {
 	t.Parallel()
 	r := fresh()

@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestNewWithIsNewAndTheFacts compares the creation of a task that begins at once with that of
-// a task to which the facts happen after it.
+// TestNewWithIsNewAndTheFacts compares a task that NewWith creates with facts to a task that
+// New creates, with the facts applied after it.
 func TestNewWithIsNewAndTheFacts(t *testing.T) {
 	t.Parallel()
 	task := run.Run{Tenant: "acme", ID: "inf_1", TaskID: "inf_1", Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m"}}}

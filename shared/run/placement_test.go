@@ -79,7 +79,8 @@ func TestPlacementsOfADeployment(t *testing.T) {
 	}
 }
 
-// TestPlacementIsFixedByTheFirstCall changes the pool between two create calls.
+// TestPlacementIsFixedByTheFirstCall changes the placement of the pool between two create
+// calls.
 func TestPlacementIsFixedByTheFirstCall(t *testing.T) {
 	t.Parallel()
 	store := func(r run.Run, runner, token string) run.Run {

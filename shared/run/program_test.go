@@ -33,7 +33,8 @@ func TestFiringHasOneTaskID(t *testing.T) {
 	}
 }
 
-// The bytes of an input are due for deletion with the record, and once.
+// TestInputIsKeptAsLongAsTheRecord: the bytes of an input are due for deletion once, with the
+// record.
 func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
 	t.Parallel()
 	r := fresh()

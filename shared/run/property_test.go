@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// anyFact draws a fact, timely or not.
+// anyFact draws a random fact, which may be late or of another attempt.
 func anyFact(t *rapid.T, r run.Run) run.Fact {
 	attempt := r.Attempt.Number
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
@@ -88,9 +88,9 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	}).Draw(t, "fact")
 }
 
-// TestAnyFacts checks invariants for any facts in any order at any time: only
-// legal transitions, events without gaps, one end, slots that agree with the
-// state, and an execution that always has a next state.
+// TestAnyFacts checks invariants for random facts in any order at any time: legal transitions
+// only, events without gaps, one end, slots that match the state, and an execution that always
+// has a next state.
 func TestAnyFacts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,14 +188,14 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 	return ends
 }
 
-// stale reports whether the fact is a token of an earlier entry.
+// stale reports whether the fact stores a token of an earlier generation.
 func stale(fact run.Fact, before run.Run) bool {
 	stored, ok := fact.(run.TokenStored)
 	return ok && stored.Generation != before.Wait.Generation
 }
 
-// released reports whether the token was completed, or belongs to a state that
-// the execution has left by itself.
+// released reports whether the token was completed, or belongs to a state that the execution
+// has already left.
 func released(fact run.Fact, d run.Decision, token string) bool {
 	for _, e := range d.Effects {
 		if e.Token == token {

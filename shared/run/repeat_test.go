@@ -9,9 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestDelayedEvaluationKeepsLaterEffects: the completion of a token is pending,
-// and a delayed evaluation of an earlier state arrives. It proves nothing about
-// the state that still waits for the token.
+// TestDelayedEvaluationKeepsLaterEffects: an evaluation of an earlier state arrives while the
+// completion of a token is pending. It proves nothing about the state that still waits for the
+// token.
 func TestDelayedEvaluationKeepsLaterEffects(t *testing.T) {
 	t.Parallel()
 	r, now := after(t, run.Admitted{Pool: "p", Limit: 1}, run.Evaluated{Generation: 1})
@@ -40,8 +40,8 @@ func TestDelayedEvaluationKeepsLaterEffects(t *testing.T) {
 	}
 }
 
-// TestUnexpectedFailuresBeforeTheStartAreLimited repeats attempts that fail
-// before their machine starts until the run ends.
+// TestUnexpectedFailuresBeforeTheStartAreLimited repeats attempts that fail before their
+// machine starts, until the run ends.
 func TestUnexpectedFailuresBeforeTheStartAreLimited(t *testing.T) {
 	t.Parallel()
 	r, now := after(t, run.Admitted{Pool: "p", Limit: 1})

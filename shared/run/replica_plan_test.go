@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// enginePool returns a pool that keeps a number of replicas with a model.
+// enginePool returns a pool with count replicas of a model.
 func enginePool(count, loads int, model string) run.Pool {
 	return run.Pool{Tenant: "t", ID: "p", Version: 1, Engine: &run.EnginePlace{
 		Kind: run.EngineLlamaCpp, Model: model, Slots: 1, Loads: loads, Machines: &run.EngineMachines{Job: "j", Count: count, Port: 1},
 	}}
 }
 
-// kept returns a replica with a run, whose settings are those of enginePool(…, 0, "m").
+// kept returns a replica with a run, with the settings of enginePool(…, 0, "m").
 func kept(id string, state run.ReplicaState, since time.Duration) run.Replica {
 	r := run.Replica{ID: id, Phase: state, Since: epoch.Add(-since), Number: 1, Key: "k1", Job: "j", Model: "m", AskedPort: 1, Port: 1, Run: "run-" + id}
 	if state == run.ReplicaServing || state == run.ReplicaDraining {
@@ -27,21 +27,21 @@ func kept(id string, state run.ReplicaState, since time.Duration) run.Replica {
 	return r
 }
 
-// intended returns a replica whose run may not be created yet.
+// intended returns a replica whose run may not have been created yet.
 func intended(id string, since time.Duration) run.Replica {
 	r := kept(id, run.ReplicaStarting, since)
 	r.Run = ""
 	return r
 }
 
-// uncreated returns a replica that is not wanted, whose run may not be created yet.
+// uncreated returns an unwanted replica whose run may not have been created yet.
 func uncreated(id string, since time.Duration) run.Replica {
 	r := intended(id, since)
 	r.Phase = run.ReplicaEnding
 	return r
 }
 
-// facts are about runs that run, unless change says otherwise.
+// facts returns facts about the replicas: their runs are Running, unless change modifies them.
 func facts(set []run.Replica, change func(id string, f *run.ReplicaFacts)) map[string]run.ReplicaFacts {
 	found := map[string]run.ReplicaFacts{}
 	for _, r := range set {
@@ -59,7 +59,7 @@ func facts(set []run.Replica, change func(id string, f *run.ReplicaFacts)) map[s
 	return found
 }
 
-// ended makes a run one that has ended after a life.
+// ended returns a change that ends a run after the time life.
 func ended(life time.Duration) func(string, *run.ReplicaFacts) {
 	return func(_ string, f *run.ReplicaFacts) {
 		f.Run.State, f.Run.EndedAt, f.Run.Fault = run.Failed, epoch, fault.New(fault.ProgramExit, "code 1")
@@ -79,7 +79,7 @@ func TestPlanReplicas(t *testing.T) {
 			}
 		}
 	}
-	// want lists the replicas afterwards with their numbers, then what is done.
+	// want lists the replicas afterwards with their numbers, then the actions of the plan.
 	for name, row := range map[string]struct {
 		pool   run.Pool
 		have   []run.Replica
@@ -156,8 +156,9 @@ func described(plan run.ReplicaPlan) string {
 	return strings.Join(parts, "; ")
 }
 
-// TestFailingReplicaBacksOff ends each run of a replica at once: the time until the next one
-// doubles up to its limit, and a run that has served for long starts from the beginning.
+// TestFailingReplicaBacksOff ends each run of a replica at once. The delay before the next run
+// must double up to its limit. After a run that has served for long it must start again from
+// the beginning.
 func TestFailingReplicaBacksOff(t *testing.T) {
 	t.Parallel()
 	p, now := enginePool(1, 0, "m"), epoch
@@ -189,7 +190,7 @@ func TestFailingReplicaBacksOff(t *testing.T) {
 	}
 }
 
-// TestReplicasThatServe lists those that a pool sends tasks to.
+// TestReplicasThatServe lists the replicas to which a pool sends tasks.
 func TestReplicasThatServe(t *testing.T) {
 	t.Parallel()
 	other := kept("r3", run.ReplicaServing, 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// lived returns a run after the facts, one per second.
+// after returns a run after the facts, one per second.
 func after(t *testing.T, facts ...run.Fact) (r run.Run, now time.Time) {
 	t.Helper()
 	r, now = run.New(fresh(), epoch).Run, epoch
@@ -71,8 +71,8 @@ func TestDecideIsPure(t *testing.T) {
 	})
 }
 
-// TestLateFactChangesNothing verifies rule 2: it applies every fact to attempts
-// that have ended in every way, in every later state of their run.
+// TestLateFactChangesNothing verifies rule 2: it applies every fact to attempts that ended in
+// each possible way, in every later state of their run.
 func TestLateFactChangesNothing(t *testing.T) {
 	t.Parallel()
 	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}}, run.MachineRunning{Attempt: 1}}
@@ -104,7 +104,7 @@ func TestLateFactChangesNothing(t *testing.T) {
 					facts = append(facts, run.Settled{}, run.ExecutionChecked{Done: true})
 				}
 				r, now := after(t, facts...)
-				r.Execution.Pending = nil // cleared by the execution's own facts
+				r.Execution.Pending = nil // cleared by facts of the execution
 				for _, f := range late {
 					d, err := run.Decide(r, f, now.Add(time.Hour))
 					if d.Changed || err != nil && fault.Of(err).Code == fault.Internal {
@@ -117,8 +117,8 @@ func TestLateFactChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNewestTokenWins verifies rule 3: it enters one state three times. A token
-// of an earlier entry is never stored; the newest of an entry is.
+// TestNewestTokenWins verifies rule 3: it enters one state three times. Tokens of earlier
+// entries must not be stored; the newest token of an entry must be.
 func TestNewestTokenWins(t *testing.T) {
 	t.Parallel()
 	r, now := after(t, run.Admitted{Pool: "p", Limit: 1})
@@ -162,9 +162,8 @@ func TestNewestTokenWins(t *testing.T) {
 	}
 }
 
-// TestFactOfAnotherAttemptChangesNothing verifies rule 4: it applies facts of
-// the first attempt, and of one that never existed, to a second attempt from
-// its intent to its end.
+// TestFactOfAnotherAttemptChangesNothing verifies rule 4: during a second attempt, from its
+// intent to its end, it applies facts of the first attempt and of one that never existed.
 func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	t.Parallel()
 	r, now := after(t,
@@ -200,7 +199,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 			t.Fatalf("%T on %s: changed %v, %v", f, r.State, d.Changed, err)
 		}
 		if r = d.Run; r.State == run.Pending {
-			continue // still has the number of the first attempt
+			continue // the record still has the number of the first attempt
 		}
 		for _, f := range append(others(1), others(3)...) {
 			if d, err := run.Decide(r, f, now); d.Changed || err != nil && fault.Of(err).Code == fault.Internal {
@@ -213,9 +212,9 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	}
 }
 
-// TestUnknownReceptionRestartsHeartbeatLimit verifies rule 8: Running is
-// entered again with the whole limit if the canary of an overdue heartbeat is not
-// received, however long there was no contact.
+// TestUnknownReceptionRestartsHeartbeatLimit verifies rule 8: if the canary of an overdue
+// heartbeat is not received, Running is entered again with the whole limit, however long the
+// worker was silent.
 func TestUnknownReceptionRestartsHeartbeatLimit(t *testing.T) {
 	t.Parallel()
 	r, now := after(t, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})

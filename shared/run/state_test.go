@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contractTable is the run-lifecycle contract's table, row by row, plus the
-// transition that Sortie adds.
+// contractTable is the table of the run-lifecycle contract, row by row, with the transition
+// that Sortie adds.
 const contractTable = `
 PreRun: Pending Cancelled
 Pending: ConditionPending ContainerCreating Cancelled Failed

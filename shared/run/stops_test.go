@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestMachineStopsAreLimited stops each machine of a run from outside. The delays
-// grow, no attempt is used, and the run fails in the end. A host that shuts down
-// uses nothing and delays nothing.
+// TestMachineStopsAreLimited stops each machine of a run from outside. The delays must grow, no
+// attempt may be used up, and the run must fail in the end. A shutdown of the host must use up
+// and delay nothing.
 func TestMachineStopsAreLimited(t *testing.T) {
 	t.Parallel()
 	first := fresh()

@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// pool is the pool of the run.
+// pool returns the pool of the run.
 func (s *teller) pool() string { return cmp.Or(s.run.Slot.Pool, "default") }
 
-// fallbacks are those of a story whose step has the argument.
+// fallbacks returns the fallbacks of a step with the argument "fallbacks".
 func fallbacks(d *datadriven.TestData) []run.Fallback {
 	if !d.HasArg("fallbacks") {
 		return nil
@@ -26,7 +26,7 @@ func fallbacks(d *datadriven.TestData) []run.Fallback {
 	}
 }
 
-// cause is the fault of a start in an argument; nil without it.
+// cause returns the fault of a start that an argument names; nil without the argument.
 func cause(t *testing.T, d *datadriven.TestData, key string) *fault.Fault {
 	if !d.HasArg(key) {
 		return nil
@@ -34,7 +34,7 @@ func cause(t *testing.T, d *datadriven.TestData, key string) *fault.Fault {
 	return fault.New(fault.Code(word(t, d, key)), "not now")
 }
 
-// detour describes the way of the run; empty in its own pool.
+// detour describes the fallbacks of the run; empty in its own pool.
 func (s *teller) detour() string {
 	if s.run.Detour == nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// constrain gives the run a job with constraints and an action: "action" is its type,
-// "limit" and "delay" its parameters, "for" the only constraint that it is for.
+// constrain gives the run a job with constraints and an action: "action" is its type, "limit"
+// and "delay" are its parameters, "for" is the only constraint to which it applies.
 func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	if d.HasArg("constrained") {
 		constrain(r, run.ActionWait)
@@ -47,7 +47,7 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	}
 	d.MaybeScanArgs(t, "retries", &action.MaxRetries)
 	r.Actions = &run.Actions{OnViolation: &action}
-	if d.HasArg("alone") { // the only constraint besides the slots
+	if d.HasArg("alone") { // no other constraint than maxConcurrentRuns
 		r.Constraints.RequirePreviousSuccess, r.Constraints.CatchUpWindow, r.Constraints.PreRunHook = false, 0, nil
 	}
 	if d.HasArg("for") {
@@ -61,7 +61,7 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	}
 }
 
-// checked is an evaluation: "violated" are the violated constraints.
+// checked returns the fact of an evaluation. "violated" lists the violated constraints.
 func (s *teller) checked(t *testing.T, d *datadriven.TestData) run.Checked {
 	limit := 0
 	if s.run.Constraints != nil {
@@ -70,8 +70,7 @@ func (s *teller) checked(t *testing.T, d *datadriven.TestData) run.Checked {
 	return s.run.Evaluation(s.violations(t, d), limit)
 }
 
-// slots is the number of slots of which the run takes one; "slots" is the present limit of
-// the job.
+// slots returns Checked.Slots for the run. "slots" is the current limit of the job.
 func (s *teller) slots(t *testing.T, d *datadriven.TestData) int {
 	limit := 0
 	if s.run.Constraints != nil {
@@ -129,7 +128,8 @@ func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
 	return length
 }
 
-// program is the program of a job; nil without the argument of its completion.
+// program returns the program of a job; nil without the argument "program", which is its
+// completion.
 func program(t *testing.T, d *datadriven.TestData) *run.Program {
 	if !d.HasArg("program") {
 		return nil

@@ -37,9 +37,8 @@ func fresh() run.Run {
 	}
 }
 
-// TestStories plays the files under testdata/stories. The name of a file is its
-// claim, and each step's output is the decision about a fact. -rewrite records
-// the outputs again.
+// TestStories runs the files under testdata/stories. The name of a file is its claim. The
+// output of each step is the decision about a fact. -rewrite records the outputs again.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
@@ -50,7 +49,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// teller plays one story.
+// teller runs one story.
 type teller struct {
 	run run.Run
 	now time.Time
@@ -199,7 +198,8 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	return nil
 }
 
-// contacted is a call of worker w or another one: a heartbeat, or started.
+// contacted returns a call of worker w, or of the worker in the argument "worker": a heartbeat,
+// or started.
 func (s *teller) contacted(t *testing.T, d *datadriven.TestData, attempt int) run.Fact {
 	worker := "w"
 	d.MaybeScanArgs(t, "worker", &worker)
@@ -209,8 +209,8 @@ func (s *teller) contacted(t *testing.T, d *datadriven.TestData, attempt int) ru
 	}
 }
 
-// contact is the last call of the worker and the result of a canary. since and gap
-// describe the canaries of all processes; without them none was received before.
+// contact returns the last call of the worker and the result of a canary. "since" and "gap"
+// describe the canaries of all processes; without them no canary was received before.
 func (s *teller) contact(t *testing.T, d *datadriven.TestData) run.Contact {
 	c := run.Contact{LastAt: s.ago(t, d, "contact")}
 	c.Reception = run.Reception{Received: !d.HasArg("unreachable"), Since: s.ago(t, d, "since"), Gap: 10 * time.Second}
@@ -220,7 +220,7 @@ func (s *teller) contact(t *testing.T, d *datadriven.TestData) run.Contact {
 	return c
 }
 
-// ago returns a time before now; the zero time if the argument is missing.
+// ago returns the time before now by the duration in the argument; zero without the argument.
 func (s *teller) ago(t *testing.T, d *datadriven.TestData, key string) time.Time {
 	if !d.HasArg(key) {
 		return time.Time{}
@@ -296,7 +296,7 @@ func word(t *testing.T, d *datadriven.TestData, key string) string {
 	return value
 }
 
-// describe prints the visible parts of a decision.
+// emit prints the visible parts of a decision.
 func (s *teller) emit(d run.Decision) string {
 	var text strings.Builder
 	for _, e := range d.Events {

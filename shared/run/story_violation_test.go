@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestEachViolationHasAStory looks for a story for each constraint that is evaluated before a
-// run, with each action. The story violates that constraint alone in its first evaluation.
+// TestEachViolationHasAStory requires a story for each constraint that is evaluated before a
+// run, with each action. The first evaluation of that story violates only that constraint.
 func TestEachViolationHasAStory(t *testing.T) {
 	t.Parallel()
 	after := []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook}
@@ -40,8 +40,8 @@ func TestEachViolationHasAStory(t *testing.T) {
 	}
 }
 
-// cell returns the constraint and the action of a story: what its first evaluation violates,
-// and the action of its run.
+// cell returns the constraint that the first evaluation of a story violates, and the action of
+// its run.
 func cell(story string) string {
 	var action, constraint string
 	for line := range strings.Lines(story) {

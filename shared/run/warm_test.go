@@ -15,7 +15,7 @@ var (
 	large = run.WarmKey{Image: "report", CPUs: 4, MemoryMB: 1024}
 )
 
-// warm returns a machine of a state and an age.
+// warm returns a machine with a state and an age.
 func warm(id string, state run.WarmState, key run.WarmKey, age time.Duration) run.WarmMachine {
 	return run.WarmMachine{
 		Tenant: "t", Pool: "p", ID: id, Version: 1, Key: key, Phase: state, CreatedAt: epoch.Add(-age),
@@ -23,13 +23,13 @@ func warm(id string, state run.WarmState, key run.WarmKey, age time.Duration) ru
 	}
 }
 
-// unneeded returns the machine as one that nothing has needed for a time.
+// unneeded returns the machine as not needed for the time since.
 func unneeded(w run.WarmMachine, since time.Duration) run.WarmMachine {
 	w.UnneededAt = epoch.Add(-since)
 	return w
 }
 
-// of returns the machine as one that was created with a digest.
+// of returns the machine with the digest of its image.
 func of(digest string, w run.WarmMachine) run.WarmMachine {
 	w.Digest = digest
 	return w
@@ -138,7 +138,7 @@ func TestWarmSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// TestClaimOfAWarmMachine claims machines for an attempt until two did not start.
+// TestClaimOfAWarmMachine claims machines for an attempt until two have not started.
 func TestClaimOfAWarmMachine(t *testing.T) {
 	t.Parallel()
 	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
@@ -200,8 +200,8 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 	}
 }
 
-// TestWarmMachineIsHeldByOneAttempt ends the hold of a claim with its attempt, its run and
-// the claim itself.
+// TestWarmMachineIsHeldByOneAttempt: the hold of a machine ends with the attempt, with the run,
+// and with the claim.
 func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	t.Parallel()
 	r := run.Run{ID: "r", State: run.ContainerCreating}
@@ -226,10 +226,10 @@ func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	}
 }
 
-// TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late and was
-// destroyed by the launch, as the launch or a sweep sees it, also after its worker has called
-// meanwhile: unlike a stop from outside, it is not repeated without a limit. A launch gives no
-// machine up whose worker has called.
+// TestLateWarmMachineCountsAsAStart ends an attempt whose claimed machine started too late and
+// was destroyed by the launch. The launch or a sweep sees it, also after a call of the worker.
+// It counts as a start, unlike a stop from outside, which is retried without using a start. A
+// launch does not give up a machine whose worker has called.
 func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	t.Parallel()
 	stop := &run.Exit{Code: 137, Signal: 9, Requested: true}
@@ -263,8 +263,8 @@ func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	}
 }
 
-// TestRecyclableMachine lists the ends of a program after which its machine can have another
-// attempt: an exit with code 0 that was not requested, with the image of the record.
+// TestRecyclableMachine lists the exits after which a machine can be reused: code 0, not
+// requested, with the image of the record.
 func TestRecyclableMachine(t *testing.T) {
 	t.Parallel()
 	w := of("sha256:1", warm("a", run.WarmClaimed, small, time.Hour))
@@ -291,7 +291,7 @@ func TestRecyclableMachine(t *testing.T) {
 	}
 }
 
-// TestClaimKeepsTheMachine keeps the machine of a claim only if its start names a version.
+// TestClaimKeepsTheMachine: a claim keeps the machine only if the machine has a version.
 func TestClaimKeepsTheMachine(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]run.WarmRef{"": {}, "v1": {Tenant: "t", Pool: "p", ID: "a"}} {
