@@ -9,31 +9,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// ErrNoBudget is returned by a commit whose Ledger holds more than an account has left, or
-// something of an expired or closed session, as a *NoBudget. Nothing of the commit was applied.
+// ErrNoBudget is returned, as a *NoBudget, by a commit whose Ledger holds more than an account
+// has left, or holds something of an expired or closed session. Nothing of the commit was
+// applied.
 var ErrNoBudget = errors.New("no budget left")
 
-// AccountStore stores the accounts of budgets. Commits change what an account holds and has
-// spent, by Write.Ledger; see Store. The first commit that holds something of an account
-// creates it. A change of an account that does not exist is nothing, unless it holds.
-// Reads are strongly consistent.
+// AccountStore stores the accounts of budgets. A commit with Write.Ledger changes the held and
+// spent amounts of accounts; see Store. The first commit that holds something of an account
+// creates it. A change that holds nothing does nothing if the account does not exist. Reads are
+// strongly consistent.
 type AccountStore interface {
 	// Account returns an account, or ErrNotFound.
 	Account(ctx context.Context, tenant, scope string) (budget.Account, error)
-	// PutLimit replaces the limit of an account that has a version, creates the account if
-	// it does not exist, and returns it. It raises Version by one and leaves the rest. The
-	// error is ErrConflict for another version; an account that does not exist has 0. Parts
-	// that are nil get the default limit. at is the creation time of a new account. The
-	// notes are stored with the limit.
+	// PutLimit replaces the limit of an account and returns the account. It creates the account
+	// if it does not exist; its version is then 0. It increments Version and leaves the rest.
+	// The error is ErrConflict if version is not the stored one. Parts that are nil get the
+	// default limit. at is the creation time of a new account. The notes are stored with the
+	// limit.
 	PutLimit(ctx context.Context, tenant, scope string, limit budget.Limit, version int64, at time.Time, notes ...Note) (budget.Account, error)
-	// CloseAccount closes the account of a session: no later commit holds something of it,
-	// also none that was decided before. One that does not expire expires at that time. Runs that hold something settle it. The error is
-	// ErrNotFound for an unknown account, and for one that is closed or has expired at that
-	// time.
+	// CloseAccount closes the account of a session: no later commit can hold something of it,
+	// even if it was decided before. An account without an expiry expires at that time. Runs
+	// that hold something still settle it. The error is ErrNotFound for an unknown account, and
+	// for one that is closed or has expired at that time.
 	CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error
 }
 
-// NoBudget names the account that made a commit fail, and what it has left. It is
+// NoBudget names the account that made a commit fail, and what the account has left. It wraps
 // ErrNoBudget.
 type NoBudget struct{ budget.Shortage }
 
@@ -42,9 +43,8 @@ func (n *NoBudget) Error() string { return n.String() }
 // Unwrap returns ErrNoBudget.
 func (n *NoBudget) Unwrap() error { return ErrNoBudget }
 
-// Fault returns the fault that a client gets: the session takes no more tasks, or the
-// budget is exhausted. Trying again helps only if tasks that have not ended hold what is
-// missing.
+// Fault returns the fault for the client: the session accepts no more tasks, or the budget is
+// exhausted. It is retryable only if unfinished tasks hold the missing amount.
 func (n *NoBudget) Fault() *fault.Fault {
 	if n.SessionClosed() {
 		return fault.Wrap(n, fault.SessionClosed, "%s accepts no more tasks: %s", n.Scope, n.reason())
@@ -64,7 +64,7 @@ func (n *NoBudget) reason() string {
 	return "it has had all of its turns"
 }
 
-// Moves returns what the writes do to accounts, one move for each.
+// Moves returns the changes of the writes to accounts, merged by account.
 func Moves(writes []Write) (moves []budget.Move) {
 	for _, w := range writes {
 		moves = append(moves, w.Ledger.Moves(w.Run.Tenant)...)

@@ -12,38 +12,42 @@ import (
 
 // Engine is one replica of an inference server with one model.
 //
-// Engine is safe for concurrent use. It repeats no request. Its faults are InvalidParams
-// (the engine refuses the request; another replica would too), ModelUnknown,
-// PoolUnavailable (the replica does not answer, is loading or has failed; nothing was
-// generated), ReplicaExhausted (the replica refuses because it is busy; nothing was
-// generated), DecodeTimeout (a limit of the request has passed) and WorkerReset (an
-// answer that had begun ended without the engine's final event). When ctx ends, a method
-// closes its request and returns the error of ctx.
+// Engine is safe for concurrent use. It retries no request. Its faults are:
+//
+//   - InvalidParams: the engine refuses the request; another replica would too.
+//   - ModelUnknown: the engine does not have the model.
+//   - PoolUnavailable: the replica does not answer, is loading or has failed; nothing was
+//     generated.
+//   - ReplicaExhausted: the replica is busy and refuses the request; nothing was generated.
+//   - DecodeTimeout: a limit of the request has passed.
+//   - WorkerReset: an answer ended without the engine's final event.
+//
+// When ctx ends, a method closes its request and returns the error of ctx.
 type Engine interface {
-	// Health returns whether the replica takes requests now. A replica that does not
-	// answer is not an error, but a health that says so.
+	// Health reports whether the replica accepts requests now. If the replica does not answer,
+	// that is no error: Live is then false.
 	Health(ctx context.Context) (EngineHealth, error)
-	// Capabilities returns what the engine says of itself. What it does not report is
-	// zero.
+	// Capabilities returns the capabilities that the engine reports. Fields that it does not
+	// report are zero.
 	Capabilities(ctx context.Context) (EngineCapabilities, error)
-	// Load returns how busy the replica is, as far as it reports that.
+	// Load returns the load of the replica, as far as it reports it.
 	Load(ctx context.Context) (EngineLoad, error)
-	// Generate calls each with the pieces of the answer in order, one call at a time,
-	// until the engine's final event, which it returns. An error of each ends the
-	// request and is returned. The pieces before an error are part of no answer.
+	// Generate calls each with the pieces of the answer, in order and one at a time, until the
+	// engine's final event, which it returns. An error of each ends the request and is
+	// returned. Pieces before an error are not part of an answer.
 	Generate(ctx context.Context, g Generation, each func(Piece) error) (GenerationEnd, error)
-	// Embed returns one vector for each input, in order. Unsupported is returned by an
-	// engine without this workload, as an InvalidParams.
+	// Embed returns one vector for each input, in order. An engine without this workload
+	// returns InvalidParams.
 	Embed(ctx context.Context, e Embedding) (Embedded, error)
-	// Rerank returns a score for each document, in the order of the documents; the
-	// larger, the more relevant.
+	// Rerank returns a score for each document, in the order of the documents. A larger score
+	// means more relevant.
 	Rerank(ctx context.Context, r Reranking) (Ranked, error)
 }
 
-// EngineKind is an inference server that Sortie has an adapter for.
+// EngineKind is the kind of an inference server with an adapter in Sortie.
 type EngineKind = run.EngineKind
 
-// The engines. EngineMock is for tests and for development.
+// The engines. EngineMock is for tests and development.
 const (
 	EngineLlamaCpp = run.EngineLlamaCpp
 	EngineVLLM     = run.EngineVLLM
@@ -55,7 +59,7 @@ const (
 // EngineKinds lists the engines.
 func EngineKinds() []EngineKind { return run.EngineKinds() }
 
-// Workload is what an inference task does.
+// Workload is the kind of an inference task.
 type Workload string
 
 // The workloads.
@@ -67,82 +71,83 @@ const (
 
 // EngineHealth is the state of a replica.
 type EngineHealth struct {
-	// Live: the server answers. Ready: it takes requests; a loading model is not ready.
+	// Live: the server answers. Ready: it accepts requests; a server that loads its model is
+	// not ready.
 	Live, Ready bool
-	// Reason is why the replica is not ready, for people; empty if it is.
+	// Reason says why the replica is not ready; empty if it is.
 	Reason string
 }
 
-// EngineCapabilities is what an engine says of itself.
+// EngineCapabilities are the capabilities that an engine reports.
 type EngineCapabilities struct {
 	Version string
-	// Models are the names under which requests reach the model.
+	// Models are the names of the model in requests.
 	Models []string
-	// ContextTokens is the longest prompt with its answer, in tokens, of one request.
+	// ContextTokens is the maximum number of tokens in the prompt and answer of one request.
 	ContextTokens int
-	// Slots is how many requests the replica generates for at one time.
+	// Slots is the number of requests that the replica generates for at the same time.
 	Slots     int
 	Workloads []Workload
 }
 
-// EngineLoad is how busy a replica is. A value that the engine does not report is nil.
+// EngineLoad is the load of a replica. Values that the engine does not report are nil.
 type EngineLoad struct {
 	Running, Waiting                                 *int
 	KVCacheUsageRatio, GPUUtilization, VRAMUsedBytes *float64
 }
 
-// Generation is a request for a completion: a prompt, or messages.
+// Generation is a request for a completion: either a prompt or messages.
 type Generation struct {
-	// Model is the engine's name of the model; empty for an engine with one.
+	// Model is the engine's name of the model; empty if the engine has only one.
 	Model string
-	// Prompt is the text to continue. Messages are a conversation, to which the engine
-	// applies its template. One of them is empty.
+	// Prompt is the text to continue. Messages are a conversation, to which the engine applies
+	// its template. Exactly one of the two is set.
 	Prompt   string
 	Messages []Message
-	// MaxTokens is the most tokens to generate, at least 1.
+	// MaxTokens is the maximum number of tokens to generate, at least 1.
 	MaxTokens int
-	// OpenEnd: the client has set no limit, so that MaxTokens is what the context leaves. It is
-	// for engines without an end of their own.
+	// OpenEnd: the client has set no limit, so MaxTokens is the rest of the context length. It
+	// is for engines that do not end at the context length themselves.
 	OpenEnd bool
-	// Stop are texts that end the answer, without being part of it.
+	// Stop lists texts that end the answer. They are not part of it.
 	Stop []string
-	// Seed makes the choice of tokens repeatable; nil leaves it to the engine.
+	// Seed makes the sampling repeatable; nil lets the engine choose.
 	Seed *int64
-	// Temperature and TopP choose among tokens; nil is the engine's default.
+	// Temperature and TopP control the sampling; nil means the engine's default.
 	Temperature, TopP *float64
 	Limits            GenerationLimits
 }
 
-// GenerationLimits are how long an engine may take; 0 is no limit.
+// GenerationLimits are the maximum times of a request; 0 means no limit.
 type GenerationLimits struct {
-	// First is from the request to the first piece, Gap from one to the next, and Total
-	// from the request to the end.
+	// First is the time from the request to the first piece, Gap the time between two pieces,
+	// and Total the time from the request to the end.
 	First, Gap, Total time.Duration
 }
 
-// Message is a part of a conversation.
+// Message is one message of a conversation.
 type Message struct {
 	// Role is "system", "user" or "assistant".
 	Role    string
 	Content string
 }
 
-// Piece is a part of an answer: one or more tokens, as the engine sends them.
+// Piece is a part of an answer: one or more tokens, as sent by the engine.
 type Piece struct {
-	// Text is not empty, and valid UTF-8.
+	// Text is valid UTF-8 and not empty.
 	Text string
-	// Reasoning: the text is of the reasoning before the answer, which the engine separates
-	// from it.
+	// Reasoning: the text belongs to the reasoning before the answer. The engine separates the
+	// two.
 	Reasoning bool
 }
 
-// FieldPrompt is the field of an InvalidParams for a prompt that is too long.
+// FieldPrompt is the field of an InvalidParams fault for a prompt that is too long.
 const FieldPrompt = "prompt"
 
-// EngineAnswer is the fault of a request that an engine has answered. Status is that of the
-// response, 200 for an answer that the engine has ended for a reason that is not one of the
-// FinishReasons. A fault outside of an EngineAnswer is of an engine that did not answer, or whose
-// answer broke off.
+// EngineAnswer is the fault of a request that the engine has answered. Status is the HTTP
+// status of the response; it is 200 if the engine ended the answer for a reason that is not a
+// FinishReason. A fault that is not an EngineAnswer means that the engine did not answer, or
+// that the answer broke off.
 type EngineAnswer struct {
 	*fault.Fault
 	Status int
@@ -151,7 +156,7 @@ type EngineAnswer struct {
 // Unwrap returns the fault.
 func (a EngineAnswer) Unwrap() error { return a.Fault }
 
-// Works reports whether the answer shows that the engine works: the request is at fault.
+// Works reports whether the answer proves that the engine works and only the request is faulty.
 func (a EngineAnswer) Works() bool {
 	switch a.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
@@ -160,11 +165,11 @@ func (a EngineAnswer) Works() bool {
 	return a.Status < http.StatusInternalServerError
 }
 
-// FinishReason is why an engine has ended an answer.
+// FinishReason is the reason why an engine ended an answer.
 type FinishReason string
 
-// FinishStop is the end of the text or a stop text, FinishLength the limit of tokens or
-// of the context, and FinishFilter a filter of the engine that has cut the text off.
+// FinishStop is the end of the text or a stop text. FinishLength is the limit of tokens or of
+// the context. FinishFilter is a filter of the engine that cut off the text.
 const (
 	FinishStop   FinishReason = "stop"
 	FinishLength FinishReason = "length"
@@ -177,17 +182,17 @@ type GenerationEnd struct {
 	Usage
 }
 
-// Usage is how many tokens a request took. Where the engine does not count, Counted is
+// Usage is the number of tokens of a request. If the engine does not count tokens, Counted is
 // false and TokensOut is the number of pieces.
 type Usage struct {
 	TokensIn, TokensOut int
-	// ReasoningTokens are those of TokensOut that are reasoning; 0 if the engine does not
+	// ReasoningTokens is the number of reasoning tokens in TokensOut; 0 if the engine does not
 	// count them.
 	ReasoningTokens int
 	Counted         bool
 }
 
-// Embedding is a request for vectors.
+// Embedding is a request for the vectors of the inputs.
 type Embedding struct {
 	Model  string
 	Inputs []string
@@ -200,7 +205,7 @@ type Embedded struct {
 	Usage
 }
 
-// Reranking is a request to compare documents with a query.
+// Reranking is a request to score documents by their relevance to a query.
 type Reranking struct {
 	Model     string
 	Query     string
@@ -214,7 +219,7 @@ type Ranked struct {
 	Usage
 }
 
-// Check returns an Internal fault for a request that Generate refuses.
+// Check returns an Internal fault if Generate would refuse the request.
 func (g Generation) Check() error {
 	if (g.Prompt == "") == (len(g.Messages) == 0) {
 		return fault.New(fault.Internal, "generation with a prompt of %d bytes and %d messages, want one of them", len(g.Prompt), len(g.Messages))

@@ -4,12 +4,12 @@ import "context"
 
 type traceParentKey struct{}
 
-// WithTraceParent returns a context whose requests to an Engine have a W3C trace context.
+// WithTraceParent returns a context whose Engine requests have the W3C trace context parent.
 func WithTraceParent(ctx context.Context, parent string) context.Context {
 	return context.WithValue(ctx, traceParentKey{}, parent)
 }
 
-// TraceParent returns the trace context for a request to an Engine; empty without one.
+// TraceParent returns the trace context for Engine requests; empty without one.
 func TraceParent(ctx context.Context) string {
 	parent, _ := ctx.Value(traceParentKey{}).(string)
 	return parent

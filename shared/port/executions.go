@@ -6,26 +6,25 @@ import (
 	"errors"
 )
 
-// ErrTokenGone is returned for a token that was completed, has timed out, or
-// belongs to a state that the execution has left. It is a normal answer: the
-// caller committed its fact before, and the record has the result.
+// ErrTokenGone is returned for a token that was completed, has timed out, or belongs to a state
+// that the execution has left. It is a normal answer: the caller has already committed its
+// fact, and the record has the result.
 var ErrTokenGone = errors.New("unknown or expired task token")
 
 // ErrNotFound is returned for something that does not exist or has been
 // removed.
 var ErrNotFound = errors.New("not found")
 
-// Executions is the Step Functions side of runs: one execution per start, named
-// after the run.
+// Executions starts, stops and continues the Step Functions executions of runs. There is one
+// execution per start, named after the run.
 //
-// Every call is idempotent. A call that returned nil is durable. Calls are safe
-// for concurrent use; of concurrent completions of one token the first wins.
-// Callers retry failures; an adapter retries only what its SDK retries.
+// Every call is idempotent. A call that returned nil is durable. Calls are safe for concurrent
+// use; of concurrent completions of one token the first wins. Callers retry failures; an
+// adapter retries only what its SDK retries.
 type Executions interface {
-	// Start starts the execution called name (1 to 80 letters, digits, '-' and
-	// '_') with input, a JSON object. Starting a name again with the same input
-	// returns nil, whether that execution runs or has ended. With another input
-	// it returns an error and changes nothing.
+	// Start starts the execution called name (1 to 80 letters, digits, '-' and '_') with input,
+	// a JSON object. Starting a name again with the same input returns nil, whether that
+	// execution runs or has ended. With another input it returns an error and changes nothing.
 	Start(ctx context.Context, name string, input json.RawMessage) error
 	// Succeed completes the token's state with output, a JSON object. It
 	// returns ErrTokenGone if the state no longer waits for the token.
@@ -33,10 +32,9 @@ type Executions interface {
 	// Fail completes the token's state with an error (a name without "States.")
 	// and its cause. It returns ErrTokenGone as Succeed does.
 	Fail(ctx context.Context, token, name, cause string) error
-	// Heartbeat restarts the state's heartbeat clock. A new process behind the
-	// port may restart it once more, so the clock never expires earlier than
-	// this call implies. An adapter tries it once. It returns ErrTokenGone as
-	// Succeed does.
+	// Heartbeat restarts the heartbeat timeout of the token's state. A new process behind the
+	// port may restart it once more, so the timeout never expires earlier than this call
+	// implies. An adapter tries it once. It returns ErrTokenGone as Succeed does.
 	Heartbeat(ctx context.Context, token string) error
 	// Stop aborts the execution and invalidates its tokens. It may run between
 	// a token's completion and the next state. Stopping an execution that has
@@ -49,8 +47,8 @@ type Executions interface {
 
 // ExecutionCall is a call of Executions.
 type ExecutionCall struct {
-	// Start is the name of the execution to start with Data; empty for a call that
-	// completes Token, with Data or, if Error is not empty, with an error.
+	// Start is the name of the execution to start with Data. If it is empty, the call completes
+	// Token: with Data, or with an error if Error is not empty.
 	Start, Token string
 	Data         json.RawMessage
 	Error, Cause string
@@ -67,14 +65,15 @@ func (c ExecutionCall) Make(ctx context.Context, executions Executions) error {
 	return executions.Succeed(ctx, c.Token, c.Data)
 }
 
-// JoinedExecutions are Executions that can be stored in a commit of the store.
+// JoinedExecutions are Executions that are stored in the same database as the runs, so that a
+// commit can include calls.
 type JoinedExecutions interface {
 	Executions
-	// Join returns a context for one commit of the store, which has the effects of the
-	// calls: both are durable, or none. A commit of an invocation has the execution that
-	// made it, too. The caller calls finish once, after the commit or without one; the calls have
-	// their effects then. It reports for each call whether it was made. One that was not is
-	// to be made as usual.
+	// Join returns a context for one commit of the store. The commit makes the calls too: both
+	// are durable, or neither. A commit in an invocation also stores the execution that made
+	// the invocation. The caller calls finish once, after the commit or without one; the calls
+	// take effect then. finish reports for each call whether it was made. Calls that were not
+	// made must be made as usual.
 	Join(ctx context.Context, calls ...ExecutionCall) (joined context.Context, finish func() (made []bool))
 }
 
@@ -96,7 +95,6 @@ type Execution struct {
 	Status ExecutionStatus
 	// Error and Cause say why a failed or aborted execution ended.
 	Error, Cause string
-	// Transitions is the number of states entered, or 0 if the adapter cannot
-	// count them.
+	// Transitions is the number of entered states; 0 if the adapter cannot count them.
 	Transitions int
 }

@@ -10,75 +10,73 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Feed keeps streams of records. A stream has positions from 1 without gaps; a record
-// keeps its position. Streams are independent of each other, and one that was never
-// written to is empty. The names of streams and consumers are 1 to 512 bytes of UTF-8.
+// Feed stores streams of records. A stream has positions from 1 without gaps. A record keeps
+// its position. Streams are independent of each other, and a stream without records is empty.
+// The names of streams and consumers are 1 to 512 bytes of UTF-8.
 //
-// Feed is safe for concurrent use, by any number of processes. Head, Positions, Read,
-// Marks and Cursor are strongly consistent. A write that returned nil is durable, unless it
-// is relaxed, and visible as a whole. One that returned an error other than ErrConflict may have been
-// applied: the caller reads the head or the cursor to find out. The faults are
-// Unavailable and StoreFull, and Internal for what the port does not allow.
+// Feed is safe for concurrent use, by any number of processes. Head, Positions, Read, Marks and
+// Cursor are strongly consistent. A write that returned nil is visible as a whole, and durable
+// unless it is relaxed. A write that returned an error other than ErrConflict may have been
+// applied; the caller reads the head or the cursor to find out. The faults are Unavailable,
+// StoreFull, and Internal for invalid arguments.
 //
-// A record or a mark expires when the retention of the feed has passed since its
-// append, whether or not it is deleted then. No method returns an expired one.
+// A record or a mark expires once the retention of the feed has passed since its append, even
+// if it is not deleted yet. No method returns an expired one.
 type Feed interface {
 	AnswerFeed
-	// Marks returns at most limit marks of positions above after, in order.
+	// Marks returns at most limit marks at positions above after, in order.
 	Marks(ctx context.Context, stream string, after int64, limit int) ([]Mark, error)
-	// Cursor returns the position up to which a consumer has handled a stream; 0 for a
-	// new consumer. MoveCursor sets it from one position to another, or returns
-	// ErrConflict if it is not at from. A move to 0 removes the consumer. The stream may
-	// be empty.
+	// Cursor returns the position up to which a consumer has handled a stream; 0 for a new
+	// consumer. MoveCursor moves it from one position to another, or returns ErrConflict if it
+	// is not at from. A move to 0 removes the consumer. The stream may be empty.
 	Cursor(ctx context.Context, stream, consumer string) (int64, error)
 	MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error
-	// Streams returns a page of at most limit streams with the prefix, in the order of
-	// their bytes. after is the next of the previous page; next is empty at the end.
-	// Streams may be eventually consistent.
+	// Streams returns a page of at most limit streams with the prefix, in byte order. after is
+	// the next of the previous page; next is empty at the end. Streams may be eventually
+	// consistent.
 	Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error)
 	// Due returns a page of at most limit streams of a group that are due by now, the longest
-	// overdue first: a batch has made them due, or SetDue, and Settle has not ended it. A group
-	// is the first part of names, up to and including their first slash. It may return a
-	// stream up to a second late. after is the next of the previous page; next is empty at the
-	// end. Due may be eventually consistent.
+	// overdue first. A batch or SetDue makes a stream due, until Settle. A group is the first
+	// part of stream names, up to and including their first slash. Due may return a stream up
+	// to a second late. after is the next of the previous page; next is empty at the end. Due
+	// may be eventually consistent.
 	Due(ctx context.Context, group string, now time.Time, after string, limit int) (streams []string, next string, err error)
-	// SetDue makes a stream due at a time, in place of an earlier one. It does nothing for an
-	// empty stream.
+	// SetDue makes a stream due at the time at. It replaces an earlier time. It does nothing
+	// for an empty stream.
 	SetDue(ctx context.Context, stream string, at time.Time) error
-	// Settle ends that a stream is due, or returns ErrConflict if its newest position is
-	// another one.
+	// Settle makes a stream no longer due. It returns ErrConflict if the newest position of the
+	// stream is not newest.
 	Settle(ctx context.Context, stream string, newest int64) error
 	// Trim deletes at most limit expired records and marks of a stream and returns their
-	// number. It returns 0 when none is left, or if the database deletes them by itself.
+	// number. It returns 0 if there are no more, or if the database expires them itself.
 	Trim(ctx context.Context, stream string, limit int) (int, error)
 }
 
-// AnswerFeed is the part of Feed that the streams of inference tasks need, under its
-// contract. An adapter of AnswerFeed alone may refuse batches without records, and with
-// marks, and does not notice that a stream is lost while a process writes it.
+// AnswerFeed is the part of Feed that the streams of inference tasks need, with the same
+// contract. An adapter of AnswerFeed alone may refuse batches without records and batches with
+// marks. It does not detect that a stream is lost while a process writes to it.
 type AnswerFeed interface {
 	// Head returns the end of a stream.
 	Head(ctx context.Context, stream string) (Head, error)
-	// Append writes a batch behind the position Batch.After and returns the new head. If
-	// the stream's newest position is another one, the error is a *FeedConflict, which is
-	// ErrConflict, and nothing is written. Append does not look for known ids. A writer
-	// appends only records that Positions does not find, behind the head that it read
-	// before; then no record is stored twice.
+	// Append writes a batch after the position Batch.After and returns the new head. If the
+	// stream's newest position differs, the error is a *FeedConflict, which wraps ErrConflict,
+	// and nothing is written. Append does not check for known ids. To store no record twice, a
+	// writer reads the head, then appends only records that Positions does not return, after
+	// that head.
 	Append(ctx context.Context, stream string, b Batch) (Head, error)
-	// Positions returns the positions of those records that the stream has, by id. Only
-	// ID and At of a record are used.
+	// Positions returns the positions, by id, of the records that are stored in the stream. It
+	// uses only ID and At of a record.
 	Positions(ctx context.Context, stream string, records []FeedRecord) (map[string]int64, error)
-	// Read returns at most limit records with a position above after, in order. The
-	// result is shorter if the records have more than MaxFeedPage bytes, but not empty
-	// because of that. If records above after have expired, the first one has a larger
-	// position than after+1.
+	// Read returns at most limit records with positions above after, in order. It returns fewer
+	// records if they exceed MaxFeedPage bytes, but at least one if there is any. If the
+	// records after after have expired, the first one has a larger position than after+1.
 	Read(ctx context.Context, stream string, after int64, limit int) ([]FeedRecord, error)
-	// Wait returns nil when the newest position of the stream is above after, at once if
-	// it is, and the error of ctx when that ends. An adapter may look at intervals.
+	// Wait returns nil once the newest position of the stream is above after, and the error of
+	// ctx when ctx ends. An adapter may poll.
 	Wait(ctx context.Context, stream string, after int64) error
 }
 
-// The largest sizes in bytes, and the most records of a batch.
+// The maximum sizes in bytes, and the maximum number of records of a batch.
 const (
 	MaxFeedName    = 512
 	MaxFeedID      = 200
@@ -86,8 +84,7 @@ const (
 	MaxFeedState   = 4 << 10
 	MaxFeedMark    = 8 << 10
 	MaxFeedRecords = 1000
-	// MaxFeedBatch is the size of the ids and data of a batch, MaxFeedPage that of the
-	// data which Read returns.
+	// MaxFeedBatch limits the ids and data of a batch, MaxFeedPage the data that Read returns.
 	MaxFeedBatch = 256 << 10
 	MaxFeedPage  = 1 << 20
 )
@@ -95,40 +92,39 @@ const (
 // EventStreams is the prefix of the streams of events.
 const EventStreams = "events/"
 
-// EventStream returns the name of the stream of a tenant's events. The data of its
-// records are DSSE envelopes or events without one (events.Bare), their ids the ULIDs of the
-// events.
+// EventStream returns the name of the stream of a tenant's events. The data of its records is a
+// DSSE envelope, or an event without one (events.Bare). The id of a record is the ULID of its
+// event.
 func EventStream(tenant string) string { return EventStreams + tenant }
 
 // Head is the end of a stream.
 type Head struct {
-	// Epoch identifies the positions of a stream: 1 to 32 characters of [a-z0-9]. A
-	// stream that was lost and begun again has another one. Empty for a stream without
-	// a batch.
+	// Epoch identifies the positions of a stream: 1 to 32 characters of [a-z0-9]. If a stream
+	// is lost and created again, its epoch changes. It is empty for a stream without a batch.
 	Epoch string
-	// Oldest and Newest are the first and the last position that the stream has. Both
-	// are 0 for a stream without a record; Oldest is Newest+1 if all have expired.
+	// Oldest and Newest are the first and the last position in the stream. Both are 0 for a
+	// stream without records. Oldest is Newest+1 if all records have expired.
 	Oldest, Newest int64
-	// State is that of the last batch.
+	// State is the state of the last batch.
 	State []byte
 }
 
 // Batch is what one Append writes.
 type Batch struct {
-	// After is the newest position of the stream, to be known to the writer.
+	// After is the newest position of the stream, as known to the writer.
 	After int64
-	// Records get the positions After+1 and following. There may be none.
+	// Records get the positions from After+1. There may be no records.
 	Records []FeedRecord
-	// State replaces that of the head.
+	// State replaces the state of the head.
 	State []byte
-	// Relaxed permits that a crash of the host loses the batch, as long as no later write of
-	// the feed that is not relaxed has returned. The batch is visible at once, and outlives
+	// Relaxed permits that a crash of the host loses the batch, until a later write of the feed
+	// that is not relaxed has returned. The batch is visible at once, and survives the end of
 	// the process. An adapter may ignore it.
 	Relaxed bool
-	// DueAt makes the stream due at a time, unless it is due already. Zero changes nothing.
+	// DueAt makes the stream due at that time, unless it is already due. Zero changes nothing.
 	DueAt time.Time
-	// Mark is stored at the last position of the stream with this batch, in place of an
-	// earlier mark there. Nil is no mark; the mark of an empty stream is refused.
+	// Mark is stored at the last position of the stream with this batch. It replaces an earlier
+	// mark there. nil means no mark. A mark of an empty stream is refused.
 	Mark []byte
 }
 
@@ -138,21 +134,21 @@ type FeedRecord struct {
 	Position int64
 	// ID identifies the record within its stream; it is not empty.
 	ID string
-	// At is the time of what is recorded, in UTC. A record is appended after it, by a
-	// clock that differs by less than a minute.
+	// At is the time of the recorded event, in UTC. The record is appended after it, by a clock
+	// that differs by less than a minute.
 	At time.Time
-	// Data is any bytes.
+	// Data may be any bytes.
 	Data []byte
 }
 
-// Mark is data that belongs to a position, such as a checkpoint.
+// Mark is data that is stored for a position, such as a checkpoint.
 type Mark struct {
 	Position int64
 	Data     []byte
 }
 
-// FeedConflict is the error of an Append behind another position than the newest. It
-// is ErrConflict.
+// FeedConflict is the error of an Append whose After is not the newest position. It wraps
+// ErrConflict.
 type FeedConflict struct{ Newest int64 }
 
 func (c *FeedConflict) Error() string {
@@ -170,10 +166,10 @@ func CheckFeedGroup(group string) error {
 	return CheckFeedName(group)
 }
 
-// Size returns the bytes of the record in a batch.
+// Size returns the number of bytes of the record that count for MaxFeedBatch.
 func (r FeedRecord) Size() int { return len(r.ID) + len(r.Data) }
 
-// Check returns an Internal fault for a batch that Append refuses.
+// Check returns an Internal fault if Append would refuse the batch.
 func (b Batch) Check() error {
 	size := 0
 	for i, r := range b.Records {

@@ -9,19 +9,19 @@ import (
 
 // Identity is an authenticated caller.
 type Identity struct {
-	// Tenant owns everything that the caller reaches. Workspace is the project of
-	// what the caller creates.
+	// Tenant owns everything that the caller can reach. Workspace is the project in which the
+	// caller creates runs and resources.
 	Tenant, Workspace string
 	// Subject names the caller in records and logs.
 	Subject string
-	// Anonymous: the caller is a program of the server's own host that sent no token.
+	// Anonymous: the caller is a program on the server's host and sent no token.
 	Anonymous bool
 	// Scopes are the caller's permissions.
 	Scopes []access.Scope
 }
 
-// Need returns a MissingScope fault unless the caller has the scope. field is the member
-// of the request that needs it; empty is the whole operation.
+// Need returns a MissingScope fault if the caller does not have the scope. field is the request
+// field that needs the scope; empty means the whole operation.
 func (i Identity) Need(s access.Scope, field string) error {
 	if i.May(s) {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// ErrChanged is returned by Accept and Replace for an object whose ETag is not the
-// expected one.
+// ErrChanged is returned by Accept and Replace if the ETag of the object is not the expected
+// one.
 var ErrChanged = errors.New("the object has changed")
 
 // Bucket is one of the two buckets of outputs.
 type Bucket string
 
-// The two buckets. A worker's credentials grant access to Uploads only, so that
-// an object in Accepted never changes.
+// The two buckets. The credentials of a worker grant access only to Uploads, so an object in
+// Accepted never changes.
 const (
 	Uploads  Bucket = "uploads"
 	Accepted Bucket = "kept"
@@ -28,8 +28,8 @@ type Object struct {
 	ETag        string // with its quotes, as in HTTP
 	ContentType string
 	ModifiedAt  time.Time
-	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes. Only Accept returns
-	// it, and only if the store reports one for the whole object.
+	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes. Only Accept returns it, and
+	// only if the store reports one for the whole object.
 	Digest string
 }
 
@@ -37,42 +37,40 @@ type Object struct {
 // whole object.
 type Span struct{ Offset, Length int64 }
 
-// Outputs is the object store, R2 over the S3 API.
+// Outputs is the object store: R2, through the S3 API.
 //
-// Reads are strongly consistent, as in R2 and S3. Failures are Unavailable
-// faults, which the caller retries, or ErrNotFound. Every call is idempotent.
+// Reads are strongly consistent, as in R2 and S3. Failures are Unavailable faults, which the
+// caller retries, or ErrNotFound. Every call is idempotent.
 type Outputs interface {
 	// Head returns an object's metadata, or ErrNotFound.
 	Head(ctx context.Context, bucket Bucket, key string) (Object, error)
-	// Accept copies the object from Uploads to the same key in Accepted, if its
-	// ETag is still etag, inside the store, whatever its size. It returns
-	// ErrChanged if the ETag differs and ErrNotFound if there is no object. A
-	// large object may need more time than one call has; the next call resumes
-	// the copy.
+	// Accept copies the object from Uploads to the same key in Accepted, if its ETag is still
+	// etag. The copy is made inside the store, whatever the size. It returns ErrChanged if the
+	// ETag differs and ErrNotFound if there is no object. A large object may need more time
+	// than one call has; the next call resumes the copy.
 	Accept(ctx context.Context, key, etag string) (Object, error)
-	// Put writes a small object (at most 8 MiB) and replaces an existing one.
+	// Put writes a small object (at most 8 MiB). It replaces an existing one.
 	Put(ctx context.Context, bucket Bucket, key, contentType string, content []byte) error
-	// Upload writes an object of size bytes, which it reads from content with a bounded
-	// part of it in memory, and replaces an existing one. The object appears complete or
-	// not at all.
+	// Upload writes an object of size bytes from content, with only a bounded part of it in
+	// memory. It replaces an existing object. The object appears complete or not at all.
 	Upload(ctx context.Context, bucket Bucket, key, contentType string, content io.ReaderAt, size int64) error
-	// Replace is Put if the object's ETag is still etag; an empty etag means that no
-	// such object exists. Otherwise it returns ErrChanged and writes nothing. A call
-	// that returned ErrChanged may have written its content if a try of it had no
-	// answer; the caller reads the object to find out.
+	// Replace is Put on the condition that the object's ETag is etag; an empty etag means that
+	// no object exists. Otherwise it returns ErrChanged and writes nothing. If a try inside the
+	// call got no answer, the call may return ErrChanged although it wrote its content; the
+	// caller reads the object to find out.
 	Replace(ctx context.Context, bucket Bucket, key, contentType string, content []byte, etag string) error
-	// Open reads a part of an object as a stream, with one buffer in memory.
-	// The caller closes the reader.
+	// Open reads a part of an object as a stream, with one buffer in memory. The caller closes
+	// the reader.
 	Open(ctx context.Context, bucket Bucket, key string, span Span) (io.ReadCloser, Object, error)
-	// PresignGet returns a URL that serves the object from Accepted for ttl (1
-	// s to 7 days) with that Content-Disposition and Content-Type instead of the
-	// object's own. It makes no call.
+	// PresignGet returns a URL that serves the object from Accepted for ttl (1 s to 7 days),
+	// with the given Content-Disposition and Content-Type instead of the object's own. It makes
+	// no request.
 	PresignGet(ctx context.Context, key, disposition, contentType string, ttl time.Duration) (string, error)
 	// PresignPut returns a URL that accepts PUT requests to Uploads for ttl.
 	PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error)
 	// Delete removes an object. It returns nil if it does not exist.
 	Delete(ctx context.Context, bucket Bucket, key string) error
-	// DeletePrefix removes every object under the prefix, which is not empty
-	// and ends in "/", and aborts the multipart uploads under it.
+	// DeletePrefix removes every object under the prefix and aborts the multipart uploads under
+	// it. The prefix is not empty and ends in "/".
 	DeletePrefix(ctx context.Context, bucket Bucket, prefix string) error
 }

@@ -11,31 +11,30 @@ import (
 
 // Publisher publishes events to a bus.
 //
-// Delivery is at least once. Subscribers deduplicate by the id of the event. Events may
-// arrive out of order; Sequence orders the events of a tenant. An event that was
-// published is durable at the bus. Publisher is safe for concurrent use.
-// Callers retry failures; an adapter retries only what its SDK retries.
+// Delivery is at least once. Subscribers deduplicate by the id of the event. Events may arrive
+// out of order; Sequence orders the events of a tenant. A published event is durable at the
+// bus. Publisher is safe for concurrent use. Callers retry failures; an adapter retries only
+// what its SDK retries.
 type Publisher interface {
-	// Publish publishes any number of events. It returns the indexes of those
-	// that were not published, in ascending order, and the reason; err is nil
-	// if and only if all were published. An event that can never be published,
-	// for its size or content, does not prevent the others.
+	// Publish publishes any number of events. It returns the indexes of the events that were
+	// not published, in ascending order, and the reason. err is nil if and only if all were
+	// published. An event that can never be published, because of its size or content, does not
+	// block the others.
 	Publish(ctx context.Context, events []PublishedEvent) (failed []int, err error)
 }
 
-// PublishedEvent is an event of a stream for a bus. Its JSON is the message for
-// subscribers.
+// PublishedEvent is an event of a stream, for a bus. Its JSON is the message for subscribers.
 type PublishedEvent struct {
 	events.Message
-	// Position is that of the event in the stream.
+	// Position is the position of the event in the stream.
 	Position int64 `json:"-"`
-	// ReplayID identifies the replay of which the event is a part; empty without one.
+	// ReplayID identifies the replay that the event is a part of; empty without a replay.
 	ReplayID string `json:"-"`
 }
 
-// DedupID identifies the message among those of all tenants: it is the idempotency key,
-// behind the tenant for an event without a run, whose key other tenants can have too. A
-// replay follows it, so that a bus which drops repeated messages delivers the replay.
+// DedupID returns an id of the message that is unique across tenants. It is the idempotency
+// key, after the tenant for an event without a run, whose key other tenants may use too. The
+// replay id follows, so that a bus that drops repeated messages still delivers the replay.
 func (e PublishedEvent) DedupID() string {
 	id := e.IdempotencyKey
 	if e.TaskID == "" {
@@ -47,8 +46,8 @@ func (e PublishedEvent) DedupID() string {
 	return id
 }
 
-// Encode returns the content for subscribers. It returns an InvalidRequest fault if the
-// signed event is not a JSON object.
+// Encode returns the message for subscribers. It returns an InvalidRequest fault if the signed
+// event is not a JSON object.
 func (e PublishedEvent) Encode() ([]byte, error) {
 	if signed := bytes.TrimSpace(e.Data); !json.Valid(signed) || signed[0] != '{' {
 		return nil, fault.New(fault.InvalidRequest, "the signed event is not a JSON object")

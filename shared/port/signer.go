@@ -8,11 +8,11 @@ import (
 	"fmt"
 )
 
-// Signer holds the keys that sign tokens: ECDSA on P-256 with SHA-256 (ES256).
-// Private keys never leave it. It is safe for concurrent use. A failure is an
-// Unavailable fault, which the caller retries.
+// Signer holds the keys that sign tokens: ECDSA on P-256 with SHA-256 (ES256). It never returns
+// private keys. It is safe for concurrent use. A failure is an Unavailable fault, which the
+// caller retries.
 type Signer interface {
-	// Current returns the id of the key that signs now.
+	// Current returns the id of the current signing key.
 	Current(ctx context.Context) (keyID string, err error)
 	// Sign returns the signature of the message: 64 bytes, R and S. It returns
 	// ErrNotFound for a key that has been removed.
@@ -21,9 +21,8 @@ type Signer interface {
 	Keys(ctx context.Context) ([]VerificationKey, error)
 }
 
-// KeyID returns the id of a public key on P-256: its RFC 7638 thumbprint,
-// SHA-256 over the members of its JWK in order. The id reveals nothing about
-// where the key is stored.
+// KeyID returns the id of a public key on P-256: its RFC 7638 thumbprint, the SHA-256 of the
+// ordered members of its JWK. The id does not reveal where the key is stored.
 func KeyID(public *ecdsa.PublicKey) (string, error) {
 	point, err := public.Bytes() // 4, X, Y
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ErrNoSlot is returned by a commit that would take a slot although none is
-// free or another run is queued for it, or join a queue beyond Slot.QueueLimit, as a
-// *NoSlot. Nothing of the commit was applied.
+// ErrNoSlot is returned, as a *NoSlot, by a commit that would take a slot although no slot is
+// free or another run is queued for it, or that would exceed Slot.QueueLimit. Nothing of the
+// commit was applied.
 var ErrNoSlot = errors.New("no free slot")
 
 // ErrConflict is returned by a commit that lost a race. Nothing of it was
@@ -25,15 +25,15 @@ var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 
 // Store stores runs with their events, leases, queues and idempotency keys.
 //
-// Reads by id are strongly consistent. List, Due, WithMachine, OutputsDue and
-// Purge, and Pools and Reconcile for a pool that they have not seen before, may
-// be eventually consistent: they can miss recent commits, and a later sweep
-// finds them. Store is safe for concurrent use. A commit that returned nil is
-// durable. A commit that returned an error other than ErrConflict, ErrNoSlot
-// and ErrNoBudget may have been applied; the caller loads the record to find out. A store
-// retries only transient faults of its database, within the deadline of ctx.
-// Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not
-// found, except by Load, Due and OutputsDue while it has stored bytes.
+// Reads by id are strongly consistent. List, Due, WithMachine, OutputsDue and Purge, and Pools
+// and Reconcile for a pool that they have not seen before, may be eventually consistent: they
+// can miss recent commits, and a later sweep finds them. Store is safe for concurrent use.
+//
+// A commit that returned nil is durable. A commit that returned an error other than
+// ErrConflict, ErrNoSlot and ErrNoBudget may have been applied; the caller loads the record to
+// find out. A store retries only transient faults of its database, within the deadline of ctx.
+// Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not found, except by
+// Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
 	JobStore
 	PoolStore
@@ -41,122 +41,118 @@ type Store interface {
 	NoteStore
 	ResourceStore
 
-	// Create writes a new run with its events, at version 1. If the key is
-	// known, nothing is written: existing is the run of its first use, and
-	// ErrKeyTaken is returned if the digest differs. ErrConflict means that the
-	// run's id exists. The writes of with are committed with the new run, as by Commit. A
-	// write that takes a slot may get ErrNoSlot also for a known key.
+	// Create writes a new run with its events, at version 1. If the key is known, nothing is
+	// written: existing is the run of its first use, or the error is ErrKeyTaken if the digest
+	// differs. ErrConflict means that the run's id exists. The writes of with are committed
+	// with the new run, as by Commit. A write that takes a slot may get ErrNoSlot even for a
+	// known key.
 	Create(ctx context.Context, first Write, key *IdempotencyKey, with ...Write) (existing *run.Run, err error)
-	// Load returns a run by its id, Find by its task id or its id, or ErrNotFound.
-	// A task id is never the id of another run. The caller may copy the result but
-	// not change it.
+	// Load returns a run by its id. Find returns a run by its task id or its id. Both return
+	// ErrNotFound for an unknown run. A task id is never the id of another run. The caller may
+	// copy the result but must not change it.
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
 	Find(ctx context.Context, tenant, id string) (run.Run, error)
-	// FindByKey returns the run of the key's first use, as Create does:
-	// ErrNotFound for an unknown key, ErrKeyTaken if the digest differs.
+	// FindByKey returns the run of the key's first use, as Create does. The error is
+	// ErrNotFound for an unknown key, and ErrKeyTaken if the digest differs.
 	FindByKey(ctx context.Context, tenant string, key IdempotencyKey) (run.Run, error)
-	// Commit applies all writes or none. Each run must have the version on
-	// which its decision was made; the commit raises it by one. Otherwise the
-	// error is a *Conflict, which is ErrConflict. The same error is returned if
-	// a write's Heartbeat has Evaluated and the run's heartbeat item is not
-	// open with that At.
+	// Commit applies all writes or none. Each run must have the version on which its decision
+	// was made; the commit increments it. Otherwise the error is a *Conflict, which wraps
+	// ErrConflict. The same error is returned if a write has Heartbeat.Evaluated and the run
+	// has no heartbeat item with that At.
 	Commit(ctx context.Context, writes ...Write) error
-	// Events returns at most limit events of a run with a number above after,
-	// in order.
+	// Events returns at most limit events of a run with a number above after, in order.
 	Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error)
-	// List returns a page of a tenant's runs, the newest first. A page with a
-	// state may have fewer runs than its limit, even none, although next is set:
-	// the work of a page is bounded.
+	// List returns a page of a tenant's runs, the newest first. The work for a page is bounded:
+	// a page with a state may have fewer runs than its limit, or be empty, although next is
+	// set.
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
 
-	// Heartbeat records a heartbeat: one conditional write on the open item of
-	// the same attempt and worker, which sets At, Previous, Progress and Message, and
-	// adds b.Received (0 or 1) to Received. Nil and empty values keep the stored ones,
-	// and so does an At before the stored one. Other fields of b are ignored, and the
-	// run's record is not written. A call that is repeated after a fault may count twice.
-	// It returns the item, or ErrNotFound if no such item is open.
+	// Heartbeat records a heartbeat with one conditional write on the heartbeat item of the
+	// same attempt and worker. It sets At, Previous, Progress and Message, and adds b.Received
+	// (0 or 1) to Received. Nil and empty values, and an At before the stored one, keep the
+	// stored values. Other fields of b are ignored, and the run's record is not written. A call
+	// that is repeated after a fault may count twice. Heartbeat returns the item, or
+	// ErrNotFound if there is no such item.
 	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
-	// LastHeartbeat returns the item, or ErrNotFound if none is open.
+	// LastHeartbeat returns the heartbeat item of the run, or ErrNotFound without one.
 	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
-	// HeartbeatsDue returns the runs whose heartbeat item has a DueAt by now, in
-	// pages as Due. It may miss the newest commits and heartbeats.
+	// HeartbeatsDue returns the runs whose heartbeat item has a DueAt by now. Paging works as
+	// in Due. It may miss the newest commits and heartbeats.
 	HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) (refs []run.Ref, next string, err error)
-	// Reception returns the recorded reception, or its zero value.
-	// RecordReception replaces it if it is still before; if it is neither before
-	// nor after, it returns ErrConflict.
+	// Reception returns the recorded reception, or its zero value. RecordReception replaces it
+	// if it is still before. It returns ErrConflict if the stored value is neither before nor
+	// after.
 	Reception(ctx context.Context) (Reception, error)
 	RecordReception(ctx context.Context, before, after Reception) error
-	// Claim records that the store has the record of every machine: from then on
-	// a machine without one is needed by no run. It may be repeated. Claimed
-	// reports whether this store was claimed. A store whose content was copied
-	// from another one, such as a restored table, is not.
+	// Claim records that the store has the record of every machine: from then on, no run needs
+	// a machine without a record. It may be repeated. Claimed reports whether this store was
+	// claimed. A store whose content was copied from another one, such as a restored table, is
+	// not claimed.
 	Claim(ctx context.Context) error
 	Claimed(ctx context.Context) (bool, error)
 
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Order and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
-	// Line returns the queue for a run that joins it with the slot's pool, priority and
-	// key. A commit that enqueues a slot with a key and a round is conditional on
-	// Slot.Behind: if another run of the key has joined since Line, the error is a
-	// *Conflict.
+	// Line returns the state of the queue for a run that joins it with the slot's pool,
+	// priority and key. A commit that enqueues a slot with a key and a round is conditional on
+	// Slot.Behind: if another run of the key has joined since Line, the error is a *Conflict.
 	Line(ctx context.Context, tenant string, slot run.Slot) (run.Line, error)
 	// Holders returns at most limit runs that hold a slot of the pool, in any order.
 	Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
-	// QueueLength returns the number of queued runs of the pool, at most most (at
-	// least 1). It may be eventually consistent.
+	// QueueLength returns the number of queued runs of the pool, but at most most (at least 1).
+	// It may be eventually consistent.
 	QueueLength(ctx context.Context, tenant, pool string, most int) (int, error)
-	// QueueAhead returns the number of queued runs of the slot's pool that are ahead of the
-	// slot by Slot.Order, at most most (at least 1). It may be eventually consistent.
+	// QueueAhead returns the number of queued runs of the slot's pool before the slot in
+	// Slot.Order, but at most most (at least 1). It may be eventually consistent.
 	QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error)
-	// Pools returns each pool with a lease or a queue.
+	// Pools returns the use of each pool with a lease or a queue.
 	Pools(ctx context.Context) ([]PoolUse, error)
-	// Reconcile makes the leases and the queue of one pool match the records,
-	// and returns the number of changed rows.
+	// Reconcile makes the leases and the queue of one pool match the records. It returns the
+	// number of changed rows.
 	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
-	// StartGate returns the start gate of a pool, or its zero value with the pool's
-	// name. SetStartGate stores a changed gate under the version on which the change
-	// was made, and raises it by one; ErrConflict if the gate was changed meanwhile.
+	// StartGate returns the start gate of a pool, or a zero gate with the pool's name.
+	// SetStartGate stores a changed gate and increments its version. The error is ErrConflict
+	// if the stored version differs from that of g.
 	StartGate(ctx context.Context, pool string) (run.StartGate, error)
 	SetStartGate(ctx context.Context, g run.StartGate) error
 
-	// Due returns a page of at most limit runs whose execution should have acted
-	// by now, the longest overdue first, to the hour. after is the next of the
-	// previous page; empty means the first page. A page may have fewer runs, even
-	// none, although next is set; it is empty at the end. A record that cannot be
-	// decoded counts as due, and does not hide others.
+	// Due returns a page of at most limit runs whose execution should have acted by now, the
+	// longest overdue first, to the hour. after is the next of the previous page; empty means
+	// the first page. A page may have fewer runs than limit, or be empty, although next is set;
+	// next is empty at the end. A record that cannot be decoded is due, and does not hide
+	// others.
 	Due(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error)
-	// WithMachine returns the runs in ContainerCreating and Running whose
-	// machine is known, ordered by tenant and id, after the given one.
+	// WithMachine returns at most limit runs in ContainerCreating and Running whose machine is
+	// known, ordered by tenant and id, after the run after.
 	WithMachine(ctx context.Context, after run.Ref, limit int) ([]Placement, error)
-	// OutputsDue returns a page of the runs with bytes that are to be deleted by
-	// now; see run.Run.BytesDue. Its pages are those of Due.
+	// OutputsDue returns a page of the runs with bytes to delete by now; see run.Run.BytesDue.
+	// Paging works as in Due.
 	OutputsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error)
-	// Purge removes at most limit records, with events and keys, that have
-	// expired by now and have no stored bytes, and accounts whose PurgeAt has passed. It
-	// returns the number of records.
+	// Purge removes at most limit records, with events and keys, that have expired by now and
+	// have no stored bytes. It also removes accounts whose PurgeAt has passed. It returns the
+	// number of removed records.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
-// Write is what a commit writes for one run.
+// Write is the part of a commit for one run.
 type Write struct {
-	// Run is the record to write. Its Version is the one on which the decision
-	// was made.
+	// Run is the record to write. Its Version is the one on which the decision was made.
 	Run    run.Run
 	Events []run.Event
-	// Lease changes the pool of Run.Slot, JobLease that of Run.JobSlot, KeyLease that of
+	// Lease changes the pool of Run.Slot, JobLease that of Run.JobSlot, and KeyLease that of
 	// Run.KeySlot.
 	Lease, JobLease, KeyLease run.LeaseChange
 	Heartbeat                 run.HeartbeatChange
-	// Gate, if it is not nil, is stored with the run as SetStartGate does. If it was
-	// changed meanwhile, the error is a *Conflict without a run.
-	Gate *run.StartGate
-	// Warm, if it is not nil, is stored with the run as SaveWarm does. If it was changed
+	// Gate, if not nil, is stored with the run, as by SetStartGate. If it was changed
 	// meanwhile, the error is a *Conflict without a run.
+	Gate *run.StartGate
+	// Warm, if not nil, is stored with the run, as by SaveWarm. If it was changed meanwhile,
+	// the error is a *Conflict without a run.
 	Warm *run.WarmMachine
-	// Ledger, if it is not nil, changes the accounts of the run's reservation. If an
-	// account cannot hold what it holds, the error is a *NoBudget.
+	// Ledger, if not nil, changes the accounts of the run's reservation. If an account does not
+	// have enough left, the error is a *NoBudget.
 	Ledger *budget.Change
 }
 
@@ -165,8 +161,8 @@ func WriteOf(d run.Decision) Write {
 	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, KeyLease: d.KeyLease, Heartbeat: d.Heartbeat, Ledger: d.Ledger}
 }
 
-// Result returns what the write stores as the last result of the run's job: the
-// result of a run that it ends.
+// Result returns the last result of the run's job that the write stores. ok is false if the
+// write does not end the run, or if Run.Result has none.
 func (w Write) Result() (run.Result, bool) {
 	for _, e := range w.Events {
 		if e.Ends() {
@@ -190,12 +186,11 @@ func PlacementOf(r run.Run) Placement {
 	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, Machine: r.Attempt.Machine}
 }
 
-// Reception records the canaries that were received: At is the time of the last one,
-// Since that of the first one of a series without a long gap. Both are zero without a
-// canary.
+// Reception records the received canaries. At is the time of the last one. Since is the time of
+// the first one in a series without a long gap. Both are zero without a canary.
 type Reception struct {
 	Since, At time.Time
-	// Crowded: more attempts run than heartbeats are forwarded for.
+	// Crowded: too many attempts run to forward their heartbeats.
 	Crowded bool
 }
 
@@ -207,8 +202,8 @@ type IdempotencyKey struct {
 	Digest string
 }
 
-// NoSlot names the pool in which a commit found no free slot, or no place in the queue.
-// It is ErrNoSlot.
+// NoSlot names the pool in which a commit found no free slot, or no room in the queue. It wraps
+// ErrNoSlot.
 type NoSlot struct{ Pool string }
 
 func (n *NoSlot) Error() string { return fmt.Sprintf("pool %s: %v", n.Pool, ErrNoSlot) }
@@ -216,8 +211,8 @@ func (n *NoSlot) Error() string { return fmt.Sprintf("pool %s: %v", n.Pool, ErrN
 // Unwrap returns ErrNoSlot.
 func (n *NoSlot) Unwrap() error { return ErrNoSlot }
 
-// Conflict names the run that made a commit fail; its zero value is a start gate. It
-// is ErrConflict.
+// Conflict names the run that made a commit fail. Ref is zero if it was a start gate or a warm
+// machine. It wraps ErrConflict.
 type Conflict struct{ Ref run.Ref }
 
 func (c *Conflict) Error() string {
@@ -229,8 +224,8 @@ func (c *Conflict) Unwrap() error { return ErrConflict }
 
 // Page selects a page of a list.
 type Page struct {
-	// State is a filter; empty means all states. JobID selects the runs of a job;
-	// empty means all runs.
+	// State selects runs in that state; empty means all. JobID selects the runs of a job; empty
+	// means all.
 	State run.State
 	JobID string
 	// Cursor is the next of the previous page; empty means the first page.
@@ -239,7 +234,7 @@ type Page struct {
 	Limit int
 }
 
-// PoolSize is the use of a pool and its limit; 0 is no limit.
+// PoolSize is the use of a pool and its limit; 0 means no limit.
 type PoolSize struct {
 	PoolUse
 	Limit int

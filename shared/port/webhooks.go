@@ -9,65 +9,64 @@ import (
 
 // WebhookStore stores webhooks, the progress of their deliveries, and the deliveries.
 //
-// Reads by id, Deliveries, PendingDeliveries and Progress are strongly consistent.
-// Webhooks and WebhooksDue may be eventually consistent: they can miss recent commits,
-// and return what is deleted. WebhookStore is safe for concurrent use. A write applies
-// all or nothing. The errors of a write are those of Store: ErrConflict if a version is
-// not the stored one. A delivery past its ExpiresAt is not found.
+// Reads by id, Deliveries, PendingDeliveries and Progress are strongly consistent. Webhooks and
+// WebhooksDue may be eventually consistent: they can miss recent commits, and return deleted
+// webhooks. WebhookStore is safe for concurrent use. A write applies all or nothing. The errors
+// of a write are those of Store: ErrConflict if a version is not the stored one. A delivery
+// past its ExpiresAt is not found.
 type WebhookStore interface {
-	// SaveWebhook writes a webhook and, unless it is nil, its progress, and raises their
-	// versions by one. Version 0 creates; another one must be the stored version. A new
-	// webhook has a new progress.
+	// SaveWebhook writes a webhook and, if not nil, its progress, and increments their
+	// versions. Version 0 creates; otherwise the version must be the stored one. A new webhook
+	// has a new progress.
 	SaveWebhook(ctx context.Context, w webhook.Webhook, p *webhook.Progress, notes ...Note) error
 	// LoadWebhook returns a webhook with its secrets, or ErrNotFound.
 	LoadWebhook(ctx context.Context, ref webhook.Ref) (webhook.Webhook, error)
-	// DeleteWebhook removes a webhook of this version with its progress. Its deliveries
-	// are not found from then on.
+	// DeleteWebhook removes a webhook of this version with its progress. Its deliveries are no
+	// longer found.
 	DeleteWebhook(ctx context.Context, w webhook.Webhook, notes ...Note) error
-	// Webhooks returns a page of a tenant's webhooks, ordered by id. It uses the page's
-	// Cursor and Limit only.
+	// Webhooks returns a page of a tenant's webhooks, ordered by id. It uses only the page's
+	// Cursor and Limit.
 	Webhooks(ctx context.Context, tenant string, page Page) (webhooks []webhook.Webhook, next string, err error)
-	// WebhooksDue returns a page of at most limit webhooks whose progress has a WakeAt by
-	// now, the longest overdue first. It may return a webhook up to a second late. Its
-	// pages are those of Store.Due.
+	// WebhooksDue returns a page of at most limit webhooks whose progress has a WakeAt by now,
+	// the longest overdue first. It may return a webhook up to a second late. Paging works as
+	// in Store.Due.
 	WebhooksDue(ctx context.Context, now time.Time, after string, limit int) (due []webhook.Ref, next string, err error)
 
 	// Progress returns the progress of a webhook, or ErrNotFound.
 	Progress(ctx context.Context, ref webhook.Ref) (webhook.Progress, error)
-	// SaveDeliveries writes the progress of a webhook and at most MaxDeliveries
-	// deliveries of it, each in place of the one at its position. It raises the version
-	// of the progress, which must be the stored one, by one. Stored and WasPending of a
-	// delivery are as it was read.
+	// SaveDeliveries writes the progress of a webhook and at most MaxDeliveries of its
+	// deliveries, each at its position. It increments the version of the progress, which must
+	// be the stored one. Stored and WasPending of a delivery must be as read.
 	SaveDeliveries(ctx context.Context, p webhook.Progress, deliveries ...webhook.Delivery) error
 	// Delivery returns the delivery of the event at a position, or ErrNotFound.
 	Delivery(ctx context.Context, ref webhook.Ref, position int64) (webhook.Delivery, error)
 	// PendingDeliveries returns at most limit pending deliveries, ordered by position.
 	PendingDeliveries(ctx context.Context, ref webhook.Ref, limit int) ([]webhook.Delivery, error)
-	// Deliveries returns at most limit deliveries with a position below before, the
-	// newest positions first. A state selects those that are in it; empty is each.
+	// Deliveries returns at most limit deliveries with positions below before, the newest
+	// first. An empty state means all deliveries.
 	Deliveries(ctx context.Context, ref webhook.Ref, state webhook.State, before int64, limit int) ([]webhook.Delivery, error)
-	// PurgeDeliveries removes at most limit deliveries that have expired by now, and
-	// returns their number. A store that removes them by itself returns 0.
+	// PurgeDeliveries removes at most limit deliveries that have expired by now, and returns
+	// their number. A store that expires them itself returns 0.
 	PurgeDeliveries(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
-// MaxDeliveries is the number of deliveries in one write.
+// MaxDeliveries is the maximum number of deliveries in one write.
 const MaxDeliveries = 2 * webhook.Parallel
 
-// Wakes is the queue of the webhooks that have something to do. Each Wake is received at
-// least once by a worker, which calls the use case Delivery. Wakes of one webhook may be
-// merged. It is safe for concurrent use.
+// Wakes is the queue of the webhooks with work to do. Each Wake is received at least once by a
+// worker, which calls the use case Delivery. Wakes of one webhook may be merged. It is safe for
+// concurrent use.
 type Wakes interface {
-	// Wake queues webhooks. It returns after all of them are durable, or have been given
-	// to a worker of this process: a sweep finds those whose process has ended.
+	// Wake enqueues webhooks. It returns once all of them are durable, or were given to a
+	// worker of this process. If that process ends, a sweep finds them.
 	Wake(ctx context.Context, wakes ...Wake) error
 }
 
-// MaxWakeDelay is the longest delay of a Wake (SQS: 15 minutes). For a longer one the
-// WakeAt of the progress suffices.
+// MaxWakeDelay is the longest delay of a Wake (SQS: 15 minutes). Longer delays need no Wake:
+// the sweep finds the WakeAt of the progress.
 const MaxWakeDelay = 15 * time.Minute
 
-// Wake asks for a look at a webhook after a delay.
+// Wake requests that a worker processes a webhook after a delay.
 type Wake struct {
 	Tenant  string        `json:"tenant"`
 	Webhook string        `json:"webhook"`

@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// Writers queue the processes that write to a stream, in the order in which they came, so that
-// they need not compete for its end. The queue protects nothing: Feed.Append refuses what is
-// written behind another position, so a writer may write without its turn, and after it.
+// Writers is a queue of the processes that write to a stream, in the order in which they
+// joined, so that they do not compete for its end. The queue is advisory: a writer may write
+// out of turn, and Feed.Append refuses a batch at another position.
 //
-// It is safe for concurrent use, also by several processes, whose clocks differ by little:
-// they decide the order. Ahead is strongly consistent.
+// It is safe for concurrent use, by several processes. Their clocks decide the order, so they
+// must differ by little. Ahead is strongly consistent.
 type Writers interface {
-	// Enqueue puts a writer in the queue of its stream, until a time at the latest: then it
-	// has left, also if its process has ended. A repeated call keeps its place and sets
-	// another time.
+	// Enqueue adds a writer to the queue of its stream. The writer leaves at the time until,
+	// even if its process has ended. A repeated call keeps its place and sets another time.
 	Enqueue(ctx context.Context, w Writer, until time.Time) error
-	// Ahead returns how many others are before a writer in the queue. It has its turn if
-	// there is no other, whether or not it is in the queue itself.
+	// Ahead returns the number of other writers before w in the queue. It is w's turn at 0,
+	// whether or not w is in the queue.
 	Ahead(ctx context.Context, w Writer) (int, error)
-	// Leave removes a writer from the queue. It does nothing if it has left.
+	// Leave removes a writer from the queue. It does nothing if the writer is not in the queue.
 	Leave(ctx context.Context, w Writer) error
 }
 
 // Writer is a place in the queue of a stream.
 type Writer struct {
 	Stream string
-	// Since is when it was taken, ID what distinguishes it from others of the same moment: 1
-	// to 64 characters of [a-z0-9].
+	// Since is when the place was taken. ID distinguishes writers with the same Since: 1 to 64
+	// characters of [a-z0-9].
 	Since time.Time
 	ID    string
 }
