@@ -14,7 +14,8 @@ func Create(tenant string, d Definition, by string, now time.Time) Job {
 	return j.scheduled(now)
 }
 
-// After returns a new job whose versions follow that of a deleted one.
+// After returns the new job with versions that follow the last version of the deleted job with
+// its id.
 func (j Job) After(deleted int64) Job {
 	if deleted > 0 {
 		j.Version, j.FirstVersion = deleted+1, deleted+1
@@ -22,13 +23,12 @@ func (j Job) After(deleted int64) Job {
 	return j
 }
 
-// Made reports whether a run with a version is of the job, and not of a deleted one with
-// its id.
+// Made reports whether a run with the job version belongs to this job, and not to a deleted job
+// with the same id.
 func (j Job) Made(version int64) bool { return version >= j.FirstVersion }
 
-// Apply returns the job with a changed definition. A changed schedule counts from now
-// and never fires for the past. A change that leaves the schedule alone keeps the next
-// firing.
+// Apply returns the job with a changed definition. A changed schedule counts from now and never
+// fires for past times. If the schedule is unchanged, the next firing stays.
 func (j Job) Apply(d Definition, by string, now time.Time) Job {
 	was := j.Definition
 	j.Definition, j.Version, j.UpdatedAt, j.UpdatedBy = d, j.Version+1, now, by
@@ -39,8 +39,8 @@ func (j Job) Apply(d Definition, by string, now time.Time) Job {
 	return j.awaited()
 }
 
-// Pause returns the job without a wake-up. It keeps NextAt, after which firings are
-// missed until it is resumed.
+// Pause returns the job without a wake-up. It keeps NextAt, so the firings from then until
+// Resume are missed.
 func (j Job) Pause(now time.Time) Job {
 	if !j.Paused {
 		j.Paused, j.PausedAt = true, now
@@ -48,8 +48,8 @@ func (j Job) Pause(now time.Time) Job {
 	return j.awaited()
 }
 
-// Resume returns the job with its wake-up. The times that passed meanwhile are firings
-// only if the job catches up.
+// Resume returns the job with its wake-up. Times that passed during the pause fire only if the
+// job catches up.
 func (j Job) Resume(now time.Time) Job {
 	if !j.Paused {
 		return j
@@ -61,17 +61,17 @@ func (j Job) Resume(now time.Time) Job {
 	return j.scheduled(now)
 }
 
-// Clear returns the job without the results of the runs that have ended by now.
+// Clear returns the job with the results of runs that ended by now cleared; see ClearedAt.
 func (j Job) Clear(now time.Time) Job {
 	j.ClearedAt = now
 	return j
 }
 
-// Due reports whether a firing of the job is to be committed by now.
+// Due reports whether a firing of the job must be committed by now.
 func (j Job) Due(now time.Time) bool { return !j.WakeAt.IsZero() && !now.Before(j.WakeAt) }
 
-// scheduled sets the first firing after a time. A schedule that cannot be parsed any
-// more, such as one with a time zone that was removed, does not fire.
+// scheduled sets NextAt to the first time of the schedule after a time. A schedule that can no
+// longer be parsed, for example because its time zone was removed, does not fire.
 func (j Job) scheduled(after time.Time) Job {
 	j.NextAt = time.Time{}
 	if s, ok := j.Definition.schedule(); ok {
@@ -82,7 +82,7 @@ func (j Job) scheduled(after time.Time) Job {
 	return j.awaited()
 }
 
-// awaited sets the wake-up for the next firing.
+// awaited sets WakeAt from NextAt.
 func (j Job) awaited() Job {
 	j.WakeAt = time.Time{}
 	if !j.Paused && !j.NextAt.IsZero() {
@@ -91,8 +91,8 @@ func (j Job) awaited() Job {
 	return j
 }
 
-// Delay is how much later than its nominal time each firing of the job is committed:
-// a part of its jitter, in whole milliseconds, that depends on tenant and id alone.
+// Delay returns how much later than its nominal time each firing of the job is committed: a
+// part of its jitter, in whole milliseconds, that depends only on tenant and id.
 func (j Job) Delay() time.Duration {
 	jitter := j.Definition.Jitter.Value() / time.Millisecond
 	if jitter <= 0 {
@@ -103,8 +103,8 @@ func (j Job) Delay() time.Duration {
 	return time.Duration(mixed(sum.Sum64())%uint64(jitter)) * time.Millisecond //nolint:gosec // less than the jitter
 }
 
-// mixed spreads the bits of a hash, as the finalizer of MurmurHash3 does: FNV alone
-// gives ids that differ in their last characters similar values.
+// mixed spreads the bits of a hash, like the finalizer of MurmurHash3. FNV alone gives similar
+// values to ids that differ only in their last characters.
 func mixed(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -113,11 +113,10 @@ func mixed(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// CatchesUp reports whether all firings that were missed are made up for, also those of a
-// pause.
+// CatchesUp reports whether all missed firings start later, including those during a pause.
 func (d Definition) CatchesUp() bool { return d.Constraints != nil && given(d.Constraints.CatchUp) }
 
-// schedule returns the schedule; ok is false without a valid one.
+// schedule returns the parsed schedule; ok is false without a valid one.
 func (d Definition) schedule() (s Schedule, ok bool) {
 	if d.Schedule == "" {
 		return Schedule{}, false

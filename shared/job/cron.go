@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// cron is a cron expression. Each set has the values of a field as bits.
+// cron is a cron expression. Each field is a bit set of its selected values.
 type cron struct {
 	minute, hour, day, month, weekday uint64
-	// anyDay and anyWeekday: the field starts with '*', which means that only the
-	// other one selects days.
+	// anyDay and anyWeekday: the field starts with '*'. A day must then match both day fields;
+	// if neither starts with '*', one is enough.
 	anyDay, anyWeekday bool
-	// elapsed: the minute or the hour field starts with '*', so the expression
-	// follows elapsed time and not the time of day.
+	// elapsed: the minute or the hour field starts with '*', so the expression follows elapsed
+	// time instead of the time of day.
 	elapsed bool
 }
 
@@ -23,7 +23,7 @@ type cron struct {
 type cronField struct {
 	name        string
 	first, last int
-	// names are the names of the values from first on; empty for numbers only.
+	// names are the names of the values from first; empty if the field has only numbers.
 	names []string
 }
 
@@ -45,7 +45,7 @@ var cronMacros = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// word is a part of an expression with its position, counted from 1.
+// word is a part of an expression. at is its position, from 1.
 type word struct {
 	text string
 	at   int
@@ -67,7 +67,7 @@ func words(text string) []word {
 	return found
 }
 
-// parseCron parses five fields. The errors are of type *SyntaxError.
+// parseCron parses a cron expression with five fields. The errors are of type *SyntaxError.
 func parseCron(text string) (cron, error) {
 	parts := words(text)
 	if len(parts) > len(cronFields) {
@@ -87,7 +87,7 @@ func parseCron(text string) (cron, error) {
 	starts := func(i int) bool { return parts[i].text[0] == '*' }
 	c := cron{
 		minute: sets[0], hour: sets[1], day: sets[2], month: sets[3],
-		weekday: sets[4] | sets[4]>>7&1, // 7 is Sunday too
+		weekday: sets[4] | sets[4]>>7&1, // 7 is also Sunday
 		anyDay:  starts(2), anyWeekday: starts(4), elapsed: starts(0) || starts(1),
 	}
 	cycle := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -97,7 +97,7 @@ func parseCron(text string) (cron, error) {
 	return c, nil
 }
 
-// calendarCycle is the number of years after which dates have the same weekdays.
+// calendarCycle is the number of years after which the weekdays of all dates repeat.
 const calendarCycle = 400
 
 func (f cronField) parse(w word) (set uint64, err error) {
@@ -113,7 +113,7 @@ func (f cronField) parse(w word) (set uint64, err error) {
 	return set, nil
 }
 
-// parseItem parses '*', a value or a range, with a step after '*' and after a range.
+// parseItem parses '*', a value or a range. '*' and a range can have a step.
 func (f cronField) parseItem(w word) (set uint64, err error) {
 	span, step, stepped := strings.Cut(w.text, "/")
 	first, last := f.first, f.last
@@ -153,7 +153,7 @@ func (f cronField) parseItem(w word) (set uint64, err error) {
 	return set, nil
 }
 
-// count returns the number of different values: 0 and 7 are both Sunday.
+// count returns the number of distinct values: 0 and 7 are both Sunday.
 func (f cronField) count() int {
 	if f.last == 7 {
 		return 7
@@ -161,7 +161,7 @@ func (f cronField) count() int {
 	return f.last - f.first + 1
 }
 
-// value parses a number or a name. SUN is 7 at the end of a range.
+// value parses a number or a name. SUN at the end of a range is 7.
 func (f cronField) value(w word, end bool) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(w.text, name) && !(end && name == "SUN" && i == 0) {
@@ -194,8 +194,8 @@ func (c cron) onDay(wall time.Time) bool {
 
 func has(set uint64, value int) bool { return set>>value&1 == 1 }
 
-// next returns the first time that the expression selects, from <= time < until.
-// Times are walls: local times as if they were UTC.
+// next returns the first time t with from <= t < until that the expression selects. Times are
+// wall times: local times stored as UTC.
 func (c cron) next(from, until time.Time) (wall time.Time, ok bool) {
 	wall = from.Truncate(time.Minute)
 	if wall.Before(from) {

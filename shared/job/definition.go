@@ -7,16 +7,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Definition is what a job document says, as it was written: absent members have
-// defaults, which Work, Policy, Constraints and Actions apply. Parse reads it and
-// checks the types of its members, Validate checks their values.
+// Definition is the content of a job document. Absent fields get their defaults in Run. Parse
+// reads a definition and checks the types of its fields; Validate checks their values.
 type Definition struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Pool is where the runs queue; empty is the default pool.
+	// Pool is the pool in which the runs queue; empty means the default pool.
 	Pool string `json:"pool,omitempty"`
-	// Export makes the runs exports; nil means that they run the program of Image. An
-	// export without an image uses that of the deployment.
+	// Export makes the runs exports; nil means that they run the program of Image. An export
+	// without an image uses that of the deployment.
 	Export  *Export             `json:"export,omitempty"`
 	Image   string              `json:"image,omitempty"`
 	Command []string            `json:"command,omitempty"`
@@ -27,15 +26,14 @@ type Definition struct {
 	Completion run.Completion `json:"completion,omitempty"`
 	ExitCodes  *run.ExitCodes `json:"exitCodes,omitempty"`
 
-	// Schedule is in the syntax of ParseSchedule; empty means that only requests run
-	// the job. TimeZone is a name of the IANA database; empty is UTC. Each firing is
-	// delayed by a part of Jitter that depends on the job alone.
+	// Schedule has the syntax of ParseSchedule; empty means that the job runs only on request.
+	// TimeZone is a name of the IANA database; empty means UTC. Each firing is delayed by a
+	// fixed part of Jitter; see Job.Delay.
 	Schedule string   `json:"schedule,omitempty"`
 	TimeZone string   `json:"timeZone,omitempty"`
 	Jitter   Duration `json:"jitter,omitempty"`
-	// Missed says which of the times that were missed start a run; empty is MissedLatest.
-	// StartingDeadline is how late a firing may start, after its jitter; empty is
-	// DefaultDeadline.
+	// Missed says which missed times start a run; empty means MissedLatest. StartingDeadline is
+	// how late a firing may start, after its jitter; empty means DefaultDeadline.
 	Missed           Missed   `json:"missed,omitempty"`
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 
@@ -46,13 +44,12 @@ type Definition struct {
 
 	Logs     Logs         `json:"logs,omitempty"`
 	Priority run.Priority `json:"priority,omitempty"`
-	// ConcurrencyKey groups the runs of all jobs that share a limit; empty means no
-	// group.
+	// ConcurrencyKey groups runs of all jobs that share a limit; empty means no group.
 	ConcurrencyKey string       `json:"concurrencyKey,omitempty"`
 	Concurrency    *Concurrency `json:"concurrency,omitempty"`
 	Resources      *Resources   `json:"resources,omitempty"`
 	Region         string       `json:"region,omitempty"`
-	// PodSpec is a pod specification of Kubernetes: a JSON object.
+	// PodSpec is a Kubernetes pod specification (a JSON object).
 	PodSpec json.RawMessage `json:"podSpec,omitempty"`
 	// BucketCredentials is run.BucketVariables or run.BucketEnvelope; see run.Work.
 	BucketCredentials string `json:"bucketCredentials,omitempty"`
@@ -71,21 +68,21 @@ func (d Duration) Value() time.Duration {
 	return value
 }
 
-// Variable is the value of an environment variable: a string in a document, or an
-// object with the name of a secret.
+// Variable is the value of an environment variable. In a document it is a string, or an object
+// with the name of a secret.
 type Variable run.Variable
 
-// Output is a file that the program writes. It is kept and can be downloaded.
+// Output is a file that the program writes. It is stored and can be downloaded.
 type Output struct {
-	// Path is below the working directory: relative to it, or absolute.
+	// Path is a path below the working directory, relative or absolute.
 	Path string `json:"path"`
-	// FileName is the name of the download; empty is the last element of Path.
+	// FileName is the name of the download; empty means the last element of Path.
 	FileName string `json:"fileName,omitempty"`
-	// ContentType is a media type; empty is application/octet-stream.
+	// ContentType is a media type; empty means application/octet-stream.
 	ContentType string `json:"contentType,omitempty"`
 }
 
-// Constraints are what a job demands of its runs; see run.Constraints.
+// Constraints are the conditions of a job on its runs; see run.Constraints.
 type Constraints struct {
 	MaxConcurrentRuns      *int     `json:"maxConcurrentRuns,omitempty"`
 	RequirePreviousSuccess *bool    `json:"requirePreviousSuccess,omitempty"`
@@ -99,27 +96,26 @@ type Constraints struct {
 	OnUnavailable     Unavailable `json:"onUnavailable,omitempty"`
 }
 
-// Missed is the rule for times that were missed. It does not concern the times of a pause.
+// Missed is the rule for missed times. It does not apply to times during a pause.
 type Missed string
 
-// The rules for times that were missed.
+// The rules for missed times.
 const (
-	MissedLatest Missed = "latest" // the newest time that is due starts
-	MissedAll    Missed = "all"    // each starts, the oldest first
-	MissedNone   Missed = "none"   // none starts
+	MissedLatest Missed = "latest" // start the newest due time
+	MissedAll    Missed = "all"    // start each time, oldest first
+	MissedNone   Missed = "none"   // start none
 )
 
-// Unavailable is the rule for what cannot be checked; empty is UnavailableSkip.
+// Unavailable is the rule for a constraint that cannot be checked; empty means UnavailableSkip.
 type Unavailable string
 
-// The rules for what cannot be checked.
+// The rules for constraints that cannot be checked.
 const (
-	UnavailableSkip  Unavailable = "skip"  // it counts as violated
-	UnavailableAllow Unavailable = "allow" // it counts as met
+	UnavailableSkip  Unavailable = "skip"  // the constraint counts as violated
+	UnavailableAllow Unavailable = "allow" // the constraint counts as met
 )
 
-// Hook is an HTTPS address that decides whether a run may start, or learns that it
-// has ended.
+// Hook is an HTTPS address that decides whether a run may start, or is informed of its end.
 type Hook struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
@@ -129,20 +125,19 @@ type Hook struct {
 	OnUnavailable Unavailable       `json:"onUnavailable,omitempty"`
 }
 
-// Actions are what a job does about violated constraints and the end of a run.
+// Actions are a job's reactions to violated constraints and to the end of a run.
 type Actions struct {
 	OnConstraintViolation *Action `json:"onConstraintViolation,omitempty"`
-	// OnViolationOf has the actions of single constraints.
+	// OnViolationOf has the actions for individual constraints.
 	OnViolationOf map[run.Constraint]Action `json:"onViolationOf,omitempty"`
 	OnFailure     *Action                   `json:"onFailure,omitempty"`
 	OnSuccess     *Action                   `json:"onSuccess,omitempty"`
-	// OnSkip follows a run, or firings, that were skipped.
+	// OnSkip follows a skipped run, or skipped firings.
 	OnSkip *Action `json:"onSkip,omitempty"`
 }
 
-// Action is an action with its parameters, which are strings or numbers. Those of
-// trigger_job include "parameters", an object: each variable is a string, or
-// {"fromOutput": true}.
+// Action is an action with its parameters: strings or numbers. trigger_job also has
+// "parameters", an object of variables. Each variable is a string or {"fromOutput": true}.
 type Action struct {
 	Type       run.ActionType `json:"type"`
 	Critical   *bool          `json:"critical,omitempty"`
@@ -151,14 +146,14 @@ type Action struct {
 
 // RetryConfig is the retry policy of the runs.
 type RetryConfig struct {
-	// MaxRetries is the number of attempts less one.
+	// MaxRetries is the maximum number of attempts, minus one.
 	MaxRetries        *int     `json:"maxRetries,omitempty"`
 	InitialDelay      Duration `json:"initialDelay,omitempty"`
 	BackoffMultiplier *float64 `json:"backoffMultiplier,omitempty"`
 	MaxDelay          Duration `json:"maxDelay,omitempty"`
 }
 
-// Policy has the limits of a run in whole seconds; see run.Policy.
+// Policy has the limits of a run, in whole seconds; see run.Policy.
 type Policy struct {
 	TimeLimitSeconds         *int `json:"timeLimitSeconds,omitempty"`
 	StartTimeoutSeconds      *int `json:"startTimeoutSeconds,omitempty"`
@@ -167,7 +162,7 @@ type Policy struct {
 	CancelGraceSeconds       *int `json:"cancelGraceSeconds,omitempty"`
 }
 
-// Logs says whether the output of the program is stored; empty is LogsKeep.
+// Logs says whether the output of the program is stored; empty means LogsKeep.
 type Logs string
 
 // The two values of Logs.
@@ -178,15 +173,14 @@ const (
 
 // Concurrency has the limits of ConcurrencyKey; see run.Concurrency.
 type Concurrency struct {
-	// Limit is absent for 1.
+	// Limit is nil for 1.
 	Limit *int `json:"limit,omitempty"`
-	// QueueLimit is absent for no limit.
+	// QueueLimit is nil for no limit.
 	QueueLimit *int         `json:"queueLimit,omitempty"`
 	Overflow   run.Overflow `json:"overflow,omitempty"`
 }
 
-// Resources are the size of a machine. Absent members have the values of the
-// deployment.
+// Resources are the size of a machine. Absent fields have the values of the deployment.
 type Resources struct {
 	CPUs     *int `json:"cpus,omitempty"`
 	MemoryMB *int `json:"memoryMB,omitempty"`

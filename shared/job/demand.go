@@ -32,7 +32,7 @@ func validateConstraints(d Definition, p *problems) {
 	p.within(in+"maxConcurrentRuns", c.MaxConcurrentRuns, 1, limit.ConcurrentRuns)
 	p.duration(in+"catchUpWindow", c.CatchUpWindow, time.Second, maxWindow)
 	expected := p.duration(in+"maxExpectedRunTime", c.MaxExpectedRunTime, time.Second, limit.TimeLimit)
-	p.duration(in+"maxAllowedRunTime", c.MaxAllowedRunTime, 0, math.MaxInt64) // the policy has its range
+	p.duration(in+"maxAllowedRunTime", c.MaxAllowedRunTime, 0, math.MaxInt64) // validatePolicy checks the range
 	if expected && c.MaxAllowedRunTime.Value() > 0 && c.MaxExpectedRunTime.Value() >= c.MaxAllowedRunTime.Value() {
 		p.clash(in+"maxExpectedRunTime", "%s is never exceeded, want less than the maxAllowedRunTime of %s", c.MaxExpectedRunTime, c.MaxAllowedRunTime)
 	}
@@ -41,8 +41,8 @@ func validateConstraints(d Definition, p *problems) {
 	validateHook(in+"postRunHook", c.PostRunHook, p)
 }
 
-// validateWakes refuses limits on the lateness of runs that wake-ups of the deployment do not
-// keep.
+// validateWakes refuses lateness limits that are shorter than the precision of the deployment's
+// wake-ups.
 func validateWakes(d Definition, precision time.Duration, p *problems) {
 	limits := map[string]Duration{"startingDeadline": d.StartingDeadline}
 	if d.Constraints != nil {
@@ -82,7 +82,7 @@ func validateURL(field, text string, p *problems) {
 	}
 }
 
-// urls returns the addresses of hooks and webhooks with their fields.
+// urls returns the addresses of hooks and webhooks, keyed by field.
 func (d Definition) urls() iter.Seq2[string, string] {
 	return func(yield func(field, url string) bool) {
 		if c := d.Constraints; c != nil {
@@ -99,8 +99,8 @@ func (d Definition) urls() iter.Seq2[string, string] {
 	}
 }
 
-// NewAddress returns the field of the first address of a hook or a webhook that before does
-// not have; empty without one.
+// NewAddress returns the field of the first hook or webhook address that the definition before
+// does not have; empty if there is no new address.
 func (d Definition) NewAddress(before Definition) (field string) {
 	known := map[string]bool{}
 	for _, address := range before.urls() {
@@ -114,7 +114,7 @@ func (d Definition) NewAddress(before Definition) (field string) {
 	return ""
 }
 
-// Triggers returns the jobs that the actions trigger, with their fields.
+// Triggers returns the ids of the jobs that the actions trigger, keyed by field.
 func (d Definition) Triggers() iter.Seq2[string, string] {
 	return func(yield func(field, jobID string) bool) {
 		for field, a := range d.actions() {
@@ -125,7 +125,7 @@ func (d Definition) Triggers() iter.Seq2[string, string] {
 	}
 }
 
-// actions returns the actions with their fields.
+// actions returns the actions, keyed by field.
 func (d Definition) actions() iter.Seq2[string, Action] {
 	return func(yield func(string, Action) bool) {
 		if d.Actions == nil {
@@ -152,7 +152,7 @@ func (d Definition) actions() iter.Seq2[string, Action] {
 	}
 }
 
-// parameterKinds are the kinds of parameters of an action.
+// parameterKind is the kind of a parameter of an action.
 type parameterKind int
 
 const (
@@ -189,13 +189,12 @@ var parameters = map[run.ActionType]map[string]parameter{
 	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
 }
 
-// actionTypes lists the types in the order of the documents.
+// actionTypes lists the types in the order of the documentation.
 var actionTypes = []run.ActionType{
 	run.ActionSkip, run.ActionRetryLater, run.ActionKillOld, run.ActionWait, run.ActionWebhook, run.ActionTriggerJob,
 }
 
-// informing are the types that can follow the end of a run, and that can fail by
-// themselves.
+// informing are the types that can follow the end of a run, and that can fail themselves.
 var informing = []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
 
 func validateActions(d Definition, p *problems) {
@@ -288,7 +287,7 @@ func validateParameter(d Definition, field string, action Action, name string, w
 	}
 }
 
-// afterRun reports whether the action of the field follows the end of a run.
+// afterRun reports whether the action in the field follows the end of a run.
 func afterRun(field string) bool {
 	switch strings.TrimPrefix(field, "actions.") {
 	case "onFailure", "onSuccess", "onSkip",
@@ -298,7 +297,8 @@ func afterRun(field string) bool {
 	return false
 }
 
-// has reports whether the job has the constraint. Every run has a time limit.
+// has reports whether the job has the constraint. Every run has a time limit
+// (maxAllowedRunTime).
 func (d Definition) has(name run.Constraint) bool {
 	c := d.Constraints
 	if name == run.MaxAllowedRunTime {
@@ -317,7 +317,7 @@ func (d Definition) has(name run.Constraint) bool {
 	}[name]
 }
 
-// durationOf is the duration of a parameter: a text, or a number of seconds.
+// durationOf returns the duration of a parameter: a text, or a number of seconds.
 func durationOf(value any) Duration {
 	if seconds, ok := value.(float64); ok {
 		return Duration(fmt.Sprintf("%gs", seconds))
@@ -326,7 +326,7 @@ func durationOf(value any) Duration {
 	return Duration(text)
 }
 
-// duration returns a parameter, or the fallback if it is absent.
+// duration returns the parameter as a duration, or the fallback if it is absent.
 func (a Action) duration(name string, fallback time.Duration) time.Duration {
 	if value, ok := a.Parameters[name]; ok {
 		return durationOf(value).Value()
@@ -363,7 +363,7 @@ func validateTriggerParameters(d Definition, field string, value any, p *problem
 	validateEnv(field, env, p)
 }
 
-// triggerParameters returns the variables of a triggered run; nil without any.
+// triggerParameters returns the variables of a triggered run; nil without variables.
 func (a Action) triggerParameters() map[string]run.TriggerParameter {
 	variables, _ := a.Parameters["parameters"].(map[string]any)
 	if len(variables) == 0 {

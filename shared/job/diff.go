@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Canonical returns the definition as JSON in one form: definitions are equal if their
-// canonical forms are.
+// Canonical returns the definition as JSON in a canonical form. Two definitions are equal if
+// their canonical forms are.
 func (d Definition) Canonical() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -22,7 +22,7 @@ func (d Definition) Canonical() ([]byte, error) {
 	return bytes.TrimSpace(text.Bytes()), nil
 }
 
-// Digest identifies the definition: the SHA-256 of its canonical form in hexadecimal.
+// Digest returns the SHA-256 of the canonical form, in hexadecimal.
 func (d Definition) Digest() (string, error) {
 	text, err := d.Canonical()
 	if err != nil {
@@ -32,9 +32,8 @@ func (d Definition) Digest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Merge returns the document that a JSON merge patch (RFC 7396) makes of the
-// definition, or what is wrong with the form of the patch. The document has to be
-// parsed.
+// Merge applies a JSON merge patch (RFC 7396) to the definition and returns the resulting
+// document, or the syntax problems of the patch. The document must still be parsed.
 func (d Definition) Merge(patch []byte) ([]byte, []Problem, error) {
 	text, err := d.Canonical()
 	if err != nil {
@@ -55,7 +54,7 @@ func (d Definition) Merge(patch []byte) ([]byte, []Problem, error) {
 	return merged, nil, nil
 }
 
-// readObject returns a document as encoding/json encodes it.
+// readObject returns a document as a map, with the values that encoding/json would decode.
 func readObject(document []byte) (map[string]any, []Problem) {
 	root, problem := readTree(document)
 	switch {
@@ -69,7 +68,7 @@ func readObject(document []byte) (map[string]any, []Problem) {
 	return object, p.sorted()
 }
 
-// merge applies a patch to a value.
+// merge applies a JSON merge patch to a value.
 func merge(target any, patch map[string]any) map[string]any {
 	object, ok := target.(map[string]any)
 	if !ok {
@@ -92,7 +91,7 @@ func merge(target any, patch map[string]any) map[string]any {
 type Change struct {
 	// Field is the path of a field, such as "constraints.catchUp".
 	Field string
-	// Before and After are the values as JSON; empty for an absent field.
+	// Before and After are the values as JSON; empty if the field is absent.
 	Before, After string
 }
 
@@ -132,7 +131,7 @@ func Diff(before, after Definition) ([]Change, error) {
 	return changes, nil
 }
 
-// leaf is a value that is no object, with its path.
+// leaf is a value that is not an object, with its path.
 type leaf struct{ path, value string }
 
 func valueOf(fields []leaf, path string) string {
@@ -150,7 +149,7 @@ func (d Definition) fields() ([]leaf, error) {
 	return leaves(nil, "", text)
 }
 
-// leaves appends the values of a JSON text below a path.
+// leaves appends the leaves of a JSON value at path to found.
 func leaves(found []leaf, path string, text json.RawMessage) ([]leaf, error) {
 	var members map[string]json.RawMessage
 	if text[0] != '{' {

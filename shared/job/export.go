@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Export is the work of a job that exports an entity, in place of a program.
+// Export is the work of a job that exports an entity instead of running a program.
 type Export struct {
 	// Format is one of limit.Formats. PI is the entity.
 	Format  string         `json:"format"`
@@ -17,7 +17,7 @@ type Export struct {
 	Options *ExportOptions `json:"options,omitempty"`
 }
 
-// ExportOptions selects what an export contains. An absent member has its default: not
+// ExportOptions selects the content of an export. The defaults of absent fields are: not
 // recursive, depth 5, batches of 10, with OCR, the full graph.
 type ExportOptions struct {
 	Recursive         *bool   `json:"recursive,omitempty"`
@@ -27,14 +27,14 @@ type ExportOptions struct {
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
 }
 
-// Validate returns the problems of an export. Their fields are those of the export.
+// Validate returns the problems of an export, with fields relative to it.
 func (e Export) Validate() []Problem {
 	p := &problems{}
 	e.validate("", p)
 	return p.sorted()
 }
 
-// validate records the problems of the export at a path.
+// validate records the problems of the export with fields below path.
 func (e Export) validate(path string, p *problems) {
 	if formats := limit.Formats(); !slices.Contains(formats, e.Format) {
 		p.bad(join(path, "format"), "unknown export format %q, want one of %s", limit.Cut(e.Format, nameLimit), strings.Join(formats, ", "))
@@ -50,7 +50,7 @@ func (e Export) validate(path string, p *problems) {
 	}
 }
 
-// Work returns the work of a valid export, with its options as the worker receives them.
+// Work returns the work of a valid export, with the options that the worker receives.
 func (e Export) Work() run.Work {
 	options, _ := json.Marshal(e.Options.withDefaults()) //nolint:errchkjson // strings, numbers and flags have a JSON form
 	return run.Work{Kind: run.KindExport, Format: e.Format, PI: e.PI, Options: options}
@@ -75,7 +75,7 @@ func orDefault[T any](value **T, fallback T) {
 	}
 }
 
-// validateExport checks a job that exports. It refuses the fields that describe a program.
+// validateExport checks a job that exports. It refuses fields that describe a program.
 func validateExport(d Definition, p *problems) {
 	d.Export.validate("export", p)
 	for _, field := range []struct {

@@ -12,32 +12,33 @@ import (
 const (
 	// DefaultDeadline is how late a firing may start, after its jitter.
 	DefaultDeadline = 5 * time.Minute
-	// MaxCatchUp is how many missed firings a job catches up at once: the latest ones.
+	// MaxCatchUp is the maximum number of missed firings that a job catches up at once: the
+	// latest ones.
 	MaxCatchUp = 100
 )
 
-// Firing is a time at which the schedule of a job fires, or a span of such times that
-// are skipped.
+// Firing is a time at which the schedule of a job fires, or a span of such times that are
+// skipped.
 type Firing struct {
-	// At is the nominal time, the first one of a span.
+	// At is the nominal time; the first one of a span.
 	At time.Time
-	// Trigger is TriggerSchedule, or TriggerCatchUp for a firing that was missed.
+	// Trigger is TriggerSchedule, or TriggerCatchUp for a missed firing.
 	Trigger run.Trigger
-	// Skipped is nil for a firing that is run.
+	// Skipped describes the skip; nil for a firing that starts a run.
 	Skipped *run.Missed
-	// InTurn: the run waits until those of earlier times leave it a slot of the job.
+	// InTurn: the run waits for a slot of the job while runs of earlier times hold the slots.
 	InTurn bool
 }
 
-// Fire returns the firings that are due at now, the oldest first and at most most, and
-// the job with its next firing, which may be due too. Without a due one it returns the
-// job unchanged. done are times that need no firing because their runs exist. precision is
-// how late a wake-up may be although nothing has failed.
+// Fire returns the firings that are due at now, the oldest first and at most most, and the job
+// with its next firing, which may also be due. If no firing is due, it returns the job
+// unchanged. done are times whose runs already exist; they need no firing. precision is how
+// late a wake-up may be without a failure.
 //
-// A time is missed if a later time is due too and it is further back than precision, or if
-// it is further back than the starting deadline. The definition's Missed says which missed
-// times start; the others are skipped, as one firing for each reason. MissedAll starts the
-// last MaxCatchUp times at most.
+// A time is missed if it is earlier than precision allows and a later time is also due, or if
+// it is earlier than the starting deadline allows. The definition's Missed says which missed
+// times start. The others are skipped, as one firing for each reason. MissedAll starts at most
+// the last MaxCatchUp times.
 func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time.Time) (after Job, due []Firing) {
 	if !j.Due(now) {
 		return j, nil
@@ -46,12 +47,12 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 	if !ok {
 		return j.scheduled(now), nil
 	}
-	punctual := now.Add(-j.Delay()) // the latest time that is due
+	punctual := now.Add(-j.Delay()) // the latest nominal time that is due
 	w := walk{schedule: schedule, since: j.Since, at: j.NextAt, end: punctual.Add(1), done: done}
 	all := w
 	n := all.pass(w.end, math.MaxInt)
 	newest, on := all.last, punctual.Add(-precision)
-	recent := earlier(newest, on) // times before it were missed
+	recent := earlier(newest, on) // earlier times were missed
 	oldest, late := j.Definition.oldest(now, punctual)
 	rule := j.Definition.missed()
 	switch {
@@ -100,7 +101,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// missed returns the rule for times that were missed.
+// missed returns the rule for missed times.
 func (d Definition) missed() Missed {
 	if d.CatchesUp() {
 		return MissedAll
@@ -108,8 +109,8 @@ func (d Definition) missed() Missed {
 	return cmp.Or(d.Missed, MissedLatest)
 }
 
-// oldest returns the oldest time that may start at now, and why older ones are skipped.
-// punctual is the latest time that is due. The zero time is no limit.
+// oldest returns the oldest time that may start at now, and why older times are skipped.
+// punctual is the latest time that is due. A zero oldest means no limit.
 func (d Definition) oldest(now, punctual time.Time) (oldest time.Time, why run.SkipReason) {
 	if !d.CatchesUp() {
 		why = run.SkipMissed
@@ -124,7 +125,7 @@ func (d Definition) oldest(now, punctual time.Time) (oldest time.Time, why run.S
 	return oldest, run.SkipWindow
 }
 
-// Upcoming returns how many firings are due until a time, at most most.
+// Upcoming returns how many firings are due by the time until, at most most.
 func (j Job) Upcoming(until time.Time, most int) int {
 	schedule, ok := j.Definition.schedule()
 	if !ok || !j.Due(until) {
@@ -134,7 +135,7 @@ func (j Job) Upcoming(until time.Time, most int) int {
 	return w.pass(until.Add(-j.Delay()).Add(1), most)
 }
 
-// window is how late a missed firing may be caught up; 0 means no limit.
+// window returns how late a missed firing may be caught up; 0 means no limit.
 func (d Definition) window() time.Duration {
 	if d.Constraints == nil {
 		return 0
@@ -142,8 +143,8 @@ func (d Definition) window() time.Duration {
 	return d.Constraints.CatchUpWindow.Value()
 }
 
-// walk passes over the times of a schedule. at is the first one ahead, zero if none
-// follows, and last the one before it; those before end are due.
+// walk iterates over the times of a schedule. at is the next time, zero at the end; last is the
+// time before it. Times before end are due.
 type walk struct {
 	schedule Schedule
 	since    time.Time
@@ -154,11 +155,11 @@ type walk struct {
 
 func (w *walk) before(t time.Time) bool { return !w.at.IsZero() && w.at.Before(t) }
 
-// pass passes over at most most times before until and returns their number.
+// pass advances over at most most times before until and returns their number.
 func (w *walk) pass(until time.Time, most int) (n int) {
 	for n < most && w.before(until) {
 		steps := 1
-		if every := w.schedule.every; every > 0 { // an outage may have missed millions
+		if every := w.schedule.every; every > 0 { // an outage can miss millions of times
 			steps = min(most-n, int((until.Sub(w.at)-1)/every)+1)
 			w.at = w.at.Add(time.Duration(steps-1) * every)
 		}
@@ -172,7 +173,8 @@ func (w *walk) pass(until time.Time, most int) (n int) {
 	return n
 }
 
-// skip appends the firing of at most most due times before until to due.
+// skip advances over at most most due times before until, and appends a skipped firing for them
+// to due.
 func (w *walk) skip(due []Firing, until time.Time, most int, why run.SkipReason) []Firing {
 	if until.After(w.end) {
 		until = w.end

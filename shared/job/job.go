@@ -13,40 +13,40 @@ type Ref struct {
 type Job struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"jobId"`
-	// Version counts the changes of the definition, from 1. Revision counts the
-	// commits of the record, from 1; a commit is conditional on it.
+	// Version counts the changes of the definition, from 1. Revision counts the commits of the
+	// record, from 1; a commit is conditional on it.
 	Version int64 `json:"version"`
-	// FirstVersion is above every version of a deleted job with the id; 0 is 1.
+	// FirstVersion is greater than every version of a deleted job with the same id; 0 means 1.
 	FirstVersion int64      `json:"firstVersion,omitempty"`
 	Revision     int64      `json:"revision"`
 	Definition   Definition `json:"definition"`
-	// Workspace is that of the runs; empty is the tenant.
+	// Workspace is the workspace of the runs; empty means the tenant.
 	Workspace string `json:"workspace,omitempty"`
 
 	CreatedAt time.Time `json:"createdAt"`
-	// UpdatedAt and UpdatedBy are of the last change of the definition.
+	// UpdatedAt and UpdatedBy describe the last change of the definition.
 	UpdatedAt time.Time `json:"updatedAt"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
-	// Exec: the one who stored the definition had the scope exec.
+	// Exec: the client that stored the definition had the scope exec.
 	Exec bool `json:"exec,omitempty"`
-	// Paused: the schedule does not fire. PausedAt is since when; zero otherwise.
+	// Paused: the schedule does not fire. PausedAt is the start of the pause; zero otherwise.
 	Paused   bool      `json:"paused,omitempty"`
 	PausedAt time.Time `json:"pausedAt,omitzero"`
-	// ResumedAt is the end of the last pause. A firing of that time or before was
-	// missed.
+	// ResumedAt is the end of the last pause. Firings up to that time were missed.
 	ResumedAt time.Time `json:"resumedAt,omitzero"`
-	// ClearedAt: requirePreviousSuccess looks past the runs that ended by then; zero for
-	// none.
+	// ClearedAt: requirePreviousSuccess ignores runs that ended by this time; zero if it
+	// ignores none.
 	ClearedAt time.Time `json:"clearedAt,omitzero"`
 
-	// Since is the time after which the schedule counts, in whole seconds.
+	// Since is the start of the schedule, in whole seconds: only later times count.
 	Since time.Time `json:"since,omitzero"`
-	// NextAt is the nominal time of the next firing, WakeAt when it is to be
-	// committed: NextAt and the jitter. They are zero if the job does not fire by itself.
+	// NextAt is the nominal time of the next firing. WakeAt is when it must be committed:
+	// NextAt plus the job's delay. They are zero if the job does not fire by itself; WakeAt
+	// also while it is paused.
 	NextAt time.Time `json:"nextAt,omitzero"`
 	WakeAt time.Time `json:"wakeAt,omitzero"`
-	// InTurn is the newest of the times that MissedAll made up for last. The runs of these
-	// times start one after the other where the job's limit demands that.
+	// InTurn is the newest time that MissedAll caught up last. If the job has a limit, the runs
+	// up to this time start in order, as its slots permit.
 	InTurn time.Time `json:"inTurn,omitzero"`
 }
 

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxArgument is the longest argument or variable of a program with its name, in bytes
-	// (Linux: MAX_ARG_STRLEN, with the NUL at its end). maxArgumentsSize is the size of all
-	// of them. The record of a run has its variables twice, and DynamoDB stores 400 KB.
+	// maxArgument is the maximum size of an argument, or of a variable with its name, in bytes
+	// (Linux: MAX_ARG_STRLEN, including the final NUL). maxArgumentsSize is the maximum size of
+	// all of them. The record of a run stores the variables twice, and DynamoDB stores 400 KB.
 	maxArgument      = 128<<10 - 1
 	maxArgumentsSize = 160 << 10
 )
 
-// CheckParameters returns what is wrong with the parameters of a run of the definition.
+// CheckParameters returns the problems of parameters for a run of the definition.
 func (d Definition) CheckParameters(parameters map[string]string) []Problem {
 	const field = "parameters"
 	p := &problems{}
@@ -36,7 +36,7 @@ func (d Definition) CheckParameters(parameters map[string]string) []Problem {
 	return p.sorted()
 }
 
-// validateEnv checks environment variables. field is the path of the object that has them.
+// validateEnv checks environment variables. field is the path of the object that contains them.
 func validateEnv(field string, env map[string]Variable, p *problems) {
 	if len(env) > maxVariables {
 		p.bad(field, "%d variables, want at most %d", len(env), maxVariables)
@@ -60,7 +60,7 @@ func validateEnv(field string, env map[string]Variable, p *problems) {
 	}
 }
 
-// validateSize checks the size of all arguments and variables of a program.
+// validateSize checks the total size of the arguments and variables of a program.
 func validateSize(field string, command []string, env map[string]Variable, p *problems) {
 	size := 0
 	for _, argument := range command {

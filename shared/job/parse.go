@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Parse reads a definition from a document in JSON or YAML and validates it for a
-// deployment, see Validate. It returns at most a hundred problems, by line; without
-// problems the definition is valid.
+// Parse reads a definition from a JSON or YAML document and validates it for the deployment;
+// see Validate. It returns at most a hundred problems, ordered by line. Without problems the
+// definition is valid.
 func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	var d Definition
 	p := &problems{lines: map[string]int{}, unread: map[string]bool{}, written: map[string]string{}}
@@ -37,16 +37,16 @@ func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	return d, p.sorted()
 }
 
-// Document is a document that Decode has read.
+// Document has the line numbers of a document that Decode has read.
 type Document struct{ lines map[string]int }
 
-// LineOf returns the line number of a field, such as "settings.apps.1", or that of the
-// nearest object around it.
+// LineOf returns the line number of a field, such as "settings.apps.1", or else of the nearest
+// object around it.
 func (d Document) LineOf(field string) int { return (&problems{lines: d.lines}).lineOf(field) }
 
-// Decode reads a document in JSON or YAML into the struct that v points to, with the rules
-// of Parse, and returns at most a hundred problems, by line. Members of embedded structs
-// are its own.
+// Decode reads a JSON or YAML document into the struct that v points to, with the rules of
+// Parse. It returns at most a hundred problems, ordered by line. Fields of embedded structs are
+// promoted.
 func Decode(document []byte, v any) (Document, []Problem) {
 	p := &problems{lines: map[string]int{}, unread: map[string]bool{}, written: map[string]string{}}
 	if len(document) > limit.JobDocument {
@@ -79,10 +79,10 @@ func (p *problems) mismatch(n node, path, want string) {
 	p.unread[path] = true
 }
 
-// nameLimit is how much of a name or a value an error repeats, in bytes.
+// nameLimit is the maximum length, in bytes, of a name or value in an error message.
 const nameLimit = 64
 
-// decode stores the value of a node.
+// decode stores the value of node n in to.
 func (p *problems) decode(n node, to reflect.Value, path string) {
 	switch to.Addr().Interface().(type) {
 	case *Variable:
@@ -128,8 +128,8 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 	}
 }
 
-// number stores an integer or a fraction. 3.0 and 3e0 are integers, as in JSON Schema.
-// A number that is too large becomes the largest one, which is out of every range.
+// number stores an integer or a floating-point number. 3.0 and 3e0 are integers, as in JSON
+// Schema. A number that is too large becomes the largest one, which is out of every range.
 func (p *problems) number(n node, to reflect.Value, path string) {
 	want := "a number"
 	if to.Kind() == reflect.Int {
@@ -184,7 +184,7 @@ func (p *problems) object(n node, to reflect.Value, path string) {
 	})
 }
 
-// members calls read for each member once and records its line.
+// members calls read once for each member and records its line. It reports duplicate members.
 func (p *problems) members(n node, path string, read func(m member, at string)) {
 	seen := map[string]int{}
 	for _, m := range n.members {
@@ -227,7 +227,7 @@ func (p *problems) list(n node, to reflect.Value, path string) {
 	to.Set(items)
 }
 
-// scalar stores a string or a number, or the object with the variables of a triggered run.
+// scalar stores a string or a number, or the variables object of trigger_job.
 func (p *problems) scalar(n node, to reflect.Value, path string) {
 	if nested := n.kind == kindObject && strings.HasSuffix(path, ".parameters.parameters"); nested {
 		p.free(n, to, path)
@@ -240,7 +240,7 @@ func (p *problems) scalar(n node, to reflect.Value, path string) {
 	p.free(n, to, path)
 }
 
-// free stores a value of any type as JSON does.
+// free stores a value of any JSON type.
 func (p *problems) free(n node, to reflect.Value, path string) {
 	text, err := json.Marshal(p.plain(n, path))
 	if err == nil {
@@ -251,7 +251,7 @@ func (p *problems) free(n node, to reflect.Value, path string) {
 	}
 }
 
-// plain returns the value as encoding/json encodes it.
+// plain returns the value in the types that encoding/json decodes.
 func (p *problems) plain(n node, path string) any {
 	switch n.kind {
 	case kindNull:

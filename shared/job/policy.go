@@ -8,11 +8,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// maxSeconds is more than any limit in seconds, and no duration of it overflows.
+// maxSeconds is larger than any limit in seconds, and small enough that no duration overflows.
 const maxSeconds = 1 << 32
 
-// policy returns the policy of the runs: the defaults, replaced by what the definition
-// says.
+// policy returns the policy of the runs: the defaults, overridden by the definition. given are
+// the fields that the definition sets.
 func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Given) {
 	policy, given = defaults, run.Given{RecordRetention: true}
 	set := func(to *time.Duration, value *int) bool {
@@ -49,8 +49,8 @@ func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Gi
 	return policy, given
 }
 
-// policyFields maps the fields of run.Policy to those of a definition. The number of
-// attempts is checked as maxRetries.
+// policyFields maps fields of run.Policy to fields of a definition. The number of attempts is
+// checked as maxRetries.
 var policyFields = map[string]string{
 	"timeLimit": "policy.timeLimitSeconds", "startTimeout": "policy.startTimeoutSeconds",
 	"heartbeatInterval": "policy.heartbeatIntervalSeconds", "heartbeatTimeout": "policy.heartbeatTimeoutSeconds",
@@ -61,8 +61,8 @@ var policyFields = map[string]string{
 
 const allowedTime = "constraints.maxAllowedRunTime"
 
-// validatePolicy checks the limits. Those that depend on defaults are checked for a
-// deployment only.
+// validatePolicy checks the limits. Those that depend on defaults are checked only with a
+// deployment.
 func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 	allowed := d.Constraints != nil && d.Constraints.MaxAllowedRunTime != ""
 	if limits := d.Policy; allowed && limits != nil && limits.TimeLimitSeconds != nil {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Problem is what is wrong with a document, and what would be right.
+// Problem describes an error in a document and what would be valid.
 type Problem struct {
-	// Field is the path of the field, such as "constraints.catchUpWindow"; empty for the
-	// whole document.
+	// Field is the path of the field, such as "constraints.catchUpWindow"; empty for the whole
+	// document.
 	Field string
 	// Line is the line number in the document, from 1; 0 without a document.
 	Line int
 	// Problem is a noun phrase with the offending value.
 	Problem string
-	// Unprocessable: each field is well-formed, but they contradict each other or what
-	// the deployment can do.
+	// Unprocessable: each field is well-formed, but they contradict each other or the
+	// capabilities of the deployment.
 	Unprocessable bool
 }
 
@@ -33,34 +33,34 @@ func (p Problem) String() string {
 	return text
 }
 
-// in returns the problem of a value as that of the field or list which has the value.
+// in prefixes the field of the problem with the name of the field or list that contains it.
 func (p *Problem) in(name string) *Problem {
 	p.Field = join(name, p.Field)
 	return p
 }
 
-// problems collects problems with the lines of their fields.
+// problems collects the problems of a document and the lines of its fields.
 type problems struct {
 	found []Problem
-	// lines has the line number of each field that the document has; nil without a document.
+	// lines has the line number of each field in the document; nil without a document.
 	lines map[string]int
 	// unread are the fields that could not be read.
 	unread map[string]bool
-	// written has the literals of the integers that are too large for an int.
+	// written has the literals of integers that are too large for an int.
 	written map[string]string
 }
 
-// bad adds a malformed field.
+// bad adds a problem of a malformed field.
 func (p *problems) bad(field, format string, args ...any) {
 	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...)})
 }
 
-// clash adds a field that contradicts another one, or the deployment.
+// clash adds a problem of a field that contradicts another field or the deployment.
 func (p *problems) clash(field, format string, args ...any) {
 	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...), Unprocessable: true})
 }
 
-// add adds a problem, unless the field could not be read, which is a problem already.
+// add adds a problem, unless the field could not be read and so already has a problem.
 func (p *problems) add(problem Problem) {
 	for path := problem.Field; path != ""; path = parent(path) {
 		if p.unread[path] {
@@ -76,7 +76,7 @@ func (p *problems) add(problem Problem) {
 	p.found = append(p.found, problem)
 }
 
-// maxProblems is how many problems of a document are reported.
+// maxProblems is the maximum number of problems that are reported for a document.
 const maxProblems = 100
 
 func (p *problems) full() bool { return len(p.found) == maxProblems }
@@ -86,7 +86,7 @@ func (p *problems) has(field string) bool {
 	return slices.ContainsFunc(p.found, func(problem Problem) bool { return problem.Field == field })
 }
 
-// lineOf returns the line number of a field, or of the nearest object around it.
+// lineOf returns the line number of a field, or else of the nearest object around it.
 func (p *problems) lineOf(path string) int {
 	for ; path != ""; path = parent(path) {
 		if line, ok := p.lines[path]; ok {
@@ -104,7 +104,7 @@ func (p *problems) sorted() []Problem {
 	return p.found
 }
 
-// join returns the path of a field; both parts may be empty.
+// join returns the path of a field. Both parts may be empty.
 func join(path, name string) string {
 	if path == "" || name == "" {
 		return path + name

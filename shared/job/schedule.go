@@ -10,9 +10,9 @@ import (
 
 // SyntaxError is a schedule that cannot be parsed.
 type SyntaxError struct {
-	// Position is the byte of the schedule at which the problem is, counted from 1.
+	// Position is the byte position of the problem in the schedule, from 1.
 	Position int
-	// Problem is what is wrong and what would be right.
+	// Problem says what is wrong and what would be valid.
 	Problem string
 }
 
@@ -28,15 +28,15 @@ const (
 	MaxInterval = 366 * 24 * time.Hour
 )
 
-// Schedule is when a job fires: at the times of a cron expression in a time zone,
-// at an interval, or once. The zero value never fires.
+// Schedule is the times at which a job fires: those of a cron expression in a time zone, at an
+// interval, or once. The zero value never fires.
 //
-// In a zone with daylight saving time, an expression whose minute or hour field
-// starts with '*' follows elapsed time: it fires at every local time that it
-// selects, in both passes of a repeated hour, and not for times that a gap skips. Any
-// other expression names times of day, and each fires once: one that occurs twice at
-// the first, one that does not exist at the first instant after the gap. Several of one
-// gap are one firing. A day that a zone skips is such a gap.
+// In a zone with daylight saving time, an expression whose minute or hour field starts with '*'
+// follows elapsed time: it fires at every local time that it selects, in both passes of a
+// repeated hour, and not for times that a gap skips. Other expressions name times of day, and
+// each fires once. A time that occurs twice fires at the first occurrence. A time in a gap
+// fires at the first instant after the gap; several times in one gap are one firing. A day that
+// a zone skips is such a gap.
 type Schedule struct {
 	cron  *cron
 	zone  *time.Location
@@ -51,12 +51,12 @@ type Schedule struct {
 //	@every 90m                 an interval of whole seconds, 1 s to 366 days
 //	@at 2027-03-01T08:00:00Z   once, at a time of RFC 3339
 //
-// A field of cron is *, a value, a range or a list of them, with a step after * or a
-// range (*/15, 8-18/2). Months and days of the week have names of three letters; 0 and 7
-// are Sunday. If both day fields are restricted, either one selects a day; a day field
-// that starts with * selects no day by itself. zone is a name of the IANA time zone
-// database, empty for UTC; only cron expressions use it. Errors about the schedule are
-// of type *SyntaxError.
+// A cron field is *, a value, a range, or a list of them. * and a range can have a step (*/15,
+// 8-18/2). Months and days of the week have three-letter names; 0 and 7 are Sunday. If both day
+// fields are restricted, a day matches if either field selects it; otherwise both must. A day
+// field that starts with * is not restricted. zone is a name of the IANA time zone database,
+// empty for UTC; only cron expressions use it. Errors about the schedule are of type
+// *SyntaxError.
 func ParseSchedule(text, zone string) (Schedule, error) {
 	location, err := parseZone(zone)
 	if err != nil {
@@ -101,8 +101,8 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 	return Schedule{at: at.UTC()}, nil
 }
 
-// hostZone matches names that only the database of a host has. Their meaning depends on
-// the host, and time.LoadLocation ignores the leap seconds of right/.
+// hostZone matches zone names that exist only in the database of a host. Their meaning depends
+// on the host, and time.LoadLocation ignores the leap seconds of right/.
 var hostZone = regexp.MustCompile(`^(Local|localtime|posixrules|(posix|right)/.*)$`)
 
 func parseZone(name string) (*time.Location, error) {
@@ -116,9 +116,8 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Next returns the first firing after a time, in UTC; ok is false if none follows.
-// Intervals count from since, which is when the schedule was committed; nothing fires
-// before it.
+// Next returns the first firing after a time, in UTC; ok is false if there is no further one.
+// Intervals count from since, when the schedule was committed. Nothing fires before since.
 func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
 	if after.Before(since) {
 		after = since
@@ -133,7 +132,8 @@ func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
 	return s.at, s.at.After(after)
 }
 
-// nextLocal walks over the periods of the zone that have a constant offset.
+// nextLocal returns the next time of a cron expression. It iterates over the periods of the
+// zone with a constant offset.
 func (s Schedule) nextLocal(after time.Time) (time.Time, bool) {
 	from := after.Add(1)
 	for horizon := after.AddDate(calendarCycle, 0, 0); from.Before(horizon); {
@@ -167,10 +167,10 @@ func offsetAt(t time.Time, zone *time.Location) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// latestWall returns the latest local time that a clock in the zone has shown before
-// start, which is when an offset begins: times of day before it have passed.
+// latestWall returns the latest local time that clocks in the zone showed before start, the
+// start of an offset. Times of day before it have already passed.
 func latestWall(start time.Time, zone *time.Location) time.Time {
-	const farthest = 48 * time.Hour // no two offsets differ by more
+	const farthest = 48 * time.Hour // greater than the difference between any two offsets
 	var latest time.Time
 	for end := start; !end.Before(start.Add(-farthest)); {
 		before := end.Add(-1)

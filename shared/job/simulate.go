@@ -7,28 +7,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Decision is what a simulated firing does.
+// Decision is the result of a simulated firing.
 type Decision string
 
 // The decisions.
 const (
 	DecisionRun     Decision = "run"     // no constraint can prevent the run
-	DecisionDepends Decision = "depends" // constraints can; the reasons say which, and what follows
-	DecisionSkip    Decision = "skip"    // the firing is missed and skipped; the reason says why
+	DecisionDepends Decision = "depends" // constraints can prevent the run; see the reasons
+	DecisionSkip    Decision = "skip"    // the firing is missed and skipped; see the reason
 )
 
-// Outage is a time during which nothing fires, from From until To.
+// Outage is a period during which nothing fires: From <= t < To.
 type Outage struct{ From, To time.Time }
 
-// SimulatedFiring is a firing of Simulate, or a span of firings that are skipped together.
+// SimulatedFiring is a firing from Simulate, or a span of firings that are skipped together.
 type SimulatedFiring struct {
-	// ScheduledAt is the nominal time, the first one of a span, in the zone of the schedule.
+	// ScheduledAt is the nominal time, in the zone of the schedule; the first one of a span.
 	ScheduledAt time.Time
-	// Until is the last time of a span, Count the number of its times; ScheduledAt and 1 for
-	// a single firing.
+	// Until is the last time of a span, Count the number of its times. They are ScheduledAt and
+	// 1 for a single firing.
 	Until time.Time
 	Count int
-	// FiredAt is when the firing is committed: its time, or the end of an outage.
+	// FiredAt is when the firing is committed: its nominal time, or the end of an outage.
 	FiredAt  time.Time
 	Trigger  run.Trigger
 	Decision Decision
@@ -36,10 +36,10 @@ type SimulatedFiring struct {
 	Reasons []string
 }
 
-// Simulate returns at most limit firings of a valid definition, after < t <= until,
-// with what its constraints would do. It assumes that the schedule was committed at
-// after. Without an outage each firing is on time; jitter is left out. The outages are in
-// any order and may overlap.
+// Simulate returns at most limit firings of a valid definition, after < t <= until, with the
+// effect of its constraints. It assumes that the schedule was committed at after. Without an
+// outage each firing is on time; jitter is ignored. down lists the outages in any order; they
+// may overlap.
 func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) []SimulatedFiring {
 	s, ok := d.schedule()
 	if !ok {
@@ -66,7 +66,7 @@ func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) [
 	return firings
 }
 
-// ups returns the first time from at on that is in no outage.
+// ups returns the first time from at that is not in an outage.
 func ups(at time.Time, down []Outage) time.Time {
 	for moved := true; moved; {
 		moved = false
@@ -97,7 +97,7 @@ func (d Definition) simulated(f Firing, now time.Time, zone *time.Location) Simu
 	return shown
 }
 
-// demands describes what each constraint before the run would do at a firing.
+// demands describes the effect of each constraint before the run on a firing.
 func (d Definition) demands(at time.Time) []string {
 	c := d.Constraints
 	if c == nil {
@@ -122,7 +122,7 @@ func (d Definition) demands(at time.Time) []string {
 	return reasons
 }
 
-// response describes the action for a violated constraint.
+// response describes the action on a violated constraint.
 func (d Definition) response(name run.Constraint) string {
 	action := Action{Type: run.ActionSkip}
 	if d.Actions != nil {

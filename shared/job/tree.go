@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// kind is the type of a value in a document, in the words of an error.
+// kind is the type of a value in a document, as named in errors.
 type kind string
 
 const (
@@ -32,7 +32,7 @@ const (
 	kindObject kind = "an object"
 )
 
-// node is a value of a document with its line.
+// node is a value of a document, with its line.
 type node struct {
 	kind kind
 	line int
@@ -48,11 +48,11 @@ type member struct {
 	value node
 }
 
-// maxDepth is the deepest nesting of a document.
+// maxDepth is the maximum nesting depth of a document.
 const maxDepth = 32
 
-// readTree reads a document: JSON, or one document of YAML 1.2 without aliases, tags
-// and merge keys.
+// readTree reads a JSON document, or a single YAML 1.2 document without aliases, tags and merge
+// keys.
 func readTree(document []byte) (node, *Problem) {
 	document = bytes.TrimPrefix(document, []byte("\uFEFF"))
 	switch {
@@ -70,14 +70,14 @@ func readTree(document []byte) (node, *Problem) {
 type jsonReader struct {
 	document []byte
 	tokens   *json.Decoder
-	// offset is where the lines have been counted to, line the number there.
+	// line is the line number at offset
 	offset int64
 	line   int
 }
 
 func (r *jsonReader) token() (json.Token, int) {
 	token, err := r.tokens.Token()
-	if err != nil { // the document is valid
+	if err != nil { // unreachable: the document is valid
 		return nil, r.line
 	}
 	end := r.tokens.InputOffset()
@@ -134,12 +134,12 @@ func tooDeep(line int) *Problem {
 	return &Problem{Line: line, Problem: fmt.Sprintf("nested too deeply, want at most %d levels", maxDepth)}
 }
 
-// dashes matches lists in lists on one line.
+// dashes matches too many nested lists on one line.
 var dashes = regexp.MustCompile(fmt.Sprintf(`(-[ \t]+){%d}`, maxDepth+1))
 
-// deepLine returns a line with so many open brackets, or 0. The parser of YAML takes
-// quadratic time for them, so they are refused before it. Brackets in texts count too,
-// so there may be more than maxDepth.
+// deepLine returns a line with too many open brackets or nested lists, or 0. The YAML parser
+// needs quadratic time for them, so they are refused before. Brackets in texts count too, so
+// more than maxDepth are permitted.
 func deepLine(document []byte) int {
 	const most = 8 * maxDepth
 	open, line := 0, 1
@@ -186,8 +186,8 @@ func readYAML(document []byte) (node, *Problem) {
 	return fromYAML(bodies[0], 0)
 }
 
-// reserved matches a plain value that starts with an indicator of YAML, which is what
-// an unquoted schedule often does.
+// reserved matches a plain value that starts with an indicator of YAML. Unquoted schedules
+// often do.
 var reserved = regexp.MustCompile(`:\s+[*@&%` + "`" + `]`)
 
 func syntaxProblem(document []byte, err error) *Problem {
@@ -221,8 +221,8 @@ var (
 	blockField    = regexp.MustCompile(`^( *)([\w-]+) *:(\s|$)`)
 )
 
-// fieldAt returns the path of the field that the last line starts or belongs to, by the
-// indentation; empty where no line starts a field.
+// fieldAt returns the path of the field on the last line, as far as the indentation shows it;
+// empty if no line starts a field.
 func fieldAt(lines [][]byte) (path string) {
 	indent := math.MaxInt
 	for _, line := range slices.Backward(lines) {
@@ -244,11 +244,11 @@ func lineOf(n ast.Node) int {
 }
 
 var (
-	// notYAML12 matches numbers of YAML 1.1 that are others, or strings, in YAML 1.2: 010
-	// and 1_000.
+	// notYAML12 matches numbers of YAML 1.1 that have another value or are strings in YAML 1.2,
+	// such as 010 and 1_000.
 	notYAML12 = regexp.MustCompile(`^[-+]?0\d|_`)
-	// bigNumber matches a plain value that is a number, which the parser returns as a
-	// string if it does not fit in 64 bits.
+	// bigNumber matches a plain number. The parser returns it as a string if it does not fit in
+	// 64 bits.
 	bigNumber = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$`)
 )
 

@@ -17,40 +17,41 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Deployment is what the validity of a definition depends on beside the definition.
+// Deployment has the properties of a deployment on which the validity of a definition depends.
 type Deployment struct {
 	// Policy has the defaults of the runs.
 	Policy run.Policy
-	// HasPool reports whether a pool exists; nil allows every one.
+	// HasPool reports whether a pool exists; nil means that every pool does.
 	HasPool func(name string) bool
-	// OnKubernetes reports whether the machines of a pool are pods; nil means none.
+	// OnKubernetes reports whether the machines of a pool are pods; nil means that no pool has
+	// pods.
 	OnKubernetes func(pool string) bool
-	// CheckPodSpec returns the faults of a pod specification, each with the field's path;
+	// CheckPodSpec returns the faults of a pod specification, each with the path of its field;
 	// nil allows every one.
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
-	// CheckURL returns why a hook must not call the address; nil allows every one.
+	// CheckURL returns an error if hooks must not call the address; nil allows every address.
 	CheckURL func(url string) error
-	// ID is the id that the definition must have, and gets if it has none; empty allows
-	// each.
+	// ID is the id that the definition must have. A definition without an id gets it. Empty
+	// allows every id.
 	ID string
-	// NoBucketKeys: workers get presigned URLs alone.
+	// NoBucketKeys: workers get only presigned URLs.
 	NoBucketKeys bool
-	// WakePrecision is how late a wake-up of a schedule may be although nothing has failed. A
-	// shorter limit of a scheduled run would end runs that are on time.
+	// WakePrecision is how late a wake-up of a schedule may be without a failure. A shorter
+	// lateness limit would end runs that are on time.
 	WakePrecision time.Duration
-	// AdHoc: the definition is that of a single run, without an id and a schedule.
+	// AdHoc: the definition is that of a single run, without an id or a schedule.
 	AdHoc bool
 }
 
-// Validate returns what is wrong with a definition. A nil deployment leaves out the
-// checks that depend on one.
+// Validate returns the problems of a definition. With a nil deployment it omits the checks that
+// depend on one.
 func (d Definition) Validate(deployment *Deployment) []Problem {
 	p := &problems{}
 	validate(d, deployment, p)
 	return p.sorted()
 }
 
-// The ranges of fields without a limit of their own elsewhere.
+// The ranges of fields whose limits are not declared elsewhere.
 const (
 	maxJitter    = time.Hour
 	minDeadline  = 10 * time.Second
@@ -168,8 +169,8 @@ func validateProgram(d Definition, p *problems) {
 	validateExitCodes(d, p)
 }
 
-// validateOutputPath checks the path of an output. Whether an absolute path is below the working
-// folder of the program is known in its machine alone.
+// validateOutputPath checks the path of an output. Only the machine knows whether an absolute
+// path is below the working directory of the program.
 func validateOutputPath(name string, p *problems) {
 	clean := path.Clean(name)
 	switch {
@@ -251,7 +252,7 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 	}
 }
 
-// validateMissed checks the rules for times that were missed.
+// validateMissed checks the rules for missed times.
 func validateMissed(d Definition, p *problems) {
 	oneOf(p, "missed", d.Missed, MissedLatest, MissedAll, MissedNone)
 	p.duration("startingDeadline", d.StartingDeadline, minDeadline, maxWindow)
@@ -266,7 +267,7 @@ func validateMissed(d Definition, p *problems) {
 	}
 }
 
-// keyProblem returns the problem of a concurrency key; empty for a valid or absent one.
+// keyProblem returns the problem of a concurrency key; empty if it is valid or absent.
 func keyProblem(key string) string {
 	if key == "" || limit.ValidBatchID(key) {
 		return ""
@@ -329,7 +330,7 @@ func oneOf[T ~string](p *problems, field string, value T, values ...T) {
 	p.bad(field, "unknown value %q, want %s", limit.Cut(string(value), nameLimit), strings.Join(names, " or "))
 }
 
-// within checks an optional integer. ok reports whether it is given and valid.
+// within checks the range of an optional integer. ok is true if it is present and valid.
 func (p *problems) within(field string, value *int, least, most int) (ok bool) {
 	if value == nil {
 		return false
@@ -341,7 +342,7 @@ func (p *problems) within(field string, value *int, least, most int) (ok bool) {
 	return true
 }
 
-// duration checks an optional duration.
+// duration checks the range of an optional duration. ok is true if it is present and valid.
 func (p *problems) duration(field string, text Duration, least, most time.Duration) (ok bool) {
 	if text == "" {
 		return false
@@ -358,10 +359,10 @@ func (p *problems) duration(field string, text Duration, least, most time.Durati
 	return false
 }
 
-// inDays matches a number of days or weeks, which have no fixed length in a time zone.
+// inDays matches a number of days or weeks, which are not units of a duration.
 var inDays = regexp.MustCompile(`^([0-9]{1,4})(d|w)$`)
 
-// wantDuration returns what is right in place of a malformed duration.
+// wantDuration returns the valid alternative to a malformed duration, for an error.
 func wantDuration(text string) string {
 	days := inDays.FindStringSubmatch(text)
 	if days == nil {
@@ -374,7 +375,7 @@ func wantDuration(text string) string {
 	return fmt.Sprintf("the largest unit is the hour, want %dh", hours)
 }
 
-// short is the duration without its zero units.
+// short returns the text of a duration without zero units.
 func short(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"0s", "0m"} {
@@ -385,5 +386,5 @@ func short(d time.Duration) string {
 	return text
 }
 
-// given reports whether an optional flag is set.
+// given reports whether an optional flag is true.
 func given(flag *bool) bool { return flag != nil && *flag }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// secretReference is the form of a variable whose value is a secret.
+// secretReference is the document form of a variable whose value is a secret.
 type secretReference struct {
 	SecretRef string `json:"secretRef"`
 }
 
-// MarshalJSON writes the form of a document.
+// MarshalJSON returns the document form of the variable.
 func (v Variable) MarshalJSON() ([]byte, error) {
 	if v.SecretRef != "" {
 		return json.Marshal(secretReference{v.SecretRef})
@@ -18,7 +18,7 @@ func (v Variable) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.Value)
 }
 
-// UnmarshalJSON reads the form of a document.
+// UnmarshalJSON reads the document form of a variable.
 func (v *Variable) UnmarshalJSON(text []byte) error {
 	*v = Variable{}
 	if len(text) > 0 && text[0] == '"' {

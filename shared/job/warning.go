@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Warnings returns what is valid in a definition and probably not meant, in sentences that
-// begin with the field.
+// Warnings returns sentences about parts of a definition that are valid but probably not
+// intended. Each begins with the field.
 func (d Definition) Warnings() []string {
 	if _, ok := d.schedule(); !ok || strings.HasPrefix(strings.TrimLeft(d.Schedule, " \t"), "@") {
 		return nil
@@ -25,8 +25,8 @@ func (d Definition) Warnings() []string {
 	return found
 }
 
-// warning reports a step of a valid item that is larger than its range, so that it selects
-// the first value alone; empty for another item.
+// warning returns a warning if the step of a valid item is larger than its range, so that it
+// selects only the first value; empty otherwise.
 func (f cronField) warning(item string) string {
 	span, step, stepped := strings.Cut(item, "/")
 	by, err := strconv.Atoi(step)
@@ -44,7 +44,8 @@ func (f cronField) warning(item string) string {
 	return fmt.Sprintf("the step of %q is larger than the range %d to %d of the %s, so that it selects %d alone", item, first, last, f.name, first)
 }
 
-// zoneOf returns the time zone that a word sets for a schedule in other programs.
+// zoneOf returns the time zone of a word such as CRON_TZ=UTC, which sets the zone of a schedule
+// in other programs.
 func zoneOf(word string) (zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		if len(word) >= len(prefix) && strings.EqualFold(word[:len(prefix)], prefix) {

@@ -8,11 +8,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// defaultHookTime is the time limit of one request to a hook.
+// defaultHookTime is the default time limit of one request to a hook.
 const defaultHookTime = 10 * time.Second
 
-// Run returns a run with the work, policy, constraints, actions and pool of the
-// definition. defaults is the policy of the deployment. The run has no identity.
+// Run returns a run with the work, policy, constraints, actions and pool of the definition.
+// defaults is the policy of the deployment. The run has no identity.
 func (d Definition) Run(defaults run.Policy) run.Run {
 	policy, _ := d.policy(defaults)
 	return run.Run{
@@ -39,7 +39,7 @@ func (d Definition) concurrency() *run.Concurrency {
 	return found
 }
 
-// Run returns a run of the present version of the job. It has no ids, and no trigger.
+// Run returns a run of the current version of the job, without ids and trigger.
 func (j Job) Run(defaults run.Policy) run.Run {
 	r := j.Definition.Run(defaults)
 	r.Tenant, r.Workspace, r.JobVersion = j.Tenant, cmp.Or(j.Workspace, j.Tenant), j.Version
@@ -90,7 +90,7 @@ func (d Definition) program() *run.Program {
 	return program
 }
 
-// MaxConcurrentRuns returns the limit of the runs that are under way; 0 without one.
+// MaxConcurrentRuns returns the maximum number of concurrent runs; 0 means no limit.
 func (d Definition) MaxConcurrentRuns() int {
 	if d.Constraints == nil || d.Constraints.MaxConcurrentRuns == nil {
 		return 0
@@ -112,7 +112,7 @@ func (d Definition) constraints() *run.Constraints {
 	return found
 }
 
-// run converts the hook. others is the rule of the job for a hook that has none.
+// run converts the hook. others is the job's rule for a hook without its own rule.
 func (h *Hook) run(others Unavailable) *run.Hook {
 	if h == nil {
 		return nil
@@ -151,7 +151,7 @@ func (d Definition) runActions() *run.Actions {
 	return found
 }
 
-// run returns the action with its defaults.
+// run converts the action and applies the defaults.
 func (a Action) run() run.Action {
 	found := run.Action{Type: a.Type, Critical: given(a.Critical)}
 	text := func(name string) string {
