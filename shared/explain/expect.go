@@ -9,7 +9,7 @@ import (
 
 const positions = limit.QueuePositions
 
-// expect sets when the machine of the present attempt is expected to run.
+// expect sets the time at which the machine of the current attempt is expected to run.
 func (x *Explanation) expect(r run.Run, f Facts) {
 	var from time.Time
 	var wait Range
@@ -20,7 +20,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 		return
 	case r.KeySlot.State == run.SlotQueued && f.Key != nil:
 		wait = f.Key.forecast(f.Key.Position, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
-	case r.KeySlot.State == "" && f.Key.applies() && f.Key.Held+f.Key.Queued >= f.Key.Limit: // of a plan
+	case r.KeySlot.State == "" && f.Key.applies() && f.Key.Held+f.Key.Queued >= f.Key.Limit: // the run is planned
 		wait = f.Key.forecast(f.Key.Ahead, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
 	case r.AwaitsJobSlot() && f.Job != nil:
 		wait = f.Job.forecast(f.Job.Position, r, LimitJob, f.Gate, f.Now).Then(f.Pool.joined(r, f))
@@ -30,7 +30,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 		from, wait = later(r.Attempt.StartAt, r.Attempt.BackoffUntil), f.Pool.Measures.Started(ClassOf(r))
 	default:
 		from, wait = later(r.RetryAt, r.ScheduledAt), f.Pool.joined(r, f)
-		if r.Acting != nil && r.Acting.Waits { // retry_later joins the job's queue after its delay
+		if r.Acting != nil && r.Acting.Waits { // after its delay, retry_later joins the job's queue
 			from = time.Time{}
 			var job Range
 			if f.Job.applies() {
@@ -43,7 +43,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 	x.Expected = &Expected{P50: begin.Add(wait.P50), P90: begin.Add(wait.P90), Measured: wait.Measured}
 }
 
-// joined returns when a run that requests a slot of the pool now starts.
+// joined returns when a run is expected to start if it requests a slot of the pool now.
 func (q *Queue) joined(r run.Run, f Facts) Range {
 	return q.forecast(q.Ahead, r, LimitPool, f.Gate, f.Now)
 }

@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Range is an expected time, from now.
+// Range is the estimate of a time, counted from now.
 type Range struct {
-	// P50 and P90 are not exceeded by half and by nine tenths of the runs.
+	// P50 and P90 are percentiles: half and nine tenths of the runs take at most that long.
 	P50, P90 time.Duration
-	// Base is the P90 before its correction by earlier predictions; 0 for a run that is
-	// not queued.
+	// Base is the P90 before its correction by the errors of earlier predictions; 0 for a run
+	// that is not queued.
 	Base time.Duration
-	// Measured is the number of measured runs that the estimate is based on. If it is 0,
-	// the estimate is PerPosition for each run ahead.
+	// Measured is the number of measured runs behind the estimate. If it is 0, the estimate is
+	// PerPosition for each run ahead.
 	Measured int
 }
 
-// PerPosition is the expected time for each position of a queue while nothing was
-// measured.
+// PerPosition is the expected time for each position of a queue if no run was measured.
 const PerPosition = 100 * time.Millisecond
 
-// Held is a slot that is held.
+// Held is a held slot.
 type Held struct {
 	Class string
-	// Age is how long it has been held.
+	// Age is how long the slot has been held.
 	Age time.Duration
 }
 
@@ -33,40 +32,39 @@ type Held struct {
 type Load struct {
 	// Limit is the number of slots; 0 means no limit.
 	Limit int
-	// Held are the held slots with a known holder, Others is the number of the other held
-	// slots.
+	// Held are the held slots with a known holder. Others is the number of other held slots.
 	Held   []Held
 	Others int
-	// Kept: the slots are those of a job, which are held until the run ends.
+	// Kept: the slots belong to a job or a key, and are held until the run ends.
 	Kept bool
-	// Permit is the time until the next permitted start, Interval the time between two
-	// permitted starts. Both are zero if starts are not throttled.
+	// Permit is the time until the next permitted start. Interval is the time between two
+	// permitted starts. Both are zero if starts are not limited.
 	Permit, Interval time.Duration
 }
 
-// Forecast estimates when the runs of a queue get a slot.
+// Forecast estimates when queued runs get a slot.
 type Forecast struct {
 	measures Measures
-	// p50 and p90 are the quantiles of the first positions. For later positions, each run
-	// ahead adds a time with this mean and variance, in seconds.
+	// p50 and p90 are the percentiles for the first positions. After these, each run ahead adds
+	// a time with this mean and variance, in seconds.
 	p50, p90       []time.Duration
 	mean, variance float64
-	// measured is the number of runs that the mean is known from.
+	// measured is the number of runs behind the mean.
 	measured float64
-	// permit and interval are those of the load.
+	// permit and interval are copied from the load.
 	permit, interval time.Duration
 }
 
 const (
 	trials = 200
-	// alikeTrials is the number of trials with the same drawn runs.
+	// alikeTrials is the number of trials that use the same drawn runs.
 	alikeTrials = 4
-	// steps is the number of positions that are simulated.
+	// steps is the number of simulated positions.
 	steps = 64
-	// widest is the largest number of slots that are simulated. A larger pool is simulated
-	// as one of this size whose runs are as much shorter.
+	// widest is the maximum number of simulated slots. A larger pool is simulated with this
+	// many slots and proportionally shorter runs.
 	widest = 256
-	// mostMeasured bounds the work of a trial.
+	// mostMeasured limits the work of a trial.
 	mostMeasured = 256
 )
 
@@ -79,7 +77,7 @@ func NewForecast(l Load, measures Measures) Forecast {
 	}
 	sim.known = sim.by[all]
 	if l.Limit == 0 {
-		sim.known, sim.load.Held, sim.load.Others = distribution{0}, nil, 0 // runs wait for permits only
+		sim.known, sim.load.Held, sim.load.Others = distribution{0}, nil, 0 // runs wait only for permits
 	}
 	if len(sim.known) == 0 {
 		return f
@@ -113,7 +111,7 @@ func NewForecast(l Load, measures Measures) Forecast {
 	return f
 }
 
-// moments returns the mean and the variance in seconds.
+// moments returns the mean and the variance of the distribution, in seconds.
 func moments(d distribution) (mean, variance float64) {
 	for _, each := range d {
 		mean += each.Seconds() / float64(len(d))
@@ -124,7 +122,7 @@ func moments(d distribution) (mean, variance float64) {
 	return mean, variance
 }
 
-// Started returns when a run of a class starts if it gets its slot now.
+// Started returns when a run of the class is expected to start if it gets its slot now.
 func (m Measures) Started(class string) Range {
 	sorted := of(m.starts, class)
 	if len(sorted) == 0 {
@@ -133,16 +131,16 @@ func (m Measures) Started(class string) Range {
 	return Range{P50: quantile(sorted, 0.5), P90: quantile(sorted, 0.9), Measured: len(sorted)}
 }
 
-// mostLarger is how much longer than measured runs those of a larger size are expected to take
-// at most.
+// mostLarger is the largest factor by which runs of a larger size are expected to take longer
+// than measured runs.
 const mostLarger = 32
 
-// Queued is QueuedAs of an unknown size.
+// Queued is QueuedAs with an unknown size.
 func (f Forecast) Queued(position int, class string) Range { return f.QueuedAs(position, class, 0) }
 
-// QueuedAs returns when a run of a class and a size starts from a position in the queue. The
-// first position is 0. The runs ahead are taken for as large as the run itself, as in a burst, if
-// that is larger than the measured ones.
+// QueuedAs returns when a run of the class and size is expected to start from a position in the
+// queue; the first position is 0. If the run is larger than the measured runs, the runs ahead
+// are assumed to be as large as it, as in a burst.
 func (f Forecast) QueuedAs(position int, class string, size float64) Range {
 	if len(f.p50) == 0 {
 		wait := f.permit + time.Duration(position)*max(PerPosition, f.interval)
@@ -165,7 +163,7 @@ func (f Forecast) QueuedAs(position int, class string, size float64) Range {
 	return wait
 }
 
-// Then returns the range of the end of next, which starts when r ends.
+// Then returns the range of a time next that begins at the end of r.
 func (r Range) Then(next Range) Range {
 	middle := r.P50 + next.P50
 	all := Range{P50: middle, P90: middle + beside(r.P90-r.P50, next.P90-next.P50), Measured: max(r.Measured, next.Measured)}
@@ -175,7 +173,7 @@ func (r Range) Then(next Range) Range {
 	return all
 }
 
-// NotBefore returns the range of what follows after a delay at the earliest.
+// NotBefore returns the range with all times at least delay.
 func (r Range) NotBefore(delay time.Duration) Range {
 	r.P50, r.P90 = max(r.P50, delay), max(r.P90, delay)
 	if r.Base > 0 {
@@ -184,10 +182,10 @@ func (r Range) NotBefore(delay time.Duration) Range {
 	return r
 }
 
-// z90 is the ninth decile of the normal distribution.
+// z90 is the 90th percentile of the normal distribution.
 const z90 = 1.2816
 
-// beside returns the spread of the sum of two independent times with these spreads.
+// beside returns the spread of the sum of two independent times with spreads a and b.
 func beside(a, b time.Duration) time.Duration {
 	return seconds(math.Hypot(a.Seconds(), b.Seconds()))
 }
@@ -196,24 +194,24 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), math.MaxInt64/4))
 }
 
-// simulation draws when the slots of a load become free.
+// simulation simulates when the slots of a load become free.
 type simulation struct {
 	load Load
 	by   map[string]distribution
-	// known is what was measured of the runs in the queue; next is drawn from it, so that a
-	// forecast is as uncertain as few measured runs make it.
+	// known are the measured times of the queued runs. next is drawn from known, so that a
+	// forecast from few measured runs is more uncertain.
 	known, next distribution
 	// sums are the partial sums of known, in seconds.
 	sums   []float64
 	slots  int
 	scale  float64
 	random uint64
-	// free are the times at which slots become free, sorted.
+	// free are the times at which the slots become free, sorted.
 	free []time.Duration
 }
 
-// redraw draws the next runs as if other runs had been measured. One of them is a run of
-// another kind, whose time is exponential with the mean of the measured ones.
+// redraw draws the next runs, as if other runs had been measured. On average, one of them has
+// an exponential time with the mean of the measured ones, to represent a run of another kind.
 func (s *simulation) redraw() {
 	unlike := 1 / float64(len(s.next)+1)
 	for i := range s.next {
@@ -224,8 +222,7 @@ func (s *simulation) redraw() {
 	}
 }
 
-// trial simulates once and reports when the run at each of the first positions gets a
-// slot.
+// trial simulates once. It reports when the run at each of the first positions gets a slot.
 func (s *simulation) trial(report func(position int, wait time.Duration)) {
 	s.free = s.free[:0]
 	for _, h := range s.load.Held {
@@ -235,7 +232,7 @@ func (s *simulation) trial(report func(position int, wait time.Duration)) {
 		s.free = append(s.free, s.unknownLeft())
 	}
 	slices.Sort(s.free)
-	if held := int(float64(len(s.load.Held)+s.load.Others)*s.scale + 0.5); held < len(s.free) { // the pool is wider than the simulation
+	if held := int(float64(len(s.load.Held)+s.load.Others)*s.scale + 0.5); held < len(s.free) { // the pool has more slots than the simulation
 		for i := range held {
 			s.free[i] = s.free[i*len(s.free)/held]
 		}
@@ -257,19 +254,19 @@ func (s *simulation) trial(report func(position int, wait time.Duration)) {
 	}
 }
 
-// replace removes the first time and inserts another one.
+// replace removes the first time and inserts another one, sorted.
 func (s *simulation) replace(at time.Duration) {
 	i, _ := slices.BinarySearch(s.free[1:], at)
 	copy(s.free, s.free[1:1+i])
 	s.free[i] = at
 }
 
-// left draws the remaining time of a slot that has been held for an age.
+// left draws the remaining time of a slot that has been held for age.
 func (s *simulation) left(d distribution, age time.Duration) time.Duration {
 	if i, _ := slices.BinarySearch(d, age+1); i < len(d) {
 		return s.draw(d[i:]) - age
 	}
-	// No measured run took this long. The remaining time grows with the age.
+	// No measured run took this long: the remaining time grows with the age.
 	u := s.unit()
 	return seconds(age.Seconds() * u / (1 - u))
 }
@@ -285,8 +282,8 @@ func (s *simulation) draw(from distribution) time.Duration {
 	return from[int(s.unit()*float64(len(from)))]
 }
 
-// unit returns a number from 0 to 1, without 1: the generator splitmix64, so that equal
-// loads have equal forecasts.
+// unit returns a pseudo-random number from 0 (inclusive) to 1 (exclusive). It uses the
+// generator splitmix64, so that equal loads have equal forecasts.
 func (s *simulation) unit() float64 {
 	s.random += 0x9e3779b97f4a7c15
 	z := s.random

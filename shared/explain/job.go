@@ -8,18 +8,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// JobReason is the reason why a job has not fired. The constants are the complete list.
+// JobReason says why a job has not fired. The constants are the complete list.
 type JobReason string
 
 // The reasons.
 const (
 	// JobPaused: the schedule is paused.
 	JobPaused JobReason = "paused"
-	// JobUnscheduled: the job has no schedule, so that only requests run it.
+	// JobUnscheduled: the job has no schedule and runs only on request.
 	JobUnscheduled JobReason = "no_schedule"
 	// JobOver: the schedule has no further times.
 	JobOver JobReason = "schedule_over"
-	// JobWaiting: the time of the next firing has not come.
+	// JobWaiting: the time of the next firing has not been reached.
 	JobWaiting JobReason = "next_firing"
 	// JobFiring: a firing is due and is being committed.
 	JobFiring JobReason = "firing_due"
@@ -32,26 +32,26 @@ func JobReasons() []JobReason {
 	return []JobReason{JobPaused, JobUnscheduled, JobOver, JobWaiting, JobFiring, JobLate}
 }
 
-// JobFacts are the records that a caller read about a job.
+// JobFacts are the records about a job that the caller has read.
 type JobFacts struct {
 	Now time.Time
-	// Slack is how late a wake-up may come.
+	// Slack is how late a wake-up may normally be.
 	Slack time.Duration
 	// Runs are the newest runs of the job, the newest first.
 	Runs []run.Run
 }
 
-// JobExplanation explains why a job has not fired.
+// JobExplanation says why a job has not fired.
 type JobExplanation struct {
 	Reason JobReason
 	// Message is the reason in a sentence.
 	Message string
-	// Last is the last firing of the schedule, Skipped are those of Runs that were
-	// skipped, the newest first.
+	// Last is the last firing of the schedule in Runs. Skipped are the skipped firings in Runs,
+	// newest first.
 	Last    *FiringExplanation
 	Skipped []FiringExplanation
-	// Change is a single change with which the job fires again; nil if it does so by
-	// itself.
+	// Change is a single change after which the job fires again; nil if it will fire without a
+	// change.
 	Change *Change
 }
 
@@ -61,7 +61,7 @@ type FiringExplanation struct {
 	Explanation
 }
 
-// Job explains a job.
+// Job returns the explanation of a job.
 func Job(j job.Job, f JobFacts) JobExplanation {
 	var x JobExplanation
 	because := func(why JobReason, format string, args ...any) {

@@ -12,15 +12,15 @@ type LimitKind string
 
 // The limits that can apply to a run.
 const (
-	// LimitPool are the slots of a pool: its concurrent attempts.
+	// LimitPool is the number of slots of a pool: its concurrent attempts.
 	LimitPool LimitKind = "pool"
-	// LimitJob are the slots of a job, by its constraint maxConcurrentRuns.
+	// LimitJob is the number of slots of a job (maxConcurrentRuns).
 	LimitJob LimitKind = "job"
-	// LimitKey are the slots of a concurrencyKey.
+	// LimitKey is the number of slots of a concurrencyKey.
 	LimitKey LimitKind = "key"
-	// LimitAttempts are the attempts whose machine started.
+	// LimitAttempts is the number of attempts whose machine started.
 	LimitAttempts LimitKind = "attempts"
-	// LimitStarts are the further starts after machines that never started.
+	// LimitStarts is the number of further starts after machines that never started.
 	LimitStarts LimitKind = "starts"
 )
 
@@ -32,67 +32,67 @@ func LimitKinds() []LimitKind {
 // Limit is a limit that applies to a run.
 type Limit struct {
 	Kind LimitKind
-	// Name is the pool, the job or the key; empty for a limit of the run alone.
+	// Name is the pool, the job or the key; empty for a limit that concerns only the run.
 	Name string
-	// Used is the held part of the limit, including that of the run itself. Allowed is the
+	// Used is the used part of the limit, including that of the run itself. Allowed is the
 	// limit.
 	Used, Allowed int
-	// Queued is the number of runs that wait for it, at most limit.QueuePositions.
+	// Queued is the number of runs that wait for a slot, at most limit.QueuePositions.
 	Queued int
-	// Holders are runs that hold it, at most MaxHolders.
+	// Holders are runs that hold a slot, at most MaxHolders.
 	Holders []Holder
 }
 
-// MaxHolders is how many holders of a limit are named.
+// MaxHolders is the maximum number of holders that a Limit names.
 const MaxHolders = 20
 
 // Holder is a run that holds a slot.
 type Holder struct {
 	RunID, TaskID, JobID string
 	State                run.State
-	// Since is when it got the slot.
+	// Since is when the run got the slot.
 	Since time.Time
-	// Cancelling: the end of the run was requested.
+	// Cancelling: the end of the run or its attempt was requested.
 	Cancelling bool
 	class      string
 }
 
-// HolderOf returns a run that holds a slot.
+// HolderOf returns the holder for a run and the slot that it holds.
 func HolderOf(r run.Run, s run.Slot) Holder {
 	return Holder{
 		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: r.State, Since: s.Since, Cancelling: r.EndRequest() != nil, class: ClassOf(r),
 	}
 }
 
-// Queue is a pool, or the slots of a job or of a key.
+// Queue describes a pool, or the slots of a job or a key.
 type Queue struct {
-	// Name is without the prefix of the pools of jobs and keys.
+	// Name is the name without the prefix of job and key pools.
 	Name string
 	// Limit is the number of slots; 0 means no limit.
 	Limit int
-	// QueueLimit is the largest number of queued runs; 0 means no limit.
+	// QueueLimit is the maximum number of queued runs; 0 means no limit.
 	QueueLimit int
-	// Draining: the pool starts no run. Unknown: it was deleted.
+	// Draining: the pool starts no runs. Unknown: the pool was deleted.
 	Draining, Unknown bool
-	// Held is the number of held slots, Holders are some of the runs that hold them.
+	// Held is the number of held slots. Holders are some of the runs that hold them.
 	Held    int
 	Holders []Holder
-	// Queued is the number of queued runs. Position is the number of those ahead of the
-	// run; -1 if the run is not queued here. Ahead is what its position would be if it
+	// Queued is the number of queued runs. Position is the number of queued runs ahead of the
+	// run; -1 if the run is not queued here. Ahead is the position that it would get if it
 	// joined now.
 	Queued, Position, Ahead int
-	// Measures are those of the runs of the queue.
+	// Measures are the measurements of the runs of the queue.
 	Measures Measures
 }
 
-// applies reports whether the queue limits anything.
+// applies reports whether the queue exists and has a limit.
 func (q *Queue) applies() bool { return q != nil && q.Limit > 0 }
 
 func (q *Queue) limit(kind LimitKind) Limit {
 	return Limit{Kind: kind, Name: q.Name, Used: q.Held, Allowed: q.Limit, Queued: q.Queued, Holders: q.Holders[:min(len(q.Holders), MaxHolders)]}
 }
 
-// forecast returns when the run at a position gets a slot and starts.
+// forecast returns when the run at a position is expected to start.
 func (q *Queue) forecast(position int, r run.Run, kind LimitKind, gate run.StartGate, now time.Time) Range {
 	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !gate.Paced(now) {
 		return q.Measures.Started(ClassOf(r))
@@ -112,7 +112,7 @@ func (q *Queue) Load(kind LimitKind, gate run.StartGate, now time.Time) Load {
 	return l
 }
 
-// pace returns the time until the next permitted start and the time between two permitted
+// pace returns the time until the next permitted start, and the time between two permitted
 // starts.
 func pace(gate run.StartGate, now time.Time) (permit, interval time.Duration) {
 	for i, app := range gate.Apps {
@@ -128,13 +128,13 @@ func pace(gate run.StartGate, now time.Time) (permit, interval time.Duration) {
 // ChangeKind is the kind of a change.
 type ChangeKind string
 
-// The changes.
+// The kinds of changes.
 const (
-	RaiseLimit  ChangeKind = "raise_limit"  // of the pool
-	ResumePool  ChangeKind = "resume_pool"  // which is draining
-	EndRun      ChangeKind = "end_run"      // that holds a slot
-	ResumeJob   ChangeKind = "resume_job"   // which is paused
-	SetSchedule ChangeKind = "set_schedule" // of the job
+	RaiseLimit  ChangeKind = "raise_limit"  // raise the limit of the pool
+	ResumePool  ChangeKind = "resume_pool"  // resume the draining pool
+	EndRun      ChangeKind = "end_run"      // end a run that holds a slot
+	ResumeJob   ChangeKind = "resume_job"   // resume the paused job
+	SetSchedule ChangeKind = "set_schedule" // set a schedule with further times
 )
 
 // ChangeKinds lists all kinds.
@@ -142,16 +142,16 @@ func ChangeKinds() []ChangeKind {
 	return []ChangeKind{RaiseLimit, ResumePool, EndRun, ResumeJob, SetSchedule}
 }
 
-// Change is a single change that would let the run start, or the job fire.
+// Change is a single change that would start the run, or make the job fire.
 type Change struct {
 	Kind ChangeKind
 	// Name is the pool, the job, or the run to end.
 	Name string
-	// From and To are the values of a limit; zero for another change.
+	// From and To are the values of a limit; zero for other changes.
 	From, To int
 }
 
-// String describes the change in the imperative.
+// String returns the change as an imperative.
 func (c Change) String() string {
 	switch c.Kind {
 	case RaiseLimit:

@@ -7,21 +7,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Measure has the times of one run, from its record.
+// Measure has the times of one run, taken from its record.
 type Measure struct {
-	// Class groups runs of similar work: those of a job, or exports of a format.
+	// Class groups runs of similar work: those of a job, or exports of a format and image.
 	Class string
-	// Start is the time from an attempt's slot until its machine ran.
+	// Start is the mean time of an attempt from its slot until its machine ran.
 	Start time.Duration
-	// Held is how long an attempt held its slot of the pool, Kept how long the run held
-	// the slots of its job.
+	// Held is the mean time that an attempt held its slot of the pool. Kept is the time that
+	// the run held the slots of its job and key.
 	Held, Kept time.Duration
-	// Size is that of SizeOf.
+	// Size is the size of the work, from SizeOf.
 	Size float64
-	// Living: the run has not ended, so Held and Kept are its age.
+	// Living: the run has not ended, so Held and Kept are the times so far.
 	Living bool
-	// Ratio is the time that the run waited in a queue as a part of the uncalibrated p90
-	// of its prediction; 0 without one. At is when that was made.
+	// Ratio is the time that the run waited in a queue, divided by the uncorrected p90 of its
+	// prediction; 0 without a prediction. At is the time of the prediction.
 	Ratio float64
 	At    time.Time
 }
@@ -34,8 +34,8 @@ func ClassOf(r run.Run) string {
 	return r.Work.Kind + "/" + r.Work.Format + r.Work.Image
 }
 
-// SizeOf returns the size of the work of a run, if times grow with it: the most tokens that an
-// inference task generates. 0 is unknown.
+// SizeOf returns the size of the work of a run, if times grow with it: the maximum number of
+// tokens that an inference task generates. 0 means unknown.
 func SizeOf(r run.Run) float64 {
 	work := r.Work.Inference
 	switch {
@@ -49,7 +49,7 @@ func SizeOf(r run.Run) float64 {
 	return 0
 }
 
-// MeasureOf returns the times of a run. ok is false if its machine never started.
+// MeasureOf returns the measured times of a run. ok is false if its machine never started.
 func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 	if r.Attempt.StartedAt.IsZero() || len(r.Tally.States) == 0 {
 		return m, false
@@ -68,21 +68,20 @@ func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 	return m, true
 }
 
-// Measures are the measured runs of a pool or of a job.
+// Measures summarizes the measured runs of a pool or a job.
 type Measures struct {
 	// Count is the number of measured runs that have ended.
 	Count      int
 	starts     map[string][]time.Duration
 	held, kept map[string]distribution
-	// size is the mean size of the measured runs that have ended; 0 is unknown.
+	// size is the mean size of the measured runs that have ended; 0 means unknown.
 	size float64
-	// factor corrects the p90 of queued runs by the ratios of the measured ones; see
-	// correction.
+	// factor corrects the p90 of queued runs by the ratios of measured runs; see correction.
 	factor float64
 }
 
-// Starts returns the number of measured starts with the times within which half of them
-// and 99 of 100 ended. They are 0 without a measured start.
+// Starts returns the number of measured starts, and the 50th and 99th percentiles of their
+// times. All are 0 without a measured start.
 func (m Measures) Starts() (count int, p50, p99 time.Duration) {
 	starts := m.starts[all]
 	if len(starts) == 0 {
@@ -91,16 +90,16 @@ func (m Measures) Starts() (count int, p50, p99 time.Duration) {
 	return len(starts), starts[(len(starts)-1)/2], starts[(len(starts)*99+99)/100-1]
 }
 
-// enough is the number of ended runs from which a class has measures of its own. A class
-// with fewer has those of all classes.
+// enough is the number of ended runs (or starts) that a class needs for measures of its own.
+// With fewer, those of all classes are used.
 const enough = 5
 
-// all is the class of every run.
+// all is the class of all runs.
 const all = ""
 
-// NewMeasures summarizes measured runs. They include runs that have not ended: without
-// these, long runs would be missing, because they end after the short ones that were
-// created at the same time.
+// NewMeasures summarizes measured runs. They include runs that have not ended. Without these,
+// long runs would be under-represented: they end after shorter runs that were created at the
+// same time.
 func NewMeasures(of []Measure) Measures {
 	classes := map[string][]Measure{}
 	m := Measures{starts: map[string][]time.Duration{}, held: map[string]distribution{}, kept: map[string]distribution{}, factor: 1}
@@ -148,10 +147,11 @@ func NewMeasures(of []Measure) Measures {
 	return m
 }
 
-// correction returns what covers the ratio of the next prediction with a probability of
-// nine tenths. Runs that wait at the same time are late together, so that ratios in the
-// order of their predictions are worth fewer independent ones: as many as the times that
-// they cross their median. The fewer these are, the more of the ratios it covers.
+// correction returns a value that the next ratio does not exceed with a probability of nine
+// tenths. Runs that wait at the same time are late together, so their ratios are not
+// independent. The number of independent ratios is estimated as the number of times that the
+// ratios, in the order of their predictions, cross their median. With fewer independent ratios,
+// a higher quantile is used.
 func correction(ratios []float64) float64 {
 	sorted := slices.Sorted(slices.Values(ratios))
 	median, crossings := quantile(sorted, 0.5), 1
@@ -164,13 +164,13 @@ func correction(ratios []float64) float64 {
 }
 
 const (
-	// calibrated is the number of predictions that correct later ones.
+	// calibrated is the number of ratios that a correction needs.
 	calibrated = 20
-	// mostFactor bounds the correction.
+	// mostFactor is the maximum correction.
 	mostFactor = 8
 )
 
-// of returns the value of a class, or that of all classes if the class has none.
+// of returns the value of the class, or that of all runs if the class has no value.
 func of[T any](values map[string]T, class string) T {
 	if own, ok := values[class]; ok {
 		return own
@@ -178,9 +178,9 @@ func of[T any](values map[string]T, class string) T {
 	return values[all]
 }
 
-// quantile returns the value that the next one of the same kind does not exceed with
-// probability q. sorted has at least one value. With too few values for q it is beyond
-// the largest one.
+// quantile returns the value that the next sample does not exceed with probability q. sorted
+// has at least one value. If there are too few values for q, the result is larger than all of
+// them.
 func quantile[T time.Duration | float64](sorted []T, q float64) T {
 	n := len(sorted)
 	rank := q * float64(n+1)
@@ -190,24 +190,24 @@ func quantile[T time.Duration | float64](sorted []T, q float64) T {
 	return T(float64(sorted[n-1]) * rank / float64(n))
 }
 
-// span is a duration, or the elapsed part of one that has not ended.
+// span is a duration, or the elapsed part of a duration that has not ended.
 type span struct {
 	time   time.Duration
 	living bool
 }
 
-// distribution has equally likely times, sorted.
+// distribution is a sorted list of equally likely times.
 type distribution []time.Duration
 
 // points is the number of times of a distribution.
 const points = 256
 
-// distributionOf estimates the distribution of times of which some are under way, by
-// Kaplan and Meier. A time beyond the longest span exceeds twice that span with
+// distributionOf estimates the distribution of times, some of which have not ended, with the
+// Kaplan-Meier estimator. A time beyond the longest span exceeds twice that span with
 // probability one half.
 func distributionOf(spans []span) distribution {
 	slices.SortFunc(spans, func(a, b span) int {
-		if a.time == b.time && a.living != b.living { // an end precedes an age
+		if a.time == b.time && a.living != b.living { // at equal times, an end precedes an elapsed part
 			if a.living {
 				return 1
 			}

@@ -7,25 +7,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Check is a constraint before a run, as it would be evaluated now.
+// Check is the result of a constraint before a run if it were evaluated now.
 type Check struct {
 	Constraint run.Constraint
-	// Known: the result is known. A hook is asked when the run has a slot.
+	// Known: the result is known. A hook is called only when the run has a slot.
 	Known, Met bool
 	Message    string
-	// Action is what happens if the constraint is violated.
+	// Action is the action if the constraint is violated.
 	Action run.ActionType
 }
 
-// Planned is the explanation of a run that does not exist.
+// Planned explains a run that does not exist yet.
 type Planned struct {
-	// Accepted: a request would create the run.
+	// Accepted: a request for the run would be accepted.
 	Accepted bool
 	Explanation
 	Checks []Check
 }
 
-// Plan explains a new run, as run.New returns it, without creating it.
+// Plan explains a new run, as returned by run.New, without creating it.
 func Plan(r run.Run, f Facts) Planned {
 	p := Planned{Accepted: true, Explanation: Explanation{Position: -1}, Checks: checks(&r, f)}
 	p.limits(r, f)
@@ -62,7 +62,7 @@ func (p *Planned) plan(r run.Run, f Facts) {
 		p.because(KeyOverflowed, time.Time{}, "the run would be skipped: %d runs of key %s are queued", f.Key.Queued, f.Key.Name)
 	case admission == run.AdmitKeyQueue, admission == run.AdmitReplace:
 		f.Key.Position, r.KeySlot.State = f.Key.Ahead, run.SlotQueued
-		if admission == run.AdmitReplace && f.Key.Position > 0 { // the first in the queue leaves it
+		if admission == run.AdmitReplace && f.Key.Position > 0 { // the first queued run is replaced
 			f.Key.Position--
 		}
 		p.queued(r, f, f.Key, KeyFull, "key")
@@ -104,7 +104,7 @@ func (p *Planned) violated(r run.Run, f Facts) {
 	}
 }
 
-// checks evaluates the constraints before the run, and notes the violated ones in it.
+// checks evaluates the constraints before the run, and adds the violated ones to r.
 func checks(r *run.Run, f Facts) []Check {
 	c := r.Constraints
 	found := []Check{}
@@ -121,7 +121,7 @@ func checks(r *run.Run, f Facts) []Check {
 		}
 		found = append(found, one)
 	}
-	ahead := r.State == run.PreRun // what is true at its time is not known
+	ahead := r.State == run.PreRun // at the scheduled time the facts may differ
 	if c.MaxConcurrentRuns > 0 && f.Job != nil {
 		met := f.Job.Held+f.Job.Queued < f.Job.Limit
 		check(run.MaxConcurrentRuns, !ahead, met, "%d of %d slots of the job are held, %d runs wait for one", f.Job.Held, f.Job.Limit, f.Job.Queued)

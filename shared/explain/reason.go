@@ -1,66 +1,66 @@
 package explain
 
-// Reason is the reason why a run is in its state. The constants are the complete list.
+// Reason says why a run is in its state. The constants are the complete list.
 type Reason string
 
 // The reasons of a run that has not ended, in the order of a run's life.
 const (
-	// Scheduled: the run is PreRun, and its time has not come.
+	// Scheduled: the run is PreRun, and its scheduled time has not been reached.
 	Scheduled Reason = "scheduled"
-	// AdmissionDue: the run is about to ask for a slot of its pool. Nothing blocks it yet.
+	// AdmissionDue: the run is about to request a slot of its pool. Nothing blocks it yet.
 	AdmissionDue Reason = "admission_due"
 	// ExecutionLate: the run's execution has not acted in time. The sweep checks it.
 	ExecutionLate Reason = "execution_late"
 	// PoolUnknown: the run is queued, and its pool was deleted.
 	PoolUnknown Reason = "pool_unknown"
-	// PoolDraining: the run is queued, and its pool starts no runs; or its worker is asked to
-	// end, because the deadline of the drain is over.
+	// PoolDraining: the run is queued and its pool starts no runs, or its worker is asked to
+	// end because the drain deadline has passed.
 	PoolDraining Reason = "pool_draining"
-	// KeyFull: the run is queued for a slot of its concurrencyKey, and all of them are held.
+	// KeyFull: the run is queued for a slot of its concurrencyKey, and all slots are held.
 	KeyFull Reason = "key_full"
 	// PoolFull: the run is queued, and all slots of its pool are held.
 	PoolFull Reason = "pool_full"
-	// StartsPaced: the limit of the platform permits no start of the pool now, and the run
-	// waits for the next permitted one.
+	// StartsPaced: the start limit of the platform permits no start now, and the run waits for
+	// the next permitted one.
 	StartsPaced Reason = "starts_paced"
-	// SlotGranted: a slot of the pool is free, and it is being granted to the runs at the
-	// head of the queue.
+	// SlotGranted: a slot of the pool is free, and is being granted to the runs at the head of
+	// the queue.
 	SlotGranted Reason = "slot_granted"
-	// ConstraintsChecked: the run has its pool's slot, and its constraints are being
-	// checked.
+	// ConstraintsChecked: the run holds its pool's slot, and its constraints are being checked.
 	ConstraintsChecked Reason = "constraints_checked"
 	// ActionRunning: an action on a violated constraint is being carried out.
 	ActionRunning Reason = "action_running"
-	// ActionDelayed: retry_later waits until it checks again.
+	// ActionDelayed: the action waits until the next check of the constraints.
 	ActionDelayed Reason = "action_delayed"
-	// JobFull: the run waits for a slot of its job, by wait or kill_old, or after another
-	// action on maxConcurrentRuns.
+	// JobFull: the run waits for a slot of its job, because of wait or kill_old, or after
+	// another action on maxConcurrentRuns.
 	JobFull Reason = "job_full"
 	// StartRefused: the platform did not create the machine. The start is repeated.
 	StartRefused Reason = "start_refused"
-	// MachineStarting: the machine was requested and was not observed running.
+	// MachineStarting: the machine was requested, and was not seen running yet.
 	MachineStarting Reason = "machine_starting"
-	// WaitingForCluster: the machine was created, and the cluster says why it has not
-	// started: no node has room for its pod, or another controller has suspended its Job.
+	// WaitingForCluster: the machine was created, and the cluster reports why it has not
+	// started: no node has capacity for its pod, or another controller has suspended its Job.
 	WaitingForCluster Reason = "waiting_for_cluster"
 	// Running: the machine runs.
 	Running Reason = "running"
-	// Cancelling: the machine runs, a cancel was requested, and the worker has time to end.
+	// Cancelling: the machine runs, a cancel was requested, and the worker is in its grace
+	// period.
 	Cancelling Reason = "cancelling"
-	// CleaningUp: the attempt has ended. The machine is removed and the output checked.
+	// CleaningUp: the attempt has ended. Its machine is being removed and its output checked.
 	CleaningUp Reason = "cleaning_up"
 	// RetryDelayed: the attempt failed, and the next one is delayed.
 	RetryDelayed Reason = "retry_delayed"
-	// FallingBack: the platform of the pool started no machine for the attempt, and the
-	// next one is in the pool of a fallback.
+	// FallingBack: the platform of the pool started no machine for the attempt. The next
+	// attempt uses a fallback pool.
 	FallingBack Reason = "falling_back"
 )
 
-// The reasons of a run that does not exist, which only Plan returns beside others.
+// The reasons of a run that does not exist yet. Only Plan returns them.
 const (
 	// StartsNow: nothing blocks the run.
 	StartsNow Reason = "starts_now"
-	// QueueFull: the request would be refused, because a queue is full.
+	// QueueFull: the request would be refused because a queue is full.
 	QueueFull Reason = "queue_full"
 )
 
@@ -68,11 +68,11 @@ const (
 const (
 	// Succeeded: the run is Completed.
 	Succeeded Reason = "succeeded"
-	// Skipped: a violated constraint skipped the run.
+	// Skipped: the run was skipped because of a violated constraint.
 	Skipped Reason = "skipped"
-	// KeyOverflowed: the run was skipped, because the queue of its concurrencyKey was full.
+	// KeyOverflowed: the run was skipped because the queue of its concurrencyKey was full.
 	KeyOverflowed Reason = "key_overflowed"
-	// FiringsMissed: the run is the record of firings that were skipped.
+	// FiringsMissed: the run is the record of skipped firings.
 	FiringsMissed Reason = "firings_missed"
 	// Failed: the run is Failed.
 	Failed Reason = "failed"

@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Facts are the records that a caller read about a run.
+// Facts are the records about a run that the caller has read.
 type Facts struct {
 	Now time.Time
-	// Pool is the pool of the run. Job and Key are the slots of its job and of its key;
-	// nil if it has no such limit.
+	// Pool describes the pool of the run. Job and Key describe the slots of its job and its
+	// key; nil if the run has no such limit.
 	Pool     Queue
 	Job, Key *Queue
 	// Gate is the start gate of the pool.
@@ -21,48 +21,48 @@ type Facts struct {
 	// Last is the last result of the run's job; nil without one.
 	Last *run.Result
 	// Previous is the violation of requirePreviousSuccess by the previous run of the job; nil
-	// if that has ended in success, or does not exist.
+	// if that run succeeded or does not exist.
 	Previous *run.ConstraintViolation
-	// Refusal is why the last start was refused; empty if none was.
+	// Refusal says why the last start was refused; empty if it was not.
 	Refusal string
-	// Fallbacks are those of the run's pools that admit runs.
+	// Fallbacks are the fallbacks of the run's pools whose pool admits runs.
 	Fallbacks []run.Fallback
 }
 
-// Explanation explains why a run is in its state.
+// Explanation says why a run is in its state.
 type Explanation struct {
 	Reason Reason
 	// Message is the reason in a sentence, with details of the run.
 	Message string
-	// Until is when the run leaves its state at the latest, or by itself; zero if that
-	// depends on other runs or on the work.
+	// Until is when the run leaves its state, at the latest; zero if that depends on other runs
+	// or on its work.
 	Until time.Time
-	// Limits are those that apply to the run; none if it has ended.
+	// Limits are the limits that apply to the run; empty if it has ended.
 	Limits []Limit
 	// Position is the number of runs ahead in the run's queue, at most
 	// limit.QueuePositions; -1 if the run is not queued.
 	Position int
-	// Expected is when the machine of the present attempt runs; nil if it runs, if the
-	// run has ended, and if it depends on a person.
+	// Expected is when the machine of the current attempt is expected to run; nil if it already
+	// runs, if the run has ended, or if the start depends on an action of a person.
 	Expected *Expected
-	// Change is a single change that lets the run start at once; nil without one,
-	// and if nothing blocks the run.
+	// Change is a single change that lets the run start at once; nil if there is no such
+	// change, or if nothing blocks the run.
 	Change *Change
 	// FellBack are the fallbacks of the run since it left its own pool.
 	FellBack []run.DetourStep
-	// Fallbacks are those that a refused start can still use.
+	// Fallbacks are the fallbacks that a refused start can still use.
 	Fallbacks []run.Fallback
 }
 
-// Expected is an expected time as a range.
+// Expected is an expected time, as a range.
 type Expected struct {
 	P50, P90 time.Time
-	// Measured is the number of measured runs that the estimate is based on; 0 means that
-	// no run has ended yet.
+	// Measured is the number of measured runs behind the estimate; 0 means that no run has
+	// ended yet.
 	Measured int
 }
 
-// Basis describes what the range is based on.
+// Basis describes the data behind the range.
 func (e Expected) Basis() string {
 	if e.Measured == 0 {
 		return fmt.Sprintf("no run has ended yet; %s for each run ahead, or what the times of the held slots make of it", PerPosition)
@@ -74,7 +74,7 @@ func (e Expected) Basis() string {
 	return fmt.Sprintf("%d measured %s, the held slots and the runs ahead", e.Measured, runs)
 }
 
-// Run explains a run.
+// Run returns the explanation of a run.
 func Run(r run.Run, f Facts) Explanation {
 	x := Explanation{Position: -1}
 	if r.Detour != nil {
@@ -103,7 +103,7 @@ func Run(r run.Run, f Facts) Explanation {
 	return x
 }
 
-// fallbacks lists the pools that the run can still use. A running attempt uses none.
+// fallbacks lists the fallbacks that the run can still use. A running attempt cannot use any.
 func (x *Explanation) fallbacks(r run.Run, f Facts) {
 	if r.State != run.Running {
 		x.Fallbacks = r.Untried(f.Fallbacks)
@@ -189,7 +189,7 @@ func faultOf(r run.Run) string {
 	return string(r.Fault.Code) + ", " + r.Fault.Message
 }
 
-// queued explains the wait for a slot of a queue.
+// queued explains that the run waits for a slot of a queue.
 func (x *Explanation) queued(r run.Run, f Facts, q *Queue, why Reason, what string) {
 	if q == nil {
 		x.because(why, time.Time{}, "the run waits for a slot of its %s", what)
@@ -198,12 +198,12 @@ func (x *Explanation) queued(r run.Run, f Facts, q *Queue, why Reason, what stri
 	x.Position = q.Position
 	x.because(why, r.QueueBy(), "%d of %d slots of %s %s are held, and %s", q.Held, q.Limit, what, q.Name, ahead(q.Position))
 	if f.Pool.Limit > 0 && f.Pool.Held >= f.Pool.Limit {
-		return // two limits block the run
+		return // the pool blocks the run too
 	}
 	x.Change = q.end(r)
 }
 
-// ahead describes a position.
+// ahead describes a position in a queue.
 func ahead(position int) string {
 	switch position {
 	case 0:
@@ -214,7 +214,7 @@ func ahead(position int) string {
 	return fmt.Sprintf("%d runs are ahead", max(position, 0))
 }
 
-// end returns the change that ends a holder; nil if the end of one holder is not enough.
+// end returns the change that ends one holder; nil if that would not free a slot for the run.
 func (q *Queue) end(r run.Run) *Change {
 	if q.Held-q.Limit+q.Position != 0 {
 		return nil
@@ -227,8 +227,8 @@ func (q *Queue) end(r run.Run) *Change {
 	return nil
 }
 
-// queuedInPool explains the wait in the queue of the pool: for a slot, or for the next
-// permitted start.
+// queuedInPool explains that the run waits in the queue of its pool: for a slot, or for the
+// next permitted start.
 func (x *Explanation) queuedInPool(r run.Run, f Facts) {
 	q := f.Pool
 	x.Position = q.Position
@@ -277,7 +277,7 @@ func (x *Explanation) acting(r run.Run, f Facts) {
 	}
 }
 
-// violated lists the violated constraints.
+// violated returns the violated constraints as text.
 func violated(r run.Run) string {
 	texts := make([]string, len(r.Violations))
 	for i, v := range r.Violations {
@@ -317,7 +317,7 @@ func constraintsOf(r run.Run, f Facts) (found []string) {
 	return found
 }
 
-// host returns the host of an address, which may have secrets in its path.
+// host returns only the host of an address, because its path may contain secrets.
 func host(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
