@@ -1,11 +1,11 @@
-// Package budget counts what the attempts of runs may use and have used: turns, tokens,
+// Package budget accounts for what the attempts of runs may use and have used: turns, tokens,
 // time and cost.
 //
-// An [Account] has the limits and the use of one scope: a tenant, a project or a session.
-// An admission holds an amount in all scopes of a run, or in none. The end of the attempt
-// releases that amount and spends what was used. Only a hold is checked against limits, so
-// a settlement never fails, and an account with a limit can only be overdrawn by an attempt
-// that used more than it held, which is possible for time alone.
+// An [Account] has the limits and the usage of one scope: a tenant, a project or a session. An
+// admission holds an amount in all scopes of a run, or in none. The end of the attempt releases
+// that amount and spends what was used. Only a hold is checked against limits, so a settlement
+// never fails. An account with a limit can be overdrawn only by an attempt that used more than
+// it held, which is possible only for time.
 //
 // The package is pure: stores apply a [Move] to an account in the transaction of the run.
 package budget
@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Amount is a quantity of each part. The zero value is nothing.
+// Amount is a quantity of each part. The zero value is an empty amount.
 type Amount struct {
-	// Turns is a number of tasks.
+	// Turns is the number of tasks.
 	Turns  int64 `json:"turns,omitempty"`
 	Tokens int64 `json:"tokens,omitempty"`
-	// TimeMS is time of generation in milliseconds.
+	// TimeMS is the generation time, in milliseconds.
 	TimeMS int64 `json:"timeMs,omitempty"`
-	// CostNano is a cost in billionths of a dollar.
+	// CostNano is the cost, in billionths of a dollar.
 	CostNano int64 `json:"costNano,omitempty"`
 }
 
@@ -40,21 +40,21 @@ const (
 	Closed  Part = "closed"
 )
 
-// parts is the number of parts; Parts has their names in the order of Values.
+// parts is the number of parts. Parts returns their names, in the order of Values.
 const parts = 4
 
-// Parts returns the parts in the order of Amount.Values.
+// Parts returns the names of the parts, in the order of Amount.Values.
 func Parts() [parts]Part { return [parts]Part{Turns, Tokens, Time, Cost} }
 
 // Values returns the parts of the amount.
 func (a Amount) Values() [parts]int64 { return [parts]int64{a.Turns, a.Tokens, a.TimeMS, a.CostNano} }
 
-// AmountOf returns the amount of values in the order of Values.
+// AmountOf returns the amount with the values, in the order of Values.
 func AmountOf(v [parts]int64) Amount {
 	return Amount{Turns: v[0], Tokens: v[1], TimeMS: v[2], CostNano: v[3]}
 }
 
-// Zero reports whether the amount is nothing.
+// Zero reports whether all parts are zero.
 func (a Amount) Zero() bool { return a == Amount{} }
 
 // Plus returns the sum.
@@ -67,21 +67,22 @@ func (a Amount) Minus(b Amount) Amount {
 	return Amount{a.Turns - b.Turns, a.Tokens - b.Tokens, a.TimeMS - b.TimeMS, a.CostNano - b.CostNano}
 }
 
-// Positive returns the parts above zero.
+// Positive returns the amount with negative parts set to zero.
 func (a Amount) Positive() Amount {
 	return Amount{max(a.Turns, 0), max(a.Tokens, 0), max(a.TimeMS, 0), max(a.CostNano, 0)}
 }
 
-// Within returns a with its turns, tokens and cost bounded by those of held: an attempt is
-// stopped at its reservation. Its time is what was measured.
+// Within returns the amount with turns, tokens and cost limited to those of held, because an
+// attempt is stopped at its reservation. The time stays as measured.
 func (a Amount) Within(held Amount) Amount {
 	return Amount{min(a.Turns, held.Turns), min(a.Tokens, held.Tokens), a.TimeMS, min(a.CostNano, held.CostNano)}
 }
 
-// Dollars returns a cost in dollars.
+// Dollars converts nano-dollars to dollars.
 func Dollars(nano int64) float64 { return float64(nano) / 1e9 }
 
-// Limit is the most that an account may hold and have spent. A nil part has no limit.
+// Limit is the maximum that an account may hold and have spent together. A nil part has no
+// limit.
 type Limit struct {
 	Turns    *int64 `json:"turns,omitempty"`
 	Tokens   *int64 `json:"tokens,omitempty"`
@@ -89,12 +90,12 @@ type Limit struct {
 	CostNano *int64 `json:"costNano,omitempty"`
 }
 
-// Values returns the parts of the limit.
+// Values returns the parts of the limit; nil means no limit.
 func (l Limit) Values() [parts]*int64 {
 	return [parts]*int64{l.Turns, l.Tokens, l.TimeMS, l.CostNano}
 }
 
-// Or returns l with the parts of standard where it has none.
+// Or returns the limit with nil parts replaced by those of standard.
 func (l Limit) Or(standard Limit) Limit {
 	pick := func(part, other *int64) *int64 {
 		if part != nil {
@@ -107,8 +108,7 @@ func (l Limit) Or(standard Limit) Limit {
 	}
 }
 
-// Least returns the lower one of each part of l and of other, where a part without a limit is
-// the highest.
+// Least returns the lower limit of each part. A nil part is no limit, so the other one applies.
 func (l Limit) Least(other Limit) Limit {
 	pick := func(a, b *int64) *int64 {
 		if a == nil || b != nil && *b < *a {
@@ -119,7 +119,7 @@ func (l Limit) Least(other Limit) Limit {
 	return Limit{pick(l.Turns, other.Turns), pick(l.Tokens, other.Tokens), pick(l.TimeMS, other.TimeMS), pick(l.CostNano, other.CostNano)}
 }
 
-// Scopes of accounts: ScopeTenant, or a project or a session with its id.
+// Scopes of accounts: ScopeTenant, or a prefix with the id of a project or a session.
 const (
 	ScopeTenant = "tenant"
 	project     = "project:"
@@ -132,21 +132,21 @@ func ProjectScope(id string) string { return project + id }
 // SessionScope returns the scope of a session.
 func SessionScope(id string) string { return session + id }
 
-// SessionOf returns the id of the session that the scope is of.
+// SessionOf returns the session id of a scope; ok is false for other scopes.
 func SessionOf(scope string) (id string, ok bool) { return strings.CutPrefix(scope, session) }
 
-// ProjectOf returns the id of the project that the scope is of.
+// ProjectOf returns the project id of a scope; ok is false for other scopes.
 func ProjectOf(scope string) (id string, ok bool) { return strings.CutPrefix(scope, project) }
 
-// Retention is how long the account of an expired session is kept, whether or not it was
-// closed: its id names that session until then. No attempt lasts as long.
+// Retention is how long the account of an expired session is kept, closed or not: until then
+// its id cannot be reused. It is longer than any attempt.
 const Retention = 24 * time.Hour
 
-// Account has the limit and the use of one scope of a tenant. It is a value.
+// Account has the limit and the usage of one scope of a tenant. It is a value.
 type Account struct {
 	Tenant string `json:"tenant"`
 	Scope  string `json:"scope"`
-	// Limit has the parts that were set for this account. The others have the default
+	// Limit has the parts that were set for this account. The other parts have the default
 	// limit of the deployment.
 	Limit Limit  `json:"limit,omitzero"`
 	Held  Amount `json:"held,omitzero"`
@@ -154,19 +154,19 @@ type Account struct {
 	// Version counts the changes of Limit.
 	Version   int64     `json:"version,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	// ExpiresAt is when a session accepts no more tasks; zero for another account. It only
-	// moves forward.
+	// ExpiresAt is when a session accepts no more tasks; zero for other accounts. It only moves
+	// to later times.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// Closed: the session accepts no more tasks, also those that were decided before.
+	// Closed: the session accepts no more tasks, not even those that were decided before.
 	Closed bool `json:"closed,omitempty"`
 }
 
-// Open reports whether the account accepts tasks at a time, limits aside.
+// Open reports whether the account accepts tasks at the time at, apart from its limits.
 func (a Account) Open(at time.Time) bool {
 	return !a.Closed && (a.ExpiresAt.IsZero() || at.Before(a.ExpiresAt))
 }
 
-// PurgeAt is when the account can be deleted; zero is never.
+// PurgeAt returns when the account can be deleted; zero means never.
 func (a Account) PurgeAt() time.Time {
 	if a.ExpiresAt.IsZero() {
 		return time.Time{}
@@ -174,8 +174,8 @@ func (a Account) PurgeAt() time.Time {
 	return a.ExpiresAt.Add(Retention)
 }
 
-// Left returns what remains of the limit, nil for a part without one. standard is the
-// default limit of the scope. A part that was overdrawn, or whose limit was lowered, is 0.
+// Left returns what remains of the limit; nil for a part without one. standard is the default
+// limit of the scope. A part that is overdrawn, or whose limit was lowered, is 0.
 func (a Account) Left(standard Limit) Limit {
 	used, limit := a.Held.Plus(a.Spent).Values(), a.Limit.Or(standard).Values()
 	var left [parts]*int64
@@ -191,10 +191,11 @@ func (a Account) Left(standard Limit) Limit {
 type Shortage struct {
 	Scope string
 	Part  Part
-	// Limit is the limit of the part, Left what remains of it, both 0 for Expired and Closed.
+	// Limit is the limit of the part, Left what remains of it. Both are 0 for Expired and
+	// Closed.
 	Limit, Left int64
-	// Held is what the tasks that have not ended hold of the part, if their end may make room
-	// for the amount; otherwise 0.
+	// Held is the amount of the part that unfinished tasks hold, if their end can make room;
+	// otherwise 0.
 	Held int64
 }
 
@@ -212,7 +213,7 @@ func (s Shortage) String() string {
 	return text
 }
 
-// unit returns what is counted, for people.
+// unit returns the unit of the part, for messages.
 func (s Shortage) unit() string {
 	switch s.Part {
 	case Time:
@@ -224,8 +225,8 @@ func (s Shortage) unit() string {
 	}
 }
 
-// SessionClosed reports whether the shortage ends a session, and not only a budget: it has
-// expired, was closed, or had its last turn.
+// SessionClosed reports whether the session accepts no more tasks: it has expired, was closed,
+// or has used its last turn.
 func (s Shortage) SessionClosed() bool {
 	_, ok := SessionOf(s.Scope)
 	return ok && (s.Part == Expired || s.Part == Closed || s.Part == Turns)

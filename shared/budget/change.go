@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Defaults are the limits of the accounts that have none of their own, and the life of a
-// session.
+// Defaults are the limits of accounts without limits of their own, and the life of a session.
 type Defaults struct {
 	Tenant  Limit `json:"tenant,omitzero"`
 	Project Limit `json:"project,omitzero"`
 	Session Limit `json:"session,omitzero"`
-	// SessionTTL is the time from the last admitted task of a session to its expiry: each
-	// task extends the session. 0 means that sessions do not expire.
+	// SessionTTL is the time from the last admitted task of a session to its expiry. Each task
+	// extends the session. 0 means that sessions do not expire.
 	SessionTTL time.Duration `json:"sessionTtl,omitempty"`
 }
 
@@ -29,7 +28,7 @@ func Standard() Defaults {
 	return Defaults{Session: Limit{Turns: new(int64(SessionTurns))}, SessionTTL: SessionTTL}
 }
 
-// OrStandard returns the defaults, those of Standard for nil.
+// OrStandard returns *d, or Standard if d is nil.
 func OrStandard(d *Defaults) Defaults {
 	if d == nil {
 		return Standard()
@@ -48,18 +47,19 @@ func (d Defaults) Of(scope string) Limit {
 	return d.Tenant
 }
 
-// Change is what a commit does to each account of a run.
+// Change is the change that a commit makes to each account of a run.
 type Change struct {
 	Scopes []string
-	// Hold is held from now on, Release no longer, Spend is added to what was spent.
+	// Hold is added to the held amount and Release subtracted from it; Spend is added to the
+	// spent amount.
 	Hold, Release, Spend Amount
 	At                   time.Time
 	Defaults             Defaults
 }
 
-// Between returns the change between two reservations of a run with the scopes, nil for
-// none. What an account holds and has spent is then the sum over its runs. The defaults are
-// the limits of what is held.
+// Between returns the change from one reservation of a run to the next, in the scopes; nil if
+// nothing changes. With these changes, the held and spent amounts of an account are the sums
+// over its runs. The limits of defaults apply to the hold.
 func Between(scopes []string, heldBefore, usedBefore, held, used Amount, at time.Time, defaults Defaults) *Change {
 	if heldBefore == held && usedBefore == used {
 		return nil
@@ -71,17 +71,17 @@ func Between(scopes []string, heldBefore, usedBefore, held, used Amount, at time
 	}
 }
 
-// Move is what a commit does to one account.
+// Move is the change that a commit makes to one account.
 type Move struct {
 	Tenant, Scope        string
 	Hold, Release, Spend Amount
 	At                   time.Time
-	// Default is the limit of parts without one, TTL the life of a session.
+	// Default is the limit of parts without their own, TTL the life of a session.
 	Default Limit
 	TTL     time.Duration
 }
 
-// Moves returns the moves of the changes of a tenant, one for each account.
+// Moves returns the change as moves, one for each account of the tenant.
 func (c *Change) Moves(tenant string) []Move {
 	if c == nil {
 		return nil
@@ -98,8 +98,8 @@ func (c *Change) Moves(tenant string) []Move {
 	return moves
 }
 
-// Merge returns the moves with those of the same account in one, ordered by tenant and
-// scope. What the moves release is free for what they hold.
+// Merge combines the moves of the same account, ordered by tenant and scope. In a merged move,
+// a release makes room for a hold.
 func Merge(moves []Move) []Move {
 	order := func(a, b Move) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope)) }
 	slices.SortStableFunc(moves, order)
@@ -111,7 +111,7 @@ func Merge(moves []Move) []Move {
 			continue
 		}
 		into := &merged[last]
-		if !m.Hold.Zero() { // the terms are those of a hold
+		if !m.Hold.Zero() { // the limits that apply are those of a hold
 			into.Default, into.TTL = m.Default, m.TTL
 		}
 		into.Hold, into.Release, into.Spend = into.Hold.Plus(m.Hold), into.Release.Plus(m.Release), into.Spend.Plus(m.Spend)
@@ -122,11 +122,11 @@ func Merge(moves []Move) []Move {
 	return merged
 }
 
-// Holds reports whether the move holds something: only such a move creates an account, can
-// be refused, and extends a session.
+// Holds reports whether the move holds something. Only such a move creates an account, can be
+// refused, and extends a session.
 func (m Move) Holds() bool { return !m.Hold.Zero() }
 
-// Used returns the change of what the account holds and has spent together.
+// Used returns the change of the sum of the held and spent amounts.
 func (m Move) Used() Amount { return m.Hold.Minus(m.Release).Plus(m.Spend) }
 
 // New returns the account that the move creates.
@@ -140,7 +140,7 @@ func (m Move) Expiry(a Account) time.Time {
 	return a.ExpiresAt
 }
 
-// Check returns why the account cannot take the move, nil if it can.
+// Check returns why the account cannot take the move; nil if it can.
 func (m Move) Check(a Account) *Shortage {
 	if !m.Holds() {
 		return nil
@@ -160,7 +160,7 @@ func (m Move) Check(a Account) *Shortage {
 		}
 		part := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
 		if spent[i]+more[i] > *limit || part.Part == Turns {
-			return part // the end of no task makes room
+			return part // the end of other tasks makes no room
 		}
 		if part.Held = held[i]; short == nil {
 			short = part
@@ -169,7 +169,7 @@ func (m Move) Check(a Account) *Shortage {
 	return short
 }
 
-// Apply returns the account after the move, or why it cannot take it.
+// Apply returns the account after the move, or the shortage if it cannot take the move.
 func (m Move) Apply(a Account) (Account, *Shortage) {
 	if short := m.Check(a); short != nil {
 		return a, short

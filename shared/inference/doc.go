@@ -1,9 +1,9 @@
-// Package inference has what is pure about inference tasks: their requests, and the stream
-// of an answer.
+// Package inference has the pure parts of inference tasks: their requests, and the streams of
+// their answers.
 //
-// An answer is a stream of records in the Feed, one stream for each task. Only the
-// dispatcher of the current attempt appends tokens, each batch behind the position of the
-// one before. The last record is [End] or [Failure]. A dispatcher, a cancel request and a
-// sweep append it; the first of them ends the stream, and every later append of a writer
-// that does not know it fails. So what a reader gets is decided by positions alone.
+// An answer is a stream of records in the Feed, one stream for each task. Only the dispatcher
+// of the current attempt appends tokens, each batch after the position of the previous one. The
+// last record is [End] or [Failure]. A dispatcher, a cancel request or a sweep appends it. The
+// first one ends the stream: later appends of writers that have not read it fail. So positions
+// alone decide what a reader gets.
 package inference

@@ -18,8 +18,8 @@ const StreamPrefix = "tasks/"
 // StreamOf returns the name of the stream of a task.
 func StreamOf(tenant, taskID string) string { return StreamPrefix + tenant + "/" + taskID }
 
-// Accepted returns when the task of a stream was accepted, by its id; ok is false for another
-// stream.
+// Accepted returns when the task of a stream was accepted, from its id. ok is false for other
+// streams.
 func Accepted(stream string) (at time.Time, ok bool) {
 	_, id, _ := strings.Cut(strings.TrimPrefix(stream, StreamPrefix), "/inf_")
 	parsed, err := ulid.ParseStrict(id)
@@ -29,25 +29,25 @@ func Accepted(stream string) (at time.Time, ok bool) {
 	return parsed.Timestamp(), true
 }
 
-// Record is one record of the stream of a task. One of its pointers is set, or Tokens, or
-// Reasoning.
+// Record is one record of a task's stream. One of its pointers, Tokens, Reasoning or Begun is
+// set.
 type Record struct {
-	// Attempt is that of the writer; 0 if no dispatcher wrote the record.
+	// Attempt is the attempt of the writer; 0 if no dispatcher wrote the record.
 	Attempt int `json:"attempt,omitempty"`
-	// Begun: the attempt begins. Readers do not see it.
+	// Begun marks the start of an attempt. Readers do not see it.
 	Begun bool `json:"begun,omitempty"`
 	// Started is the first event of a stream.
 	Started *Started `json:"started,omitempty"`
-	// Tokens are the pieces of the answer, of which the first has the index First.
+	// Tokens are pieces of the answer. First is the index of the first one.
 	Tokens []string `json:"tokens,omitempty"`
-	// Reasoning are pieces of the reasoning before the answer, with indexes of their own.
+	// Reasoning are pieces of the reasoning before the answer. They have their own indexes.
 	Reasoning []string `json:"reasoning,omitempty"`
 	First     int      `json:"first,omitempty"`
 	// Metrics describe the task while it runs.
 	Metrics *Metrics `json:"metrics,omitempty"`
-	// Result is one of the workload embedding or rerank.
+	// Result is a result of an embedding or rerank.
 	Result *Result `json:"result,omitempty"`
-	// End and Error end a stream.
+	// End and Error are the last record of a stream.
 	End   *End     `json:"end,omitempty"`
 	Error *Failure `json:"error,omitempty"`
 }
@@ -58,7 +58,7 @@ type Started struct {
 	PredictedStartMS int64 `json:"predicted_start_ms"`
 }
 
-// Token is a piece of the answer: one or more tokens of the engine, with its index from 0.
+// Token is a piece of the answer, one or more tokens of the engine, with its index from 0.
 type Token struct {
 	T string `json:"t"`
 	I int    `json:"i"`
@@ -74,8 +74,8 @@ type Result struct {
 	Score     *float64  `json:"score,omitempty"`
 }
 
-// Metrics describe a task while it runs. The budgets are what remains of the task's own
-// reservation and deadline.
+// Metrics describe a running task. The budgets are what remains of the task's own reservation
+// and deadline.
 type Metrics struct {
 	QueueDepth            int     `json:"queue_depth"`
 	OnTimeProbability     float64 `json:"on_time_probability"`
@@ -85,25 +85,27 @@ type Metrics struct {
 	CostBudgetRemaining   float64 `json:"cost_budget_remaining"`
 }
 
-// End is the last event of an answer that the engine has ended.
+// End is the last event of an answer that is complete.
 type End struct {
 	TokensOut int   `json:"tokens_out"`
 	DecodeMS  int64 `json:"decode_ms"`
-	// What follows are additions to the contract.
+	// The following fields are additions to the contract.
 	TokensIn int    `json:"tokens_in"`
 	Finish   string `json:"finish_reason,omitempty"`
-	// ReasoningTokens are those of TokensOut that are reasoning, if the engine counts them.
+	// ReasoningTokens is the number of reasoning tokens in TokensOut, if the engine counts
+	// them.
 	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
 }
 
-// Failure is the last event of a stream without an end.
+// Failure is the last event of an answer that is not complete.
 type Failure struct {
 	Code    fault.Code `json:"code"`
 	Message string     `json:"message"`
 	Engine  string     `json:"engine,omitempty"`
-	// Field is the field of the request that the engine refuses, if it is known.
+	// Field is the field of the request that the engine refused, if known.
 	Field string `json:"field,omitempty"`
-	// TokensOut and DecodeMS are what was used until then; additions to the contract.
+	// TokensOut and DecodeMS are the usage until the failure; they are additions to the
+	// contract.
 	TokensOut int   `json:"tokens_out"`
 	DecodeMS  int64 `json:"decode_ms"`
 	// By and Reason are those of a cancel request. Readers do not see By.
@@ -114,18 +116,18 @@ type Failure struct {
 // Ends reports whether the record is the last one.
 func (r Record) Ends() bool { return r.End != nil || r.Error != nil }
 
-// State is that of the head of a stream.
+// State is stored as the state of the stream's head.
 type State struct {
-	// Attempt is that of the last dispatcher that wrote.
+	// Attempt is the highest attempt that has written.
 	Attempt int `json:"attempt"`
-	// Pieces and Results count those in the stream.
+	// Pieces and Results count the pieces and results in the stream.
 	Pieces  int  `json:"pieces,omitempty"`
 	Results int  `json:"results,omitempty"`
 	Started bool `json:"started,omitempty"`
 	Ended   bool `json:"ended,omitempty"`
 }
 
-// After returns the state after a record.
+// After returns the state after the record is appended.
 func (s State) After(r Record) State {
 	s.Attempt = max(s.Attempt, r.Attempt)
 	s.Pieces += len(r.Tokens) + len(r.Reasoning)
@@ -137,19 +139,19 @@ func (s State) After(r Record) State {
 	return s
 }
 
-// HasContent reports whether readers may have seen a part of the answer, so that no other
-// attempt may follow.
+// HasContent reports whether readers may have seen a part of the answer. No other attempt may
+// follow then.
 func (s State) HasContent() bool { return s.Pieces+s.Results > 0 }
 
-// Event is an event of a stream as a reader gets it.
+// Event is an event of a stream for readers.
 type Event struct {
 	ID   EventID
 	Name string
 	Data any
 }
 
-// EventID is the place of an event: the position of its record, and its number in it from
-// 1. The zero value is before the first one.
+// EventID is the place of an event: the position of its record, and its number in the record
+// from 1. The zero value is before the first event.
 type EventID struct {
 	Position int64
 	N        int
@@ -157,7 +159,7 @@ type EventID struct {
 
 func (id EventID) String() string { return fmt.Sprintf("%d.%d", id.Position, id.N) }
 
-// ParseEventID reads what String returns. The fault is InvalidRequest with the field.
+// ParseEventID parses the result of String. The fault is InvalidRequest with the field.
 func ParseEventID(field, text string) (EventID, error) {
 	position, n, ok := strings.Cut(text, ".")
 	p, err := strconv.ParseInt(position, 10, 64)
@@ -179,7 +181,7 @@ const (
 	NameError     = "error"
 )
 
-// Events returns the events of a record behind an id.
+// Events returns the events of the record at position that follow the event after.
 func (r Record) Events(position int64, after EventID) []Event {
 	var found []Event
 	n := 0
@@ -212,7 +214,7 @@ func (r Record) Events(position int64, after EventID) []Event {
 	return found
 }
 
-// Decode reads the data of a record.
+// Decode decodes the data of a record.
 func Decode(data []byte) (r Record, err error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("malformed record of a stream: %w", err)
@@ -220,7 +222,7 @@ func Decode(data []byte) (r Record, err error) {
 	return r, nil
 }
 
-// DecodeState reads the state of a head; empty is the zero value.
+// DecodeState decodes the state of a head; empty data is the zero value.
 func DecodeState(data []byte) (s State, err error) {
 	if len(data) == 0 {
 		return s, nil

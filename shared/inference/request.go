@@ -10,52 +10,55 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Limits of a request that no engine raises, and its defaults.
+// Limits of a request that engines cannot raise, and its defaults.
 const (
-	// MaxTokens is the highest value of max_tokens.
+	// MaxTokens is the maximum of max_tokens.
 	MaxTokens = 50000
-	// RequestSize is the size of a stored request in bytes, and so that of the longest prompt.
+	// RequestSize is the maximum size of a stored request in bytes, and so of a prompt.
 	RequestSize = 128 << 10
-	// Inputs is how many inputs or documents a request can have.
+	// Inputs is the maximum number of inputs or documents in a request.
 	Inputs = 512
-	// DefaultWithin is the deadline of a request without one, MostWithin the longest.
+	// DefaultWithin is the default deadline of a request, MostWithin the longest.
 	DefaultWithin = 5 * time.Minute
 	MostWithin    = time.Hour
-	// Model is the length of model_ref in bytes, SamplerProfile that of
+	// Model is the maximum length of model_ref in bytes, SamplerProfile that of
 	// sampler_profile_version in characters.
 	Model          = 255
 	SamplerProfile = 128
 )
 
-// Request is what the engine is asked, as it is stored with the run.
+// Request is the request to the engine, as stored with the run.
 type Request struct {
 	Prompt   string         `json:"prompt,omitempty"`
 	Messages []port.Message `json:"messages,omitempty"`
-	// Input are the texts of an embedding, or the documents of a rerank with Query.
+	// Input are the texts of an embedding, or the documents that a rerank compares with Query.
 	Input []string `json:"input,omitempty"`
 	Query string   `json:"query,omitempty"`
-	// Context is ctx: the longest prompt with its answer in tokens; 0 is that of the engine.
+	// Context is the field ctx: the maximum number of tokens in prompt and answer; 0 means that
+	// of the engine.
 	Context     int      `json:"ctx,omitempty"`
 	Stop        []string `json:"stop,omitempty"`
 	Seed        *int64   `json:"seed,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"topP,omitempty"`
-	// Front is what another API keeps of its request for its answers; engines do not get it.
+	// Front is data that another API stores with its request for its answers. Engines do not
+	// get it.
 	Front json.RawMessage `json:"front,omitempty"`
 }
 
-// PromptTokens estimates the length of the prompt: four bytes of UTF-8 are a token.
+// PromptTokens estimates the number of tokens in the prompt, with four bytes of UTF-8 per
+// token.
 func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
 
-// LongestPrompt returns the most tokens that an engine can count for the prompt: a byte is at
-// most one token, a rerank repeats the query for each document, and the template of a model adds
-// text around the messages.
+// LongestPrompt returns an upper bound of the tokens that an engine can count for the prompt:
+// one token per byte, the query once for each document of a rerank, and a reserve for the
+// model's template around the messages.
 func (q Request) LongestPrompt() int {
 	const template, each = 2048, 64
 	return q.size() + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
 }
 
-// size is the length of the prompt in bytes.
+// size returns the size of the prompt in bytes.
 func (q Request) size() int {
 	size := len(q.Prompt) + len(q.Query)
 	for _, m := range q.Messages {
@@ -67,9 +70,9 @@ func (q Request) size() int {
 	return size
 }
 
-// Fitting returns how many of most tokens an engine with a context of a number of tokens is
-// asked for; a context of 0 is unknown. Engines refuse requests that they cannot complete, so
-// the prompt is estimated as longer than PromptTokens does: three bytes are a token.
+// Fitting returns the number of tokens to request from an engine with a context size, at most
+// most. A context of 0 is unknown. Engines refuse requests that they cannot complete. So the
+// prompt is estimated with three bytes per token, longer than by PromptTokens.
 func (q Request) Fitting(most, context int) int {
 	if context == 0 {
 		return most
@@ -77,8 +80,8 @@ func (q Request) Fitting(most, context int) int {
 	return max(min(most, context-q.size()/3-16), 1)
 }
 
-// Check returns an InvalidRequest fault with the field for a request that its workload
-// cannot have.
+// Check returns an InvalidRequest fault, with the field, if the request is invalid for the
+// workload.
 func (q Request) Check(w port.Workload) error {
 	switch w {
 	case port.WorkloadCompletion:

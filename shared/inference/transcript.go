@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Part is a text of an answer, or of the reasoning before it.
+// Part is a section of the answer, or of the reasoning before it.
 type Part struct {
 	Text      string `json:"text"`
 	Reasoning bool   `json:"reasoning,omitempty"`
 }
 
-// Parts are the parts of an answer in their order. The zero value is empty.
+// Parts are the parts of an answer, in order. The zero value is empty.
 type Parts struct{ list []*growing }
 
-// growing is a part to which pieces are added.
+// growing is a part to which pieces are appended.
 type growing struct {
 	text      strings.Builder
 	reasoning bool
 }
 
-// Add adds a piece to the last part, or as a further part if that is of the other kind. opens
-// reports the latter.
+// Add appends a piece to the last part, or starts a new part if the last one is of the other
+// kind. opens reports whether it started one.
 func (s *Parts) Add(piece string, reasoning bool) (opens bool) {
 	if opens = len(s.list) == 0 || s.list[len(s.list)-1].reasoning != reasoning; opens {
 		s.list = append(s.list, &growing{reasoning: reasoning})
@@ -42,7 +42,7 @@ func (s *Parts) List() []Part {
 	return found
 }
 
-// Joined returns the text of the answer, or of the reasoning.
+// Joined returns the whole text of the answer, or of the reasoning.
 func (s *Parts) Joined(reasoning bool) string {
 	var text strings.Builder
 	for _, p := range s.list {
@@ -53,10 +53,10 @@ func (s *Parts) Joined(reasoning bool) string {
 	return text.String()
 }
 
-// Transcript makes the artifact of an answer of its records.
+// Transcript collects the records of an answer for its artifact.
 type Transcript struct{ parts Parts }
 
-// Add adds a record.
+// Add appends the pieces of a record.
 func (t *Transcript) Add(r Record) {
 	for _, piece := range r.Reasoning {
 		t.parts.Add(piece, true)
@@ -66,15 +66,15 @@ func (t *Transcript) Add(r Record) {
 	}
 }
 
-// transcript is the content of the artifact.
+// transcript is the JSON content of the artifact.
 type transcript struct {
 	Text      string `json:"transcript"`
 	Reasoning string `json:"reasoning,omitempty"`
-	// Parts has both in their order if the reasoning is not before the text.
+	// Parts has all parts in order, if the reasoning is not entirely before the text.
 	Parts []Part `json:"parts,omitempty"`
 }
 
-// ordered returns the parts of a transcript.
+// ordered returns the parts of a transcript, in order.
 func (t transcript) ordered() []Part {
 	if t.Parts != nil {
 		return t.Parts
@@ -92,7 +92,8 @@ func (t *Transcript) Content() json.RawMessage {
 	return content
 }
 
-// ReadTranscript returns the records of an answer of the content of its artifact.
+// ReadTranscript returns the records of an answer from the content of its artifact, with the
+// attempt.
 func ReadTranscript(from io.Reader, attempt int) (records []Record, err error) {
 	var t transcript
 	if err := json.NewDecoder(from).Decode(&t); err != nil {

@@ -2,32 +2,32 @@ package limit
 
 import "strings"
 
-// Sets of characters of a Form.
+// Character sets of a Form.
 const (
 	Lower   = "abcdefghijklmnopqrstuvwxyz"
 	Letters = Lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	Digits  = "0123456789"
 )
 
-// Form is the form of a text of ASCII characters. A regular expression with a counted
-// repetition does the same, and takes a worker longer to compile than the rest of its start.
+// Form describes an ASCII text by its characters and length. It replaces a regular expression
+// with a counted repetition, which takes a worker longer to compile than the rest of its start.
 type Form struct {
-	// First and Rest are the characters that the text can have at its beginning and after it.
+	// First are the characters allowed at the start of the text, Rest those after it.
 	First, Rest string
-	// Last are the characters that it can have at its end; empty is First for one character,
-	// and Rest.
+	// Last are the characters allowed at the end; empty means First for a text of one
+	// character, and Rest otherwise.
 	Last string
-	// Most is the longest length, in bytes.
+	// Most is the maximum length, in bytes.
 	Most int
 }
 
-// DNSLabel is the form of a part of a host's name (RFC 1123): 1 to 63 lower-case letters, digits
-// and hyphens, the first and the last no hyphen.
+// DNSLabel is the form of a label in a host name (RFC 1123): 1 to 63 lower-case letters, digits
+// and hyphens, with no hyphen at the start or the end.
 func DNSLabel() Form {
 	return Form{First: Lower + Digits, Rest: Lower + Digits + "-", Last: Lower + Digits, Most: 63}
 }
 
-// Matches reports whether a text has the form.
+// Matches reports whether the text has the form.
 func (f Form) Matches(text string) bool {
 	if text == "" || len(text) > f.Most || !strings.Contains(f.First, text[:1]) {
 		return false

@@ -2,14 +2,14 @@ package limit
 
 import "strings"
 
-// mostEdits is how many edits an unknown name may differ from the one that was meant, and
-// fewEdits the same for a name of up to shortName characters.
+// mostEdits is the maximum number of edits between an unknown name and a suggestion. fewEdits
+// applies to names of up to shortName bytes.
 const mostEdits, fewEdits, shortName = 2, 1, 4
 
-// Nearest returns the name in known that was probably meant by an unknown one: it differs in
-// case, '-' and '_' alone, or by few edits. It returns "" if none resembles it.
+// Nearest returns the known name that is most similar to an unknown one: it differs only in
+// case, '-' and '_', or by few edits. It returns "" if no known name is similar.
 func Nearest(name string, known []string) string {
-	const longest = 64 // a name is short; the edits need its length squared
+	const longest = 64 // names are short, and the time grows with the square of the length
 	if len(name) > longest {
 		return ""
 	}
@@ -27,8 +27,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Edits returns the number of characters to insert, delete, replace or swap with their
-// neighbour to make a from b.
+// Edits returns the number of bytes to insert, delete, replace or swap with their neighbour to
+// turn a into b.
 func Edits(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
