@@ -17,9 +17,9 @@ func anyAmount(t *rapid.T, name string) budget.Amount {
 	return budget.Amount{Turns: n("turns"), Tokens: n("tokens"), TimeMS: n("time"), CostNano: n("cost")}
 }
 
-// TestHoldsStayWithinLimits applies random holds and settlements to an account: a hold is
-// accepted exactly if every limited part fits, and a settlement always. An account whose
-// settlements use no more than was held is never beyond its limit.
+// TestHoldsStayWithinLimits applies random holds and settlements to an account. A hold must be
+// accepted exactly if every limited part fits; a settlement must always be accepted. If
+// settlements use no more than was held, the account must never exceed its limit.
 func TestHoldsStayWithinLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,8 +103,8 @@ func TestSessionSlidesAndExpires(t *testing.T) {
 	}
 }
 
-// TestShortageSaysWhatIsHeld has amounts that do not fit: because of what is spent, of what
-// tasks hold that have not ended, and of both.
+// TestShortageSaysWhatIsHeld covers amounts that do not fit because of what is spent, of what
+// unfinished tasks hold, and of both.
 func TestShortageSaysWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	limit := int64(10)
@@ -114,7 +114,7 @@ func TestShortageSaysWhatIsHeld(t *testing.T) {
 		m := budget.Move{Tenant: "acme", Scope: budget.ScopeTenant, Hold: budget.Amount{Tokens: row.more}, At: at}
 		a := m.New()
 		a.Limit.Tokens, a.Spent.Tokens, a.Held.Tokens = &limit, row.spent, row.held
-		if row.want > 0 { // beside another part that the end of no task makes room in
+		if row.want > 0 { // together with a part in which no end of a task makes room
 			both, cost := a, int64(0)
 			both.Limit.CostNano = &cost
 			m := m

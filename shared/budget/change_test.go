@@ -79,8 +79,8 @@ func TestExpiryOnlyMovesForward(t *testing.T) {
 	}
 }
 
-// TestMergedMovesHaveTheLaterTime merges moves of one session in both orders: the later
-// task decides until when it is open.
+// TestMergedMovesHaveTheLaterTime merges moves of one session in both orders. The later task
+// must decide the expiry.
 func TestMergedMovesHaveTheLaterTime(t *testing.T) {
 	t.Parallel()
 	early := budget.Move{Tenant: "acme", Scope: session, Hold: turn, At: at, TTL: time.Hour}

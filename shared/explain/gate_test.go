@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestPacedStartNamesItsCause explains a queued run whose pool has used up the documented
-// limit of its app, and one whose starts the platform has throttled.
+// TestPacedStartNamesItsCause explains a queued run whose pool has used up the documented limit
+// of its app, and a queued run whose starts the platform has throttled.
 func TestPacedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

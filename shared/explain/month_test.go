@@ -13,13 +13,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/explain"
 )
 
-// work is a kind of run: how long its runs take, from a lognormal distribution.
+// work is a kind of run. Its run times have a lognormal distribution.
 type work struct {
 	class  string
 	share  float64
 	median time.Duration
 	sigma  float64
-	// alpha, if it is not 0, makes it a Pareto distribution with that exponent and median.
+	// alpha, if not 0, selects a Pareto distribution with that exponent and the median.
 	alpha float64
 }
 
@@ -30,16 +30,15 @@ func (w work) draw(random *rand.Rand) float64 {
 	return float64(w.median) * math.Exp(w.sigma*random.NormFloat64())
 }
 
-// shape is a load of a month.
+// shape describes the load of a month.
 type shape struct {
 	slots int
 	works []work
-	// rate is the number of runs in an hour at a time.
+	// rate returns the number of runs per hour at a time.
 	rate func(at time.Duration) float64
-	// batch are the runs that arrive at once every night.
+	// batch is the number of runs that arrive together every night.
 	batch int
-	// bursts is the number of times in a day, on average, at which 1 to 40 runs arrive
-	// within a minute.
+	// bursts is the mean number of bursts per day: 1 to 40 runs that arrive within a minute.
 	bursts float64
 	// slower multiplies the run times in the second half of the month.
 	slower float64
@@ -47,11 +46,12 @@ type shape struct {
 
 const month = 30 * 24 * time.Hour
 
-// months makes the test simulate every load, with more queued runs.
+// months makes the test simulate every load for several months, until there are more queued
+// runs.
 var months = flag.Bool("months", false, "simulate all loads, each for months")
 
-// quick are the loads that are simulated without -months: a full pool, one that is empty
-// every night, and runs that arrive at once.
+// quick are the loads that are simulated without -months: a pool that is always full, one that
+// is empty every night, and runs that arrive together.
 var quick = []string{"steady", "office hours", "nightly batch"}
 
 func daily(at time.Duration) float64 { // from 0 at midnight to 1 at noon
@@ -92,7 +92,7 @@ func shapes() map[string]shape {
 // arrival is a simulated run.
 type arrival struct {
 	class               string
-	at, start, run, end time.Duration // relative to the begin of the month
+	at, start, run, end time.Duration // relative to the start of the month
 	running, base       time.Duration
 	queued              bool
 }
@@ -142,8 +142,8 @@ func (s shape) arrivals(random *rand.Rand) (all []*arrival) {
 	return all
 }
 
-// pool is a pool of the simulation, as the use cases see it: the measured runs are those
-// of the newest runs that have ended, at most a minute old.
+// pool is a simulated pool. As in the use cases, its measures come from the newest runs that
+// have ended, and are at most a minute old.
 type pool struct {
 	shape
 	held, queue, seen []*arrival
@@ -181,7 +181,7 @@ func (p *pool) measure(now time.Duration) {
 	p.measures = explain.NewMeasures(of)
 }
 
-// known are the holders whose records are read.
+// known returns the holders whose records are read.
 func (p *pool) known() []*arrival { return p.held[:min(len(p.held), 32)] }
 
 func (p *pool) expected(now time.Duration, class string) explain.Range {
@@ -199,17 +199,17 @@ func (p *pool) expected(now time.Duration, class string) explain.Range {
 	return p.forecast.Queued(len(p.queue), class)
 }
 
-// outcome has the predictions of months.
+// outcome has the predictions of several months.
 type outcome struct {
 	all, half, covered int
-	// unmeasured is the number of the other runs: nothing was measured before they joined,
-	// so that nothing is claimed.
+	// unmeasured is the number of runs without a prediction, because no run was measured before
+	// they joined.
 	unmeasured int
 	// queued are the predictions of runs that were queued.
 	queued []predicted
 }
 
-// predicted is a prediction with what happened, in hours.
+// predicted is a prediction and the actual wait, in hours.
 type predicted struct{ wait, p50, p90 float64 }
 
 func (o *outcome) add(other outcome) {
@@ -231,13 +231,14 @@ func (o outcome) queuedCoverage() float64 {
 
 func share(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
 
-// loss is the pinball loss of a quantile, which the true quantile minimizes.
+// loss returns the pinball loss of a quantile. The true quantile minimizes it.
 func loss(q, predicted, wait float64) float64 {
 	return max(q*(wait-predicted), (q-1)*(wait-predicted))
 }
 
-// skills are the parts of the losses of the p50 and the p90 that the predictions save,
-// beside the best answer that is equal for all queued runs and known after the months.
+// skills returns by which part the predictions reduce the losses of the p50 and the p90,
+// compared with the best constant prediction for all queued runs, which is known only after the
+// months.
 func (o outcome) skills() (p50, p90 float64) {
 	waits := make([]float64, len(o.queued))
 	for i, p := range o.queued {
@@ -253,8 +254,8 @@ func (o outcome) skills() (p50, p90 float64) {
 	return 1 - own50/all50, 1 - own90/all90
 }
 
-// errors returns the mean wait, the mean error of the p50 and the mean time from it to
-// the p90, in hours.
+// errors returns the mean wait, the mean error of the p50, and the mean difference of p90 and
+// p50, in hours.
 func (o outcome) errors() (wait, late, width float64) {
 	for _, p := range o.queued {
 		wait, late, width = wait+p.wait, late+math.Abs(p.wait-p.p50), width+p.p90-p.p50
@@ -270,7 +271,7 @@ func (o outcome) String() string {
 		o.all, o.unmeasured, share(o.half, o.all), o.coverage(), len(o.queued), o.queuedCoverage(), wait, late, width, skill50, skill90)
 }
 
-// play returns the predictions of a month.
+// play simulates a month and returns its predictions.
 func (s shape) play(random *rand.Rand) (o outcome) {
 	p := &pool{shape: s}
 	begin := func(a *arrival, now time.Duration) {
@@ -320,10 +321,10 @@ func (s shape) play(random *rand.Rand) (o outcome) {
 	return o
 }
 
-// TestNineTenthsOfTheStartsAreCovered simulates months of each load. Nine tenths of the
-// runs start by the p90 of their prediction, and about half by its p50. The ranges are
-// narrow: no answer that is equal for all runs comes near, even if it is the best one.
-// Without -months it simulates some loads, each for about a month.
+// TestNineTenthsOfTheStartsAreCovered simulates months of each load. Nine tenths of the runs
+// must start by the p90 of their prediction, and about half by its p50. The ranges must be
+// narrow: better than the best constant prediction. Without -months it simulates some loads,
+// each for about a month.
 func TestNineTenthsOfTheStartsAreCovered(t *testing.T) {
 	t.Parallel()
 	least := 500
@@ -337,7 +338,7 @@ func TestNineTenthsOfTheStartsAreCovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var o outcome
-			for seed := uint64(2); len(o.queued) < least; seed++ { // errors of one month are alike
+			for seed := uint64(2); len(o.queued) < least; seed++ { // the errors within one month are correlated
 				o.add(s.play(rand.New(rand.NewPCG(1, seed))))
 			}
 			t.Logf("%s: %s", name, o)

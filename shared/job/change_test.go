@@ -80,8 +80,7 @@ func TestChangeOfAPausedJobStaysPaused(t *testing.T) {
 	wantNext(t, j, noon.Add(30*time.Minute), time.Time{})
 }
 
-// TestJitterSpreadsJobs counts the wake-ups of a thousand jobs in each tenth of
-// their jitter.
+// TestJitterSpreadsJobs counts the wake-ups of a thousand jobs in each tenth of the jitter.
 func TestJitterSpreadsJobs(t *testing.T) {
 	t.Parallel()
 	var tenths [10]int

@@ -13,7 +13,7 @@ import (
 	robfig "github.com/robfig/cron/v3"
 )
 
-// others are the parsers that firings are compared with.
+// others are the parsers to compare firings with.
 var others = map[string]func(text string) (next func(after time.Time) time.Time, err error){
 	"robfig": func(text string) (func(time.Time) time.Time, error) {
 		s, err := robfig.ParseStandard(text)
@@ -38,7 +38,7 @@ var others = map[string]func(text string) (next func(after time.Time) time.Time,
 	},
 }
 
-// randomCron returns an expression that all parsers read in the same way: no star with a
+// randomCron returns an expression that all parsers interpret in the same way: no star with a
 // step in the day fields, not both day fields, no step beyond its range.
 func randomCron(random *rand.Rand) string {
 	var fields []string
@@ -64,7 +64,7 @@ func randomCron(random *rand.Rand) string {
 	return strings.Join(fields, " ")
 }
 
-// TestOtherParsersAgree compares firings of random expressions in UTC.
+// TestOtherParsersAgree compares the firings of random expressions in UTC.
 func TestOtherParsersAgree(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a repeatable test
@@ -90,8 +90,8 @@ func TestOtherParsersAgree(t *testing.T) {
 	}
 }
 
-// TestDifferencesFromOtherParsers has each kind of difference, and the parsers that
-// have another next firing.
+// TestDifferencesFromOtherParsers covers each kind of difference, with the parsers whose next
+// firing differs.
 func TestDifferencesFromOtherParsers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// fired describes firings in one line each.
+// fired returns one line for each firing.
 func fired(due []job.Firing) string {
 	var lines []string
 	for _, f := range due {
@@ -71,8 +71,8 @@ func TestNewestMissedTimeStarts(t *testing.T) {
 	wantFired(t, due, "02 13:00:00 x5 until 02 17:00:00 missed")
 }
 
-// TestMissedTimesOfShortIntervals stops the process for 40 s: lateness is relative to the
-// schedule.
+// TestMissedTimesOfShortIntervals stops the process for 40 s. Lateness must be relative to the
+// interval of the schedule.
 func TestMissedTimesOfShortIntervals(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string][]string{
@@ -90,8 +90,8 @@ func TestMissedTimesOfShortIntervals(t *testing.T) {
 	}
 }
 
-// TestWakeUpsMayBeImprecise fires all times that one wake-up of a platform finds that
-// promises the minute, and no older ones.
+// TestWakeUpsMayBeImprecise fires all times that are due at one wake-up of a platform with a
+// precision of a minute, and no older ones.
 func TestWakeUpsMayBeImprecise(t *testing.T) {
 	t.Parallel()
 	for _, more := range []string{"", "missed: none\n"} {
@@ -111,7 +111,7 @@ func TestMissedFiringsAreCaughtUp(t *testing.T) {
 	_, due = j.Fire(noon.Add(3*time.Hour+job.DefaultDeadline+1), 0, 20)
 	wantFired(t, due, "02 13:00:00 catch_up", "02 14:00:00 catch_up", "02 15:00:00 catch_up")
 	j = job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"* * * * *\"\n"+catchUp), "me", noon)
-	_, due = j.Fire(noon.Add(2*time.Minute), 0, 20) // on time, but after the following time
+	_, due = j.Fire(noon.Add(2*time.Minute), 0, 20) // on time, but after the next time
 	wantFired(t, due, "02 12:01:00 catch_up", "02 12:02:00 schedule")
 }
 
@@ -189,9 +189,9 @@ func TestJitterDelaysEachFiring(t *testing.T) {
 	wantNext(t, j, noon.Add(2*time.Hour), noon.Add(2*time.Hour+delay))
 }
 
-// TestEachTimeFiresOnce lets wake-ups come early, late, twice or never, during outages
-// and under a clock that is set back: each time of the schedule, and no other, is in
-// exactly one firing.
+// TestEachTimeFiresOnce lets wake-ups come early, late, twice or never, during outages and with
+// a clock that is set back. Each time of the schedule, and no other time, must be in exactly
+// one firing.
 func TestEachTimeFiresOnce(t *testing.T) {
 	t.Parallel()
 	all := zones(t)
@@ -212,7 +212,7 @@ func TestEachTimeFiresOnce(t *testing.T) {
 		precision := rapid.SampledFrom([]time.Duration{0, 90 * time.Second}).Draw(t, "precision")
 		jitter := rapid.SampledFrom([]string{"", "jitter: 30s\n"}).Draw(t, "jitter")
 		if text == "@every 1s" {
-			jitter = "" // it has to be less than the interval
+			jitter = "" // it must be less than the interval
 		}
 		d, problems := job.Parse(fmt.Appendf(nil, "id: a\nimage: b\nschedule: %q\n%s\n%s%s%s", text, zoned, jitter, rule, constraints), nil)
 		if len(problems) > 0 {
@@ -259,8 +259,8 @@ func TestEachTimeFiresOnce(t *testing.T) {
 	})
 }
 
-// covers checks that a firing starts with the expected time of the schedule, and
-// returns the time after it.
+// covers checks that a firing starts with the expected time of the schedule, and returns the
+// time after the firing.
 func covers(t *rapid.T, f job.Firing, expected time.Time, s job.Schedule, since time.Time) time.Time {
 	count := 1
 	if f.Skipped != nil {
@@ -280,15 +280,15 @@ func covers(t *rapid.T, f job.Firing, expected time.Time, s job.Schedule, since 
 
 // wake is a wake-up of a job.
 type wake struct {
-	// punctual is now without the jitter.
+	// punctual is now minus the jitter.
 	now, punctual time.Time
 	precision     time.Duration
-	// first is the first time that was due. later: a time after the firing is due too.
+	// first is the first due time. later: a time after the firing is also due.
 	first time.Time
 	later bool
 }
 
-// checkFiring checks what a firing does.
+// checkFiring checks the trigger and the skip reason of a firing.
 func checkFiring(t *rapid.T, f job.Firing, w wake, d job.Definition) {
 	last, rule, oldest := f.At, d.Missed, w.punctual.Add(-job.DefaultDeadline)
 	if f.Skipped != nil {
@@ -334,7 +334,7 @@ func checkFiring(t *rapid.T, f job.Firing, w wake, d job.Definition) {
 	}
 }
 
-// TestUpcomingFirings counts the firings until a time, each with its jitter.
+// TestUpcomingFirings counts the firings up to a time, each with its jitter.
 func TestUpcomingFirings(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, "jitter: 10m\n"), "me", noon)

@@ -7,11 +7,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
-// TestArgumentsHaveTheSizesOfLinux checks variables and arguments at the limits of one and of
-// all of them, in a definition and in the parameters of a run.
+// TestArgumentsHaveTheSizesOfLinux checks variables and arguments at the limits of a single one
+// and of their total, in a definition and in the parameters of a run.
 func TestArgumentsHaveTheSizesOfLinux(t *testing.T) {
 	t.Parallel()
-	const most = 128<<10 - 1 // with the name, and without the NUL
+	const most = 128<<10 - 1 // with the name, without the NUL
 	text := func(n int) string { return strings.Repeat("x", n) }
 	for name, row := range map[string]struct {
 		env, parameters map[string]string
@@ -41,7 +41,8 @@ func TestArgumentsHaveTheSizesOfLinux(t *testing.T) {
 	}
 }
 
-// TestDurationNamesTheRightOne writes a time in units that have no fixed length.
+// TestDurationNamesTheRightOne parses durations in invalid units. The error must name the right
+// value.
 func TestDurationNamesTheRightOne(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -54,7 +55,7 @@ func TestDurationNamesTheRightOne(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldNamesTheOneThatWasMeant misspells names in several objects.
+// TestUnknownFieldNamesTheOneThatWasMeant misspells field names in several objects.
 func TestUnknownFieldNamesTheOneThatWasMeant(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{

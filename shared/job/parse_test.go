@@ -61,8 +61,8 @@ func sample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestDefinitionIsKeptAsWritten compares the canonical form with the document as
-// another reader of YAML sees it.
+// TestDefinitionIsKeptAsWritten compares the canonical form with the document as read by
+// another YAML parser.
 func TestDefinitionIsKeptAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"nightly-report.yaml", "nightly-export.yaml", "every-field.yaml"} {
@@ -201,7 +201,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 	}
 }
 
-// matches reports whether each problem starts with its text.
+// matches reports whether each problem starts with the wanted text.
 func matches(problems []job.Problem, want []string) bool {
 	if len(problems) != len(want) {
 		return false
@@ -313,8 +313,8 @@ func TestAdHocDefinition(t *testing.T) {
 	}
 }
 
-// TestLimitsAreNoShorterThanWakeUpsAreLate parses limits on how late a run starts for
-// deployments whose wake-ups are precise, and up to 90 s late.
+// TestLimitsAreNoShorterThanWakeUpsAreLate parses lateness limits for deployments whose
+// wake-ups are precise, and up to 90 s late.
 func TestLimitsAreNoShorterThanWakeUpsAreLate(t *testing.T) {
 	t.Parallel()
 	for field, write := range map[string]string{"startingDeadline": "startingDeadline: %s\n", "constraints.catchUpWindow": "constraints: {catchUpWindow: %s}\n"} {

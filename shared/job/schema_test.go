@@ -39,7 +39,7 @@ func published(t *testing.T) schema {
 	return root
 }
 
-// whole returns the schema with its references and parts merged.
+// whole returns the schema with its references and its allOf parts merged.
 func (s schema) whole(defs map[string]schema) schema {
 	parts := s.AllOf
 	if s.Ref != "" {
@@ -147,7 +147,7 @@ func TestSchemaHasTheValues(t *testing.T) {
 	}
 }
 
-// TestDocumentNamesEveryField compares README.md with the definition.
+// TestDocumentNamesEveryField compares README.md with the fields of a definition.
 func TestDocumentNamesEveryField(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("README.md")

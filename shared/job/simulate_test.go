@@ -65,8 +65,8 @@ func TestSimulateNamesConstraints(t *testing.T) {
 	}
 }
 
-// TestSimulateOutages takes an hourly job through two outages that overlap, one that no time
-// falls into, and one that ends at the time of a firing.
+// TestSimulateOutages runs an hourly job through two outages that overlap, one that contains no
+// firing, and one that ends at the time of a firing.
 func TestSimulateOutages(t *testing.T) {
 	t.Parallel()
 	at := func(hour, minute int) time.Time {

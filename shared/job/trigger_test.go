@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestTriggerParameters reads the variables of a triggered run, and what is wrong with them.
+// TestTriggerParameters reads the variables of a triggered run, and their problems.
 func TestTriggerParameters(t *testing.T) {
 	t.Parallel()
 	const before = "id: a\nimage: b\n"

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// zones returns the names of the time zone database that comes with Go.
+// zones returns the names in Go's time zone database.
 func zones(t *testing.T) []string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -36,7 +36,7 @@ func zones(t *testing.T) []string {
 	return names
 }
 
-// Functions run on hosts without a time zone database.
+// TestZonesAreInTheProgram: functions run on hosts without a time zone database.
 func TestZonesAreInTheProgram(t *testing.T) {
 	t.Parallel()
 	packages, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -48,7 +48,7 @@ func TestZonesAreInTheProgram(t *testing.T) {
 	}
 }
 
-// transitions returns when the zone's offset changes.
+// transitions returns the times at which the zone's offset changes.
 func transitions(zone *time.Location, from, until time.Time) []time.Time {
 	var found []time.Time
 	for at := from; ; {
@@ -69,8 +69,8 @@ func wallOf(t time.Time, zone *time.Location) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// expected computes firings minute by minute from the definition of Schedule. matches
-// decides about a local time.
+// expected computes firings minute by minute from the definition of Schedule. matches selects
+// local times.
 func expected(zone *time.Location, from, until time.Time, elapsed bool, matches func(wall time.Time) bool) []time.Time {
 	const around = 50 * time.Hour
 	var firings []time.Time
@@ -95,8 +95,8 @@ func expected(zone *time.Location, from, until time.Time, elapsed bool, matches 
 	return firings
 }
 
-// TestEveryTransition compares the firings around each change of an offset of twenty
-// years, in every zone, with their definition.
+// TestEveryTransition compares the firings around each change of offset in twenty years, in
+// every zone, with the definition of Schedule.
 func TestEveryTransition(t *testing.T) {
 	t.Parallel()
 	from, until := time.Date(2007, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -113,7 +113,7 @@ func TestEveryTransition(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, uint64(len(name)))) //nolint:gosec // a repeatable test
 		for i, change := range transitions(zone, from, until) {
 			if i%4 != random.IntN(4) && len(name)%2 == 0 {
-				continue // one of four changes in half of the zones, to save time
+				continue // to save time, test a quarter of the changes in half of the zones
 			}
 			minute, hour := random.IntN(60), random.IntN(5)
 			text, elapsed := fmt.Sprintf("%d %d * * *", minute, hour), false

@@ -71,7 +71,7 @@ func TestFormsOfIDs(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHasTheLimits compares the ranges that clients read.
+// TestOpenAPIHasTheLimits compares the limits with the ranges in openapi.yaml.
 func TestOpenAPIHasTheLimits(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../contract/openapi.yaml")
@@ -90,7 +90,7 @@ func TestOpenAPIHasTheLimits(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHasTheFormats compares the formats that clients read.
+// TestOpenAPIHasTheFormats compares the formats with the enum in openapi.yaml.
 func TestOpenAPIHasTheFormats(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../contract/openapi.yaml")
