@@ -15,19 +15,19 @@ import (
 // chunkLength is the number of positions in a chunk of the cache.
 const chunkLength = 256
 
-// cacheBytes is the size of the events in the cache.
+// cacheBytes is the maximum size of the events in the cache.
 const cacheBytes = 32 << 20
 
-// cache has the events that were read last, in chunks of neighbouring positions. It is
-// safe for concurrent use. Readers that need the same chunk share one read of the feed.
+// cache stores the most recently read events, in chunks of consecutive positions. It is safe
+// for concurrent use. Readers that need the same chunk share one read of the feed.
 type cache struct {
 	feed port.Feed
 	log  *slog.Logger
 	max  int
 
 	mu     sync.Mutex
-	chunks map[chunkKey]*list.Element // of *chunk
-	recent list.List                  // the chunk that was used last is first
+	chunks map[chunkKey]*list.Element // values are *chunk
+	recent list.List                  // the most recently used chunk is first
 	bytes  int
 }
 
@@ -36,10 +36,10 @@ type chunkKey struct {
 	number        int64
 }
 
-// chunk has the events of the positions number*chunkLength+1 and following.
+// chunk contains the events from position number*chunkLength+1.
 type chunk struct {
 	key   chunkKey
-	bytes int // counted by cache.bytes, under its lock
+	bytes int // included in cache.bytes, guarded by cache.mu
 
 	mu     sync.Mutex
 	events []*Event
@@ -50,9 +50,9 @@ func newCache(feed port.Feed, log *slog.Logger) *cache {
 	return &cache{feed: feed, log: log, max: cacheBytes, chunks: map[chunkKey]*list.Element{}}
 }
 
-// after returns events behind a cursor, at least one if there is any up to newest,
-// and the last position that it looked at. Events that retention has removed are left out.
-// The caller does not change the result.
+// after returns events after a cursor and the last position that it has read. It returns at
+// least one event if there is any up to newest. Events that retention has removed are missing.
+// The caller must not change the result.
 func (c *cache) after(ctx context.Context, stream string, at Cursor, newest int64) (found []*Event, last int64, err error) {
 	for last = at.Position; len(found) == 0 && last < newest; {
 		k := c.chunk(chunkKey{stream, at.Epoch, last / chunkLength})
@@ -63,7 +63,7 @@ func (c *cache) after(ctx context.Context, stream string, at Cursor, newest int6
 	return found, last, nil
 }
 
-// chunk returns the chunk of a key, which may be new.
+// chunk returns the chunk of a key, and creates it if necessary.
 func (c *cache) chunk(key chunkKey) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *cache) chunk(key chunkKey) *chunk {
 	return k
 }
 
-// fill returns the events of a chunk behind a position, and the last position that it
-// looked at. It reads the feed for those up to newest that the chunk does not have.
+// fill returns the events of a chunk after a position, and the last position that it has read.
+// If the chunk does not have them, it reads events up to newest from the feed.
 func (c *cache) fill(ctx context.Context, k *chunk, after, newest int64) ([]*Event, int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *cache) fill(ctx context.Context, k *chunk, after, newest int64) ([]*Eve
 	return k.events[first:len(k.events):len(k.events)], max(k.read, after), nil
 }
 
-// add adds records to a chunk. If they do not begin with the next position, retention has
-// removed those up to them, or up to until.
+// add adds records to a chunk. If there are no records for the next positions, retention has
+// removed them: all of them up to until, if there is no record at all.
 func (c *cache) add(ctx context.Context, k *chunk, records []port.FeedRecord, until int64) {
 	grown, end := 0, (k.key.number+1)*chunkLength
 	if behind := slices.IndexFunc(records, func(r port.FeedRecord) bool { return r.Position > end }); behind >= 0 {
@@ -118,8 +118,8 @@ func (c *cache) add(ctx context.Context, k *chunk, records []port.FeedRecord, un
 // decodePart is the number of records that one goroutine decodes.
 const decodePart = 64
 
-// decode returns the events of records, with the error of each. Decoding is most of the
-// time of a resumed stream, so the processors share it.
+// decode returns the events of records, with one error (or nil) for each. It uses several
+// goroutines, because decoding takes most of the time of a resumed stream.
 func decode(records []port.FeedRecord) (decoded []*Event, failed []error) {
 	decoded, failed = make([]*Event, len(records)), make([]error, len(records))
 	var parts sync.WaitGroup
@@ -139,13 +139,13 @@ func decode(records []port.FeedRecord) (decoded []*Event, failed []error) {
 	return decoded, failed
 }
 
-// grow counts the bytes of a chunk, and drops those that were not used for the longest
-// time. Readers that have them keep them.
+// grow counts the bytes of a chunk, and drops the least recently used chunks. Readers that use
+// them keep them.
 func (c *cache) grow(k *chunk, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.chunks[k.key]; !ok {
-		return // it was dropped meanwhile
+		return // dropped meanwhile
 	}
 	k.bytes += bytes
 	c.bytes += bytes

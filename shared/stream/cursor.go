@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Cursor is a place in a stream: behind the event at a position, which is 0 before the
-// first event. Its text is "<epoch>-<position>", or "0" in a stream without events.
+// Cursor is a place in a stream: after the event at Position, which is 0 before the first
+// event. Its text is "<epoch>-<position>", or "0" in a stream without events.
 type Cursor struct {
 	Epoch    string
 	Position int64
 }
 
-// The names of places.
+// The names of places in a stream.
 const (
-	Earliest = "earliest" // before the oldest event; "0" is the same
-	Latest   = "latest"   // behind the newest event
+	Earliest = "earliest" // before the oldest event; "0" means the same
+	Latest   = "latest"   // after the newest event
 
 	zero = "0"
 )
@@ -31,10 +31,10 @@ func (c Cursor) String() string {
 	return c.Epoch + "-" + strconv.FormatInt(c.Position, 10)
 }
 
-// cursorForm is an epoch as in port.Head, and a position without leading zeros.
+// cursorForm matches an epoch, as in port.Head, and a position without leading zeros.
 var cursorForm = regexp.MustCompile(`^[a-z0-9]{1,32}-(0|[1-9][0-9]{0,18})$`)
 
-// ParseCursor reads the text of a cursor. ok is false if it is malformed.
+// ParseCursor parses the text of a cursor. ok is false if it is malformed.
 func ParseCursor(text string) (c Cursor, ok bool) {
 	if text == zero {
 		return Cursor{}, true
@@ -47,13 +47,13 @@ func ParseCursor(text string) (c Cursor, ok bool) {
 	return Cursor{epoch, n}, err == nil
 }
 
-// place is a cursor or the name of a place.
+// place is a cursor, or the name of a place.
 type place struct {
 	name   string // Earliest, Latest or empty
 	cursor Cursor
 }
 
-// parsePlace reads the value of a parameter. Its fault is InvalidRequest.
+// parsePlace parses the value of a parameter. The fault is InvalidRequest.
 func parsePlace(text, parameter string) (place, error) {
 	switch text {
 	case Earliest, zero:
@@ -68,8 +68,8 @@ func parsePlace(text, parameter string) (place, error) {
 	return place{cursor: c}, nil
 }
 
-// in returns the cursor of the place in a stream. ok is false if the stream does not
-// have it: the cursor is then before the oldest event.
+// in returns the cursor of the place in a stream. ok is false if the stream does not have the
+// place; the cursor is then before the oldest event.
 func (p place) in(head port.Head) (c Cursor, ok bool) {
 	oldest := Cursor{head.Epoch, max(head.Oldest-1, 0)}
 	switch {

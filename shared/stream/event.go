@@ -15,20 +15,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Event is an event of a stream. All readers share it.
+// Event is an event of a stream. Readers share it and must not change it.
 type Event struct {
 	Position int64
 	Type     eventtype.Type
-	// Plain is the envelope for readers of the stream; empty if the record has none.
-	// Signed is the DSSE envelope, or the record if it is not an event. It is empty for an event
-	// that is stored without one, unless the page is in the signed form. Both are JSON on one
-	// line.
+	// Plain is the envelope for readers of the stream; empty if the record is not an event.
+	// Signed is the DSSE envelope, or the record if it is not an event. Signed is empty for an
+	// event that is stored without a DSSE envelope, except in a page in the signed form. Both
+	// are JSON on one line.
 	Plain, Signed []byte
 
-	// labels are the fields that a filter looks at.
+	// labels are the fields that filters use.
 	labels events.Envelope
-	// bare is the event as it is stored without a DSSE envelope, which it gets in the signed
-	// form of a page.
+	// bare is the event if it is stored without a DSSE envelope. A page in the signed form adds
+	// the envelope.
 	bare []byte
 }
 
@@ -46,8 +46,8 @@ func (e *Event) signed(ctx context.Context, keys port.EventKeys) (*Event, error)
 	return &own, err
 }
 
-// routing are the fields of an envelope that a stream needs. An events.Envelope also
-// keeps the fields that it does not know, which takes several times as long.
+// routing has the fields of an envelope that a stream needs. Decoding an events.Envelope takes
+// several times as long, because it also keeps unknown fields.
 type routing struct {
 	SchemaVersion string         `json:"schemaVersion"`
 	EventType     eventtype.Type `json:"eventType"`
@@ -81,8 +81,8 @@ func (r routing) labels() events.Envelope {
 	return l
 }
 
-// newEvent reads a record of a feed. With an error, the event has only its position and
-// the record's data.
+// newEvent decodes a record of a feed. With an error, the event has only its position and the
+// record's data.
 func newEvent(r port.FeedRecord) (*Event, error) {
 	event := &Event{Position: r.Position, Signed: r.Data}
 	payload := r.Data
@@ -137,15 +137,15 @@ func plainOf(payload []byte, notifier json.RawMessage) ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// relayed are the notifiers that the relay writes, with those of readers without a
-// signature. Decoding and encoding one takes a fifth of the time of an event.
+// relayed maps the notifiers that the relay writes to those for readers without a signature.
+// Without it, decoding and encoding the notifier takes a fifth of the time of an event.
 var relayed = func() map[string][]byte {
 	known := map[string][]byte{}
 	for _, t := range eventtype.All() {
 		n := events.Notifier{Channel: t.Subject.Channel(), Delivery: events.DeliveryDSSE}
 		stored, err := json.Marshal(n)
 		if err != nil {
-			panic(err) // two texts have an encoding
+			panic(err) // two strings can always be encoded
 		}
 		n.Delivery = events.DeliveryPlain
 		if known[string(stored)], err = json.Marshal(n); err != nil {
@@ -155,7 +155,7 @@ var relayed = func() map[string][]byte {
 	return known
 }()
 
-// plainNotifier returns a notifier for delivery without a signature.
+// plainNotifier returns the notifier for delivery without a signature.
 func plainNotifier(notifier []byte) ([]byte, error) {
 	if plain, ok := relayed[string(notifier)]; ok {
 		return plain, nil
@@ -168,7 +168,7 @@ func plainNotifier(notifier []byte) ([]byte, error) {
 	return json.Marshal(n)
 }
 
-// rewritten returns a payload with another notifier.
+// rewritten returns the payload with another notifier.
 func rewritten(payload, notifier []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil {
@@ -178,10 +178,10 @@ func rewritten(payload, notifier []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// selected reports whether a filter selects the event.
+// selected reports whether the event has an envelope and the filter selects it.
 func (e *Event) selected(f events.Filter) bool { return len(e.Plain) > 0 && f.Matches(e.labels) }
 
-// size is about the memory of an event, in bytes.
+// size returns the approximate memory of an event, in bytes.
 func (e *Event) size() int {
 	const fixed = 512
 	return fixed + len(e.Plain) + len(e.Signed) + len(e.bare)

@@ -11,54 +11,53 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// The times of readers.
+// The time limits of readers.
 const (
 	// CursorInterval is the longest time without a message to a reader.
 	CursorInterval = 15 * time.Second
-	// RefusedRetry is after what time a reader without a seat connects again.
+	// RefusedRetry is the time after which a refused reader reconnects.
 	RefusedRetry = 5 * time.Second
 
-	// A reader whose stream has ended connects again after a time between these.
+	// A reader whose stream has ended reconnects after a random time between these.
 	retryLeast, retryMost = time.Second, 5 * time.Second
-	// deadlineMargin is left of the time of a request to end its stream.
+	// deadlineMargin is the part of a request's time that is reserved to end its stream.
 	deadlineMargin = 5 * time.Second
 )
 
-// Query selects what a reader follows.
+// Query selects the events that a reader follows.
 type Query struct {
-	// After is a cursor, Earliest or Latest. Parameter is its name for errors.
+	// After is a cursor, Earliest or Latest. Parameter is its name in errors.
 	After, Parameter string
 	Filter           events.Filter
 	// FailOnGap refuses a cursor that the stream does not have.
 	FailOnGap bool
-	// Transport is how the reader is connected, for the metrics.
+	// Transport is the kind of the reader's connection, for the metrics.
 	Transport series.Transport
 }
 
-// Gap is the event of a cursor that the stream does not have.
+// Gap is reported for a cursor that the stream does not have.
 type Gap struct {
-	// Asked is the cursor of the reader. Oldest and Newest are those of the events that
-	// the stream has.
+	// Asked is the cursor of the reader. Oldest and Newest are the cursors of the first and the
+	// last event in the stream.
 	Asked, Oldest, Newest Cursor
 }
 
-// Batch is what a reader gets at once, in the order of the fields.
+// Batch is one delivery to a reader, in the order of the fields.
 type Batch struct {
-	// Retry is after what time the reader connects again; 0 leaves it unchanged.
+	// Retry is the time after which the reader reconnects; 0 leaves it unchanged.
 	Retry time.Duration
 	Gap   *Gap
-	// Events all have the epoch of Cursor. The receiver does not change the slice.
+	// Events all have the epoch of Cursor. The receiver must not change the slice.
 	Events []*Event
-	// Cursor is the place of the reader behind the batch. It is zero in the batch of a
-	// reader without a seat.
+	// Cursor is the place of the reader after the batch.
 	Cursor Cursor
 	// End: the stream ends with this batch.
 	End bool
 }
 
-// NewReader finds the place from which a query follows the events of the caller's tenant. The
-// caller then calls Follow, once. A tenant with too many open streams gets a reader whose
-// Follow sends one batch, with the place and End. The errors are those of Page.
+// NewReader returns a reader that follows the events of the caller's tenant from the place of
+// the query. The caller must call Follow once. If the tenant has too many open streams, Follow
+// sends one batch, with the place and End. The errors are those of Page.
 func (s *Streams) NewReader(ctx context.Context, who port.Identity, q Query) (*Reader, error) {
 	from, err := parsePlace(q.After, q.Parameter)
 	if err != nil {
@@ -84,7 +83,7 @@ func (s *Streams) NewReader(ctx context.Context, who port.Identity, q Query) (*R
 	}, nil
 }
 
-// place returns the first batch of a reader, which has the place of its query.
+// place returns the first batch of a reader, with the place of its query.
 func (s *Streams) place(ctx context.Context, name string, from place, q Query) (first Batch, head port.Head, err error) {
 	if head, err = s.head(ctx, name); err != nil {
 		return first, head, fmt.Errorf("cannot read the end of the stream: %w", err)
@@ -100,8 +99,8 @@ func (s *Streams) place(ctx context.Context, name string, from place, q Query) (
 	return first, head, nil
 }
 
-// head reads the end of a stream in a goroutine of its own: the stack that a database
-// needs would stay with the caller's for as long as the reader does.
+// head reads the end of a stream in its own goroutine. Otherwise the stack that the database
+// needs would stay with the caller as long as the reader exists.
 func (s *Streams) head(ctx context.Context, name string) (head port.Head, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -112,13 +111,13 @@ func (s *Streams) head(ctx context.Context, name string) (head port.Head, err er
 	return head, err
 }
 
-// Follow sends the events as the stream grows, until the stream's time is over, the
-// process ends or send fails. It calls send once at the start, with the cursor, and at
-// least once in each CursorInterval. A send that blocks delays only its own reader.
+// Follow sends the events as the stream grows, until the stream's time has passed, the process
+// ends or send fails. It calls send once at the start, with the cursor, and at least once in
+// each CursorInterval. A send that blocks delays only its own reader.
 func (r *Reader) Follow(ctx context.Context, send func(Batch) error) {
 	r.send = send
 	if r.leave == nil {
-		_ = send(r.first) // the reader has disconnected
+		_ = send(r.first) // the reader may have disconnected
 		return
 	}
 	defer r.end()
@@ -130,21 +129,22 @@ func (r *Reader) Follow(ctx context.Context, send func(Batch) error) {
 	r.config.Record(ctx, series.Count(series.ReadersEnded, 1, string(r.transport), string(why)))
 }
 
-// end gives back what NewReader has taken.
+// end releases the resources that NewReader has acquired.
 func (r *Reader) end() {
 	r.open.add(r.transport, -1)
 	r.topics.leave(r.name, r.topic)
 	r.leave()
 }
 
-// retry is random, so that readers whose streams end at once do not come back at once.
+// retry returns a random time, so that readers whose streams end together do not reconnect
+// together.
 func (s *Streams) retry() time.Duration { return randomRetry(s.random) }
 
 func randomRetry(random func() float64) time.Duration {
 	return retryLeast + time.Duration(random()*float64(retryMost-retryLeast))
 }
 
-// life is the time of one stream.
+// life returns the duration of one stream.
 func (s *Streams) life(ctx context.Context) time.Duration {
 	const share = 7
 	life := s.config.Life - time.Duration(s.random()*float64(s.config.Life)/share)
@@ -160,7 +160,7 @@ type Reader struct {
 
 	name  string
 	topic *topic
-	// leave gives the seat back; nil without a seat.
+	// leave releases the seat; nil without a seat.
 	leave     func()
 	first     Batch
 	filter    events.Filter
@@ -171,17 +171,17 @@ type Reader struct {
 	bytes     int64
 }
 
-// ready is the channel of a stream that has further events.
+// ready is a closed channel: the stream has further events.
 var ready = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// ErrSlow is the error of a send to a reader that was cut off because it did not read.
+// ErrSlow is returned by a send to a reader that was disconnected because it did not read.
 var ErrSlow = errors.New("the reader does not read")
 
-// broken returns why a stream has ended whose send has failed.
+// broken returns why a stream has ended after its send failed.
 func broken(err error) series.End {
 	if errors.Is(err, ErrSlow) {
 		return series.EndSlow
@@ -189,8 +189,8 @@ func broken(err error) series.End {
 	return series.EndGone
 }
 
-// follow sends the first batch and then events until the stream is to end. The error is
-// that of send.
+// follow sends the first batch, and then events until the stream must end. The error is that of
+// send.
 func (r *Reader) follow(ctx context.Context) (why series.End, err error) {
 	over, stopLife := r.clock.NewTimer(r.life(ctx))
 	defer stopLife()
@@ -242,8 +242,8 @@ func (r *Reader) follow(ctx context.Context) (why series.End, err error) {
 	}
 }
 
-// next sends the next events up to newest. ended reports that the stream cannot continue:
-// the reader connects again, and gets a gap if events were removed. The error is that of send.
+// next sends the next events up to newest. ended reports that the stream cannot continue: the
+// reader must reconnect, and gets a gap if events were removed. The error is that of send.
 func (r *Reader) next(ctx context.Context, newest int64) (ended bool, err error) {
 	if r.at.Position >= newest {
 		return false, nil
@@ -284,7 +284,7 @@ func readable(found []*Event) bool {
 	return true
 }
 
-// give sends a batch.
+// give sends a batch and counts it.
 func (r *Reader) give(ctx context.Context, b Batch) error {
 	for _, e := range b.Events {
 		r.bytes += int64(len(e.Plain))

@@ -13,35 +13,36 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// The quotas of WebSockets in Amazon API Gateway ("Quotas for configuring and running a
-// WebSocket API"). None but SocketRate can be raised.
+// The WebSocket quotas of Amazon API Gateway ("Quotas for configuring and running a WebSocket
+// API"). Only SocketRate can be raised.
 const (
-	// SocketLife is the longest time that a connection is open.
+	// SocketLife is the maximum duration of a connection.
 	SocketLife = 2 * time.Hour
-	// SocketIdle is after what time without a message a connection is closed.
+	// SocketIdle is the time without a message after which a connection is closed.
 	SocketIdle = 10 * time.Minute
-	// SocketFrame is the size of a frame: the gateway splits a longer message, and each
-	// frame that has begun is counted as a message. SocketMessage is that of a message.
+	// SocketFrame is the maximum size of a frame. The gateway splits a longer message, and
+	// counts each frame, complete or not, as a message. SocketMessage is the maximum size of a
+	// message.
 	SocketFrame   = 32 << 10
 	SocketMessage = 128 << 10
-	// SocketRate is the number of new connections a second, of an account in a region.
+	// SocketRate is the number of new connections per second, for an account and a region.
 	SocketRate = 500
 )
 
 const (
 	// SweepInterval is how often Waker.Sweep is called.
 	SweepInterval = time.Minute
-	// keepAlive is after what time without a message a reader gets its cursor: so early
-	// that two sweeps in a row can be late.
+	// keepAlive is the time without a message after which a reader gets its cursor. It is short
+	// enough that two consecutive sweeps can be late.
 	keepAlive = SocketIdle - 2*SweepInterval
-	// gatewayLife is the longest time that a reader follows a stream, of which three sweeps
-	// are left to end it. Each stream ends at a random time of the last seventh.
+	// gatewayLife is the maximum time that a reader follows a stream. It leaves three sweeps to
+	// end the stream. Each stream ends at a random time in the last seventh.
 	gatewayLife = SocketLife - 3*SweepInterval
-	// handshakeTime is how long the gateway may not have a new connection yet.
+	// handshakeTime is how long after Open the gateway may not have the connection yet.
 	handshakeTime = 10 * time.Second
 )
 
-// Reception stores the connections that a gateway reports. It is safe for concurrent use.
+// Reception stores the connections that a gateway opens. It is safe for concurrent use.
 type Reception struct {
 	feed        port.Feed
 	connections port.Connections
@@ -54,17 +55,17 @@ type Reception struct {
 	random func() float64
 }
 
-// NewReception returns a Reception. A tenant can have a number of readers at a time.
-// record gets the samples of readers. random returns a number, 0 <= n < 1.
+// NewReception returns a Reception. readers is the maximum number of connections of a tenant.
+// record gets the metrics of readers. random returns a number n with 0 <= n < 1.
 func NewReception(
 	feed port.Feed, connections port.Connections, pushes port.Pushes, seats port.Seats, readers int, record series.Recorder, c clock.Clock, random func() float64,
 ) *Reception {
 	return &Reception{feed, connections, pushes, seats, readers, record, c, random}
 }
 
-// Open stores a connection whose handshake is not over: a Pusher sends the caller what a
-// query selects. A tenant with too many connections gets one that ends at once. The errors
-// are those of Page.
+// Open stores a connection before its handshake is complete. A Pusher then sends the events
+// that the query selects. If the tenant has too many connections, the new one ends at once. The
+// errors are those of Page.
 func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id string) error {
 	from, err := parsePlace(q.After, q.Parameter)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id str
 		err = r.pushes.Push(ctx, who.Tenant, "opened "+id)
 	}
 	if err != nil {
-		// The gateway refuses the connection. What stays ends by itself.
+		// The gateway refuses the connection. Anything that could not be removed expires.
 		_ = leave(context.WithoutCancel(ctx), r.connections, r.seats, id, series.EndLost, series.Discard)
 		if seated {
 			_ = r.seats.LeaveSeat(context.WithoutCancel(ctx), seat)
@@ -108,12 +109,12 @@ func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id str
 	return nil
 }
 
-// Leave forgets a connection that is closed, if it is known.
+// Leave removes a closed connection. It ignores an unknown one.
 func (r *Reception) Leave(ctx context.Context, id string) error {
 	return leave(ctx, r.connections, r.seats, id, series.EndGone, r.record)
 }
 
-// leave removes a connection and gives its seat back.
+// leave removes a connection and releases its seat.
 func leave(
 	ctx context.Context, connections port.Connections, seats port.Seats, id string, why series.End, record series.Recorder,
 ) error {
@@ -133,8 +134,8 @@ func leave(
 	return nil
 }
 
-// Waker queues the tenants whose connections have something to get. It is safe for
-// concurrent use.
+// Waker enqueues the tenants with messages for their connections. It is safe for concurrent
+// use.
 type Waker struct {
 	connections port.Connections
 	pushes      port.Pushes
@@ -143,13 +144,14 @@ type Waker struct {
 	random      func() float64
 }
 
-// NewWaker returns a Waker. random returns a number, 0 <= n < 1.
+// NewWaker returns a Waker. random returns a number n with 0 <= n < 1.
 func NewWaker(connections port.Connections, pushes port.Pushes, c clock.Clock, log *slog.Logger, random func() float64) *Waker {
 	return &Waker{connections, pushes, c, log, random}
 }
 
-// DispatchTenants queues those tenants that have a connection. The writer of their streams calls it
-// after its append. It returns the number of tenants that failed: the sweep queues them.
+// DispatchTenants enqueues the tenants that have a connection. The writer of their streams
+// calls it after its append. It returns the number of tenants that failed; the sweep enqueues
+// these.
 func (w *Waker) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
 	for _, tenant := range tenants {
 		connected, err := w.connections.Connected(ctx, tenant)
@@ -164,8 +166,8 @@ func (w *Waker) DispatchTenants(ctx context.Context, tenants []string) (failed i
 	return failed
 }
 
-// Sweep queues all tenants that have a connection. It is called once in SweepInterval, and
-// makes up for what a process that ended has not done.
+// Sweep enqueues all tenants that have a connection. It is called once in each SweepInterval,
+// and repeats the work of processes that ended early.
 func (w *Waker) Sweep(ctx context.Context) error {
 	const page = 100
 	reason := "sweep " + strconv.FormatInt(w.clock.Now().Unix()/int64(SweepInterval.Seconds()), 10)
@@ -185,7 +187,7 @@ func (w *Waker) Sweep(ctx context.Context) error {
 	}
 }
 
-// unique is a reason that no other push has.
+// unique returns a reason that no other push has.
 func unique(c clock.Clock, random func() float64) string {
 	const base, bits = 36, 1 << 53
 	return strconv.FormatInt(c.Now().UnixNano(), base) + " " + strconv.FormatUint(uint64(random()*bits), base)

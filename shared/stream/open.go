@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// counters count the readers of a process.
+// counters count the open streams of a process.
 type counters struct{ sse, webSockets atomic.Int64 }
 
 func (c *counters) add(t series.Transport, n int64) {
@@ -20,12 +20,13 @@ func (c *counters) add(t series.Transport, n int64) {
 	}
 }
 
-// Open is a series.Reader: it returns the number of readers that this process serves.
+// Open is a series.Reader. It returns the number of readers that this process serves, for each
+// transport.
 func (s *Streams) Open(context.Context) ([]series.Sample, error) {
 	return []series.Sample{readers(series.SSE, s.open.sse.Load()), readers(series.WebSocket, s.open.webSockets.Load())}, nil
 }
 
-// OpenConnections is Open for the connections that a gateway keeps open.
+// OpenConnections returns the series.Reader for the connections that a gateway keeps open.
 func OpenConnections(connections port.Connections) series.Reader {
 	return func(ctx context.Context) ([]series.Sample, error) {
 		const page = 100
@@ -50,7 +51,7 @@ func OpenConnections(connections port.Connections) series.Reader {
 	}
 }
 
-// count returns the number of a tenant's connections, without those that were refused.
+// count returns the number of a tenant's connections, without refused ones.
 func count(ctx context.Context, connections port.Connections, tenant string, page int) (n int, err error) {
 	for after := ""; ; {
 		found, err := connections.LoadConnections(ctx, tenant, after, page)

@@ -14,42 +14,42 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// The bounds of a push.
+// The limits of a push.
 const (
-	// pushEvents is the number of events that a reader gets in one round: the readers of a
-	// tenant get theirs in turn, and a process that ends repeats at most as many.
+	// pushEvents is the maximum number of events for a reader in one round. The readers of a
+	// tenant get their events in turns, and a process that ends repeats at most this number.
 	pushEvents = 50
-	// pushWorkers is the number of readers that are sent to at the same time.
+	// pushWorkers is the number of readers that are served at the same time.
 	pushWorkers = 32
-	// pushTime is after what time the rest is left to another push. sendTime is the time
-	// limit for a message: a slower reader gets it in a later push.
+	// pushTime is the time after which the remaining work is left to another push. sendTime is
+	// the time limit of a message; a slower reader gets it in a later push.
 	pushTime = 5 * time.Second
 	sendTime = 5 * time.Second
-	// handshakePause is the pause before a new connection is looked for again.
+	// handshakePause is the pause before the next try to send to a new connection.
 	handshakePause = 100 * time.Millisecond
-	// pushFailures is the number of failed messages in a row after which a reader is cut
-	// off.
+	// pushFailures is the number of consecutive failed messages after which a reader is
+	// disconnected.
 	pushFailures = 3
 )
 
-// Render returns the messages of a batch: one for each event, and those behind them.
+// Render returns the messages of a batch: one for each event, then the others.
 type Render func(Batch) ([][]byte, error)
 
-// Pusher sends the events of streams to the connections that a gateway holds, each from its
-// own cursor. It is safe for concurrent use.
+// Pusher sends the events of streams to the connections that a gateway keeps open, each from
+// its own cursor. It is safe for concurrent use.
 //
-// A cursor is stored after the messages up to it, by compare-and-set. So a message
-// is sent at least once: again only if a process ends, or loses the store, between the two.
-// A reader recognizes a repeated message by its cursor.
+// A cursor is stored by compare-and-set after the messages up to it were sent. So delivery is
+// at least once: a message is repeated only if a process ends, or cannot reach the store,
+// between the two. Readers recognize a repeated message by its cursor.
 type Pusher struct {
 	PusherConfig
 
 	cache *cache
 }
 
-// PusherConfig configures a Pusher. All fields are required. Random returns a number,
-// 0 <= n < 1. Holds reports whether the holder of a connection still has a token for the
-// events of its tenant.
+// PusherConfig configures a Pusher. All fields are required. Random returns a number n with 0
+// <= n < 1. Holds reports whether the holder of a connection still has a token for the events
+// of its tenant.
 type PusherConfig struct {
 	Holds       func(ctx context.Context, tenant, holder string) (bool, error)
 	Feed        port.Feed
@@ -67,9 +67,8 @@ type PusherConfig struct {
 // NewPusher returns a Pusher.
 func NewPusher(c PusherConfig) *Pusher { return &Pusher{c, newCache(c.Feed, c.Log)} }
 
-// Push sends the connections of a tenant what they have not got, and ends those whose time
-// is over. What is left after some seconds is queued. An error means that the push is to be
-// repeated.
+// Push sends the connections of a tenant their next messages, and ends those whose time has
+// passed. After some seconds it enqueues the rest. After an error, the push must be repeated.
 func (p *Pusher) Push(ctx context.Context, tenant string) error {
 	r := pushRun{Pusher: p, tenant: tenant, failed: map[string]bool{}}
 	for until := p.Clock.Now().Add(pushTime); ; {
@@ -96,7 +95,7 @@ type pushRun struct {
 	tenant string
 
 	mu sync.Mutex
-	// failed are the connections that a later push sends to.
+	// failed are the connections that are left to a later push.
 	failed map[string]bool
 }
 
@@ -107,16 +106,16 @@ func (p *pushRun) fail(id string) {
 	p.failed[id] = true
 }
 
-// state is what a round leaves of a connection, the more urgent the larger.
+// state is the state in which a round leaves a connection, in the order of urgency.
 type state int
 
 const (
 	served state = iota
-	absent       // the gateway does not have it yet
+	absent       // the gateway does not have the connection yet
 	behind       // there are further events
 )
 
-// round sends each connection of a tenant at most pushEvents events.
+// round sends at most pushEvents events to each connection of the tenant.
 func (p *pushRun) round(ctx context.Context) (next state, err error) {
 	const page = 100
 	head, err := p.Feed.Head(ctx, port.EventStream(p.tenant))
@@ -144,7 +143,7 @@ func (p *pushRun) round(ctx context.Context) (next state, err error) {
 	}
 }
 
-// all serves connections at the same time.
+// all serves connections in parallel.
 func (p *pushRun) all(ctx context.Context, found []port.Connection, head port.Head) (next state, err error) {
 	found = slices.DeleteFunc(found, func(c port.Connection) bool { return p.failed[c.ID] })
 	var each sync.WaitGroup
@@ -164,7 +163,7 @@ func (p *pushRun) all(ctx context.Context, found []port.Connection, head port.He
 	return next, err
 }
 
-// serve sends one connection what it has not got.
+// serve sends one connection its next messages.
 func (p *pushRun) serve(ctx context.Context, c port.Connection, head port.Head) (state, error) {
 	if p.revoked(ctx, c) {
 		return served, p.end(ctx, c, series.EndRevoked)
@@ -210,7 +209,7 @@ func (p *pushRun) serve(ctx context.Context, c port.Connection, head port.Head) 
 		}
 	}
 	if sent == 0 && failed == nil && at-c.Position < chunkLength {
-		return served, nil // it is cheaper to look at the events again than to store the cursor
+		return served, nil // reading the events again is cheaper than storing the cursor
 	}
 	c.Epoch, c.Position, c.Greeted = b.Cursor.Epoch, at, c.Greeted || failed == nil
 	if sent > 0 {
@@ -239,8 +238,7 @@ func (p *Pusher) revoked(ctx context.Context, c port.Connection) bool {
 	return err == nil && !ok
 }
 
-// batch returns what a connection gets next. more reports that there are further events
-// behind it.
+// batch returns the next batch of a connection. more reports that further events follow it.
 func (p *Pusher) batch(ctx context.Context, c *port.Connection, head port.Head) (b Batch, more bool, err error) {
 	if c.Epoch == "" { // the stream was empty
 		c.Epoch = head.Epoch
@@ -267,7 +265,7 @@ func (p *Pusher) batch(ctx context.Context, c *port.Connection, head port.Head) 
 		if err != nil {
 			return b, false, err
 		}
-		if removed(found, b.Cursor) { // the reader connects again, and gets a gap
+		if removed(found, b.Cursor) { // the reader reconnects and gets a gap
 			return Batch{Cursor: b.Cursor, Retry: randomRetry(p.Random), End: true}, false, nil
 		}
 		b.Cursor.Position = last
@@ -280,13 +278,13 @@ func (p *Pusher) batch(ctx context.Context, c *port.Connection, head port.Head) 
 	more = b.Cursor.Position < head.Newest
 	if n := min(len(b.Events), pushEvents); n > 0 {
 		more = more || n < len(b.Events)
-		// The cursor is that of the last event, so that it needs no message.
+		// The cursor is that of the last event, so it needs no message of its own.
 		b.Events, b.Cursor.Position = b.Events[:n], b.Events[n-1].Position
 	}
 	return b, more, nil
 }
 
-// send sends messages until one fails, and returns how many it sent.
+// send sends messages until one fails, and returns the number of sent messages.
 func (p *Pusher) send(ctx context.Context, id string, messages [][]byte) (sent int, err error) {
 	for _, m := range messages {
 		limited, cancel := context.WithTimeout(ctx, sendTime)
@@ -300,7 +298,7 @@ func (p *Pusher) send(ctx context.Context, id string, messages [][]byte) (sent i
 	return sent, nil
 }
 
-// end closes a connection and forgets it.
+// end disconnects a connection and removes it.
 func (p *Pusher) end(ctx context.Context, c port.Connection, why series.End) error {
 	if err := p.Sockets.Disconnect(ctx, c.ID); err != nil {
 		return fmt.Errorf("cannot close a connection: %w", err)

@@ -8,18 +8,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// roomOfAll is the room of the readers of all tenants. No stream has its name.
+// roomOfAll is the room of the readers of all tenants. No stream has this name.
 const roomOfAll = "events"
 
-// seatMargin is for how long a seat outlasts the stream of a reader whose process has
-// ended. leaveTime is the time limit for giving a seat back.
+// seatMargin is how long a seat outlasts the stream if the process of the reader has ended.
+// leaveTime is the time limit for releasing a seat.
 const (
 	seatMargin = time.Minute
 	leaveTime  = 2 * time.Second
 )
 
-// enter takes the seats of a reader. ok is false if the tenant or the server has none left.
-// leave gives them back.
+// enter takes the seats of a reader. ok is false if the tenant or the server has no free seat.
+// leave releases the seats.
 func (s *Streams) enter(ctx context.Context, tenant string) (leave func(), ok bool, err error) {
 	if !s.seats.take(tenant) {
 		return nil, false, nil
@@ -52,8 +52,7 @@ func (s *Streams) enter(ctx context.Context, tenant string) (leave func(), ok bo
 	return leave, true, nil
 }
 
-// leaveRooms gives seats back, also after the end of ctx. A seat that stays is free after
-// its time.
+// leaveRooms releases seats, even after the end of ctx. A seat that cannot be released expires.
 func (s *Streams) leaveRooms(ctx context.Context, taken []port.Seat) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()

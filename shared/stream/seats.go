@@ -8,7 +8,7 @@ import (
 // seats count the open streams of tenants.
 type seats struct {
 	most int
-	// closing is closed when open streams are to end.
+	// closing is closed when open streams must end.
 	closing chan struct{}
 
 	mu     sync.Mutex
@@ -21,7 +21,7 @@ func newSeats(most int) *seats {
 	return &seats{most: most, closing: make(chan struct{}), taken: map[string]int{}}
 }
 
-// take returns false if the tenant has no seat left, or after close.
+// take takes a seat. It returns false if the tenant has no free seat, and after close.
 func (s *seats) take(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *seats) take(tenant string) bool {
 	return true
 }
 
-// leave gives a seat back.
+// leave releases a seat.
 func (s *seats) leave(tenant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *seats) leave(tenant string) {
 	s.open.Done()
 }
 
-// close waits until all seats are free.
+// close ends the open streams, refuses new ones, and waits until all seats are free.
 func (s *seats) close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

@@ -15,20 +15,20 @@ import (
 
 // Config configures Streams.
 type Config struct {
-	// Life is the longest time that a reader follows a stream. Each stream ends at a
-	// random time of the last seventh.
+	// Life is the maximum time that a reader follows a stream. Each stream ends at a random
+	// time in the last seventh.
 	Life time.Duration
-	// Readers is the number of streams that a tenant can have open in this process.
+	// Readers is the maximum number of open streams of a tenant in this process.
 	Readers int
-	// Bytes is the size of events after which a stream ends; 0 is no limit.
+	// Bytes is the size of events after which a stream ends; 0 means no limit.
 	Bytes int64
-	// Seats, unless it is nil, counts the open streams of all processes: a tenant can
-	// have Readers of them, and all tenants together Total; 0 is no limit.
+	// Seats, if not nil, limits the open streams of all processes: Readers for each tenant, and
+	// Total for all tenants; 0 means no limit.
 	Seats port.Seats
 	Total int
-	// Keys sign the events that are stored without a signature; nil where each has one.
+	// Keys sign the events that are stored without a signature; nil if all events have one.
 	Keys port.EventKeys
-	// Record gets the samples of readers; nil discards them.
+	// Record gets the metrics of readers; nil discards them.
 	Record series.Recorder
 }
 
@@ -46,7 +46,7 @@ type Streams struct {
 	seats  *seats
 }
 
-// New returns Streams that read a feed. random returns a number, 0 <= n < 1.
+// New returns Streams that read the feed. random returns a number n with 0 <= n < 1.
 func New(feed port.Feed, c clock.Clock, log *slog.Logger, random func() float64, config Config) *Streams {
 	if config.Record == nil {
 		config.Record = series.Discard
@@ -59,12 +59,12 @@ func New(feed port.Feed, c clock.Clock, log *slog.Logger, random func() float64,
 	}
 }
 
-// Close ends all followed streams and refuses new ones. It returns when the last one has
+// Close ends all followed streams and refuses new ones. It returns once the last stream has
 // ended, or with the error of ctx.
 func (s *Streams) Close(ctx context.Context) error { return s.seats.close(ctx) }
 
-// The bounds of a page: the positions that it looks at, and the size of its events in
-// bytes, which the answer of a Lambda function can have.
+// The limits of a page: the number of positions that it reads, and the size of its events in
+// bytes, so that it fits in the response of a Lambda function.
 const (
 	pagePositions = 10_000
 	pageBytes     = 4 << 20
@@ -77,22 +77,22 @@ type PageQuery struct {
 	// Limit is the maximum number of events, at least 1.
 	Limit  int
 	Filter events.Filter
-	// Signed asks for the signed form: also of records that have no envelope, and with
-	// the checkpoints of the stream if Filter selects all events.
+	// Signed requests the signed form. It includes records that are not events, and the
+	// checkpoints of the stream if Filter selects all events.
 	Signed bool
 }
 
 // Page is a part of a stream.
 type Page struct {
 	Events []*Event
-	// Checkpoints are those at the positions of the page, and at its start.
+	// Checkpoints are those at the positions of the page and at its start.
 	Checkpoints []port.Mark
-	// Next continues behind the page. It equals PageQuery.After at the end of the stream.
+	// Next is the cursor for the next page. It equals PageQuery.After at the end of the stream.
 	Next Cursor
 }
 
-// Page returns the events of the caller's tenant behind a cursor. A page with fewer
-// events than its limit is not the last one if Next has moved. Faults: InvalidRequest
+// Page returns the events of the caller's tenant after a cursor. If Next has moved, there may
+// be further pages, even if this page has fewer events than its limit. Faults: InvalidRequest
 // for a malformed cursor, CursorExpired for one that the stream does not have.
 func (s *Streams) Page(ctx context.Context, who port.Identity, q PageQuery) (Page, error) {
 	from, err := parsePlace(q.After, "after")
@@ -137,7 +137,7 @@ func (s *Streams) fillPage(ctx context.Context, p *Page, q PageQuery, name strin
 		}
 		if removed(found, p.Next) {
 			if p.Next.Position > first {
-				return nil // the next page is refused
+				return nil // the next page will be refused
 			}
 			return expired(head)
 		}
@@ -156,7 +156,7 @@ func (s *Streams) fillPage(ctx context.Context, p *Page, q PageQuery, name strin
 	return nil
 }
 
-// marks returns the checkpoints from a position to another one.
+// marks returns the checkpoints at the positions from through to.
 func (s *Streams) marks(ctx context.Context, name string, from, to int64) (found []port.Mark, err error) {
 	const most = 100
 	for after := max(from-1, 0); after < to; {
@@ -177,21 +177,21 @@ func (s *Streams) marks(ctx context.Context, name string, from, to int64) (found
 	return found, nil
 }
 
-// all reports whether a filter selects all events.
+// all reports whether the filter selects all events.
 func all(f events.Filter) bool {
 	return len(f.Types) == 0 && f.ProjectID == "" && f.JobID == "" && f.TaskID == "" && f.BatchID == ""
 }
 
-// removed reports whether retention has removed the events behind a cursor.
+// removed reports whether retention has removed the event right after the cursor.
 func removed(found []*Event, at Cursor) bool {
 	return len(found) == 0 || found[0].Position != at.Position+1
 }
 
-// expired is the fault of a cursor that the stream does not have.
+// expired returns the fault for a cursor that the stream does not have.
 func expired(head port.Head) error {
 	return fault.New(fault.CursorExpired, "the stream does not have the events behind the cursor, only those from %s to %s; continue with after=%s",
 		oldest(head), Cursor{head.Epoch, head.Newest}, Earliest)
 }
 
-// oldest is the cursor of the oldest event.
+// oldest returns the cursor of the oldest event.
 func oldest(head port.Head) Cursor { return Cursor{head.Epoch, head.Oldest} }

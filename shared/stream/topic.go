@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// How often a topic compares the epoch of its stream, and how long it waits after a
-// failure.
+// epochInterval is how often a topic checks the epoch of its stream. topicPause is the pause
+// after a failure.
 const (
 	epochInterval = 15 * time.Second
 	topicPause    = time.Second
 )
 
-// topics wait for the growth of streams, once for all readers of a stream.
+// topics wait for new records of streams, once for all readers of a stream.
 type topics struct {
 	feed  port.Feed
 	clock clock.Clock
@@ -30,15 +30,15 @@ type topics struct {
 // topic is a stream with readers.
 type topic struct {
 	stop    context.CancelFunc
-	readers int // under the lock of topics
+	readers int // guarded by topics.mu
 
 	mu   sync.Mutex
 	head port.Head
-	// changed is closed when head changes, and replaced.
+	// changed is closed and replaced when head changes.
 	changed chan struct{}
 }
 
-// join returns the topic of a stream whose end was read as head. The caller leaves it.
+// join returns the topic of a stream whose end is head. The caller must call leave.
 func (t *topics) join(stream string, head port.Head) *topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *topics) join(stream string, head port.Head) *topic {
 	return known
 }
 
-// leave ends a join. The last reader ends the topic.
+// leave undoes a join. The last reader ends the topic.
 func (t *topics) leave(stream string, known *topic) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *topics) leave(stream string, known *topic) {
 	}
 }
 
-// watch reads the head of the stream whenever it grows.
+// watch reads the head of the stream whenever the stream grows.
 func (t *topics) watch(ctx context.Context, stream string, known *topic) {
 	for ctx.Err() == nil {
 		head, _ := known.current()
@@ -80,7 +80,7 @@ func (t *topics) watch(ctx context.Context, stream string, known *topic) {
 	}
 }
 
-// wait returns nil when the stream has grown, or when it is time to look at its epoch.
+// wait returns nil once the stream has grown, or after epochInterval.
 func (t *topics) wait(ctx context.Context, stream string, newest int64) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,10 +103,10 @@ func (t *topics) failed(ctx context.Context, stream string, err error) {
 		return
 	}
 	t.log.WarnContext(ctx, "cannot wait for events; their readers wait longer", "stream", stream, "error", err.Error())
-	_ = clock.Sleep(ctx, t.clock, topicPause) // the caller looks at ctx
+	_ = clock.Sleep(ctx, t.clock, topicPause) // the caller checks ctx
 }
 
-// current returns the end of the stream, and a channel that is closed when it changes.
+// current returns the head of the stream, and a channel that is closed when the head changes.
 func (t *topic) current() (port.Head, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

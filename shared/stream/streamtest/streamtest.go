@@ -1,5 +1,4 @@
-// Package streamtest writes signed events to a feed, for tests and measurements of its
-// readers.
+// Package streamtest writes signed events to a feed, for tests and benchmarks of its readers.
 package streamtest
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// Writer writes the stream of a tenant. It is the stream's only writer, and not safe for
-// concurrent use.
+// Writer writes the stream of a tenant. It must be the stream's only writer, and is not safe
+// for concurrent use.
 type Writer struct {
 	// Message is the message of the run in each event.
 	Message string
-	// Bare: the events are stored without DSSE envelopes.
+	// Bare stores the events without DSSE envelopes.
 	Bare bool
 
 	feed   port.Feed
@@ -31,7 +30,7 @@ type Writer struct {
 	clock  clock.Clock
 }
 
-// New returns a Writer of an empty stream. The clock has the times of its events.
+// New returns a Writer for an empty stream. The clock provides the times of its events.
 func New(feed port.Feed, tenant string, c clock.Clock) (*Writer, error) {
 	const seed = 32
 	key, err := events.NewKey(bytes.Repeat([]byte{1}, seed))
@@ -47,10 +46,10 @@ func (w *Writer) Published(context.Context) ([]json.RawMessage, error) {
 	return []json.RawMessage{document}, err
 }
 
-// Keys returns the key that signs.
+// Keys returns the signing key.
 func (w *Writer) Keys() events.Keys { return events.Keys{w.key.ID(): w.key} }
 
-// Cursor returns the place behind the last event.
+// Cursor returns the cursor after the last event.
 func (w *Writer) Cursor() stream.Cursor {
 	return stream.Cursor{Epoch: w.head.Epoch, Position: w.head.Newest}
 }
@@ -58,7 +57,7 @@ func (w *Writer) Cursor() stream.Cursor {
 // Task returns the task id of the n-th event.
 func Task(n int64) string { return fmt.Sprintf("job_%d", n) }
 
-// Event returns the n-th event of the stream, of a type and the task Task(n).
+// Event returns the n-th event of the stream, with a type and the task Task(n).
 func (w *Writer) Event(n int64, t eventtype.Type) events.Envelope {
 	task := Task(n)
 	return events.Envelope{
@@ -70,7 +69,7 @@ func (w *Writer) Event(n int64, t eventtype.Type) events.Envelope {
 	}
 }
 
-// Add appends one event of each type. With checkpoint, the batch has one.
+// Add appends one event of each type, and then a checkpoint if requested.
 func (w *Writer) Add(ctx context.Context, checkpoint bool, types ...eventtype.Type) error {
 	b := port.Batch{After: w.head.Newest}
 	for i, t := range types {
