@@ -8,29 +8,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// The pace of deliveries.
+// The rate limits of deliveries.
 const (
-	// Parallel is how many attempts of a webhook are made at once.
+	// Parallel is the maximum number of parallel attempts of a webhook.
 	Parallel = 10
-	// MaxPending is the number of pending deliveries at which a webhook takes no further
-	// event. Its events stay in the stream meanwhile.
+	// MaxPending is the number of pending deliveries at which a webhook takes no further events
+	// from the stream.
 	MaxPending = 1000
-	// OpenAfter is the number of failures in a row after which only one attempt is made
-	// from time to time.
+	// OpenAfter is the number of consecutive failures after which attempts are made one at a
+	// time, with pauses.
 	OpenAfter = 5
-	// MaxHold is the longest pause of a webhook that its receiver can ask for.
+	// MaxHold is the longest pause that the receiver can request for a webhook.
 	MaxHold = time.Hour
 	// LeaseTime is how long a worker may take for a batch of attempts.
 	LeaseTime = 2 * AttemptTime
-	// LeaseSlack is how long after the end of a lease another worker looks at most. Batches
-	// within it leave WakeAt, which is the key of an index, as it is.
+	// LeaseSlack is the maximum time after the end of a lease until another worker continues.
+	// Batches within it leave WakeAt unchanged, because it is the key of an index.
 	LeaseSlack = LeaseTime / 3
-	// Housekeeping is how often a worker looks at a webhook without events.
+	// Housekeeping is how often a worker processes a webhook without events.
 	Housekeeping = time.Hour
 )
 
-// When a receiver counts as lost: the time without a success, where the first and the
-// last failure are at least FailureSpan apart.
+// A receiver is lost after a time without a success, if its first and its last failure are at
+// least FailureSpan apart.
 const (
 	WarnAfter    = 24 * time.Hour
 	DisableAfter = 5 * 24 * time.Hour
@@ -42,40 +42,40 @@ var (
 	open = retry.Backoff{First: 10 * time.Second, Most: 5 * time.Minute, Multiplier: 2}
 )
 
-// Progress is how far the deliveries of a webhook are.
+// Progress is the progress of a webhook's deliveries.
 type Progress struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
 	// Version counts the changes; 0 before it is stored.
 	Version int64 `json:"version"`
-	// Cursor is the position up to which events were taken from the stream. Epoch is
-	// that of the stream.
+	// Cursor is the position up to which events were taken from the stream. Epoch is the epoch
+	// of the stream.
 	Cursor int64  `json:"cursor"`
 	Epoch  string `json:"epoch,omitempty"`
 	// Pending counts the pending deliveries.
 	Pending int `json:"pending,omitempty"`
-	// WakeAt is when a worker is to look next.
+	// WakeAt is when a worker must process the webhook next.
 	WakeAt time.Time `json:"wakeAt"`
 	Lease  Lease     `json:"lease,omitzero"`
-	// Again: there was a reason to look while another worker had the lease.
+	// Again: the webhook had new work while another worker had the lease.
 	Again bool `json:"again,omitempty"`
-	// Missed are the newest ranges that were not delivered because the webhook was
+	// Missed are the newest ranges of events that were not delivered because the webhook was
 	// paused or disabled.
 	Missed []Range `json:"missed,omitempty"`
-	// Replays are the redeliveries that have not ended.
+	// Replays are the unfinished redeliveries.
 	Replays []Replay `json:"replays,omitempty"`
-	// Taken is the place of the newest replay that was taken from the stream of replays.
+	// Taken is the place of the last replay that was taken from the stream of replays.
 	Taken  Place  `json:"taken,omitzero"`
 	Health Health `json:"health"`
 }
 
-// Lease is the right of one worker to deliver.
+// Lease is the exclusive right of one worker to deliver.
 type Lease struct {
 	Owner string    `json:"owner"`
 	Until time.Time `json:"until"`
 }
 
-// Range is a range of positions with both ends.
+// Range is a range of positions, including both ends.
 type Range struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -87,24 +87,24 @@ type Place struct {
 	Position int64  `json:"position"`
 }
 
-// Replay is a range that is delivered again. Next is its next position, Sent of Total
-// events were taken.
+// Replay is the redelivery of a range. Next is its next position. Sent of Total events were
+// taken.
 type Replay struct {
-	// ID is that of an accepted replay; empty for a redelivery.
+	// ID is the id of an accepted replay; empty for a redelivery.
 	ID string `json:"id,omitempty"`
 	Range
-	// Failed selects the events whose delivery has failed, and those that were missed.
+	// Failed selects the events whose delivery failed, and the missed events.
 	Failed bool `json:"failed,omitempty"`
-	// Filter selects events of the range, beside the filter of the webhook; nil is each.
+	// Filter selects events of the range, in addition to the filter of the webhook; nil selects
+	// all.
 	Filter *events.Filter `json:"filter,omitempty"`
 	Next   int64          `json:"next"`
 	Sent   int            `json:"sent,omitempty"`
 	Total  int            `json:"total"`
 }
 
-// NextAttempt returns when the next attempt of a pending delivery can be made: not before
-// now, nor while the receiver's answers hold all deliveries. It is zero for a delivery that
-// has ended.
+// NextAttempt returns when the next attempt of a pending delivery can be made: not before now,
+// and not before Health.HeldUntil. It is zero for a delivery that has ended.
 func (p Progress) NextAttempt(d Delivery, now time.Time) time.Time {
 	if d.State != Pending {
 		return time.Time{}
@@ -118,50 +118,50 @@ func (p Progress) NextAttempt(d Delivery, now time.Time) time.Time {
 	return next
 }
 
-// HasMissed reports whether an event was not delivered because the webhook was
+// HasMissed reports whether the event at the position was not delivered because the webhook was
 // paused or disabled.
 func (p Progress) HasMissed(position int64) bool {
 	return slices.ContainsFunc(p.Missed, func(r Range) bool { return r.From <= position && position <= r.To })
 }
 
-// Health is how a receiver answers.
+// Health describes the responses of a receiver.
 type Health struct {
-	// Since is when the webhook was created or enabled, LastSuccess when an attempt
-	// succeeded, FirstFailure and LastFailure when attempts failed since then.
+	// Since is when the webhook was created or enabled. LastSuccess is the time of the last
+	// successful attempt. FirstFailure and LastFailure are the times of the failures after it.
 	Since        time.Time `json:"since"`
 	LastSuccess  time.Time `json:"lastSuccess,omitzero"`
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	LastFailure  time.Time `json:"lastFailure,omitzero"`
-	// Failures counts the failures in a row.
+	// Failures counts consecutive failures.
 	Failures int `json:"failures,omitempty"`
-	// HeldUntil: no attempt is made before.
+	// HeldUntil: no attempt is made before this time.
 	HeldUntil time.Time `json:"heldUntil,omitzero"`
-	// Window is how many attempts are made at once after a failure; 0 is Parallel.
+	// Window is the number of parallel attempts after a failure; 0 means Parallel.
 	Window int `json:"window,omitempty"`
-	// Tokens are what the rate limit leaves at TokensAt.
+	// Tokens is the number of attempts that the rate limit permitted at TokensAt.
 	Tokens   float64   `json:"tokens,omitempty"`
 	TokensAt time.Time `json:"tokensAt,omitzero"`
-	// Gone: the receiver answered 410. Warned: there was an event about the failures.
+	// Gone: the receiver answered 410. Warned: the warning about failures was published.
 	Gone   bool `json:"gone,omitempty"`
 	Warned bool `json:"warned,omitempty"`
 }
 
-// limits of the lists of a Progress.
+// The limits of the lists of a Progress.
 const (
 	MaxReplays = 10
 	keptMissed = 20
 )
 
-// Begin returns the progress of a webhook that gets the events behind a position.
+// Begin returns the progress of a webhook that gets the events after a position.
 func (w Webhook) Begin(cursor int64, epoch string, now time.Time) Progress {
 	return Progress{Tenant: w.Tenant, ID: w.ID, Cursor: cursor, Epoch: epoch, WakeAt: now, Health: Health{Since: now}}
 }
 
-// Ref identifies the webhook.
+// Ref returns the reference of the webhook.
 func (p Progress) Ref() Ref { return Ref{p.Tenant, p.ID} }
 
-// Enable returns the progress of a webhook that sends again. The events up to a
-// position are missed, and pending deliveries continue.
+// Enable returns the progress of a webhook that sends again. The events up to newest are
+// missed; pending deliveries continue.
 func (p Progress) Enable(newest int64, now time.Time) Progress {
 	if newest > p.Cursor {
 		missed := append([]Range{}, p.Missed...)
@@ -173,19 +173,19 @@ func (p Progress) Enable(newest int64, now time.Time) Progress {
 	return p
 }
 
-// Took reports whether the replay at a place was taken.
+// Took reports whether the replay at the place was taken.
 func (p Progress) Took(at Place) bool {
 	return p.Taken.Epoch == at.Epoch && p.Taken.Position >= at.Position
 }
 
-// Take returns the progress with the replay at a place.
+// Take returns the progress with the replay at the place added.
 func (p Progress) Take(r Replay, at Place, now time.Time) Progress {
 	p.Replays, p.Taken, p.WakeAt = append(slices.Clone(p.Replays), r), at, now
 	return p
 }
 
-// Acquire gives the lease to an owner, or notes that there is a reason to look again.
-// changed reports that the result is to be stored.
+// Acquire gives the lease to owner, or records in Again that there is new work. changed reports
+// that the result must be stored.
 func (p Progress) Acquire(owner string, now time.Time) (_ Progress, acquired, changed bool) {
 	if p.Lease.Owner != "" && p.Lease.Owner != owner && now.Before(p.Lease.Until) {
 		changed = !p.Again
@@ -196,8 +196,8 @@ func (p Progress) Acquire(owner string, now time.Time) (_ Progress, acquired, ch
 	return p.Renew(owner, now), true, true
 }
 
-// Renew extends the lease. If its owner does not return, another one looks when it has
-// ended, at most LeaseSlack later.
+// Renew extends the lease. If its owner does not return, another worker continues at most
+// LeaseSlack after its end.
 func (p Progress) Renew(owner string, now time.Time) Progress {
 	until := now.Add(LeaseTime)
 	if p.Lease.Owner != owner || p.WakeAt.Before(until) {
@@ -207,7 +207,7 @@ func (p Progress) Renew(owner string, now time.Time) Progress {
 	return p
 }
 
-// Release ends the lease. next is when there is something to do; zero is unknown.
+// Release ends the lease. next is when there is work to do; zero if unknown.
 func (p Progress) Release(next, now time.Time) Progress {
 	p.Lease, p.Again, p.WakeAt = Lease{}, false, now.Add(Housekeeping)
 	if !next.IsZero() && next.Before(p.WakeAt) {
@@ -216,8 +216,8 @@ func (p Progress) Release(next, now time.Time) Progress {
 	return p
 }
 
-// Window returns how many attempts may be made now, at most Parallel, and if none may,
-// when the next one.
+// Window returns how many attempts may be made now, at most Parallel. If it is 0, next is when
+// attempts may be made again. rate is the rate limit; 0 means no limit.
 func (p Progress) Window(rate int, now time.Time) (attempts int, next time.Time) {
 	h := p.Health
 	if now.Before(h.HeldUntil) {
@@ -237,7 +237,8 @@ func (p Progress) Window(rate int, now time.Time) (attempts int, next time.Time)
 	return min(attempts, int(tokens)), time.Time{}
 }
 
-// tokens are the attempts that the rate limit permits now: what a second permits at most.
+// tokens returns the number of attempts that the rate limit permits now, at most those of one
+// second.
 func (h Health) tokens(rate int, now time.Time) float64 {
 	most := float64(rate)
 	if h.TokensAt.IsZero() {
@@ -246,7 +247,7 @@ func (h Health) tokens(rate int, now time.Time) float64 {
 	return min(most, h.Tokens+max(now.Sub(h.TokensAt).Seconds(), 0)*most)
 }
 
-// Result is an attempt of a delivery.
+// Result is the result of an attempt of a delivery.
 type Result struct {
 	Delivery Delivery
 	Attempt  Attempt
@@ -254,8 +255,8 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// Settle returns the progress and the deliveries after attempts that ended now. rate is
-// that of the webhook, retention that of the delivery log.
+// Settle returns the progress and the deliveries after attempts that ended now. rate is the
+// rate limit of the webhook, retention that of the delivery log.
 func (p Progress) Settle(results []Result, rate int, retention time.Duration, now time.Time, chance func() float64) (Progress, []Delivery) {
 	settled := make([]Delivery, 0, len(results))
 	if rate > 0 {
@@ -268,7 +269,8 @@ func (p Progress) Settle(results []Result, rate int, retention time.Duration, no
 	return p.Count(settled), settled
 }
 
-// Count returns the progress with the changed number of pending deliveries.
+// Count returns the progress with the number of pending deliveries updated for the changed
+// ones.
 func (p Progress) Count(changed []Delivery) Progress {
 	for _, d := range changed {
 		if d.WasPending {
@@ -309,7 +311,7 @@ func (h Health) after(r Result, now time.Time, chance float64) Health {
 	return h
 }
 
-// hold stops the attempts for a time. The first one after it is alone.
+// hold stops all attempts for the pause. After it, one attempt is made alone.
 func (h Health) hold(pause time.Duration, now time.Time) Health {
 	h.Window = 1
 	if until := now.Add(pause); until.After(h.HeldUntil) {
@@ -318,8 +320,8 @@ func (h Health) hold(pause time.Duration, now time.Time) Health {
 	return h
 }
 
-// Verdict returns why the webhook is to be disabled now, or ReasonFailing for a warning
-// that is due; empty for neither.
+// Verdict returns why the webhook must be disabled now, or ReasonFailing if a warning is due;
+// otherwise empty.
 func (h Health) Verdict(now time.Time) Reason {
 	switch {
 	case h.Gone:
@@ -340,5 +342,5 @@ func (h Health) failing(after time.Duration, now time.Time) bool {
 	return h.Failures > 0 && now.Sub(success) >= after && h.LastFailure.Sub(h.FirstFailure) >= FailureSpan
 }
 
-// Failing reports whether the attempts of a webhook are held back after failures.
+// Failing reports whether the attempts of a webhook are held back because of failures.
 func (h Health) Failing() bool { return h.Failures >= OpenAfter }

@@ -1,10 +1,10 @@
-// Package webhook decides how events are delivered to webhooks: which secrets sign, when
-// an attempt is repeated, how fast a receiver is called, and when it is called no more.
+// Package webhook decides how events are delivered to webhooks: which secrets sign, when an
+// attempt is retried, at which rate a receiver is called, and when its webhook is disabled.
 //
-// It is pure: time and random numbers are arguments, and nothing is sent or stored.
-// Delivery is at least once. An event is attempted up to Attempts times over about three
-// days. A receiver that fails is called less often, and one that has failed for days, or
-// that answers 410, is disabled.
+// It is pure: time and random numbers are arguments, and nothing is sent or stored. Delivery is
+// at least once. An event is attempted up to Attempts times over about three days. A receiver
+// that fails is called less often. A receiver that has failed for days, or that answers 410, is
+// disabled.
 package webhook
 
 import (
@@ -21,13 +21,13 @@ import (
 
 // The limits of a webhook.
 const (
-	// MaxRate is the highest rate limit, in attempts per second.
+	// MaxRate is the maximum rate limit, in attempts per second.
 	MaxRate = 1000
-	// MaxDescription is the length of a description in characters.
+	// MaxDescription is the maximum length of a description, in characters.
 	MaxDescription = 500
-	// RotationTime is how long a replaced secret still signs.
+	// RotationTime is how long a replaced secret continues to sign.
 	RotationTime = 24 * time.Hour
-	// MaxSecrets is the number of secrets that sign at once.
+	// MaxSecrets is the maximum number of secrets that sign at the same time.
 	MaxSecrets = 5
 )
 
@@ -35,11 +35,11 @@ const idPrefix = "whk_"
 
 var idForm = regexp.MustCompile(`^whk_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
-// ValidID reports whether a text has the form of a webhook's id.
+// ValidID reports whether the text has the form of a webhook id.
 func ValidID(text string) bool { return idForm.MatchString(text) }
 
-// ID returns the id of the webhook that a request creates at a time. The same name
-// always gives the same id.
+// ID returns the id of the webhook that a request creates at a time. The same time and name
+// always give the same id.
 func ID(at time.Time, name ...string) string {
 	hash := sha256.New()
 	for _, part := range name {
@@ -63,64 +63,64 @@ type Webhook struct {
 	URL         string        `json:"url"`
 	Filter      events.Filter `json:"filter,omitzero"`
 	Description string        `json:"description,omitempty"`
-	// Paused: nothing is sent, by request.
+	// Paused: nothing is sent, at the request of a client.
 	Paused bool `json:"paused,omitempty"`
-	// Ordered: the events of a task are sent one after another.
+	// Ordered: the events of a task are delivered one after another.
 	Ordered bool `json:"ordered,omitempty"`
-	// RateLimit is in attempts per second; 0 is no limit.
+	// RateLimit is in attempts per second; 0 means no limit.
 	RateLimit int `json:"rateLimit,omitempty"`
-	// TaskID is the task that the webhook was created with and is deleted with.
+	// TaskID is the task with which the webhook was created. It is deleted with that task.
 	TaskID string `json:"taskId,omitempty"`
-	// Disabled is why nothing is sent; nil if it is.
+	// Disabled says why nothing is sent; nil if the webhook is enabled.
 	Disabled *Disabled `json:"disabled,omitempty"`
-	// Digest identifies the request that has created the webhook under an idempotency key.
+	// Digest identifies the request that created the webhook under an idempotency key.
 	Digest    string    `json:"digest,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
-	// Secrets sign, the oldest first. Stores keep them apart from the record, which
-	// operators print.
+	// Secrets sign the requests, oldest first. Stores keep them separate from the record,
+	// because operators print records.
 	Secrets []Secret `json:"-"`
 }
 
-// Disabled is when and why Sortie has disabled a webhook.
+// Disabled says when and why Sortie disabled a webhook.
 type Disabled struct {
 	At     time.Time `json:"at"`
 	Reason Reason    `json:"reason"`
 }
 
-// Reason is why a webhook was disabled, or a warning that it will be.
+// Reason says why a webhook was disabled, or will be.
 type Reason string
 
 // The reasons.
 const (
-	ReasonGone    Reason = "receiver_gone"    // it answered 410
+	ReasonGone    Reason = "receiver_gone"    // the receiver answered 410
 	ReasonFailed  Reason = "receiver_failed"  // no success for DisableAfter
-	ReasonFailing Reason = "receiver_failing" // no success for WarnAfter; a warning
+	ReasonFailing Reason = "receiver_failing" // no success for WarnAfter; only a warning
 )
 
 // Secret is a secret of a webhook.
 type Secret struct {
 	Text      string    `json:"text"`
 	CreatedAt time.Time `json:"createdAt"`
-	// ExpiresAt is when it no longer signs; zero is never.
+	// ExpiresAt is when the secret stops signing; zero means never.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
-// Ref identifies the webhook.
+// Ref returns the reference of the webhook.
 func (w Webhook) Ref() Ref { return Ref{w.Tenant, w.ID} }
 
 // Live reports whether events are sent.
 func (w Webhook) Live() bool { return !w.Paused && w.Disabled == nil }
 
-// Signing returns the secrets that sign at a time, the oldest first.
+// Signing returns the secrets that sign at the time, oldest first.
 func (w Webhook) Signing(now time.Time) []Secret {
 	return slices.DeleteFunc(slices.Clone(w.Secrets), func(s Secret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
 }
 
-// Rotate adds a secret. The one that it replaces signs for RotationTime more, or not at all
-// if older secrets are revoked. ok is false if MaxSecrets secrets sign already.
+// Rotate adds a secret. The replaced one signs for RotationTime more. With revoke, all older
+// secrets are removed at once. ok is false if MaxSecrets secrets already sign.
 func (w Webhook) Rotate(secret string, revoke bool, by string, now time.Time) (_ Webhook, ok bool) {
 	signing := w.Signing(now)
 	if revoke {
@@ -138,7 +138,7 @@ func (w Webhook) Rotate(secret string, revoke bool, by string, now time.Time) (_
 	return w.changed(by, now), true
 }
 
-// Disable stops the deliveries for a reason.
+// Disable returns the webhook disabled, with the reason.
 func (w Webhook) Disable(why Reason, by string, now time.Time) Webhook {
 	w.Disabled = &Disabled{At: now, Reason: why}
 	return w.changed(by, now)

@@ -1,4 +1,4 @@
-// The receiver prints the type of each event that has a valid signature.
+// The receiver prints the type of each event with a valid signature.
 package main
 
 import (
