@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Verdict is what an answer means for the run that a hook decides about.
+// Verdict is the result of a hook for a run.
 type Verdict string
 
 // The verdicts.
 const (
 	Allowed     Verdict = "allowed"     // 2xx
 	Refused     Verdict = "refused"     // 403, 409 or 422
-	Unavailable Verdict = "unavailable" // any other answer, or none
+	Unavailable Verdict = "unavailable" // any other answer, or no answer
 )
 
 // Answer is the last answer to a message.
@@ -25,16 +25,17 @@ type Answer struct {
 	Verdict Verdict
 	// Status is the HTTP status; 0 without an answer.
 	Status int
-	// Body is the start of the body, at most limit.HookBody bytes of UTF-8.
+	// Body is the start of the response body, at most limit.HookBody bytes of UTF-8.
 	Body string
-	// Detail is the member detail of a problem document (RFC 9457), or else a
-	// description of the answer, at most limit.Message bytes; never empty.
+	// Detail is the detail field of a problem document (RFC 9457), or else a description of the
+	// answer. It has at most limit.Message bytes and is never empty.
 	Detail string
 	// Tries is the number of requests; 0 if the URL or a header is not permitted.
 	Tries int
 }
 
-// readLimit is how much of a body is read: enough for a problem document.
+// readLimit is the maximum number of bytes that are read of a body: enough for a problem
+// document.
 const readLimit = 64 << 10
 
 func answerOf(status int, body []byte) Answer {
@@ -57,7 +58,7 @@ func answerOf(status int, body []byte) Answer {
 	return a
 }
 
-// plain replaces control characters, which a terminal might obey.
+// plain replaces control and format characters, which a terminal might interpret.
 func plain(text string) string {
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) {

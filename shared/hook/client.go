@@ -1,10 +1,9 @@
-// Package hook sends JSON to addresses that users supply: webhooks, and hooks that
-// allow or refuse a run.
+// Package hook sends JSON to user-supplied addresses: webhooks, and hooks that allow or refuse
+// a run.
 //
-// Post sends at most three requests, each over a connection of its own to an address
-// that package guard permits, without a proxy and without following redirects. It reads
-// at most 64 KiB of an answer. Errors and answers contain no secret and no part of a
-// URL but its host.
+// Post sends at most three requests. Each uses its own connection to an address that package
+// guard permits, without a proxy and without following redirects. It reads at most 64 KiB of a
+// response. Errors and answers contain no secret, and no part of a URL except its host.
 package hook
 
 import (
@@ -26,29 +25,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// Limits of the time for one try.
+// Time limits of one try.
 const (
 	MinTimeout     = time.Second
 	MaxTimeout     = limit.HookTimeout
 	DefaultTimeout = 10 * time.Second
 )
 
-// Tries is the largest number of tries of a message, with a pause of at most MaxPause
-// between two of them.
+// Tries is the maximum number of tries of a message, and MaxPause the longest pause between two
+// tries.
 const (
 	Tries    = 3
 	MaxPause = 5 * time.Second
 )
 
-// pauses are used where the receiver asks for no other one.
+// pauses are used if the receiver does not request a pause.
 var pauses = retry.Backoff{First: 500 * time.Millisecond, Most: MaxPause, Multiplier: 4}
 
 // Config configures a Client.
 type Config struct {
 	Policy guard.Policy
-	// Clock limits tries and times the pauses between them.
+	// Clock is used for the time limits of tries and the pauses between them.
 	Clock clock.Clock
-	// Resolver and RootCAs replace those of the host; for tests.
+	// Resolver and RootCAs replace those of the host in tests.
 	Resolver *net.Resolver
 	RootCAs  *x509.CertPool
 }
@@ -59,33 +58,32 @@ type Client struct{ config Config }
 // New returns a client.
 func New(c Config) *Client { return &Client{c} }
 
-// Message is one message.
+// Message is a message to a receiver.
 type Message struct {
 	URL     string
 	Headers map[string]string
 	// Body is a JSON document.
 	Body []byte
-	// Key signs the message. During a rotation Newer has the keys that replace it.
+	// Key signs the message. Newer are the keys that replace Key during a rotation.
 	Key   Key
 	Newer []Key
-	// ID identifies the message for its receiver, which may get it more than once. It
-	// contains no dot.
+	// ID identifies the message for its receiver, which may receive it more than once. It must
+	// not contain a dot.
 	ID string
-	// Timeout limits one try, MinTimeout to MaxTimeout; 0 is DefaultTimeout.
+	// Timeout limits one try: MinTimeout to MaxTimeout; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// ErrNoTime is returned by Post if the context leaves no time for a request.
+// ErrNoTime is returned by Post if the context has too little time left for a request.
 var ErrNoTime = errors.New("too little time for a request")
 
-// reserve is the part of a caller's time that is left for what follows a request.
+// reserve is the part of the caller's time that is kept for the work after a request.
 const reserve = time.Second
 
-// Post sends the message until an answer allows or refuses, at most Tries times. If ctx
-// has a deadline, the first try ends a second before it, and there is another try
-// only if the whole time limit of it is left. The error is that of ctx, or ErrNoTime
-// without a request if not even MinTimeout is left; every other failure is an
-// Unavailable answer.
+// Post sends the message until an answer allows or refuses, at most Tries times. If ctx has a
+// deadline, the first try ends a second before it. Another try is made only if its whole time
+// limit is left. The error is that of ctx, or ErrNoTime if less than MinTimeout is left for the
+// first request. Every other failure is an Unavailable answer.
 func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 	target, problem := c.check(m)
 	if problem != "" {
@@ -124,7 +122,7 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 	}
 }
 
-// left returns the time that ctx leaves for requests.
+// left returns the time that ctx leaves for requests, without the reserve.
 func (c *Client) left(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -133,8 +131,8 @@ func (c *Client) left(ctx context.Context) time.Duration {
 	return deadline.Sub(c.config.Clock.Now()) - reserve
 }
 
-// check returns the target of a message, or why the policy does not permit it: the
-// operator may have changed it after the URL was accepted.
+// check returns the target of a message, or the problem if the policy does not permit it. The
+// operator may have changed the policy after the URL was accepted.
 func (c *Client) check(m Message) (t guard.Target, problem string) {
 	t, err := c.config.Policy.Target(m.URL)
 	if err != nil {
@@ -146,10 +144,11 @@ func (c *Client) check(m Message) (t guard.Target, problem string) {
 	return t, problem
 }
 
-// errTimeout ends a try.
+// errTimeout is the cause of a try that reaches its time limit.
 var errTimeout = errors.New("time limit of a try")
 
-// try sends one request. pause is what the receiver asks for before the next one.
+// try sends one request. pause is the pause that the receiver requests before the next try; 0
+// without one.
 func (c *Client) try(ctx context.Context, target guard.Target, m Message) (answer Answer, pause time.Duration, err error) {
 	now := c.config.Clock.Now()
 	status, header, body, err := c.send(ctx, c.transport(target, false), target, m, now)
@@ -159,7 +158,7 @@ func (c *Client) try(ctx context.Context, target guard.Target, m Message) (answe
 	return answerOf(status, body), retry.After(header.Get("Retry-After"), now, MaxPause), nil
 }
 
-// send sends one request that is signed at now and reads the answer.
+// send sends one request, signed at the time now, and reads the response.
 func (c *Client) send(
 	ctx context.Context, over *http.Transport, target guard.Target, m Message, now time.Time,
 ) (status int, header http.Header, body []byte, err error) {
@@ -188,16 +187,16 @@ func (c *Client) send(
 	if err != nil {
 		return 0, nil, nil, cause(ctx, err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }() // the body was only read
 	body, err = io.ReadAll(io.LimitReader(response.Body, readLimit))
 	if err != nil && ctx.Err() != nil {
 		return 0, nil, nil, cause(ctx, err)
 	}
-	// The status decides even if the body is cut off.
+	// The status is decisive even if the body is cut off.
 	return response.StatusCode, response.Header, body, nil
 }
 
-// cause returns the reason for which ctx has ended, or else err.
+// cause returns the cause of the end of ctx, or else err.
 func cause(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
@@ -205,8 +204,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// transport connects to one target. Without a client above it, nothing follows a
-// redirect or stores a cookie. reuse keeps a few connections for further requests.
+// transport returns a transport to one target. It is used without an http.Client, so that no
+// redirect is followed and no cookie stored. reuse keeps idle connections for further requests.
 func (c *Client) transport(target guard.Target, reuse bool) *http.Transport {
 	dialer := &net.Dialer{Control: c.config.Policy.Control(target), Resolver: c.config.Resolver, KeepAlive: -1}
 	return &http.Transport{

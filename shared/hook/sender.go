@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// A Sender keeps idleConnections to a receiver for idleTime, to at most maxTargets
+// A Sender keeps up to idleConnections open to a receiver for idleTime, for at most maxTargets
 // receivers.
 const (
 	idleConnections = 4
@@ -21,11 +21,11 @@ const (
 	maxTargets      = 1000
 )
 
-// maxAsked is the longest pause that a receiver can ask a Sender for.
+// maxAsked is the longest pause that a receiver can request from a Sender.
 const maxAsked = 24 * time.Hour
 
-// Sender sends messages in one try each. It connects as a Client does, to addresses
-// that the policy permits, but keeps connections for further messages. It is safe for
+// Sender sends each message with a single try. It connects as a Client does, to addresses that
+// the policy permits, but keeps connections open for further messages. It is safe for
 // concurrent use.
 type Sender struct {
 	client *Client
@@ -40,19 +40,20 @@ func NewSender(c Config) *Sender {
 	return &Sender{client: New(c), kept: map[string]*http.Transport{}, older: map[string]*http.Transport{}}
 }
 
-// Reply is the answer to a message, or the reason for a missing answer.
+// Reply is the response to a message, or the reason for a missing response.
 type Reply struct {
-	// Status is the HTTP status; 0 without an answer.
+	// Status is the HTTP status; 0 without a response.
 	Status int
-	// Body is the start of the body, at most limit.HookBody bytes of UTF-8.
+	// Body is the start of the response body, at most limit.HookBody bytes of UTF-8.
 	Body string
-	// Problem says why there is no answer, without a part of the URL but its host. TimedOut:
-	// the answer did not come in time. Refused: the address is not permitted.
+	// Problem says why there is no response, without any part of the URL except its host.
+	// TimedOut: the response did not arrive in time. Refused: the address, or a header, is not
+	// permitted.
 	Problem           string
 	TimedOut, Refused bool
-	// RetryAfter is the pause that the receiver requests, at most a day; 0 means no pause.
+	// RetryAfter is the pause that the receiver requests, at most a day; 0 without one.
 	RetryAfter time.Duration
-	// Latency is the time from the request to the end of the answer.
+	// Latency is the time from the request to the end of the response.
 	Latency time.Duration
 }
 
@@ -82,8 +83,8 @@ func (s *Sender) Send(ctx context.Context, m Message) (Reply, error) {
 	}, nil
 }
 
-// transport returns the transport of a target. Those that were not used for a while are
-// closed: the kept ones become the older ones when there are too many.
+// transport returns the transport of a target. Transports that were not used for a while are
+// closed: if there are too many, s.kept becomes s.older, and the previous s.older are closed.
 func (s *Sender) transport(t guard.Target) *http.Transport {
 	key := t.URL.Scheme + "://" + t.URL.Host
 	s.mu.Lock()

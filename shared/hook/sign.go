@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The headers of every request (EE-5). The signatures are absent without a key.
-// Webhook-Signature has one for each key, with a space between two.
+// The headers of every request (EE-5). Without a key there are no signatures. Webhook-Signature
+// has one signature for each key, separated by spaces.
 const (
-	HeaderTimestamp        = "X-Orchestrator-Timestamp" // seconds since 1970
-	HeaderSignature        = "X-Orchestrator-Signature" // sha256= and the HMAC of the body in hexadecimal
+	HeaderTimestamp        = "X-Orchestrator-Timestamp" // Unix time in seconds
+	HeaderSignature        = "X-Orchestrator-Signature" // sha256= and the hexadecimal HMAC of the body
 	HeaderWebhookID        = "Webhook-Id"
 	HeaderWebhookTimestamp = "Webhook-Timestamp"
-	HeaderWebhookSignature = "Webhook-Signature" // v1, and the HMAC of ID.TIMESTAMP.BODY in base64
+	HeaderWebhookSignature = "Webhook-Signature" // v1, and the base64 HMAC of ID.TIMESTAMP.BODY
 )
 
 const (
@@ -27,11 +27,11 @@ const (
 	keyBytes     = 32
 )
 
-// Key is the decoded secret of a receiver. The zero Key signs nothing.
+// Key is the decoded secret of a receiver. The zero Key does not sign.
 type Key struct{ bytes []byte }
 
-// ParseKey decodes a secret: "whsec_" and the base64 of 32 bytes. An empty text is the
-// zero Key. The error does not contain the text.
+// ParseKey decodes a secret: "whsec_" and the base64 of 32 bytes. An empty text is the zero
+// Key. The error does not contain the text.
 func ParseKey(text string) (Key, error) {
 	if text == "" {
 		return Key{}, nil
@@ -44,9 +44,10 @@ func ParseKey(text string) (Key, error) {
 	return Key{bytes}, nil
 }
 
-// Sign sets the headers of a request with this body that is sent at now. id is the same
-// for each try of a message and contains no dot. During a rotation newer has the keys that
-// replace k: Webhook-Signature has a signature of each, X-Orchestrator-Signature that of k.
+// Sign sets the headers of a request with the body, sent at the time now. id is the same for
+// each try of a message and must not contain a dot. newer are the keys that replace k during a
+// rotation: Webhook-Signature has a signature of each key, X-Orchestrator-Signature only that
+// of k.
 func (k Key) Sign(header http.Header, id string, now time.Time, body []byte, newer ...Key) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	header.Set(HeaderTimestamp, timestamp)
@@ -63,13 +64,13 @@ func (k Key) Sign(header http.Header, id string, now time.Time, body []byte, new
 	header.Set(HeaderWebhookSignature, strings.Join(signatures, " "))
 }
 
-// NewSecret returns the secret of 32 bytes, which the caller draws at random.
+// NewSecret returns the secret for 32 random bytes.
 func NewSecret(bytes [keyBytes]byte) string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(bytes[:])
 }
 
 func (k Key) sum(text string) []byte {
 	mac := hmac.New(sha256.New, k.bytes)
-	mac.Write([]byte(text)) // a hash never returns an error
+	mac.Write([]byte(text)) // Write of a hash never returns an error
 	return mac.Sum(nil)
 }

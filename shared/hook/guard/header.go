@@ -10,13 +10,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Limits of the headers of one request.
+// The maximum number and size of the headers of one request.
 const (
 	MaxHeaders     = 50
 	MaxHeaderBytes = 8 << 10
 )
 
-// tokenCharacters are those of a token (RFC 9110, 5.6.2).
+// tokenCharacters are the characters of a token (RFC 9110, 5.6.2).
 const tokenCharacters = limit.Letters + limit.Digits + "!#$%&'*+.^_`|~-"
 
 var (
@@ -24,17 +24,18 @@ var (
 	headerValue = regexp.MustCompile(`^([!-~]([ -~]*[!-~])?)?$`)
 )
 
-// reserved are the headers that Sortie or the connection sets, and those that services
-// of a host's own network take for a proof of where a request comes from. A hyphen at
-// the end means every header that begins so.
+// reserved are the headers that Sortie or the connection sets, and those that services in a
+// host's own network accept as proof of origin. A hyphen at the end means every header with
+// that prefix.
 var reserved = []string{
 	"host", "content-", "transfer-encoding", "connection", "keep-alive", "proxy-", "te", "trailer", "upgrade", "expect",
 	"accept-encoding", "user-agent", "x-orchestrator-", "webhook-",
 	"forwarded", "x-forwarded-", "metadata", "metadata-flavor", "x-google-metadata-request", "x-aws-ec2-metadata-",
 }
 
-// CheckHeaders returns the problems of a user's headers by their names, and one of all
-// headers by the empty name. It is empty for valid headers. No problem contains a value.
+// CheckHeaders returns the problems of a user's headers, by header name; problems of all
+// headers together have the empty name. It is empty for valid headers. No problem contains a
+// value.
 func CheckHeaders(headers map[string]string) map[string]string {
 	problems, seen, size := map[string]string{}, map[string]bool{}, 0
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

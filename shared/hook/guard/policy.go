@@ -1,13 +1,12 @@
-// Package guard decides which addresses a request to a user-supplied URL may reach,
-// so that no user can make Sortie call services of its own network.
+// Package guard decides which addresses a request to a user-supplied URL may reach, so that
+// users cannot make Sortie call services in its own network.
 //
-// CheckURL refuses a URL whose host is a literal address that is not public, and every
-// other URL that cannot be right. A name is resolved when it is dialled: Control
-// checks each address of it then, so a name whose addresses change between two
-// look-ups gains nothing.
+// CheckURL refuses a malformed URL, and a URL whose host is a literal address that is not
+// public. A host name is resolved when it is dialed. Control then checks each address, so a
+// name whose addresses change between two look-ups gains nothing.
 //
-// Public are IPv4 and 2000::/3 without the special-purpose registries of IANA. An
-// operator permits other hosts, addresses, ranges and ports one by one.
+// Public addresses are IPv4 and 2000::/3 without IANA's special-purpose registries. An operator
+// permits other hosts, addresses, ranges and ports individually.
 package guard
 
 import (
@@ -22,26 +21,26 @@ import (
 // DefaultPort is the port of HTTPS.
 const DefaultPort = 443
 
-// Policy is what the operator permits. The zero Policy permits public addresses at
-// DefaultPort. It is safe for concurrent use.
+// Policy is the set of addresses that the operator permits. The zero Policy permits public
+// addresses at DefaultPort. It is safe for concurrent use.
 type Policy struct {
 	rules []rule
 	ports []uint16
 	plain bool
 }
 
-// rule permits a host, or the addresses of a range.
+// rule permits a host, or the addresses in a range.
 type rule struct {
 	host   string
 	prefix netip.Prefix
-	// port is 0 for every port.
+	// port is the permitted port; 0 means every port.
 	port uint16
 }
 
-// WithRules returns a policy that also permits hosts, addresses and ranges that need
-// not be public ("hooks.corp.example", "10.1.2.3:8443", "[fd00::1]:8443", "10.0.0.0/8").
-// Without a port, a rule permits every port. A name does not permit link-local
-// addresses, which need a rule of their own. The error joins every problem.
+// WithRules returns a policy that also permits hosts, addresses and ranges that are not public
+// ("hooks.corp.example", "10.1.2.3:8443", "[fd00::1]:8443", "10.0.0.0/8"). A rule without a
+// port permits every port. A name does not permit link-local addresses, which need a rule of
+// their own. The error joins all problems.
 func (p Policy) WithRules(texts ...string) (Policy, error) {
 	var problems []error
 	p.rules = slices.Clone(p.rules)
@@ -56,7 +55,7 @@ func (p Policy) WithRules(texts ...string) (Policy, error) {
 }
 
 // WithPorts returns a policy that permits these ports for public addresses, instead of
-// DefaultPort. The error joins every problem.
+// DefaultPort. The error joins all problems.
 func (p Policy) WithPorts(texts ...string) (Policy, error) {
 	var problems []error
 	p.ports = nil
@@ -70,8 +69,8 @@ func (p Policy) WithPorts(texts ...string) (Policy, error) {
 	return p, errors.Join(problems...)
 }
 
-// WithPlainLoopback returns a policy that also permits http, to loopback addresses
-// that a rule permits.
+// WithPlainLoopback returns a policy that also permits http to loopback addresses that a rule
+// permits.
 func (p Policy) WithPlainLoopback() Policy {
 	p.plain = true
 	return p
@@ -100,8 +99,8 @@ func parseRule(text string) (rule, error) {
 	return rule{host: strings.ToLower(host), port: port}, nil
 }
 
-// splitHost splits HOST, HOST:PORT, an IPv6 address, and one in brackets with an
-// optional port. The port is 0 if it is missing.
+// splitHost splits a host and an optional port: HOST, HOST:PORT, an IPv6 address, or an IPv6
+// address in brackets with an optional port. The port is 0 if it is missing.
 func splitHost(text string) (host string, port uint16, err error) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Is6() {
 		return text, 0, nil
@@ -145,7 +144,7 @@ func (p Policy) permitsPort(port uint16) bool {
 	return slices.Contains(p.ports, port)
 }
 
-// portList lists the permitted ports.
+// portList returns the ports that are permitted for public addresses, as text.
 func (p Policy) portList() string {
 	if len(p.ports) == 0 {
 		return strconv.Itoa(DefaultPort)
@@ -157,7 +156,7 @@ func (p Policy) portList() string {
 	return strings.Join(list, ", ")
 }
 
-// permitsHost reports whether a rule permits the host of a URL by its name.
+// permitsHost reports whether a rule permits the host by its name.
 func (p Policy) permitsHost(host string, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool {
 		return r.host != "" && strings.EqualFold(r.host, host) && (r.port == 0 || r.port == port)

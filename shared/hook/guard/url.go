@@ -12,24 +12,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// MaxURL is the longest URL in bytes.
+// MaxURL is the maximum length of a URL, in bytes.
 const MaxURL = 2048
 
-// Target is a URL that a policy permits. Its host may still resolve to addresses that
-// the policy does not permit.
+// Target is a URL that a policy permits. Its host may still resolve to addresses that the
+// policy does not permit.
 type Target struct {
 	URL *url.URL
-	// Host is the name or the address, without brackets.
+	// Host is the host name or address, without brackets.
 	Host string
 	Port uint16
 }
 
-// Plain reports whether the URL is of the scheme http.
+// Plain reports whether the scheme of the URL is http.
 func (t Target) Plain() bool { return t.URL.Scheme == "http" }
 
-// CheckURL returns an error, which says what would be right, for a URL that the policy
-// does not permit. The error contains nothing of the URL but its scheme, host and
-// port: paths and queries may contain secrets.
+// CheckURL returns an error if the policy does not permit the URL. The error says what is
+// valid. It contains only the scheme, host and port of the URL, because paths and queries may
+// contain secrets.
 func (p Policy) CheckURL(text string) error {
 	_, err := p.Target(text)
 	return err
@@ -60,7 +60,7 @@ func (p Policy) Target(text string) (Target, error) {
 	return t, p.checkAddress(t, addr)
 }
 
-// parse returns a URL with a scheme, a host and nothing else before its path.
+// parse returns a URL that has only a scheme and a host before its path.
 func parse(text string) (*url.URL, error) {
 	const want = "want https://HOST/PATH"
 	switch {
@@ -74,7 +74,7 @@ func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("malformed URL, " + want) // the error contains the URL
+		return nil, errors.New("malformed URL, " + want) // err contains the URL
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("scheme %q, %s", u.Scheme, want)
 	case u.User != nil:
@@ -87,7 +87,7 @@ func parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// privateNames are names, and the ends of names, that are never public.
+// privateNames are host names, and last labels of host names, that are never public.
 var privateNames = []string{"localhost", "local", "internal"}
 
 func (p Policy) checkHost(t Target) error {
@@ -124,7 +124,8 @@ func (p Policy) checkAddress(t Target, addr netip.Addr) error {
 	return p.checkPort(t.Port)
 }
 
-// plainRefusal refuses http. It names the setting where a rule would permit the host.
+// plainRefusal returns the error for http. It names the setting if a rule would permit the
+// host.
 func (p Policy) plainRefusal(t Target, loopback bool) error {
 	if p.plain && loopback {
 		return fmt.Errorf(`scheme "http", want https; the operator can permit http to this host with SORTIE_HOOK_ALLOW=%s`, t.Host)
@@ -141,11 +142,11 @@ func (p Policy) checkPort(port uint16) error {
 
 var (
 	label = limit.DNSLabel()
-	// number matches what some resolvers read as an IPv4 address or a part of one.
+	// number matches a label that some resolvers read as an IPv4 address or a part of one.
 	number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 )
 
-// checkName returns an error for a text that is not a host name.
+// checkName returns an error if the text is not a valid host name.
 func checkName(host string) error {
 	const longest = 253
 	labels := strings.Split(strings.ToLower(host), ".")

@@ -1,5 +1,5 @@
-// Package guardtest has the URLs that no policy permits unless a rule names their hosts,
-// for the tests of everything that takes a URL of a user.
+// Package guardtest lists URLs that no policy permits unless a rule names their hosts. It is
+// for tests of all code that accepts a URL from a user.
 package guardtest
 
 import (
@@ -9,12 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 )
 
-// Attack is a URL that reaches what is not public, or that two parsers may read in two
-// ways.
+// Attack is a URL that reaches a non-public address, or that two parsers may read differently.
 type Attack struct {
 	Name, URL string
-	// Address is what the name of the URL resolves to, which the connection refuses. If
-	// it is empty, the URL itself is refused.
+	// Address is the address to which the host of the URL resolves; the connection to it must
+	// be refused. If empty, the URL itself must be refused.
 	Address string
 }
 
