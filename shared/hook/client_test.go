@@ -28,7 +28,7 @@ func status(code int, body string) func(int, http.ResponseWriter, *http.Request)
 	}
 }
 
-// TestAnswersAreClassified checks what each status means (RL-4.15).
+// TestAnswersAreClassified checks the verdict for each status (RL-4.15).
 func TestAnswersAreClassified(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -121,7 +121,7 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
-// TestSlowReceiver checks the limit of a try before the headers and within the body.
+// TestSlowReceiver checks the time limit of a try before the headers and during the body.
 func TestSlowReceiver(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -170,7 +170,7 @@ func TestCallerInterrupts(t *testing.T) {
 	}
 }
 
-// TestDeadlineBoundsTheTries gives the caller time for less than three tries.
+// TestDeadlineBoundsTheTries gives the caller too little time for three tries.
 func TestDeadlineBoundsTheTries(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -190,8 +190,8 @@ func TestDeadlineBoundsTheTries(t *testing.T) {
 	}
 }
 
-// TestFirstTryEndsBeforeTheDeadline gives the caller less than the time limit of a try:
-// the result is an answer, so that the caller does not repeat it without an end.
+// TestFirstTryEndsBeforeTheDeadline gives the caller less time than the limit of a try. The
+// result must be an answer, so that the caller does not retry forever.
 func TestFirstTryEndsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
@@ -237,7 +237,7 @@ func TestLongAnswerIsCut(t *testing.T) {
 	}
 }
 
-// TestRedirectIsNotFollowed redirects to a server that is permitted, and to others.
+// TestRedirectIsNotFollowed redirects to a permitted server, and to others.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	reached := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -258,8 +258,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestEachConnectionIsChecked resolves a permitted name to another address at the second
-// try, as in a DNS rebinding attack (RL-4.16).
+// TestEachConnectionIsChecked resolves a permitted name to another address for the second try,
+// as in a DNS rebinding attack (RL-4.16).
 func TestEachConnectionIsChecked(t *testing.T) {
 	t.Parallel()
 	r := receive(t, status(503, ""))
@@ -275,8 +275,8 @@ func TestEachConnectionIsChecked(t *testing.T) {
 	}
 }
 
-// portless returns a URL of a name at the receiver's port, which the client's policy
-// permits from now on.
+// portless returns a URL with a host name and the receiver's port. It changes the client's
+// policy to permit that port.
 func portless(t *testing.T, r *receiver) string {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(r.URL, "https://"), ":")
@@ -288,11 +288,11 @@ func portless(t *testing.T, r *receiver) string {
 		t.Fatal(err)
 	}
 	r.replace(policy)
-	return r.at("example.com") // a name of the server's certificate
+	return r.at("example.com") // a name in the server's certificate
 }
 
-// TestEachAddressIsChecked resolves a name to several addresses: only the permitted
-// one is dialled.
+// TestEachAddressIsChecked resolves a name to several addresses. Only the permitted one may be
+// dialed.
 func TestEachAddressIsChecked(t *testing.T) {
 	t.Parallel()
 	r := receive(t, status(204, ""))
@@ -348,7 +348,7 @@ func TestFailuresAreUnavailable(t *testing.T) {
 	}
 }
 
-// TestProxyIsNotUsed sets the variables that net/http reads.
+// TestProxyIsNotUsed sets the proxy variables that net/http reads.
 //
 //nolint:paralleltest // t.Setenv
 func TestProxyIsNotUsed(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// send sends a message to a path of the receiver once.
+// send sends a message once to a path of the receiver.
 func (r *receiver) send(m hook.Message) hook.Reply {
 	r.Helper()
 	if !strings.Contains(m.URL, "://") {
@@ -80,7 +80,7 @@ func TestSendWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestSendEndsInTime hangs before and within the answer.
+// TestSendEndsInTime blocks before the response and during it.
 func TestSendEndsInTime(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -111,8 +111,8 @@ func TestSendEndsInTime(t *testing.T) {
 	}
 }
 
-// TestConnectionIsReused sends several messages over one connection, and over another
-// one after the receiver has closed it.
+// TestConnectionIsReused sends several messages over one connection, and over a new one after
+// the receiver has closed it.
 func TestConnectionIsReused(t *testing.T) {
 	t.Parallel()
 	r := receive(t, status(200, "ok"))
@@ -133,7 +133,8 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 }
 
-// TestSendChecksEachAddress resolves public names to other addresses, without a request.
+// TestSendChecksEachAddress resolves public names to addresses that are not permitted. No
+// request may be sent.
 func TestSendChecksEachAddress(t *testing.T) {
 	t.Parallel()
 	r := receive(t, status(204, ""), "10.9.9.9")
@@ -155,8 +156,8 @@ func secretOf(text string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// TestRotatedSignatures verifies a message with two keys by the library of Standard
-// Webhooks (EE-5.5), and that nothing else is accepted.
+// TestRotatedSignatures verifies a message with two keys, using the Standard Webhooks library
+// (EE-5.5). Other keys and messages must be refused.
 func TestRotatedSignatures(t *testing.T) {
 	t.Parallel()
 	older, newer := secretOf("0123456789abcdef0123456789abcdef"), secretOf("fedcba9876543210fedcba9876543210")

@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 )
 
-// pausing is a clock on which pauses take no time. Longer timers fire by Advance.
+// pausing is a clock on which pauses take no time. Longer timers fire only by Advance.
 type pausing struct {
 	*clock.Virtual
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ type receiver struct {
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// receive starts a receiver. answer gets the number of the request, from 1.
+// receive starts a receiver. answer writes the response to the n-th request, from 1.
 func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request), allow ...string) *receiver {
 	t.Helper()
 	r := &receiver{T: t, clock: &pausing{Virtual: clock.NewVirtual(epoch)}, names: &names{}}
@@ -107,8 +107,8 @@ func (r *receiver) post(m hook.Message) hook.Answer {
 	return a
 }
 
-// within returns a context whose deadline is d ahead on the receiver's clock, and far
-// ahead on the host's.
+// within returns a context whose deadline is d ahead on the receiver's clock, but far ahead on
+// the host's clock.
 func (r *receiver) within(d time.Duration) (context.Context, context.CancelFunc) {
 	const far = 1000 * 24 * time.Hour
 	end := time.Now().Add(far).Truncate(time.Second)
@@ -121,15 +121,15 @@ func (r *receiver) at(host string) string {
 	return strings.Replace(r.URL, "127.0.0.1", host, 1)
 }
 
-// names is a DNS server whose answers may change with each query.
+// names is a DNS server whose answers can differ between queries.
 type names struct {
 	mu      sync.Mutex
 	queries int
-	// addresses returns the addresses of every name at the n-th look-up, from 1.
+	// addresses returns the addresses of every name for the n-th query, from 1.
 	addresses func(n int) []string
 }
 
-// resolver uses the server alone, over connections in memory.
+// resolver returns a resolver that uses only this server, over in-memory connections.
 func (s *names) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		server, client := net.Pipe()
@@ -138,7 +138,7 @@ func (s *names) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers one query with the length before each message, as over TCP.
+// serve answers one query. Each message follows its length, as over TCP.
 func (s *names) serve(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	var length [2]byte

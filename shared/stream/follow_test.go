@@ -90,7 +90,7 @@ func TestGapIsTheFirstEvent(t *testing.T) {
 	}
 }
 
-// A filtered reader moves over the events that it does not get.
+// The cursor of a filtered reader moves past the events that it does not get.
 func TestCursorMovesWithoutEvents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -105,12 +105,12 @@ func TestCursorMovesWithoutEvents(t *testing.T) {
 	for i := range 3 {
 		b.add(t, 2, eventtype.Queued)
 		want := b.Cursor()
-		for known := false; !known; { // until the process knows the events
+		for known := false; !known; { // until the process has read the events
 			known = other.next(t).Cursor == want
 		}
 		b.clock.Advance(stream.CursorInterval)
 		got := f.next(t)
-		for got.Cursor != want { // the reader looks at the clock first
+		for got.Cursor != want { // the reader may check the clock first
 			b.clock.Advance(stream.CursorInterval)
 			got = f.next(t)
 		}
@@ -207,7 +207,7 @@ func TestCloseEndsAllStreams(t *testing.T) {
 	}
 }
 
-// A stream that is lost and begun again ends; the reader gets a gap when it comes back.
+// A stream that is lost and created again ends. Its reader gets a gap when it reconnects.
 func TestLostStreamEndsItsReaders(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -231,7 +231,7 @@ func TestLostStreamEndsItsReaders(t *testing.T) {
 	f.end(t)
 }
 
-// Readers that are cut at random moments receive each event once, in order.
+// Readers that are disconnected at random times receive each event once, in order.
 func TestResumeAfterRandomCuts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -246,7 +246,7 @@ func TestResumeAfterRandomCuts(t *testing.T) {
 				left := random.IntN(6)
 				err := follow(ctx, b.streams, who, stream.Query{After: after, Transport: series.SSE}, func(batch stream.Batch) error {
 					if left--; left < 0 {
-						return errors.New("cut") // the reader does not get this batch
+						return errors.New("cut") // the reader does not receive this batch
 					}
 					got, after = append(got, positions(batch.Events)...), batch.Cursor.String()
 					if len(got) >= total || random.IntN(4) == 0 {
@@ -272,7 +272,7 @@ func TestResumeAfterRandomCuts(t *testing.T) {
 	}
 }
 
-// 1,000 readers that are cut at once come back spread over time.
+// 1,000 readers that are disconnected at once reconnect spread over time.
 func TestReconnectsAreSpread(t *testing.T) {
 	t.Parallel()
 	config := settings

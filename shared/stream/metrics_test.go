@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
-// ended compares the streams that have ended, by their reasons.
+// ended checks the number of ended streams for each reason.
 func (b *bench) ended(t *testing.T, transport series.Transport, want map[series.End]float64) {
 	t.Helper()
 	for _, reason := range series.LabelValues(series.ReadersEnded, "reason") {
@@ -22,7 +22,7 @@ func (b *bench) ended(t *testing.T, transport series.Transport, want map[series.
 	}
 }
 
-// open compares the numbers of readers.
+// open checks the numbers of readers.
 func (b *bench) open(t *testing.T, sse, webSockets float64) {
 	t.Helper()
 	got, err := b.streams.Open(t.Context())
@@ -73,7 +73,7 @@ func TestReadersAreCounted(t *testing.T) {
 	other.leave()
 	for ended := false; !ended; {
 		select {
-		case <-other.batches: // what it gets before it notices
+		case <-other.batches: // batches before it notices the end
 		case <-other.ended:
 			ended = true
 		}
@@ -89,7 +89,7 @@ func TestReadersAreCounted(t *testing.T) {
 func TestEndsOfStreamsAreCounted(t *testing.T) {
 	t.Parallel()
 	config := settings
-	config.Life = 1e6 * time.Hour // the other ends come before it
+	config.Life = 1e6 * time.Hour // long enough that the other ends come first
 	for name, row := range map[series.End]func(b *bench){
 		series.EndLifetime: func(b *bench) { b.clock.Advance(config.Life) },
 		series.EndShutdown: func(b *bench) { go func() { _ = b.streams.Close(t.Context()) }() },

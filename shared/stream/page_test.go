@@ -120,7 +120,7 @@ func TestTenantsAreSeparate(t *testing.T) {
 	}
 }
 
-// Signed pages of any length make a file that is proved to be complete.
+// Signed pages of any length together prove that the stream is complete.
 func TestSignedPagesProveTheStream(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -173,7 +173,7 @@ func checkpointLine(file *bytes.Buffer, m port.Mark) {
 	file.Write(append(line, '\n'))
 }
 
-// The plain form differs from the signed payload in its delivery alone.
+// The plain form differs from the signed payload only in its delivery.
 func TestPlainFormIsTheSignedEvent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -199,7 +199,7 @@ func TestPlainFormIsTheSignedEvent(t *testing.T) {
 	}
 }
 
-// A record that is no event has a position, and is a part of exports alone.
+// A record that is not an event has a position, and is only part of exports.
 func TestUnreadableRecordIsPassedOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -224,8 +224,9 @@ func TestUnreadableRecordIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestPageSignsBareEvents reads events that are stored without DSSE envelopes: only the signed
-// form has signatures, and it verifies with the checkpoints. Without a key it is refused.
+// TestPageSignsBareEvents reads events that are stored without DSSE envelopes. Only the signed
+// form has signatures, and they must match the checkpoints. Without a key the signed form must
+// be refused.
 func TestPageSignsBareEvents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)

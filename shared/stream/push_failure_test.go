@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
-// TestNoEventIsLost lets calls fail, applied and not applied. Each open reader gets each
-// event, in order; a message that was sent before a failure may come again.
+// TestNoEventIsLost lets calls fail, applied or not applied. Each open reader must get each
+// event, in order. A message that was sent before a failure may be repeated.
 func TestNoEventIsLost(t *testing.T) {
 	t.Parallel()
 	complete := 0
@@ -25,7 +25,7 @@ func TestNoEventIsLost(t *testing.T) {
 		g := newGateway(t, fake.Seeded(seed, 0.1), fake.Seeded(seed+100, 0.1))
 		for _, id := range []string{"a", "b"} {
 			opened := g.reception.Open(t.Context(), who, stream.Query{After: "0"}, id)
-			for opened != nil { // the client tries again
+			for opened != nil { // the client retries
 				opened = g.reception.Open(t.Context(), who, stream.Query{After: "0"}, id)
 			}
 			g.sockets.Connect(id)
@@ -41,7 +41,7 @@ func TestNoEventIsLost(t *testing.T) {
 				_ = g.waker.Sweep(t.Context())
 			}
 			for _, tenant := range g.pushes.Take() {
-				for range 4 { // the queue repeats it
+				for range 4 { // the queue retries
 					if g.pusher.Push(t.Context(), tenant) == nil {
 						break
 					}
@@ -96,8 +96,8 @@ func TestUnreachableReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// The queue delivers pushes of a tenant one after another. If it does not, a reader may get
-// messages twice, and loses none.
+// The queue delivers pushes of a tenant one after another. If pushes run concurrently, a reader
+// may get messages twice, but loses none.
 func TestConcurrentPushes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
@@ -122,11 +122,11 @@ func TestConcurrentPushes(t *testing.T) {
 	}
 }
 
-// TestSocketQuotas compares the sizes and times with those of the gateway.
+// TestSocketQuotas compares sizes and times with the quotas of the gateway.
 func TestSocketQuotas(t *testing.T) {
 	t.Parallel()
-	const base64 = 4 // bytes for three
-	// The record of an event has its envelope in base64.
+	const base64 = 4 // characters for three bytes
+	// The record of an event contains its envelope in base64.
 	if longest := port.MaxFeedData/base64*3 + 1<<10; longest > stream.SocketMessage {
 		t.Errorf("got messages of up to %d bytes, want at most %d", longest, stream.SocketMessage)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// gateway is a gateway with what serves its connections.
+// gateway is a fake gateway with the components that serve its connections.
 type gateway struct {
 	*bench
 
@@ -28,12 +28,13 @@ type gateway struct {
 	reception   *stream.Reception
 	pusher      *stream.Pusher
 	waker       *stream.Waker
-	// revoked has the holders whose token is not valid. unknown fails each check.
+	// revoked has the holders whose token is invalid. unknown, if set, is the error of each
+	// check.
 	revoked map[string]bool
 	unknown error
 }
 
-// render writes a batch as short texts.
+// render renders a batch as short texts.
 func render(b stream.Batch) (all [][]byte, err error) {
 	add := func(format string, args ...any) { all = append(all, fmt.Appendf(nil, format, args...)) }
 	for _, e := range b.Events {
@@ -50,7 +51,7 @@ func render(b stream.Batch) (all [][]byte, err error) {
 	return all, nil
 }
 
-// newGateway returns a gateway whose calls fail by plans. A tenant can have two readers.
+// newGateway returns a gateway whose calls fail as planned. A tenant can have two readers.
 func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 	t.Helper()
 	b := setup(t, settings)
@@ -71,7 +72,7 @@ func newGateway(t *testing.T, onSockets, onConnections fake.Plan) *gateway {
 	return g
 }
 
-// open opens a connection from a cursor.
+// open opens a connection at a cursor.
 func (g *gateway) open(t *testing.T, id, after string, types ...string) {
 	t.Helper()
 	q, reader := stream.Query{After: after, Parameter: "after", Filter: events.Filter{Types: types}}, who
@@ -82,7 +83,7 @@ func (g *gateway) open(t *testing.T, id, after string, types ...string) {
 	g.sockets.Connect(id)
 }
 
-// push makes the queued pushes until the queue is empty.
+// push performs queued pushes until the queue is empty.
 func (g *gateway) push(t *testing.T) {
 	t.Helper()
 	for queued := g.pushes.Take(); len(queued) > 0; queued = g.pushes.Take() {
@@ -104,7 +105,7 @@ func (g *gateway) grow(t *testing.T, n int, kind eventtype.Type) {
 	g.push(t)
 }
 
-// got compares what a reader got since.
+// got checks what a reader has received since the last check.
 func (g *gateway) got(t *testing.T, id string, want ...string) {
 	t.Helper()
 	if got := g.sockets.Sent(id); !slices.Equal(got, want) {
@@ -131,7 +132,7 @@ func TestPushSendsWhatFollowsTheCursor(t *testing.T) {
 	g.grow(t, 2, eventtype.Queued)
 	g.got(t, "a", "2", "3")
 	g.got(t, "b", "2", "3")
-	g.grow(t, 300, eventtype.Queued) // more than a round and a chunk of the cache
+	g.grow(t, 300, eventtype.Queued) // more than a round and more than a chunk of the cache
 	g.got(t, "a", texts(4, 303)...)
 	g.got(t, "b", texts(4, 303)...)
 	if err := g.reception.Leave(t.Context(), "a"); err != nil {
@@ -231,7 +232,7 @@ func TestConnectionsEnd(t *testing.T) {
 	g.open(t, "b", "0")
 	g.open(t, "c", "0")
 	g.push(t)
-	g.got(t, "c", "cursor 1") // the seat is free, and the event has expired
+	g.got(t, "c", "cursor 1") // the seat is free again, and the event has expired
 }
 
 func TestConnectionBeginsWithAGap(t *testing.T) {
@@ -250,8 +251,8 @@ func TestConnectionBeginsWithAGap(t *testing.T) {
 	}
 }
 
-// TestRevokedTokenEndsItsConnections revokes the token of one of two readers: it gets no
-// further event, and is cut off by the next push or sweep.
+// TestRevokedTokenEndsItsConnections revokes the token of one of two readers. That reader must
+// get no further event, and the next push or sweep must disconnect it.
 func TestRevokedTokenEndsItsConnections(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
@@ -295,7 +296,7 @@ func TestGoneConnectionIsForgotten(t *testing.T) {
 	}
 }
 
-// A push may come before the gateway has answered the handshake.
+// A push may come before the handshake of a connection is complete.
 func TestPushWaitsForTheHandshake(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

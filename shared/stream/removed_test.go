@@ -11,8 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// aging is a feed whose events are removed between the read of its end and that of its
-// events.
+// aging is a feed whose events are removed after its head was read and before they are read.
 type aging struct {
 	*counted
 
@@ -27,8 +26,8 @@ func (a *aging) Read(ctx context.Context, name string, after int64, limit int) (
 	return a.counted.Read(ctx, name, after, limit)
 }
 
-// TestRemovedEventsEndAPage removes the events behind a cursor while they are read: the page
-// is refused, instead of continuing with later ones, or of ending at the cursor.
+// TestRemovedEventsEndAPage removes the events after a cursor while they are read. The page
+// must be refused: it must neither continue with later events nor end at the cursor.
 func TestRemovedEventsEndAPage(t *testing.T) {
 	t.Parallel()
 	for name, age := range map[string]time.Duration{"some": retention/2 + time.Second, "all": retention + time.Second} {
@@ -46,8 +45,8 @@ func TestRemovedEventsEndAPage(t *testing.T) {
 	}
 }
 
-// TestRemovedEventsEndAReader removes the events that a slow reader has not got: its stream
-// ends without a later event, and it gets a gap when it comes back.
+// TestRemovedEventsEndAReader removes events that a slow reader has not received. Its stream
+// must end without a later event, and the reader must get a gap when it reconnects.
 func TestRemovedEventsEndAReader(t *testing.T) {
 	t.Parallel()
 	b := setup(t, stream.Config{Life: 4 * retention, Readers: 2})
@@ -76,7 +75,7 @@ func TestRemovedEventsEndAReader(t *testing.T) {
 	}
 }
 
-// TestRemovedEventsEndAConnection does the same with a connection that a gateway keeps open.
+// TestRemovedEventsEndAConnection tests the same with a connection that a gateway keeps open.
 func TestRemovedEventsEndAConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

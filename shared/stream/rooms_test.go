@@ -14,12 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// process returns the streams of a further process.
+// process returns the streams of another process.
 func (b *bench) process(config stream.Config) *stream.Streams {
 	return stream.New(b.feed, b.clock, slog.New(slog.DiscardHandler), rand.Float64, config)
 }
 
-// reader opens a stream of a process, whose first batch shows that it has a seat.
+// reader opens a stream of a process. Its first batch shows that it has a seat.
 func (b *bench) reader(t *testing.T, s *stream.Streams, tenant string) *follower {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -41,7 +41,7 @@ func (b *bench) reader(t *testing.T, s *stream.Streams, tenant string) *follower
 	return f
 }
 
-// refused reports whether a new reader of the tenant gets the batch of one without a seat.
+// refused reports whether a new reader of the tenant is refused for lack of a seat.
 func refused(t *testing.T, s *stream.Streams, tenant string) bool {
 	t.Helper()
 	var first *stream.Batch
@@ -58,7 +58,7 @@ func refused(t *testing.T, s *stream.Streams, tenant string) bool {
 	return first.End
 }
 
-// Processes that share seats share the limits of a tenant and of all tenants.
+// Processes that share seats share the limits of each tenant and of all tenants.
 func TestProcessesShareSeats(t *testing.T) {
 	t.Parallel()
 	config := settings
@@ -78,7 +78,7 @@ func TestProcessesShareSeats(t *testing.T) {
 	a.leave()
 	for ended := false; !ended; {
 		select {
-		case <-a.batches: // it may be the last one
+		case <-a.batches: // this may be the last one
 		case <-a.ended:
 			ended = true
 		}
@@ -88,7 +88,7 @@ func TestProcessesShareSeats(t *testing.T) {
 	}
 }
 
-// A process that has ended holds its seats for the life of a stream, and a minute.
+// A process that has ended keeps its seats for the life of a stream plus a minute.
 func TestSeatOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -108,7 +108,7 @@ func TestSeatOfAnEndedProcess(t *testing.T) {
 	}
 }
 
-// A reader gets an error while the seats cannot be counted, and leaves no seat taken.
+// A reader gets an error if the seats cannot be counted, and no seat stays taken.
 func TestSeatsThatFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)

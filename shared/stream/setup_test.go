@@ -49,7 +49,7 @@ type counted struct {
 	held  sync.RWMutex
 }
 
-// hold makes reads wait until release is called.
+// hold blocks reads until release is called.
 func (c *counted) hold()    { c.held.Lock() }
 func (c *counted) release() { c.held.Unlock() }
 
@@ -68,7 +68,7 @@ func (c *counted) count() int {
 	return c.reads
 }
 
-// settings is what most tests use.
+// settings is the configuration of most tests.
 var settings = stream.Config{Life: 14 * time.Minute, Readers: 200}
 
 func setup(t *testing.T, config stream.Config) *bench {
@@ -89,7 +89,8 @@ func setup(t *testing.T, config stream.Config) *bench {
 	return &bench{w, now, feed, stream.New(feed, now, slog.New(slog.DiscardHandler), rand.Float64, config), tally}
 }
 
-// add appends n events of a type, with a checkpoint after each 100 and the last one.
+// add appends n events of a type, with a checkpoint after each 100 events and after the last
+// one.
 func (b *bench) add(t *testing.T, n int, kind eventtype.Type) {
 	t.Helper()
 	for types := range slices.Chunk(slices.Repeat([]eventtype.Type{kind}, n), 100) {
@@ -99,14 +100,14 @@ func (b *bench) add(t *testing.T, n int, kind eventtype.Type) {
 	}
 }
 
-// follower is a reader in a goroutine of its own.
+// follower is a reader in its own goroutine.
 type follower struct {
 	batches chan stream.Batch
 	ended   chan error
 	leave   context.CancelFunc
 }
 
-// follow starts a reader. Its send waits until the test takes the batch.
+// follow starts a reader. Its send blocks until the test receives the batch.
 func (b *bench) follow(t *testing.T, q stream.Query) *follower {
 	t.Helper()
 	q.Transport = cmp.Or(q.Transport, series.SSE)

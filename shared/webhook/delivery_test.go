@@ -17,7 +17,7 @@ const retention = 7 * 24 * time.Hour
 
 func never() float64 { return 0 }
 
-// settle applies one attempt with a status at a time.
+// settle settles one attempt with a status at a time.
 func settle(p webhook.Progress, d webhook.Delivery, status int, now time.Time) (webhook.Progress, webhook.Delivery) {
 	p, all := p.Settle([]webhook.Result{{Delivery: d, Attempt: webhook.Attempt{At: now, Status: status}}}, 0, retention, now, never)
 	return p, all[0]
@@ -85,8 +85,8 @@ func TestLogKeepsTheNewestAttempts(t *testing.T) {
 	}
 }
 
-// TestOrderedDeliveriesWaitForTheirTask checks for any pending deliveries that at most the
-// first one of a task is ready, and that unordered ones depend on their time alone.
+// TestOrderedDeliveriesWaitForTheirTask checks, for random pending deliveries, that at most the
+// first one of a task is ready, and that unordered ones depend only on their time.
 func TestOrderedDeliveriesWaitForTheirTask(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

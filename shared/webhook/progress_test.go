@@ -13,7 +13,7 @@ func begin() webhook.Progress {
 	return webhook.Webhook{Tenant: "acme", ID: "whk_1"}.Begin(7, "e", noon)
 }
 
-// answers settles attempts of new events, one after another at a time.
+// answers settles attempts of new events one after another, all at the time now.
 func answers(p webhook.Progress, now time.Time, statuses ...int) webhook.Progress {
 	for _, status := range statuses {
 		p, _ = settle(p, webhook.Delivery{}, status, now)
@@ -79,8 +79,8 @@ func TestReceiverSlowsTheWebhook(t *testing.T) {
 	}
 }
 
-// TestRateIsLimited makes attempts as fast as permitted: no second has more than twice
-// the rate, and the whole no more than the rate and a burst.
+// TestRateIsLimited makes attempts as fast as permitted. No second may have more than twice the
+// rate, and the total may not exceed the rate plus one burst.
 func TestRateIsLimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +142,8 @@ func TestLostReceiverIsDisabled(t *testing.T) {
 	}
 }
 
-// TestSuccessEndsTheWarning warns about failures, and again about those that follow a
-// success.
+// TestSuccessEndsTheWarning expects a warning about failures, and another one about failures
+// after a success.
 func TestSuccessEndsTheWarning(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -215,7 +215,7 @@ func TestOneWorkerHasTheLease(t *testing.T) {
 	}
 }
 
-// TestPendingIsCounted settles any deliveries: the count follows their states.
+// TestPendingIsCounted settles random deliveries. The count must follow their states.
 func TestPendingIsCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/hook/guard/guardtest"
 )
 
-// TestAttacks checks every attack against the policy without rules and against one
-// whose rules concern other hosts (RL-4.16).
+// TestAttacks checks every attack against a policy without rules, and against a policy with
+// rules for other hosts (RL-4.16).
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	other := parse(t, "hooks.corp.example", "10.9.9.9", "10.8.0.0/16", "[fd00::9]:8443")
@@ -42,7 +42,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestPublicAddresses checks the borders of the special ranges.
+// TestPublicAddresses checks the boundaries of the special ranges.
 func TestPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for _, public := range []string{

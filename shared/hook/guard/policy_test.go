@@ -205,8 +205,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// FuzzCheckURL checks that a permitted URL leads to the host that the error messages and
-// the connection check see.
+// FuzzCheckURL checks that a permitted URL leads to the host that error messages and connection
+// checks use.
 func FuzzCheckURL(f *testing.F) {
 	for _, row := range guardtest.Attacks() {
 		f.Add(row.URL)
@@ -218,7 +218,7 @@ func FuzzCheckURL(f *testing.F) {
 		}
 		encoded := target.URL.String()
 		if len(encoded) > guard.MaxURL {
-			return // a path can be written in fewer bytes than its canonical form
+			return // the canonical form of a path can be longer
 		}
 		again, err := guard.Policy{}.Target(encoded)
 		if err != nil || again.Host != target.Host || again.Port != target.Port {
