@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// NewArtifact returns the artifact of a request. Faults: InvalidRequest for metadata that is
-// no object and for a malformed parent.
+// NewArtifact converts a request for an artifact. The fault is InvalidRequest if the metadata
+// is not an object, or if the parent is malformed.
 func NewArtifact(in contract.ArtifactRequest) (orchestrator.NewArtifact, error) {
 	if len(in.Metadata) > 0 {
 		var object map[string]json.RawMessage
@@ -27,12 +27,12 @@ func NewArtifact(in contract.ArtifactRequest) (orchestrator.NewArtifact, error) 
 	return a, nil
 }
 
-// ArtifactCreated returns what the creator of an artifact gets.
+// ArtifactCreated returns the response to the creation of an artifact.
 func ArtifactCreated(a artifact.Artifact) contract.ArtifactCreated {
 	return contract.ArtifactCreated{ID: a.ID, Kind: a.Kind, Digest: a.Digest(), CreatedMS: a.CreatedAt.UnixMilli(), Tags: append([]string{}, a.Tags...)}
 }
 
-// ArtifactSummary returns an artifact without its content.
+// ArtifactSummary returns the wire form of an artifact without its content.
 func ArtifactSummary(a artifact.Artifact) contract.ArtifactSummary {
 	s := contract.ArtifactSummary{ArtifactCreated: ArtifactCreated(a), MediaType: a.Type(), Size: a.Size, Metadata: a.Metadata}
 	if a.Parent != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Session returns the response for the account of a session. warm is Budgets.Warm.
+// Session returns the response for the account of a session. warm is the value of Budgets.Warm.
 func Session(a budget.Account, defaults budget.Defaults, warm bool, now time.Time) contract.Session {
 	id, _ := budget.SessionOf(a.Scope)
 	left := a.Left(defaults.Of(a.Scope))
@@ -19,7 +19,7 @@ func Session(a budget.Account, defaults budget.Defaults, warm bool, now time.Tim
 	if left.CostNano != nil {
 		session.CostRemaining = new(budget.Dollars(*left.CostNano))
 	}
-	session.TTLMS = defaults.SessionTTL.Milliseconds() // of an account that no task has used
+	session.TTLMS = defaults.SessionTTL.Milliseconds() // for an account that no task has used
 	if !a.ExpiresAt.IsZero() {
 		session.TTLMS = max(a.ExpiresAt.Sub(now).Milliseconds(), 0)
 	}
@@ -35,7 +35,7 @@ func Budget(a budget.Account, defaults budget.Defaults) contract.Budget {
 	}
 }
 
-// BudgetDocument encodes the limit of an account for the digests of its events.
+// BudgetDocument encodes the limit of an account for the digests in its events.
 func BudgetDocument(a budget.Account) ([]byte, error) {
 	return json.Marshal(struct {
 		Scope string               `json:"scope"`

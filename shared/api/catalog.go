@@ -11,15 +11,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ModelDefinition returns the definition of a model. Fault: InvalidRequest with the field
-// signed or signature if they contradict each other.
+// ModelDefinition converts the settings of a model. The fault is InvalidRequest, with the field
+// signed or signature, if these two contradict each other.
 func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error) {
 	d = catalog.Definition{
 		Digest: in.Digest, Source: in.Source, EngineModel: in.EngineModel, Tokenizer: in.Tokenizer, ContextTokens: in.ContextTokens, Tags: append([]string(nil), in.Tags...),
 		Workloads: []port.Workload{port.WorkloadCompletion}, Price: catalog.Price{Output: catalog.DefaultOutputPrice},
 	}
 	if !isNull(in.Signature) {
-		if d.Signature, err = json.Marshal(in.Signature); err != nil { // as it is stored
+		if d.Signature, err = json.Marshal(in.Signature); err != nil { // the form that is stored
 			return d, fault.Invalid("signature", "malformed signature, want a DSSE envelope")
 		}
 	}
@@ -52,11 +52,11 @@ func isNull(value json.RawMessage) bool {
 	return len(value) == 0 || string(value) == "null"
 }
 
-// PatchModel applies a JSON merge patch (RFC 7396) to the definition of a model. decode is
-// strict about unknown fields.
+// PatchModel applies a JSON merge patch (RFC 7396) to the definition of a model. decode must
+// refuse unknown fields.
 func PatchModel(stored catalog.Definition, patch []byte, decode func(document []byte, into any) error) (catalog.Definition, error) {
 	settings := modelSettings(stored)
-	settings.Signed = nil // it follows from the signature
+	settings.Signed = nil // derived from the signature
 	before, err := json.Marshal(settings)
 	if err != nil {
 		return catalog.Definition{}, err
@@ -72,7 +72,7 @@ func PatchModel(stored catalog.Definition, patch []byte, decode func(document []
 	return ModelDefinition(after)
 }
 
-// mergePatch applies a JSON merge patch to an object. Members of members are merged too.
+// mergePatch applies a JSON merge patch to an object, recursively.
 func mergePatch(before, patch []byte, decode func(document []byte, into any) error) ([]byte, error) {
 	var changes map[string]json.RawMessage
 	if err := decode(patch, &changes); err != nil {
@@ -125,11 +125,11 @@ func Model(m catalog.Model) contract.Model {
 	return found
 }
 
-// ModelDocument encodes a model for the digests of its events.
+// ModelDocument encodes a model for the digests in its events.
 func ModelDocument(m catalog.Model) ([]byte, error) { return json.Marshal(Model(m)) }
 
-// ModelVerification returns the response for a verification. why is nil if a trusted key has
-// signed the model.
+// ModelVerification returns the response for the verification of a model. why is nil if a
+// trusted key has signed it; otherwise it is the reason.
 func ModelVerification(v orchestrator.ModelView, why error) contract.ModelVerification {
 	found := contract.ModelVerification{Trusted: why == nil, Model: Model(v.Model)}
 	if why != nil {

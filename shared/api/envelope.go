@@ -15,9 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/trace"
 )
 
-// Environment encodes an assignment as the variables of the export contract, or those
-// of a job's program, and the TASK_ENVELOPE of the worker contract. The result contains
-// secrets and is never logged.
+// Environment returns the environment variables of a machine: those of the export contract or
+// of a job's program, and the TASK_ENVELOPE of the worker contract. The result contains secrets
+// and must not be logged.
 func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	envelope, err := json.Marshal(envelope(a))
 	if err != nil {
@@ -41,7 +41,7 @@ func exportVariables(a orchestrator.Assignment) map[string]string {
 	return env
 }
 
-// addBucket adds the variables of a bucket; a zero bucket has none.
+// addBucket adds the variables of a bucket. It adds nothing for a zero bucket.
 func addBucket(env map[string]string, b orchestrator.WorkerBucket) {
 	if b.AccessKeyID != "" {
 		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = b.AccountID, b.Bucket
@@ -55,8 +55,8 @@ func addBucket(env map[string]string, b orchestrator.WorkerBucket) {
 	}
 }
 
-// jobVariables returns the environment of a job's program. A program that must report also
-// gets the CALLBACK_URL of the export contract.
+// jobVariables returns the environment of a job's program. A program that must report also gets
+// CALLBACK_URL of the export contract.
 func jobVariables(a orchestrator.Assignment) map[string]string {
 	env := maps.Clone(a.Variables)
 	if env == nil {
@@ -70,7 +70,7 @@ func jobVariables(a orchestrator.Assignment) map[string]string {
 	return env
 }
 
-// addParent adds the variables of the run that triggered the run, if there is one.
+// addParent adds the variables about the run that triggered this one, if any.
 func addParent(env map[string]string, a orchestrator.Assignment) {
 	p := a.Run.Parent
 	if p == nil {
@@ -87,7 +87,7 @@ func addParent(env map[string]string, a orchestrator.Assignment) {
 	}
 }
 
-// programOf returns what the envelope says about the program of a job; nil without one.
+// programOf returns the description of a job's program for the envelope; nil without a program.
 func programOf(a orchestrator.Assignment) *contract.EnvelopeProgram {
 	p := a.Run.Work.Program
 	if p == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Published makes the events of changes for a relay. publicURL is the address of the API,
-// with which the addresses of artifacts begin.
+// Published returns the functions with which a relay makes events from changes. publicURL is
+// the address of the API, which is the base of artifact addresses.
 func Published(publicURL string) orchestrator.Published {
 	return orchestrator.Published{
 		Events:     func(c port.Change) ([]events.Envelope, error) { return Events(publicURL, c) },
@@ -26,9 +26,9 @@ func Published(publicURL string) orchestrator.Published {
 	}
 }
 
-// Events returns the events of a change as they are published, in order, each of at
-// most 64 KiB. They have no notifier. An event that follows from one of a run has an id
-// of its own, which depends on that event alone. publicURL is as in Published.
+// Events returns the published events of a change, in order, each at most 64 KiB. They have no
+// notifier. An event that is derived from an event of a run has its own id, which depends only
+// on the original and the type. publicURL is as in Published.
 func Events(publicURL string, c port.Change) ([]events.Envelope, error) {
 	var all []events.Envelope
 	for _, e := range c.Events {
@@ -65,7 +65,7 @@ func LogEvent(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope {
 	return own
 }
 
-// Unreadable returns the event in place of those of a change that cannot be read.
+// Unreadable returns the event that replaces the events of an unreadable change.
 func Unreadable(tenant, changeID string, at time.Time) events.Envelope {
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(run.EventID(at, fmt.Sprintf("unreadable %q %q", tenant, changeID))),
@@ -74,7 +74,8 @@ func Unreadable(tenant, changeID string, at time.Time) events.Envelope {
 	}
 }
 
-// runEvents returns an event of a run, with those that follow from it.
+// runEvents returns the published form of an event of a run, and the events that are derived
+// from it.
 func runEvents(publicURL string, r run.Run, e run.Event) []events.Envelope {
 	t := eventtype.Type(e.Type)
 	own := header(r, e, t, e.ID)
@@ -91,19 +92,19 @@ func runEvents(publicURL string, r run.Run, e run.Event) []events.Envelope {
 		output := header(r, e, t, derivedID(e, t))
 		output.IdempotencyKey, output.Metrics = events.RunKey(t, r.TaskID, e.Attempt, e.Seq), own.Metrics
 		job := *own.Job
-		job.Seq, job.Message = 0, "" // those of the source
+		job.Seq, job.Message = 0, "" // these belong to the original event
 		output.Job = &job
 		all = append(all, output)
 	}
 	return all
 }
 
-// derivedID returns the id of an event of a type that follows from another.
+// derivedID returns the id of an event of type t that is derived from e.
 func derivedID(e run.Event, t eventtype.Type) string {
 	return run.EventID(e.At, fmt.Sprintf("%s of %s", t, e.ID))
 }
 
-// header returns an event of a run without its subject.
+// header returns an event of a run with its common fields, without its subject.
 func header(r run.Run, e run.Event, t eventtype.Type, id string) events.Envelope {
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: t, OccurredAt: e.At.UTC(),
@@ -112,8 +113,8 @@ func header(r run.Run, e run.Event, t eventtype.Type, id string) events.Envelope
 	}
 }
 
-// firingType returns the type of the event of a schedule that follows from the first
-// event of a run.
+// firingType returns the type of the schedule event that is derived from the first event of a
+// run; ok is false without one.
 func firingType(r run.Run, e run.Event) (eventtype.Type, bool) {
 	switch {
 	case e.Seq != 1 || r.FiredAt.IsZero():
@@ -124,8 +125,8 @@ func firingType(r run.Run, e run.Event) (eventtype.Type, bool) {
 	return eventtype.ScheduleFired, true
 }
 
-// outputType returns the type of the event about the output of a run that follows from
-// its success.
+// outputType returns the type of the output event that is derived from the success of a run; ok
+// is false without one.
 func outputType(r run.Run, e run.Event) (eventtype.Type, bool) {
 	switch {
 	case e.Type != run.EventCompleted || r.Output == nil:
@@ -168,7 +169,7 @@ func eventJob(r run.Run, e run.Event) *events.Job {
 	return job
 }
 
-// eventArtifacts returns the outputs of an event.
+// eventArtifacts returns the artifacts of an event: the output of a run, with its success.
 func eventArtifacts(publicURL string, r run.Run, e run.Event) []events.Artifact {
 	o := r.Output
 	if o == nil || e.Type != run.EventCompleted {
@@ -180,10 +181,10 @@ func eventArtifacts(publicURL string, r run.Run, e run.Event) []events.Artifact 
 	}}
 }
 
-// leaseID names the slot of an attempt.
+// leaseID returns the name of the slot of the current attempt.
 func leaseID(r run.Run) string { return "lease_" + r.Slot.Pool + "/" + r.Attempt.MachineName }
 
-// runnerID is the machine of an attempt, or its worker while the machine is not known.
+// runnerID returns the machine id of an attempt, or its worker id while the machine is unknown.
 func runnerID(a run.Attempt) string {
 	if a.Machine.ID != "" {
 		return a.Machine.ID
@@ -210,8 +211,8 @@ func jobStatus(s run.State) events.Status {
 	return events.StatusRunning
 }
 
-// jobReason returns why the run does not run. A run that is queued in ContainerCreating
-// waits for the platform, not for a limit.
+// jobReason returns why the run waits or was cancelled; empty otherwise. A run that is queued
+// in ContainerCreating waits for the platform, so it is not paused by a quota.
 func jobReason(e run.Event) events.Reason {
 	switch {
 	case e.Type == run.EventCancelRequested, e.State == run.Cancelled, e.Fault != nil && e.Fault.Code == fault.Cancelled:
@@ -224,13 +225,14 @@ func jobReason(e run.Event) events.Reason {
 	return ""
 }
 
-// eventMetrics returns the numbers of an event: the time of an attempt that has ended,
-// the time until the next one, and the figures of a run that has ended.
+// eventMetrics returns the numbers of an event: the duration of an attempt that has ended, the
+// time until the next attempt, and the metrics of a run that has ended. It returns nil without
+// numbers.
 func eventMetrics(r run.Run, e run.Event) map[string]any {
 	metrics := map[string]any{}
 	if m, ended := r.EndMetrics(e); ended {
 		document, err := json.Marshal(measured(r, m))
-		if err != nil || json.Unmarshal(document, &metrics) != nil { // cannot fail: numbers, texts and times
+		if err != nil || json.Unmarshal(document, &metrics) != nil { // cannot fail: only numbers, strings and times
 			metrics = map[string]any{}
 		}
 	}

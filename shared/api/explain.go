@@ -15,8 +15,8 @@ func Explanation(x orchestrator.ExplainedRun) contract.Explanation {
 	shown := contract.Explanation{
 		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), RunReasons: runReasons(x.Explanation),
 	}
-	// A run that has ended without a start awaits none; another one shows how right the
-	// prediction was.
+	// A run that ended without a start has no prediction to show. For other runs the prediction
+	// shows how accurate it was.
 	if p := r.Prediction; p != nil && (!r.State.Terminal() || !p.Started.IsZero()) {
 		shown.Prediction = predictionOf(r.Prediction)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Export validates the body of POST /export/{format} and returns its submission
-// without an identity, a key and a correlation id. It returns the faults
-// NotFound, for an unknown format, and InvalidRequest, which names the field.
+// Export validates the body of POST /export/{format} and returns its submission, without
+// identity, key and correlation id. The fault is NotFound for an unknown format, or
+// InvalidRequest with the field.
 func Export(format string, request contract.ExportRequest) (orchestrator.Submission, error) {
 	export := job.Export{Format: format, PI: request.PI, Options: (*job.ExportOptions)(request.Options)}
 	if problems := export.Validate(); len(problems) > 0 {
@@ -42,8 +42,7 @@ func Export(format string, request contract.ExportRequest) (orchestrator.Submiss
 	}, nil
 }
 
-// digest identifies the content of a request independently of its JSON
-// formatting.
+// digest identifies the content of a request, independently of its JSON formatting.
 func digest(work run.Work, batch string, given *contract.Policy, hook *contract.ExportWebhook) string {
 	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, batch)
 	if given != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// parameterTypes is the query parameter with the types of events, separated by commas.
+// parameterTypes is the query parameter for event types, separated by commas.
 const parameterTypes = "types"
 
-// filterIDs maps the other parameters of a filter of events to its fields.
+// filterIDs maps the other query parameters of an event filter to its fields.
 func filterIDs(f *events.Filter) map[string]*string {
 	return map[string]*string{"projectId": &f.ProjectID, "jobId": &f.JobID, "taskId": &f.TaskID, "batchId": &f.BatchID}
 }
 
-// FilterParameters lists the query parameters of a filter of events.
+// FilterParameters lists the query parameters of an event filter.
 func FilterParameters() []string {
 	return []string{parameterTypes, "projectId", "jobId", "taskId", "batchId"}
 }
 
-// QueryFilter returns the filter of events in a query. The fault is InvalidRequest with
-// the parameter.
+// QueryFilter parses the event filter in a query. The fault is InvalidRequest with the
+// parameter.
 func QueryFilter(query url.Values) (f events.Filter, err error) {
 	if query.Has(parameterTypes) {
 		f.Types = strings.Split(query.Get(parameterTypes), ",")
@@ -38,8 +38,8 @@ func QueryFilter(query url.Values) (f events.Filter, err error) {
 	return f, checkFilter(f)
 }
 
-// BodyFilter returns the filter of events in a body. The fault is InvalidRequest with
-// the field.
+// BodyFilter converts the event filter in a request body. The fault is InvalidRequest with the
+// field.
 func BodyFilter(body contract.EventFilter) (events.Filter, error) {
 	f := events.Filter{Types: body.Types, ProjectID: body.ProjectID, JobID: body.JobID, TaskID: body.TaskID, BatchID: body.BatchID}
 	return f, checkFilter(f)
@@ -57,7 +57,7 @@ func checkFilter(f events.Filter) error {
 	return nil
 }
 
-// FilterQuery returns the query that QueryFilter reads.
+// FilterQuery returns the query that QueryFilter parses to f.
 func FilterQuery(f events.Filter) url.Values {
 	query := url.Values{}
 	if len(f.Types) > 0 {

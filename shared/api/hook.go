@@ -13,7 +13,7 @@ import (
 func HookBody(c orchestrator.HookCall) ([]byte, error) {
 	body := contract.HookBody{Hook: c.Reason, Run: Task(orchestrator.View{Run: c.Run, QueuePosition: -1})}
 	if body.Run.Program != nil {
-		body.Run.Program.Env = nil // its values may be meant for the program alone
+		body.Run.Program.Env = nil // the values may be intended only for the program
 	}
 	if c.Run.JobID != "" {
 		body.Job = &contract.HookJob{ID: c.Run.JobID, Version: c.Run.JobVersion}

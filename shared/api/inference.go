@@ -16,9 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// NewTask returns the inference task of a request. Faults: DeadlineUnmet for a deadline that
-// is over, InvalidParams for no tokens, InvalidRequest for a message without content. The
-// other fields are checked when the task is created.
+// NewTask converts a request for an inference task. The fault is DeadlineUnmet if deadline_ms
+// is out of range, InvalidParams if max_tokens or expected_tokens is, or InvalidRequest for a
+// message without content. The other fields are checked when the task is created.
 func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 	task := orchestrator.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
@@ -56,7 +56,7 @@ func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
 	return task, nil
 }
 
-// digestOf identifies what a request asks for.
+// digestOf returns a digest that identifies the content of a request.
 func digestOf(in any) string {
 	text, _ := json.Marshal(in) //nolint:errchkjson // the requests of this package always have a JSON form
 	sum := sha256.Sum256(text)
@@ -70,12 +70,12 @@ func valueOr[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// TaskAccepted returns what the creator of an inference task gets.
+// TaskAccepted returns the response to the creation of an inference task.
 func TaskAccepted(a orchestrator.Accepted) contract.TaskAccepted {
 	return contract.TaskAccepted{TaskID: a.Run.TaskID, QueuePosition: a.QueuePosition, PredictedStartMS: a.PredictedStart.Milliseconds()}
 }
 
-// inferenceDetails returns the details of a run of kind inference; nil for another kind.
+// inferenceDetails returns the details of an inference run; nil for other kinds.
 func inferenceDetails(r run.Run) *contract.InferenceDetails {
 	work := r.Work.Inference
 	if work == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// JobAnswer is the response of GET /v1/jobs/{job_id}: the members of the definition and
-// those of the record.
+// JobAnswer is the response of GET /v1/jobs/{job_id}: the fields of the definition and those of
+// the record.
 type JobAnswer struct {
 	job.Definition
 	contract.JobState
@@ -19,15 +19,15 @@ type JobAnswer struct {
 // Job returns the response for a job.
 func Job(j job.Job) JobAnswer { return JobAnswer{j.Definition, jobState(j)} }
 
-// Documents encode what events that no commit of a run has are about.
+// Documents returns the functions that encode the subjects of events without a run.
 func Documents() orchestrator.Documents {
 	return orchestrator.Documents{Job: JobDocument, Pool: PoolDocument, Model: ModelDocument, Budget: BudgetDocument, Log: LogEvent}
 }
 
-// JobDocument encodes a job for the digests of its events.
+// JobDocument encodes a job for the digests in its events.
 func JobDocument(j job.Job) ([]byte, error) { return json.Marshal(Job(j)) }
 
-// PoolDocument encodes a pool without its use for the digests of its events.
+// PoolDocument encodes a pool, without its use, for the digests in its events.
 func PoolDocument(p run.Pool) ([]byte, error) {
 	return json.Marshal(Pool(orchestrator.PoolView{Pool: p}))
 }
@@ -43,7 +43,7 @@ type JobVersionAnswer struct {
 	contract.JobVersion
 }
 
-// JobVersion returns the response for a job as of a version of its definition.
+// JobVersion returns the response for a job with a version of its definition.
 func JobVersion(j job.Job) JobVersionAnswer {
 	return JobVersionAnswer{j.Definition, contract.JobVersion{Version: j.Version, UpdatedAt: j.UpdatedAt, UpdatedBy: j.UpdatedBy}}
 }

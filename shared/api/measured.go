@@ -7,13 +7,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// seconds returns a time in seconds, in whole milliseconds: the number that has three
-// digits at most, such as 3.829.
+// seconds returns a duration in seconds, rounded to milliseconds, such as 3.829.
 func seconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
 }
 
-// measured returns the figures of a run as the API shows them.
+// measured returns the wire form of a run's metrics.
 func measured(r run.Run, m run.Metrics) contract.Measured {
 	in := func(phase run.Phase) float64 { return seconds(m.Phases[phase]) }
 	figures := contract.Measured{

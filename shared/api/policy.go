@@ -17,8 +17,8 @@ var policyFields = map[string]string{
 	"retry.multiplier": "retry.multiplier", "retry.jitter": "retry.jitter", "retry.categories": "retry.categories",
 }
 
-// policyFrom returns the policy of a request: the defaults, replaced by what the
-// request gives. The fault names the field of the request.
+// policyFrom returns the policy of a request: the defaults, overridden by the request. The
+// fault names the field of the request.
 func policyFrom(defaults run.Policy, asked *contract.Policy) (run.Policy, error) {
 	p := defaults
 	if asked == nil {
@@ -50,7 +50,7 @@ func policyFrom(defaults run.Policy, asked *contract.Policy) (run.Policy, error)
 	for _, v := range p.Validate() {
 		field, known := policyFields[v.Field]
 		if !known {
-			continue // a default; the request cannot change it
+			continue // a default that the request cannot change
 		}
 		if v.Field == "heartbeatTimeout" && !given.HeartbeatTimeout && given.HeartbeatInterval {
 			field = policyFields["heartbeatInterval"]
@@ -60,7 +60,7 @@ func policyFrom(defaults run.Policy, asked *contract.Policy) (run.Policy, error)
 	return p, nil
 }
 
-// secondsMost is more than any limit in seconds, and no duration of it overflows.
+// secondsMost is larger than any limit in seconds, and small enough that no duration overflows.
 const secondsMost = 1 << 32
 
 func set(at *time.Duration, seconds *int) (given bool) {

@@ -12,7 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// PoolDefinition returns the definition of a pool of a request, with its faults.
+// PoolDefinition converts the definition of a pool. Its Faults list the problems of the
+// request.
 func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition) {
 	if e := body.Engine; e != nil {
 		place := enginePlace(*e)
@@ -38,7 +39,7 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 			var bad *fault.Fault
 			if next.ThrottledFor, bad = orchestrator.ThrottledFor("fallback."+strconv.Itoa(i)+".throttledSeconds", *s); bad != nil {
 				d.Faults = append(d.Faults, bad)
-				next.ThrottledFor = time.Second // in place of the value that has a fault
+				next.ThrottledFor = time.Second // replaces the invalid value
 			}
 		}
 		d.Fallbacks = append(d.Fallbacks, next)
@@ -55,7 +56,7 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 	return d
 }
 
-// enginePlace returns the engine of a pool.
+// enginePlace converts the engine of a pool.
 func enginePlace(e contract.PoolEngine) run.EnginePlace {
 	place := run.EnginePlace{Kind: run.EngineKind(e.Kind), Model: e.Model, Slots: 1, Deterministic: e.Deterministic}
 	if e.Slots != nil {
@@ -63,7 +64,7 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 	}
 	if e.DeadlineMS != nil {
 		if place.DeadlineMS = *e.DeadlineMS; place.DeadlineMS == 0 {
-			place.DeadlineMS = -1 // out of range, unlike an absent field
+			place.DeadlineMS = -1 // out of range, unlike the absent field
 		}
 	}
 	for _, r := range e.Replicas {
@@ -78,7 +79,7 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 	return place.WithIDs()
 }
 
-// poolEngine returns the engine of a pool; nil for a pool of a runner.
+// poolEngine returns the wire form of a pool's engine; nil for a pool of a runner.
 func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
 	if e == nil {
 		return nil
@@ -96,7 +97,7 @@ func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
 	return &found
 }
 
-// poolWarm returns the settings of warm machines; nil without any.
+// poolWarm returns the wire form of the settings of warm machines; nil without settings.
 func poolWarm(w *run.Warm) *contract.PoolWarm {
 	if w == nil {
 		return nil
@@ -107,7 +108,7 @@ func poolWarm(w *run.Warm) *contract.PoolWarm {
 	}
 }
 
-// poolFallback returns the fallbacks of a pool.
+// poolFallback returns the wire form of fallbacks.
 func poolFallback(fallbacks []run.Fallback) (found []contract.PoolFallback) {
 	for _, f := range fallbacks {
 		next := contract.PoolFallback{Pool: f.Pool}
@@ -129,7 +130,7 @@ func detour(r run.Run) []run.DetourStep {
 	return r.Detour.Steps
 }
 
-// fellBack returns the fallbacks that a run has taken.
+// fellBack returns the wire form of the fallbacks that a run has taken.
 func fellBack(steps []run.DetourStep) (taken []contract.FellBack) {
 	for _, s := range steps {
 		taken = append(taken, contract.FellBack{Attempt: s.Attempt, From: s.From, To: s.To, Reason: string(s.Reason), Message: s.Message, At: s.At})
@@ -137,7 +138,7 @@ func fellBack(steps []run.DetourStep) (taken []contract.FellBack) {
 	return taken
 }
 
-// placement returns the placement of a pool, with the faults of settings of another runner.
+// placement converts the placement of a pool. Settings of another runner are faults.
 func placement(runner string, s *contract.PoolSettings) (where run.Placement, wrong []*fault.Fault) {
 	where.Runner = runner
 	if s == nil {
@@ -174,7 +175,7 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, wr
 	return where, wrong
 }
 
-// poolSettings returns the settings of a placement; nil without settings.
+// poolSettings returns the wire form of the settings of a placement; nil without settings.
 func poolSettings(where run.Placement) *contract.PoolSettings {
 	switch {
 	case where.Fly != nil:
@@ -196,7 +197,7 @@ func Pool(v orchestrator.PoolView) contract.Pool {
 	}
 }
 
-// PoolHealth returns the response for the state of a pool.
+// PoolHealth returns the response for the health of a pool.
 func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 	found := contract.PoolHealth{
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
@@ -262,7 +263,7 @@ func Capabilities(engines []orchestrator.Capability) contract.Capabilities {
 	return found
 }
 
-// replicaMachine returns the replica that Sortie runs; nil for another one.
+// replicaMachine returns the wire form of a replica that Sortie runs; nil for nil.
 func replicaMachine(r *run.Replica) *contract.ReplicaMachine {
 	if r == nil {
 		return nil

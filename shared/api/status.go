@@ -1,11 +1,9 @@
-// Package api maps between the wire types of package contract and the domain,
-// in both directions: requests become submissions and reports; runs become the
-// status, the task and the events that clients read; assignments become the
-// environment of a worker.
+// Package api converts between the wire types of package contract and the domain types, in both
+// directions. Requests become submissions and reports. Runs become the status, the task and the
+// events that clients read. Assignments become the environment of a worker.
 //
-// The package is pure. It validates requests and names the invalid field. It
-// never exposes tokens, the environments of machines and the values of secrets to
-// clients.
+// The package is pure. It validates requests and names the invalid field. It never exposes
+// tokens, machine environments or secret values to clients.
 package api
 
 import (
@@ -54,8 +52,8 @@ func Status(v orchestrator.View) contract.Status {
 	return status
 }
 
-// statusOf returns the status of the export contract for the state of a run. A run that
-// was skipped is an error, because its work was not done (EC-6.4).
+// statusOf returns the status of the export contract for the state of a run. A skipped run is
+// an error, because its work was not done (EC-6.4).
 func statusOf(r run.Run) string {
 	switch {
 	case !r.State.Terminal():
@@ -73,7 +71,7 @@ func position(v orchestrator.View) *int {
 	return &v.QueuePosition
 }
 
-// done describes the end of a completed run: a skipped one has a reason.
+// done describes the end of a completed run. For a skipped run it says why.
 func done(r run.Run) string {
 	switch {
 	case r.Missed != nil:
@@ -92,7 +90,7 @@ func done(r run.Run) string {
 	return "skipped: " + strings.Join(texts, "; ")
 }
 
-// progress returns the progress of a run; nil if it ended without success.
+// progress returns the progress of a run; nil if the run ended without success.
 func progress(v orchestrator.View) *contract.Progress {
 	switch {
 	case v.Run.State == run.Completed:
@@ -126,7 +124,7 @@ func message(v orchestrator.View) string {
 	return stateMessage(r, v.QueuePosition) + cancelled
 }
 
-// waiting describes a place in the queue; otherwise is for a run without one.
+// waiting describes a position in the queue. It returns otherwise for a run without a position.
 func waiting(what string, position int, otherwise string) string {
 	switch {
 	case position == 0:
@@ -182,7 +180,7 @@ func stateMessage(r run.Run, position int) string {
 	return "ended"
 }
 
-// leavesMessage describes the fallback of a run; it is empty without one.
+// leavesMessage describes the current fallback of a run; empty without one.
 func leavesMessage(r run.Run) string {
 	if !r.Leaves() {
 		return ""

@@ -68,8 +68,8 @@ func Task(v orchestrator.View) contract.Task {
 	return task
 }
 
-// startedAt is when the program of the run first started. The record of a run of an earlier
-// version has only that of the last attempt.
+// startedAt returns when the program of the run first started. Records of an earlier version
+// have only the start of the last attempt.
 func startedAt(r run.Run) time.Time {
 	if r.StartedAt.IsZero() {
 		return r.Attempt.StartedAt
@@ -77,7 +77,7 @@ func startedAt(r run.Run) time.Time {
 	return r.StartedAt
 }
 
-// jobRun returns the wire form of a run; nil for zero.
+// jobRun returns the wire form of a run reference; nil for the zero value.
 func jobRun(r run.JobRun) *contract.JobRunRef {
 	if r == (run.JobRun{}) {
 		return nil
@@ -85,7 +85,7 @@ func jobRun(r run.JobRun) *contract.JobRunRef {
 	return new(contract.JobRunRef(r))
 }
 
-// triggered returns the wire form of the runs that a run has triggered.
+// triggered returns the wire form of the runs that a run triggered.
 func triggered(r run.Run) (found []contract.JobRunRef) {
 	for _, child := range r.Triggered {
 		found = append(found, contract.JobRunRef(child))
@@ -93,7 +93,7 @@ func triggered(r run.Run) (found []contract.JobRunRef) {
 	return found
 }
 
-// programShown returns the program of a job as clients see it; nil without one.
+// programShown returns the wire form of a job's program for clients; nil without a program.
 func programShown(w run.Work) *contract.Program {
 	p := w.Program
 	if p == nil {
@@ -119,10 +119,11 @@ func programShown(w run.Work) *contract.Program {
 	return shown
 }
 
-// The values of a job's logs.
+// The values of the field logs of a program.
 const logsKept, logsDropped = "keep", "drop"
 
-// workerOf returns the worker of the current attempt with its report.
+// workerOf returns the wire form of the current attempt's worker, with its report; nil without
+// a worker.
 func workerOf(v orchestrator.View) *contract.Worker {
 	attempt := v.Run.Attempt
 	if attempt.WorkerID == "" {
@@ -146,8 +147,8 @@ func workerOf(v orchestrator.View) *contract.Worker {
 	return worker
 }
 
-// Event returns an item of GET /v1/tasks/{task_id}/events. r is the record as of the event
-// or later.
+// Event returns an item of GET /v1/tasks/{task_id}/events. r is the record as of the event or
+// later.
 func Event(r run.Run, e run.Event) contract.TaskEvent {
 	event := contract.TaskEvent{
 		EventID: e.ID, Seq: e.Seq, Type: string(e.Type), OccurredAt: e.At,

@@ -12,23 +12,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// updateSpace is the namespace of the ids of updates, a UUID.
+// updateSpace is the UUID namespace of update ids.
 var updateSpace = []byte{0x6f, 0x1c, 0x8f, 0x0e, 0x3a, 0x51, 0x4d, 0x0c, 0x9d, 0x2e, 0x5b, 0x8a, 0x2f, 0x6f, 0x7f, 0x10}
 
-// UpdateID returns the id of the update of an event: the version 5 UUID of the run id
-// and the number of the event, with a slash between them.
+// UpdateID returns the id of the update for an event: the version 5 UUID of "RUN_ID/SEQ".
 func UpdateID(runID string, seq int) string {
 	id := sha1.Sum(fmt.Appendf(slices.Clone(updateSpace), "%s/%d", runID, seq)) //nolint:gosec // as above
-	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80                             // the version and the variant
+	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80                             // set the version and the variant
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
 
-// Updates returns the items of GET /v1/runs/{run_id}/updates: one for each transition
-// and for each event with a fault. events are all events of the run from the first on.
+// Updates returns the items of GET /v1/runs/{run_id}/updates: one for each transition and for
+// each event with a fault. events must be all events of the run, from the first.
 func Updates(r run.Run, events []run.Event) []contract.RunUpdate {
 	var updates []contract.RunUpdate
 	u := contract.RunUpdate{RunID: r.ID, JobID: r.JobID, ScheduledAt: r.ScheduledAt}
-	failed := 0 // the last attempt after which the run waits for another one
+	failed := 0 // the last attempt that failed and is retried
 	for _, e := range events {
 		moved := e.From != e.State
 		if moved && e.State == run.Retrying {

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// WebhookSettings returns the settings of a request.
+// WebhookSettings converts the settings in a request.
 func WebhookSettings(in contract.WebhookSettings) orchestrator.WebhookSettings {
 	return orchestrator.WebhookSettings{
 		URL:         in.URL,
@@ -28,8 +28,8 @@ func webhookSettings(in orchestrator.WebhookSettings) contract.WebhookSettings {
 	}
 }
 
-// PatchWebhook applies a JSON merge patch (RFC 7396) to settings. decode reads a document
-// as the body of a request. enable reports that the patch sets paused.
+// PatchWebhook applies a JSON merge patch (RFC 7396) to settings. decode decodes a document
+// like a request body. enable reports whether the patch contains the field paused.
 func PatchWebhook(
 	stored orchestrator.WebhookSettings, patch []byte, decode func(document []byte, into any) error,
 ) (in orchestrator.WebhookSettings, enable bool, err error) {
@@ -77,10 +77,11 @@ func Webhook(w webhook.Webhook) contract.Webhook {
 	return found
 }
 
-// WebhookDocument encodes a webhook for the digests of its events.
+// WebhookDocument encodes a webhook for the digests in its events.
 func WebhookDocument(w webhook.Webhook) ([]byte, error) { return json.Marshal(Webhook(w)) }
 
-// WebhookDetail returns the response for a webhook. secret is empty, or shown this once.
+// WebhookDetail returns the response for a webhook. secret is shown in this response only; it
+// may be empty.
 func WebhookDetail(v orchestrator.WebhookView, secret string) contract.WebhookDetail {
 	p := v.Progress
 	found := contract.WebhookDetail{Webhook: Webhook(v.Webhook), Status: contract.WebhookActive, Secret: secret, Progress: contract.WebhookProgress{
@@ -110,8 +111,8 @@ func Redelivery(r webhook.Replay) contract.Redelivery {
 	return contract.Redelivery{PositionRange: contract.PositionRange(r.Range), Events: r.Total, Sent: r.Sent}
 }
 
-// RedeliveryRange returns the range of a request without failedSince. Fault: InvalidRequest
-// with the field.
+// RedeliveryRange returns the range of a request without failedSince. The fault is
+// InvalidRequest with the field.
 func RedeliveryRange(in contract.RedeliverRequest) (webhook.Range, error) {
 	switch {
 	case in.Position != nil && in.From == nil && in.To == nil:
@@ -126,10 +127,10 @@ func RedeliveryRange(in contract.RedeliverRequest) (webhook.Range, error) {
 	return webhook.Range{From: *in.From, To: *in.To}, nil
 }
 
-// WebhookAttempt returns the response for an attempt.
+// WebhookAttempt returns the wire form of an attempt.
 func WebhookAttempt(a webhook.Attempt) contract.WebhookAttempt { return contract.WebhookAttempt(a) }
 
-// WebhookDelivery returns the response for a delivery.
+// WebhookDelivery returns the wire form of a delivery.
 func WebhookDelivery(d webhook.Delivery) contract.WebhookDelivery {
 	found := contract.WebhookDelivery{
 		Position: d.Position, EventID: d.EventID, EventType: d.EventType, TaskID: d.TaskID, State: string(d.State), Tries: d.Tries,
@@ -141,7 +142,7 @@ func WebhookDelivery(d webhook.Delivery) contract.WebhookDelivery {
 	return found
 }
 
-// ExportWebhook returns the settings of the webhook of an export; nil without one.
+// ExportWebhook returns the settings of an export's webhook; nil without one.
 func ExportWebhook(in *contract.ExportWebhook) *orchestrator.WebhookSettings {
 	if in == nil {
 		return nil

@@ -21,8 +21,8 @@ import (
 // unknownError replaces an empty error text of a worker.
 const unknownError = "the worker reported an error without a message"
 
-// Callback validates the body of a callback of the run and returns its report. A
-// task_id or batch_id that is not the run's is a TaskMismatch; absent ones match.
+// Callback validates the callback of a run and returns its report. The fault is TaskMismatch if
+// task_id or batch_id is not that of the run; absent ones match.
 func Callback(r run.Run, body contract.Callback) (run.Report, error) {
 	taskID, batchID := r.TaskID, batchOf(r)
 	switch {
@@ -54,10 +54,10 @@ func mismatch(field, want string) error {
 	return f
 }
 
-// batchOf returns the batch id as clients and workers see it.
+// batchOf returns the batch id for clients and workers.
 func batchOf(r run.Run) string { return cmp.Or(r.BatchID, contract.BatchSingle) }
 
-// callbackUpload returns the output of a callback; nil if it names none.
+// callbackUpload returns the output that a callback names; nil if it names none.
 func callbackUpload(taskID string, body contract.Callback) (*run.Upload, error) {
 	if body.OutputKey == "" && body.OutputFileName == "" && body.OutputFileSize == nil {
 		return nil, nil
@@ -65,8 +65,8 @@ func callbackUpload(taskID string, body contract.Callback) (*run.Upload, error) 
 	return upload(taskID, "output_r2_key", body.OutputKey, body.OutputFileName, body.OutputFileSize)
 }
 
-// callbackDigest distinguishes a repeated callback from a contradicting one.
-// Metrics do not count: a worker that repeats its call may have measured again.
+// callbackDigest distinguishes a repeated callback from a contradicting one. It ignores
+// metrics, because a worker may measure again before it repeats the call.
 func callbackDigest(body contract.Callback) string {
 	size := int64(-1)
 	if body.OutputFileSize != nil {
@@ -77,8 +77,7 @@ func callbackDigest(body contract.Callback) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Completion validates the body of completed for the task and returns its
-// report.
+// Completion validates the completion of a task and returns its report.
 func Completion(taskID string, body contract.TaskCompleted) (run.Report, error) {
 	report := run.Report{Outcome: run.Outcome(body.Outcome), Metrics: bounded(body.Metrics)}
 	var err error
@@ -100,8 +99,7 @@ func Completion(taskID string, body contract.TaskCompleted) (run.Report, error) 
 	return report, err
 }
 
-// programExit returns the exit of a program as the worker reports it; nil if it cannot
-// be one.
+// programExit returns the reported exit of a program; nil if it is absent or invalid.
 func programExit(sent *contract.Exit) *run.Exit {
 	if sent == nil || sent.Code < 0 || sent.Code > 255 || sent.Signal < 0 || sent.Signal > 127 {
 		return nil
@@ -109,8 +107,8 @@ func programExit(sent *contract.Exit) *run.Exit {
 	return &run.Exit{Code: sent.Code, Signal: sent.Signal}
 }
 
-// taskOutput returns the object to accept, if the output names one under the
-// task's prefix, and the output as the worker sent it.
+// taskOutput returns the object to accept, if the output names one, and the output as sent by
+// the worker. The key must have the task's prefix. An output with a URL as path has no object.
 func taskOutput(taskID string, sent *contract.TaskOutput) (*run.Upload, json.RawMessage, error) {
 	if sent == nil {
 		return nil, nil, nil
@@ -136,7 +134,7 @@ func taskOutput(taskID string, sent *contract.TaskOutput) (*run.Upload, json.Raw
 
 var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// setError copies a worker's error into its report.
+// setError copies the worker's error to the report.
 func setError(report *run.Report, sent *contract.TaskError) error {
 	if sent == nil {
 		return fault.Invalid("error", "missing error for the outcome FAILED")
@@ -154,8 +152,8 @@ func setError(report *run.Report, sent *contract.TaskError) error {
 	return nil
 }
 
-// completionDigest distinguishes a repeated completion from a contradicting one.
-// Metrics do not count, as in callbackDigest.
+// completionDigest distinguishes a repeated completion from a contradicting one. It ignores
+// metrics, as callbackDigest does.
 func completionDigest(report run.Report) string {
 	report.Metrics = nil
 	text, _ := json.Marshal(report) //nolint:errchkjson // its raw members were JSON
@@ -163,9 +161,9 @@ func completionDigest(report run.Report) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// upload returns the output that a worker reports. A key outside the task's prefix is
-// refused with its field. A file name that cannot be used is replaced, and a size that
-// cannot be one is unknown: the object itself has both.
+// upload returns the output that a worker reports. A key outside the task's prefix is refused
+// with its field. An unusable file name is replaced, and an invalid size is unknown: the object
+// itself has both.
 func upload(taskID, field, key, fileName string, size *int64) (*run.Upload, error) {
 	prefix := limit.OutputPrefix(taskID)
 	name, inside := strings.CutPrefix(key, prefix)
@@ -185,11 +183,11 @@ func upload(taskID, field, key, fileName string, size *int64) (*run.Upload, erro
 	return u, nil
 }
 
-// defaultFileName is the name of an output without a usable one.
+// defaultFileName is the file name of an output without a usable one.
 const defaultFileName = "output"
 
-// bounded returns JSON that a worker defines, nil for null. JSON longer than
-// limit.Object is replaced by its length.
+// bounded returns JSON that a worker defines; nil for null. JSON longer than limit.Object is
+// replaced by an object with its length.
 func bounded(text json.RawMessage) json.RawMessage {
 	text = bytes.TrimSpace(text)
 	switch {
