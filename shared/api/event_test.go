@@ -41,14 +41,14 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return compiler.MustCompile("urn:schema")
 }
 
-// fails is what a *testing.T and a *rapid.T have in common.
+// fails has the methods that *testing.T and *rapid.T share.
 type fails interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// published returns the events of a change after checking them against the schema.
+// published returns the published events of a change, after validating them against the schema.
 func published(t fails, s *jsonschema.Schema, c port.Change) []events.Envelope {
 	t.Helper()
 	all, err := api.Events("https://sortie.example.org/", c)
@@ -74,7 +74,7 @@ func published(t fails, s *jsonschema.Schema, c port.Change) []events.Envelope {
 	return all
 }
 
-// life is a run to which facts happen, one a minute.
+// life is a run with facts that happen to it, one per minute.
 type life struct {
 	facts []run.Fact
 	start run.Run
@@ -174,8 +174,8 @@ func TestEventsOfLives(t *testing.T) {
 	}
 }
 
-// TestEventsHaveOneIDAndOneKey: an id and a key name one event, also of those that
-// follow from others, and each time they are made.
+// TestEventsHaveOneIDAndOneKey: an id and a key identify one event, including derived ones,
+// each time the event is made.
 func TestEventsHaveOneIDAndOneKey(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
@@ -196,7 +196,7 @@ func TestEventsHaveOneIDAndOneKey(t *testing.T) {
 	}
 }
 
-// TestEventsConformToTheSchema draws runs and events of any content.
+// TestEventsConformToTheSchema draws runs and events with random content.
 func TestEventsConformToTheSchema(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
@@ -241,7 +241,7 @@ func TestEventsConformToTheSchema(t *testing.T) {
 	})
 }
 
-// runTypes are the types of the events that a commit of a run can have.
+// runTypes returns the types of events that a commit of a run can have.
 func runTypes() (types []run.EventType) {
 	derived := []eventtype.Type{eventtype.ExportCompleted, eventtype.PackRunArtifact, eventtype.PackRunLog}
 	for _, info := range eventtype.All() {
@@ -287,7 +287,8 @@ func TestUnreadableChangeIsAnEvent(t *testing.T) {
 	}
 }
 
-// TestEncodedEventsAreThePublished compares the records of a commit with its events.
+// TestEncodedEventsAreThePublished compares the encoded records of a commit with its published
+// events.
 func TestEncodedEventsAreThePublished(t *testing.T) {
 	t.Parallel()
 	d := run.New(sampleRun(run.KindExport), nine)

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 )
 
-// TestExamplesAreEventsOfLives compares the examples of the types that need a fault which the
-// tests of a deployment cannot cause. Those compare the other examples.
+// TestExamplesAreEventsOfLives compares examples of event types whose fault the tests of a
+// deployment cannot cause. Those tests compare the other examples.
 func TestExamplesAreEventsOfLives(t *testing.T) {
 	t.Parallel()
 	s := schema(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestTimesHaveMilliseconds writes times whose seconds no float64 has exactly.
+// TestTimesHaveMilliseconds encodes times whose seconds are not exact in a float64.
 func TestTimesHaveMilliseconds(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -36,7 +36,8 @@ func TestTimesHaveMilliseconds(t *testing.T) {
 	}
 }
 
-// TestStartOfTheRunIsItsFirst shows the first start beside that of the current attempt.
+// TestStartOfTheRunIsItsFirst expects the first start of the run, in addition to that of the
+// current attempt.
 func TestStartOfTheRunIsItsFirst(t *testing.T) {
 	t.Parallel()
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -53,8 +54,8 @@ func TestStartOfTheRunIsItsFirst(t *testing.T) {
 	}
 }
 
-// TestEndedRunHasNoPrediction explains a run before its end, and after it with and without a
-// start: a prediction that came true shows its error.
+// TestEndedRunHasNoPrediction explains a run before its end, and after its end with and without
+// a start. Only with a start does the prediction show its error.
 func TestEndedRunHasNoPrediction(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[run.State]bool{run.Pending: true, run.Completed: false, run.Failed: false, run.Cancelled: false} {

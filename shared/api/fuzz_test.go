@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// FuzzCompletion checks that every completion is refused with the name of a field,
-// or becomes a report within the limits that is the same when it is repeated.
+// FuzzCompletion checks that every completion is either refused with a field, or becomes a
+// report within the limits that is the same when repeated.
 func FuzzCompletion(f *testing.F) {
 	for _, seed := range []string{
 		`{"outcome":"SUCCEEDED"}`, `{"outcome":"SUCCEEDED","output":{"outputPath":"exports/t/attempt-1/output","byteSize":4}}`,
@@ -49,7 +49,7 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// FuzzCallback does the same for the callback of the export contract.
+// FuzzCallback checks the same for the callback of the export contract.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"success"}`, `{"task_id":"t","status":"success","output_r2_key":"exports/t/x.xml","output_file_name":"x.xml","output_file_size":4}`,
@@ -82,7 +82,7 @@ func FuzzCallback(f *testing.F) {
 	})
 }
 
-// checkReport checks a report against its limits.
+// checkReport checks that a report is within its limits.
 func checkReport(t *testing.T, text []byte, report run.Report) {
 	t.Helper()
 	for what, most := range map[string]int{report.Error: limit.Message, report.StackTrace: limit.StackTrace, report.Phase: limit.Phase} {

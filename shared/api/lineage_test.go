@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestTriggeredRunKnowsItsParent has the variables of a program and the task of a run with
-// and without an output of its parent, and of a run without a parent.
+// TestTriggeredRunKnowsItsParent checks the variables of a program and the task of a run: with
+// a parent that has an output, with one that has no output, and without a parent.
 func TestTriggeredRunKnowsItsParent(t *testing.T) {
 	t.Parallel()
 	output := run.Upload{Key: "k", FileName: "version.txt", Size: 5, Digest: "sha256:1"}

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestFiguresOfARun shows a run that was skipped, and one that runs.
+// TestFiguresOfARun shows a skipped run, and a run that has not ended.
 func TestFiguresOfARun(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestWarmSettingsOfAPool reads the settings of a request and returns them in the response.
+// TestWarmSettingsOfAPool converts the settings of a request and returns them in the response.
 func TestWarmSettingsOfAPool(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -30,7 +30,8 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 			t.Errorf("got other settings (-want +got):\n%s", diff)
 		}
 	}
-	// Numbers that no duration has are out of range, and no other settings.
+	// Numbers that are too large for a duration must be out of range, and must not wrap to
+	// valid settings.
 	d := api.PoolDefinition(contract.PoolDefinition{Warm: &contract.PoolWarm{Max: 1, AheadSeconds: 1 << 40, MaxAgeSeconds: -1 << 40}})
 	if found := d.Warm.Check(run.RunnerFly); len(found) != 2 || found[0].Field != "warm.aheadSeconds" || found[1].Field != "warm.maxAgeSeconds" {
 		t.Errorf("got faults %v, want those of both times", found)

@@ -22,7 +22,7 @@ var (
 	digestForm  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// TestEnvelopeHasItsProvenance checks the fields of each event of some runs (EE-2.1 to
+// TestEnvelopeHasItsProvenance checks the common fields of each event of some runs (EE-2.1 to
 // EE-2.9, EE-2.12, EE-4.1, EE-4.2).
 func TestEnvelopeHasItsProvenance(t *testing.T) {
 	t.Parallel()
@@ -57,8 +57,8 @@ func TestEnvelopeHasItsProvenance(t *testing.T) {
 	}
 }
 
-// TestEachAttemptHasItsLease checks that a retry has another slot, and that the machine,
-// or the worker until the machine is known, names the runner (EE-2.22).
+// TestEachAttemptHasItsLease checks that a retry has another lease, and that the runner id is
+// the machine, or the worker until the machine is known (EE-2.22).
 func TestEachAttemptHasItsLease(t *testing.T) {
 	t.Parallel()
 	leases, runners := map[int]string{}, map[string]bool{}
@@ -78,7 +78,7 @@ func TestEachAttemptHasItsLease(t *testing.T) {
 	}
 }
 
-// TestReasonOfARun checks when a reason is given, and which (EE-2.11, EE-2.21).
+// TestReasonOfARun checks when an event has a reason, and which one (EE-2.11, EE-2.21).
 func TestReasonOfARun(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
@@ -102,7 +102,7 @@ func TestReasonOfARun(t *testing.T) {
 	}
 }
 
-// TestTypeOfAJob checks the type of each kind of work (EE-2.19).
+// TestTypeOfAJob checks the job type for each kind of work (EE-2.19).
 func TestTypeOfAJob(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
@@ -114,8 +114,8 @@ func TestTypeOfAJob(t *testing.T) {
 	}
 }
 
-// TestElevatedScopesAreShown checks that the events of a request have the scopes of its
-// token (EE-2.8, EE-4.3).
+// TestElevatedScopesAreShown checks that the events of a request have the scopes of its token
+// (EE-2.8, EE-4.3).
 func TestElevatedScopesAreShown(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]eventtype.Type{"an_export_succeeds": eventtype.Accepted, "a_run_is_cancelled": eventtype.CancelRequested} {
@@ -132,8 +132,8 @@ func TestElevatedScopesAreShown(t *testing.T) {
 	}
 }
 
-// TestOutputIsAnArtifact checks the event about an accepted output, beside that of the end
-// (EE-2.13, EE-3.5).
+// TestOutputIsAnArtifact checks the event about an accepted output, which follows that of the
+// end (EE-2.13, EE-3.5).
 func TestOutputIsAnArtifact(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]eventtype.Type{"an_export_succeeds": "export.completed", "a_program_has_output": "pack_run.artifact"} {
@@ -158,7 +158,7 @@ func TestOutputIsAnArtifact(t *testing.T) {
 	}
 }
 
-// TestTimesOfAnAttempt checks the metrics of events (EE-2.14).
+// TestTimesOfAnAttempt checks the durations in the metrics of events (EE-2.14).
 func TestTimesOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	var duration, backoff any
@@ -176,8 +176,8 @@ func TestTimesOfAnAttempt(t *testing.T) {
 	}
 }
 
-// TestTypesOfTheContract compares the types with those of the contract, and with those
-// that a record of a run can have (EE-2.3, EE-2.18, EE-3.8).
+// TestTypesOfTheContract compares the types with those of the contract, and with those that the
+// record of a run can have (EE-2.3, EE-2.18, EE-3.8).
 func TestTypesOfTheContract(t *testing.T) {
 	t.Parallel()
 	settled := []eventtype.Type{
@@ -218,7 +218,7 @@ func TestTypesOfTheContract(t *testing.T) {
 	}
 }
 
-// TestEventWithoutARun has no part about one (EE-2.23).
+// TestEventWithoutARun checks that an event without a run has no fields about one (EE-2.23).
 func TestEventWithoutARun(t *testing.T) {
 	t.Parallel()
 	all := lives()["firings_are_skipped"].events(t, schema(t))

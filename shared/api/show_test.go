@@ -77,7 +77,7 @@ func TestProgressMessages(t *testing.T) {
 	}
 }
 
-// TestFallbackIsShown shows a run that leaves its pool, in the status and in the task.
+// TestFallbackIsShown shows a run that falls back, in the status and in the task.
 func TestFallbackIsShown(t *testing.T) {
 	t.Parallel()
 	step := run.DetourStep{Attempt: 1, From: "default", To: "spare", Reason: run.FallbackImage, Message: "manifest unknown", At: time.Unix(9, 0)}
@@ -127,8 +127,7 @@ func TestFailedStatusHasAnError(t *testing.T) {
 	}
 }
 
-// TestSkippedRunIsAnError: no run that was skipped is a success, whatever its kind and the
-// reason (EC-6.4).
+// TestSkippedRunIsAnError: a skipped run is never a success, for any kind and reason (EC-6.4).
 func TestSkippedRunIsAnError(t *testing.T) {
 	t.Parallel()
 	for want, reason := range map[string]func(r *run.Run){

@@ -27,8 +27,8 @@ func TestUpdateIDIsAVersion5UUID(t *testing.T) {
 	}
 }
 
-// The updates are those of a run whose second attempt succeeds. Events without a
-// transition and without a fault are no updates.
+// TestUpdatesFollowTheTransitions lists the updates of a run whose second attempt succeeds.
+// Events without a transition and without a fault are not updates.
 func TestUpdatesFollowTheTransitions(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
