@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Accepted returns the content type of those offered that the client prefers: the one
-// with the highest weight in Accept, the first of equal ones, and the first one for a
-// client without preference. The fault is 406 if the client accepts no offer.
+// Accepted returns the offered content type that the client prefers: the one with the highest
+// weight in Accept. Of equal weights, and without Accept, it is the first offer. The fault is
+// 406 if the client accepts no offer.
 func Accepted(r *http.Request, offers ...string) (string, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
@@ -28,8 +28,8 @@ func Accepted(r *http.Request, offers ...string) (string, error) {
 	return chosen, nil
 }
 
-// weightOf returns the weight of a content type in an Accept header: that of the most
-// specific range that matches (RFC 9110, §12.5.1), or 0.
+// weightOf returns the weight of a content type in an Accept header: that of the most specific
+// matching range (RFC 9110, §12.5.1), or 0.
 func weightOf(header, offer string) (weight float64) {
 	kind, _, _ := strings.Cut(offer, "/")
 	precision := 0

@@ -11,20 +11,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TokenSource provides the client tokens, which may change while the server
-// runs. It is safe for concurrent use and caches what is slow to read.
+// TokenSource provides the client tokens, which may change while the server runs. It is safe
+// for concurrent use, and caches tokens that are slow to read.
 type TokenSource interface {
-	// Current returns the records. required reports whether a program of the
-	// server's own host needs one of them, too; every other client always does.
-	// The error is returned to the client.
+	// Current returns the token records. required reports whether programs on the server's own
+	// host also need a token; all other clients always do. The error is returned to the client.
 	Current(ctx context.Context) (tokens []access.Token, required bool, err error)
-	// Refused reports that a token is not among the current ones. It may be a
-	// new one, so the next call of Current refreshes the cache if possible.
+	// Refused reports that a token is not among the current ones. It may be new, so the next
+	// call of Current refreshes the cache if possible.
 	Refused()
 }
 
-// FixedTokens returns a source of tokens that never change. They are required
-// unless the list is empty.
+// FixedTokens returns a source of tokens that never change. Tokens are required unless the list
+// is empty.
 func FixedTokens(tokens ...access.Token) TokenSource { return fixed(tokens) }
 
 type fixed []access.Token
@@ -37,8 +36,8 @@ func (f fixed) Current(context.Context) (tokens []access.Token, required bool, e
 // Refused implements TokenSource.
 func (fixed) Refused() {}
 
-// find looks up a token, and again after a refresh if it is unknown. required
-// reports whether the request needs a token.
+// find looks up a token. If the token is unknown, it looks it up again after a refresh.
+// required reports whether the request needs a token.
 func (s *server) find(ctx context.Context, text string) (found access.Token, ok, required bool, err error) {
 	if text == "" && !s.config.Loopback {
 		return found, false, true, nil
@@ -66,9 +65,8 @@ func (s *server) current(ctx context.Context) (tokens []access.Token, required b
 	return tokens, required || !s.config.Loopback, nil
 }
 
-// BearerToken returns the token of the Authorization header. present reports
-// whether the header exists; the token is empty if it is not a single bearer
-// token.
+// BearerToken returns the token of the Authorization header. present reports whether the header
+// exists. The token is empty if the header is not a single bearer token.
 func BearerToken(r *http.Request) (token string, present bool) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) != 1 {
@@ -112,8 +110,8 @@ func (s *server) callerOf(x *exchange, t Route, r *http.Request) (port.Identity,
 	return s.authenticate(x, r)
 }
 
-// authenticate returns the caller of a route for clients. Where no token is
-// required, an unknown one is ignored: some clients always send one.
+// authenticate returns the caller of a route for clients. If no token is required, an unknown
+// one is ignored, because some clients always send one.
 func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, error) {
 	text, present := BearerToken(r)
 	found, ok, required, err := s.find(r.Context(), text)
@@ -145,11 +143,11 @@ func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, erro
 	return caller, nil
 }
 
-// anonymous is the subject of a program of this host that sent no token.
+// anonymous is the subject of a program on this host that sent no token.
 const anonymous = "localhost"
 
-// warnOfToken says that the token of a request was ignored: in each response, and in the log
-// once.
+// warnOfToken warns that the token of a request was ignored: in each response, and once in the
+// log.
 func (s *server) warnOfToken(x *exchange, r *http.Request, expired bool) {
 	what := "the token is unknown"
 	if expired {

@@ -19,8 +19,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return WriteBytes(w, status, "application/json", text)
 }
 
-// WriteAccepted responds to a request that creates something at a path: 202, or 200 if an
-// earlier request created it.
+// WriteAccepted writes the response to a request that created a resource at path. The status is
+// 202, or 200 if an earlier request created it.
 func WriteAccepted(w http.ResponseWriter, existing bool, path string, v any) error {
 	status := http.StatusAccepted
 	if existing {
@@ -30,15 +30,15 @@ func WriteAccepted(w http.ResponseWriter, existing bool, path string, v any) err
 	return WriteJSON(w, status, v)
 }
 
-// Warn adds the texts to the response as headers Warning with the code 299. It precedes the
-// status.
+// Warn adds the texts to the response as Warning headers with the code 299. Call it before the
+// status is written.
 func Warn(w http.ResponseWriter, texts ...string) {
 	for _, text := range texts {
 		w.Header().Add("Warning", `299 - "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)+`"`)
 	}
 }
 
-// WriteRemoved answers that what the request names is removed: 204, without a body.
+// WriteRemoved writes the response to a deletion: 204 without a body.
 func WriteRemoved(w http.ResponseWriter) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNoContent)
@@ -56,8 +56,8 @@ func JSON(v any) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// WriteBytes writes a text with the content type. It ignores write errors,
-// because the client has disconnected.
+// WriteBytes writes a response with the content type. It ignores write errors: the client has
+// disconnected.
 func WriteBytes(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
 	if header.Get("Cache-Control") == "" {
@@ -70,9 +70,9 @@ func WriteBytes(w http.ResponseWriter, status int, contentType string, text []by
 	return nil
 }
 
-// Matches reports whether etag, with its quotes, is in the list of an If-Match
-// or If-None-Match header. weak selects weak comparison, as for If-None-Match
-// (RFC 9110, §8.8.3.2); otherwise a weak tag matches nothing.
+// Matches reports whether etag, with its quotes, is in the list of an If-Match or If-None-Match
+// header. weak selects weak comparison, as for If-None-Match (RFC 9110, §8.8.3.2). Otherwise
+// weak tags never match.
 func Matches(list, etag string, weak bool) bool {
 	if strings.TrimSpace(list) == "*" {
 		return true

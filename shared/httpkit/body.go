@@ -17,18 +17,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// The size limits of bodies in bytes. That of workers is derived from the input
-// of a Lambda function (6 MiB in base64), because a completion is accepted
-// whatever its size: long fields are truncated.
+// The size limits of request bodies, in bytes. That of workers is derived from the maximum
+// input of a Lambda function (6 MiB in base64): a completion is never refused for its size,
+// because long fields are truncated.
 const (
 	BodyLimit       = 1 << 20
 	WorkerBodyLimit = 4 << 20
 )
 
-// depthLimit is the deepest nesting of a client's body.
+// depthLimit is the maximum nesting depth of a client's body.
 const depthLimit = 64
 
-// DecodeKeyed is DecodeJSON with the Idempotency-Key of the request.
+// DecodeKeyed is DecodeJSON that also returns the Idempotency-Key of the request.
 func DecodeKeyed(w http.ResponseWriter, r *http.Request, v any) (key string, err error) {
 	if key, err = IdempotencyKey(r); err == nil {
 		err = DecodeJSON(w, r, v)
@@ -36,12 +36,11 @@ func DecodeKeyed(w http.ResponseWriter, r *http.Request, v any) (key string, err
 	return key, err
 }
 
-// DecodeJSON decodes the body of a client, one JSON object, into the struct that v
-// points to. Its faults are InvalidRequest with the field in dotted spelling
-// ("options.maxDepth"), TooLarge above the size limit, and 415 for another
-// content type than application/json. Names are case-sensitive. It rejects
-// unknown fields, nulls, duplicate names, text after the object and nesting deeper
-// than 64.
+// DecodeJSON decodes the body of a client's request, a single JSON object, into the struct that
+// v points to. The faults are InvalidRequest with the field in dotted spelling
+// ("options.maxDepth"), TooLarge above the size limit, and 415 for a content type other than
+// application/json. Names are case-sensitive. It rejects unknown fields, nulls, duplicate
+// names, text after the object, and nesting deeper than 64.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	body, err := readBody(w, r, false)
 	if err != nil {
@@ -50,8 +49,8 @@ func DecodeJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	return ParseJSON(body, v)
 }
 
-// DecodeOptionalJSON does the same for an optional body. It leaves v unchanged
-// if the body is empty.
+// DecodeOptionalJSON is DecodeJSON for an optional body. It leaves v unchanged if the body is
+// empty.
 func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if len(peek(r)) == 0 {
 		return nil
@@ -66,9 +65,9 @@ const (
 	TypePatch = "application/merge-patch+json"
 )
 
-// ReadDocument reads a body of a client in one of the content types, at most most bytes
-// long. Text that is to be JSON is, otherwise the fault is InvalidRequest. Its other faults
-// are those of DecodeJSON.
+// ReadDocument reads the body of a client's request, in one of the content types and at most
+// most bytes long. The fault is InvalidRequest for malformed JSON, unless the type is YAML. Its
+// other faults are those of DecodeJSON.
 func ReadDocument(w http.ResponseWriter, r *http.Request, most int64, types ...string) ([]byte, error) {
 	kind, err := contentTypeOf(r, types...)
 	if err != nil {
@@ -91,9 +90,9 @@ func ReadDocument(w http.ResponseWriter, r *http.Request, most int64, types ...s
 	return body, nil
 }
 
-// ReadBytes reads a body of any content type and at most most bytes into a file, or into
-// memory if it is short. The caller closes it. Faults: TooLarge, InvalidRequest for a body
-// that is not complete, 415 for an encoded one.
+// ReadBytes reads a body of any content type, at most most bytes long, into a file, or into
+// memory if it is short. The caller closes it. The faults are TooLarge, InvalidRequest for an
+// incomplete body, and 415 for a body with a content encoding.
 func ReadBytes(w http.ResponseWriter, r *http.Request, most int64) (*Spool, error) {
 	if err := checkEncoding(r); err != nil {
 		return nil, err
@@ -111,11 +110,11 @@ func ReadBytes(w http.ResponseWriter, r *http.Request, most int64) (*Spool, erro
 	return body, err
 }
 
-// UnsupportedType returns the problem for a body of a content type that a route does not
-// take (415).
+// UnsupportedType returns the problem for a body whose content type the route does not accept
+// (415).
 func UnsupportedType(detail string) *Problem { return onlyHTTP(codeMediaType, "Content-Type", detail) }
 
-// readBody reads a whole body of the right content type. worker selects the rules for
+// readBody reads a whole body and checks its content type. worker selects the rules for
 // workers.
 func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, error) {
 	if err := checkContentType(r, worker); err != nil {
@@ -165,7 +164,7 @@ func checkEncoding(r *http.Request) error {
 	return nil
 }
 
-// contentTypeOf returns the content type of the body, which is one of the given.
+// contentTypeOf returns the content type of the body. It must be one of types.
 func contentTypeOf(r *http.Request, types ...string) (string, error) {
 	if err := checkEncoding(r); err != nil {
 		return "", err
@@ -178,14 +177,13 @@ func contentTypeOf(r *http.Request, types ...string) (string, error) {
 	return kind, nil
 }
 
-// isObject reports whether the body starts like a JSON object. It consumes
-// nothing.
+// isObject reports whether the body starts like a JSON object. It consumes nothing.
 func isObject(r *http.Request) bool {
 	start := peek(r)
 	return len(start) == 1 && start[0] == '{'
 }
 
-// peek returns the first byte of the body, nil for an empty body.
+// peek returns the first byte of the body without consuming it; empty for an empty body.
 func peek(r *http.Request) []byte {
 	buffered := bufio.NewReaderSize(r.Body, 16)
 	r.Body = struct {
@@ -206,7 +204,7 @@ func ParseJSON(body []byte, v any) error {
 	}
 	s := shape{tokens: json.NewDecoder(bytes.NewReader(body))}
 	s.tokens.UseNumber()
-	// The scan comes first because it limits the depth.
+	// Scan first, because the scan limits the depth.
 	if err := s.document(reflect.TypeOf(v).Elem()); err != nil {
 		return err
 	}
@@ -221,8 +219,7 @@ func ParseJSON(body []byte, v any) error {
 	return nil
 }
 
-// notJSON returns the fault for malformed JSON. The library's error is only
-// logged.
+// notJSON returns the fault for malformed JSON. The error of the library is only logged.
 func notJSON(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.Wrap(err, fault.InvalidRequest, "malformed JSON at byte %d of the body", syntax.Offset)

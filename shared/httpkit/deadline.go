@@ -11,8 +11,8 @@ import (
 // deadlineHeader is the header with the deadline of an inference task.
 const deadlineHeader = "X-Deadline-Ms"
 
-// Deadline returns the time that a request gives its inference task, at most longest; 0 without
-// the header. Fault: DeadlineUnmet with the header.
+// Deadline returns the deadline that a request sets for its inference task, at most longest; 0
+// without the header. The fault is DeadlineUnmet with the header.
 func Deadline(r *http.Request, longest time.Duration) (time.Duration, error) {
 	given := r.Header.Values(deadlineHeader)
 	if len(given) == 0 {

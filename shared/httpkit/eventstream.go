@@ -9,13 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// writeLimit is how long a reader may take for one write. A slower one is cut off.
+// writeLimit is the time limit of one write to a reader. A slower reader is disconnected.
 const writeLimit = 20 * time.Second
 
-// ErrNoBody ends the answer to a HEAD request.
+// ErrNoBody is returned by EventStream.Begin for a HEAD request, which has no body.
 var ErrNoBody = errors.New("HEAD has no body")
 
-// EventStream writes Server-Sent Events to one reader. It is not safe for concurrent use.
+// EventStream writes server-sent events to one reader. It is not safe for concurrent use.
 type EventStream struct {
 	w     http.ResponseWriter
 	conn  *http.ResponseController
@@ -23,12 +23,12 @@ type EventStream struct {
 	begun bool
 }
 
-// NewEventStream returns a stream that has not begun.
+// NewEventStream returns a stream. Begin starts the response.
 func NewEventStream(w http.ResponseWriter, c clock.Clock) *EventStream {
 	return &EventStream{w: w, conn: http.NewResponseController(w), clock: c}
 }
 
-// Begun reports whether the response has begun, so that it cannot be an error response.
+// Begun reports whether the response has begun. If so, no error response can be sent.
 func (s *EventStream) Begun() bool { return s.begun }
 
 // Begin sends the headers. It returns ErrNoBody for HEAD.
@@ -54,7 +54,7 @@ func (s *EventStream) Send(text []byte) error {
 	go func() {
 		select {
 		case <-over:
-			_ = s.conn.SetWriteDeadline(past) // without deadlines, the request has one
+			_ = s.conn.SetWriteDeadline(past) // without deadlines, the request has its own
 		case <-written:
 		}
 	}()

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/trace"
 )
 
-// exchange is a request with the state of its response. It is the
-// ResponseWriter of handlers and a value in the context of the request.
+// exchange is a request with the state of its response. It is the ResponseWriter of handlers,
+// and a value in the context of the request.
 type exchange struct {
 	http.ResponseWriter
 	correlationID string
@@ -27,22 +27,23 @@ type exchange struct {
 	identity string
 	route    string
 	head     bool
-	// openAI: clients of OpenAI's API may have sent the request.
+	// openAI: the request may come from a client of OpenAI's API.
 	openAI bool
 	errors ErrorShape
-	// refused is that of the route. accepted: the request was not refused, whatever follows.
+	// refused is Route.Refused. accepted: the request counts as accepted, even if it fails
+	// later.
 	refused  func(ctx context.Context, code fault.Code, err error)
 	accepted bool
-	// endWrite ends the part of a request that MaxWrites limits; nil without a limit.
+	// endWrite releases the request from the count of MaxWrites; nil without a limit.
 	endWrite func()
-	// body is what was read of the request; nil before that.
+	// body is the part of the request body that was read; nil before that.
 	body []byte
-	// digest is that of the caller's token; empty without one, and with a ticket. scope is
-	// that of the route.
+	// digest is the digest of the caller's token; empty without a token, and with a ticket.
+	// scope is that of the route.
 	digest string
 	scope  access.Scope
-	// cancel ends the context of a request that a watch checks. revoked: its credential is
-	// not valid any more, and nothing more is sent. begun: the response has begun.
+	// cancel ends the context of a request whose credential is watched. revoked: the credential
+	// is no longer valid, and nothing more is sent. begun: the response has begun.
 	cancel         context.CancelCauseFunc
 	revoked, begun atomic.Bool
 
@@ -59,8 +60,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// CallerOf returns the identity of a route's client. It is zero for the routes of
-// others.
+// CallerOf returns the identity of the client that sent the request. It is zero on routes that
+// are not for clients or readers.
 func CallerOf(ctx context.Context) port.Identity {
 	if x := exchangeOf(ctx); x != nil {
 		return x.caller
@@ -68,8 +69,7 @@ func CallerOf(ctx context.Context) port.Identity {
 	return port.Identity{}
 }
 
-// CorrelationID returns the correlation id of the request: the client's or a
-// new one.
+// CorrelationID returns the correlation id of the request: that of the client, or a new one.
 func CorrelationID(ctx context.Context) string {
 	if x := exchangeOf(ctx); x != nil {
 		return x.correlationID
@@ -77,7 +77,7 @@ func CorrelationID(ctx context.Context) string {
 	return ""
 }
 
-// PayloadDigest returns the digest of the body that was read, that of {} without a body.
+// PayloadDigest returns the digest of the request body that was read, or of {} without a body.
 // It is empty for a body without a canonical form.
 func PayloadDigest(ctx context.Context) string {
 	body := []byte("{}")
@@ -91,14 +91,15 @@ func PayloadDigest(ctx context.Context) string {
 	return digest
 }
 
-// Request returns the context and the caller of a request, and the part of its path with a
-// name.
+// Request returns the context and the caller of a request, and the value of the named path
+// parameter.
 func Request(r *http.Request, name string) (ctx context.Context, who port.Identity, id string) {
 	return r.Context(), CallerOf(r.Context()), r.PathValue(name)
 }
 
-// EndWrite reports that the request has committed what it changes: it is not refused any more,
-// and Config.MaxWrites does not count it. A handler that then follows something for long calls it.
+// EndWrite reports that the request has committed its changes: it no longer counts as refused
+// if it fails, and no longer counts for Config.MaxWrites. Handlers that then run for long call
+// it.
 func EndWrite(ctx context.Context) {
 	x := exchangeOf(ctx)
 	if x == nil {
@@ -109,8 +110,8 @@ func EndWrite(ctx context.Context) {
 	}
 }
 
-// TraceParent returns the W3C trace context of the request in the form of version 00;
-// empty without a valid one.
+// TraceParent returns the W3C trace context of the request, in the form of version 00; empty
+// without a valid one.
 func TraceParent(r *http.Request) string {
 	given := r.Header.Values("Traceparent")
 	if len(given) != 1 {
@@ -120,8 +121,8 @@ func TraceParent(r *http.Request) string {
 	return c.String()
 }
 
-// Log returns the logger of the request, whose lines have the correlation id and the identity
-// of the caller. It discards everything outside a request.
+// Log returns the logger of the request. Its lines have the correlation id and the identity of
+// the caller. Outside of a request it discards everything.
 func Log(ctx context.Context) *slog.Logger {
 	if x := exchangeOf(ctx); x != nil {
 		return x.log.With("identity", x.identity)
@@ -129,7 +130,8 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// WriteHeader records the status.
+// WriteHeader records the status and sends it. It does nothing after the credential was
+// revoked.
 func (x *exchange) WriteHeader(status int) {
 	if x.revoked.Load() {
 		return
@@ -141,8 +143,8 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes. It discards the body of a response to HEAD, and fails once the
-// caller's credential was revoked.
+// Write writes the body and counts its bytes. It discards the body of a response to HEAD. It
+// returns ErrRevoked once the caller's credential was revoked.
 func (x *exchange) Write(p []byte) (int, error) {
 	if x.revoked.Load() {
 		return 0, ErrRevoked
@@ -158,7 +160,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap supports http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // correlationLimit is the maximum length of a client's correlation id.

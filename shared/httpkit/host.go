@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// CheckAddress reports whether an address to bind ("host:port") is on loopback.
-// An address elsewhere, and a public URL elsewhere, need a client token: without
-// one they are ErrNoToken. An empty host means every interface, and a name other
-// than localhost may resolve to any. publicURL may be empty.
+// CheckAddress reports whether the address to bind ("host:port") is on loopback. It returns
+// ErrNoToken if there are no tokens and the address or the public URL is not on loopback. An
+// empty host means all interfaces. A name other than localhost may resolve to any address, so
+// it is not loopback. publicURL may be empty.
 func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -34,7 +34,7 @@ func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err er
 	return loopback, nil
 }
 
-// ErrNoToken is returned for an address that needs a client token.
+// ErrNoToken is returned if an address needs a client token and there is no token.
 var ErrNoToken = errors.New("missing client token, required for a server that programs of other hosts reach; set AUTH_TOKEN")
 
 func isLoopback(host string) bool {
@@ -42,9 +42,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// mayOmitToken returns nil if a request without a token comes from a program on
-// this host, neither through a proxy nor from a page of another site in a
-// browser.
+// mayOmitToken returns nil if a request without a token comes from a program on this host, and
+// not through a proxy or from a page of another site in a browser.
 func mayOmitToken(r *http.Request) error {
 	if !isLoopback(hostOf(r.Host)) || r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" {
 		return errMissingToken
@@ -61,8 +60,8 @@ func mayOmitToken(r *http.Request) error {
 	return nil
 }
 
-// checkHost rejects other host names on loopback. It prevents DNS rebinding: a
-// page whose name is rebound to a loopback address after it was loaded.
+// checkHost rejects other host names on a server on loopback. It prevents DNS rebinding, in
+// which the name of a page is rebound to a loopback address after the page was loaded.
 func (s *server) checkHost(r *http.Request) error {
 	host := hostOf(r.Host)
 	if !s.config.Loopback || isLoopback(host) {
@@ -76,8 +75,8 @@ func (s *server) checkHost(r *http.Request) error {
 
 var errUnknownHost = fault.New(fault.Forbidden, "unknown host name for a server on loopback")
 
-// LoopbackHost returns a handler that rejects requests for other host names than
-// those of loopback, for further servers on loopback. It prevents DNS rebinding.
+// LoopbackHost returns a handler that rejects requests with host names that are not loopback.
+// It prevents DNS rebinding for other servers on loopback.
 func LoopbackHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(hostOf(r.Host)) {
@@ -88,7 +87,7 @@ func LoopbackHost(next http.Handler) http.Handler {
 	})
 }
 
-// hostOf returns the host without its port and the brackets of IPv6.
+// hostOf returns the host without its port and without IPv6 brackets.
 func hostOf(hostPort string) string {
 	if host, _, err := net.SplitHostPort(hostPort); err == nil {
 		return host

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Listener returns a listener on whose connections the errors that net/http writes
-// itself, before any handler, are problem documents: 400, 417, 431, 501 and 505.
+// Listener returns a listener that replaces the errors that net/http writes itself, before any
+// handler, by problem documents: 400, 417, 431, 501 and 505.
 func Listener(l net.Listener, newID func() string) net.Listener { return problemListener{l, newID} }
 
 type problemListener struct {
@@ -30,14 +30,14 @@ func (l problemListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// problemConn replaces net/http's own errors. It embeds the TCP connection, whose
-// further methods net/http uses.
+// problemConn replaces net/http's own errors. It embeds the TCP connection because net/http
+// uses its other methods.
 type problemConn struct {
 	*net.TCPConn
 	newID func() string
 }
 
-// Write implements net.Conn. net/http writes each of its own errors with one call.
+// Write implements net.Conn. net/http writes each of its own errors with a single call.
 func (c *problemConn) Write(p []byte) (int, error) {
 	status := ownError(p)
 	if status == 0 {
@@ -49,13 +49,13 @@ func (c *problemConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The header of net/http's own errors, and the parts of its 417.
+// The headers of net/http's own errors, and the start of its 417 response.
 var (
 	ownHeader   = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 	expectation = []byte("HTTP/1.1 417 ")
 )
 
-// ownError returns the status of an error of net/http's own, or 0.
+// ownError returns the status if p is an error written by net/http itself, and 0 otherwise.
 func ownError(p []byte) int {
 	if bytes.HasPrefix(p, expectation) {
 		return http.StatusExpectationFailed
@@ -71,7 +71,7 @@ func ownError(p []byte) int {
 	return status
 }
 
-// ownErrors describes net/http's own errors. Other statuses are malformed requests.
+// ownErrors describes net/http's own errors. Other statuses mean malformed requests.
 var ownErrors = map[int]struct{ code, detail string }{
 	http.StatusExpectationFailed:           {"EXPECTATION_FAILED", "unsupported Expect header, want 100-continue or none"},
 	http.StatusRequestHeaderFieldsTooLarge: {"HEADERS_TOO_LARGE", "the request's header is too large"},
@@ -79,7 +79,7 @@ var ownErrors = map[int]struct{ code, detail string }{
 	http.StatusHTTPVersionNotSupported:     {"VERSION_NOT_SUPPORTED", "unsupported HTTP version, want 1.1"},
 }
 
-// rawProblem returns the whole response with the problem of a status.
+// rawProblem returns a complete response with the problem for a status.
 func rawProblem(status int, id string) []byte {
 	own, known := ownErrors[status]
 	if !known {

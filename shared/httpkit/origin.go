@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What pages of other origins may send and read in addition to the defaults of
+// The headers that pages of other origins may send and read, in addition to the defaults of
 // browsers.
 var (
 	sharedRequest = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "Range", "Traceparent", "X-Correlation-Id"}, ", ")
@@ -15,9 +15,8 @@ var (
 	}, ", ")
 )
 
-// share lets pages of the configured origins read the response (CORS). answered
-// reports that the request was a preflight and has its response. Browser
-// credentials are never allowed.
+// share lets pages of the configured origins read the response (CORS). answered reports whether
+// the request was a preflight, which is then complete. Browser credentials are never allowed.
 func (s *server) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if len(s.config.Origins) == 0 {
 		return false

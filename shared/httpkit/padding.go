@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Padded is a response with one JSON document that may take long. A proxy that waits for
-// the first byte, or between two, gets white space at intervals: JSON may begin with it.
-// Once it has begun, the status is 200.
+// Padded is a response with one JSON document that may take long. For proxies that limit the
+// time to the first byte or between bytes, it sends white space at intervals, which may precede
+// JSON. Once the response has begun, its status is 200.
 type Padded struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter
@@ -19,8 +19,8 @@ type Padded struct {
 	stop  func()
 }
 
-// NewPadded returns a response that sends a line end after each interval until End; 0 sends
-// none.
+// NewPadded returns a response that sends a line end after each interval until End. An interval
+// of 0 sends no line ends.
 func NewPadded(w http.ResponseWriter, c clock.Clock, every time.Duration) *Padded {
 	p := &Padded{w: w, stop: func() {}}
 	if every > 0 {
@@ -50,7 +50,7 @@ func (p *Padded) begin(c clock.Clock, every time.Duration) {
 	})
 }
 
-// pad sends a line end, whose failure the handler finds when it sends the document.
+// pad sends a line end. A failure shows again when the handler sends the document.
 func (p *Padded) pad() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,8 +67,8 @@ func (p *Padded) pad() {
 	_ = http.NewResponseController(p.w).Flush()
 }
 
-// End ends the white space and reports whether the response has begun. After it, the caller
-// may use the ResponseWriter again. It may be called again.
+// End stops the white space and reports whether the response has begun. After it, the caller
+// may use the ResponseWriter. It may be called repeatedly.
 func (p *Padded) End() (begun bool) {
 	p.mu.Lock()
 	p.ended = true
@@ -77,7 +77,7 @@ func (p *Padded) End() (begun bool) {
 	return p.begun
 }
 
-// Write sends the document as the whole response, or as the rest of one that has begun.
+// Write sends the document: as the whole response, or as the rest of one that has begun.
 func (p *Padded) Write(v any) error {
 	if !p.End() {
 		return WriteJSON(p.w, http.StatusOK, v)

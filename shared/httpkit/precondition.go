@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Precondition returns the precondition in If-Match and If-None-Match. Fault:
-// InvalidRequest for another If-None-Match than *.
+// Precondition returns the precondition in If-Match and If-None-Match. The fault is
+// InvalidRequest for an If-None-Match other than *.
 func Precondition(r *http.Request) (orchestrator.Precondition, error) {
 	var required orchestrator.Precondition
 	if list, given := r.Header["If-Match"]; given {
@@ -28,8 +28,8 @@ func Precondition(r *http.Request) (orchestrator.Precondition, error) {
 	return required, nil
 }
 
-// Remove removes what a request names by its id, with its precondition. what is its kind
-// for the error.
+// Remove deletes the resource with the id under the request's precondition, and writes the
+// response. what names the kind of resource in errors.
 func Remove(
 	w http.ResponseWriter, r *http.Request, what, id string,
 	remove func(ctx context.Context, who port.Identity, id string, required orchestrator.Precondition) error,

@@ -16,14 +16,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// problemType is the content type of RFC 9457.
+// problemType is the content type of problem documents (RFC 9457).
 const problemType = "application/problem+json"
 
-// Problem is an error response. It is an error, so that a handler can return
-// one with the fields of its contract. ProblemOf creates it.
+// Problem is an error response. It implements error, so that a handler can return it with
+// additional fields. ProblemOf creates it.
 type Problem struct {
-	// Body is the response body. Instance and CorrelationID are set when it is
-	// written.
+	// Body is the response body. Instance and CorrelationID are set when it is written.
 	Body contract.Problem
 	// Header has additional response headers.
 	Header http.Header
@@ -33,9 +32,8 @@ type Problem struct {
 	unrouted bool
 }
 
-// ProblemOf returns the problem for the code of the fault in err. If err is or
-// wraps a Problem, it returns that one. An exceeded deadline becomes
-// Unavailable.
+// ProblemOf returns the problem for the code of the fault in err. If err is or wraps a Problem,
+// it returns that Problem. An exceeded deadline becomes Unavailable.
 func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -84,7 +82,7 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
 	_, short := errors.AsType[*port.NoBudget](cause)
-	if !f.Retryable && (short || a.backoff > 0) { // waiting changes nothing
+	if !f.Retryable && (short || a.backoff > 0) { // waiting does not help
 		p.Header.Set("X-Should-Retry", "false")
 		if a.backoff > 0 {
 			a.backoff = finalBackoff
@@ -100,11 +98,11 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	return p
 }
 
-// finalBackoff is the Retry-After of a refusal that only a change of what it names ends: a
-// budget, or a retired model.
+// finalBackoff is the Retry-After of a refusal that only a change of the budget or the model
+// can end.
 const finalBackoff = time.Minute
 
-// problemURN returns the type of the problems of a code.
+// problemURN returns the problem type for a code.
 func problemURN(code string) string {
 	return "urn:sortie:problem:" + strings.ToLower(strings.ReplaceAll(code, "_", "-"))
 }
@@ -120,16 +118,14 @@ func PreconditionFailed(detail string) *Problem {
 	return onlyHTTP(fault.PreconditionFailed, "If-Match", detail)
 }
 
-// RangeNotSatisfiable returns the problem for a Range outside a content of size
-// bytes (416).
+// RangeNotSatisfiable returns the problem for a Range outside of a content of size bytes (416).
 func RangeNotSatisfiable(size int64) *Problem {
 	p := onlyHTTP(codeRange, "Range", "the content has "+strconv.FormatInt(size, 10)+" bytes")
 	p.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
 	return p
 }
 
-// UpgradeRequired returns the problem for a request that is not the handshake of a
-// WebSocket (426).
+// UpgradeRequired returns the problem for a request that is not a WebSocket handshake (426).
 func UpgradeRequired(detail string) *Problem {
 	p := onlyHTTP(codeUpgrade, "Upgrade", detail)
 	p.Header.Set("Upgrade", "websocket")
@@ -137,7 +133,7 @@ func UpgradeRequired(detail string) *Problem {
 	return p
 }
 
-// Error returns code and detail, and the cause for the log.
+// Error returns the text of the cause, or code and detail without a cause. It is for the log.
 func (p *Problem) Error() string {
 	if p.cause != nil {
 		return p.cause.Error()
@@ -148,13 +144,13 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// WriteProblem writes the problem for err outside a handler of New, for
-// adapters that carry requests and responses.
+// WriteProblem writes the problem for err outside of a handler from New. It is for adapters
+// that transport requests and responses.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	ProblemOf(err).write(w, r, strings.TrimSpace(r.Header.Get("X-Correlation-Id")))
 }
 
-// write sends the problem as the response. It omits an invalid id.
+// write sends the problem as the response. It omits an invalid correlation id.
 func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID string) {
 	body := p.Body
 	body.Instance = r.URL.EscapedPath()
@@ -168,7 +164,7 @@ func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID st
 	p.send(w, body.Status, problemType, body)
 }
 
-// writeAs sends the problem as the response in another shape.
+// writeAs sends the problem in the shape of another API.
 func (p *Problem) writeAs(w http.ResponseWriter, shape ErrorShape) {
 	status, more, body := shape(p)
 	maps.Copy(w.Header(), more)
@@ -190,5 +186,5 @@ func (p *Problem) send(w http.ResponseWriter, status int, contentType string, bo
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client has disconnected
+	_, _ = w.Write(text) // an error means that the client has disconnected
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// IntQuery returns an integer of the query from least to most, or fallback if
-// the parameter is absent. Its fault is InvalidRequest with the parameter's
-// name.
+// IntQuery returns an integer query parameter from least to most, or fallback if it is absent.
+// The fault is InvalidRequest with the name of the parameter.
 func IntQuery(r *http.Request, name string, least, most, fallback int) (int, error) {
 	query := r.URL.Query()
 	if !query.Has(name) {
@@ -24,11 +23,11 @@ func IntQuery(r *http.Request, name string, least, most, fallback int) (int, err
 	return n, nil
 }
 
-// BoolQuery returns a flag of the query, false if it is absent. Its fault is
-// InvalidRequest with the parameter's name.
+// BoolQuery returns a boolean query parameter; false if it is absent. The fault is
+// InvalidRequest with the name of the parameter.
 func BoolQuery(r *http.Request, name string) (bool, error) { return BoolOf(r.URL.Query(), name) }
 
-// BoolOf is BoolQuery for the parameters of a query.
+// BoolOf is BoolQuery for parsed query values.
 func BoolOf(query url.Values, name string) (bool, error) {
 	value := query.Get(name)
 	if query.Has(name) && value != "true" && value != "false" {
@@ -37,8 +36,8 @@ func BoolOf(query url.Values, name string) (bool, error) {
 	return value == "true", nil
 }
 
-// IdempotencyKey returns the header Idempotency-Key; empty if absent. An empty
-// header is an error. The use case checks the length.
+// IdempotencyKey returns the Idempotency-Key header; empty if it is absent. An empty or
+// repeated header is an error. The use case checks the length.
 func IdempotencyKey(r *http.Request) (string, error) {
 	const name = "Idempotency-Key"
 	switch values := r.Header.Values(name); {

@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Part is the part of a content of Size bytes that a request asks for.
+// Part is the requested part of a content of Size bytes.
 type Part struct {
 	Span port.Span
 	Size int64
-	// Whole: the request asks for no part.
+	// Whole: the request selects no part.
 	Whole bool
 }
 
-// PartOf returns the part of a content with an entity tag that a request asks for. Range applies
-// to GET alone and, with If-Range, to the version that it names. The error is that of a range
-// outside of the content.
+// PartOf returns the part of a content that a request selects. Range applies only to GET and,
+// with If-Range, only to the version with that entity tag. The error is RangeNotSatisfiable for
+// a range outside of the content.
 func PartOf(r *http.Request, etag string, size int64) (Part, error) {
 	all := Part{Span: port.Span{Length: size}, Size: size, Whole: true}
 	if r.Method != http.MethodGet {
@@ -38,10 +38,11 @@ func PartOf(r *http.Request, etag string, size int64) (Part, error) {
 	return all, nil
 }
 
-// Last reports whether the part has the end of the content.
+// Last reports whether the part includes the end of the content.
 func (p Part) Last() bool { return p.Span.Offset+p.Span.Length == p.Size }
 
-// Describe sets the headers of a response with the part, and returns its status.
+// Describe sets the headers of a response with the part, and returns the status of the
+// response.
 func (p Part) Describe(header http.Header) (status int) {
 	header.Set("Content-Length", strconv.FormatInt(p.Span.Length, 10))
 	header.Set("Accept-Ranges", "bytes")
@@ -52,21 +53,21 @@ func (p Part) Describe(header http.Header) (status int) {
 	return http.StatusPartialContent
 }
 
-// want is the result of a Range header.
+// want is the meaning of a Range header.
 type want int
 
 const (
-	// wantAll: no range, a malformed one, or several; a server may return the
-	// whole for each (RFC 9110, §14.2).
+	// wantAll: no range, a malformed one, or several. A server may return the whole content for
+	// each (RFC 9110, §14.2).
 	wantAll want = iota
 	// wantPart: one range that overlaps the content.
 	wantPart
-	// wantNothing: one range outside the content.
+	// wantNothing: one range outside of the content.
 	wantNothing
 )
 
-// parseRange parses a Range header for a content of size bytes. A range beyond
-// the end is cut at the end.
+// parseRange parses a Range header for a content of size bytes. A range beyond the end is cut
+// at the end.
 func parseRange(header string, size int64) (port.Span, want) {
 	unit, set, found := strings.Cut(header, "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(unit), "bytes") {
@@ -102,6 +103,6 @@ func digits(text string) bool {
 
 // number returns the value of digits, or the largest integer on overflow.
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64) // ParseInt returns the largest integer on overflow.
+	n, _ := strconv.ParseInt(text, 10, 64) // on overflow, ParseInt returns the largest integer
 	return n
 }

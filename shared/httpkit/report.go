@@ -16,15 +16,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// DecodeReport decodes the body of a worker's call, one JSON object, into the struct
-// that v points to. A result must not be lost for a detail: it ignores unknown fields
-// and nulls, replaces invalid UTF-8, rounds fractions, and accepts a missing
-// Content-Type and curl's default for forms.
+// DecodeReport decodes the body of a worker's call, a single JSON object, into the struct that
+// v points to. A result must not be lost because of a detail. So it ignores unknown fields and
+// nulls, replaces invalid UTF-8, rounds fractions, and accepts a missing Content-Type and
+// curl's default for forms.
 //
-// A field whose tag has omitempty or omitzero is optional: a value of another type
-// counts as absent and is listed in ignored. So does a required field of a nested
-// object. The tag report:"object" accepts JSON objects only; report:"strict" makes an
-// optional field refused like a required one. Faults as for DecodeJSON.
+// A field whose tag has omitempty or omitzero is optional, and so are all fields of nested
+// objects. An optional field with a value of another type counts as absent, and ignored lists
+// it. The tag report:"object" accepts only JSON objects. report:"strict" refuses a wrong value
+// as for a required field. The faults are those of DecodeJSON.
 func DecodeReport(w http.ResponseWriter, r *http.Request, v any) (ignored []string, err error) {
 	body, err := readBody(w, r, true)
 	if err != nil {
@@ -33,7 +33,7 @@ func DecodeReport(w http.ResponseWriter, r *http.Request, v any) (ignored []stri
 	return parseReport(body, v)
 }
 
-// parseReport decodes a body for DecodeReport.
+// parseReport decodes the body for DecodeReport.
 func parseReport(body []byte, v any) (ignored []string, err error) {
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -54,13 +54,13 @@ func parseReport(body []byte, v any) (ignored []string, err error) {
 // reportDecoder decodes one body of a worker.
 type reportDecoder struct{ ignored []string }
 
-// reportField is a field of a body. A required one is refused with a wrong value.
+// reportField is a field of a body. If it is required, a wrong value is refused.
 type reportField struct {
 	reflect.Value
 	required, object bool
 }
 
-// reportFields returns the fields of a struct at the path by their JSON names.
+// reportFields returns the fields of a struct, by JSON name. path is the path of the struct.
 func reportFields(v reflect.Value, path string) map[string]reportField {
 	fields := map[string]reportField{}
 	for i := range v.NumField() {
@@ -77,7 +77,7 @@ func reportFields(v reflect.Value, path string) map[string]reportField {
 func (d *reportDecoder) object(text []byte, v reflect.Value, path string) error {
 	fields := reportFields(v, path)
 	members := json.NewDecoder(bytes.NewReader(text))
-	_, _ = members.Token() // the brace
+	_, _ = members.Token() // the opening brace
 	seen := map[string]bool{}
 	for members.More() {
 		token, _ := members.Token()
@@ -106,7 +106,7 @@ func (d *reportDecoder) object(text []byte, v reflect.Value, path string) error 
 	return nil
 }
 
-// member decodes one member. It returns an error only for a required one.
+// member decodes one member. It returns an error only for a required field.
 func (d *reportDecoder) member(text []byte, field reportField, at string) error {
 	if string(text) == "null" {
 		return nil
@@ -130,7 +130,7 @@ func (d *reportDecoder) member(text []byte, field reportField, at string) error 
 	return nil
 }
 
-// value decodes a valid JSON value that is not null. exact refuses a fraction.
+// value decodes a valid JSON value that is not null. exact refuses fractions.
 func (d *reportDecoder) value(text []byte, v reflect.Value, at string, exact bool) error {
 	switch {
 	case v.Kind() == reflect.Pointer:
@@ -147,7 +147,7 @@ func (d *reportDecoder) value(text []byte, v reflect.Value, at string, exact boo
 	return json.Unmarshal(text, v.Addr().Interface())
 }
 
-// setInteger sets v to a JSON number, rounded to an integer. exact refuses a fraction.
+// setInteger sets v to a JSON number, rounded to an integer. exact refuses fractions.
 func setInteger(text []byte, v reflect.Value, exact bool) error {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil {

@@ -13,25 +13,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// RecheckInterval is how often a server checks the credentials of open requests. A stream
-// ends this long after the TokenSource has lost its token.
+// RecheckInterval is how often a server checks the credentials of open requests. A stream ends
+// at most this long after the TokenSource no longer has its token.
 const RecheckInterval = 2 * time.Second
 
-// ErrRevoked is the cause with which the context of a request ends whose token was revoked or
-// has expired, and the error of a write after that.
+// ErrRevoked is the cause of a request's context that ended because its token was revoked or
+// has expired. Later writes return it.
 var ErrRevoked = errors.New("the token of the request was revoked or has expired")
 
 var errRevoked = fault.Wrap(ErrRevoked, fault.Unauthenticated, "the token was revoked or has expired")
 
-// watch ends the open requests of clients whose credential is not valid any more: streams,
-// long polls, downloads. One goroutine checks all of them, and runs while there are any.
+// watch ends open requests of clients (streams, long polls, downloads) whose credential is no
+// longer valid. One goroutine checks all of them. It runs while there are open requests.
 type watch struct {
 	mu   sync.Mutex
 	open map[*exchange]struct{}
 	stop chan struct{}
 }
 
-// add watches a request until end is called. The returned context ends with its credential.
+// add watches a request until end is called. The returned context is cancelled when the
+// credential becomes invalid.
 func (w *watch) add(s *server, x *exchange, ctx context.Context) (watched context.Context, end func()) { //nolint:revive // the context is that of the exchange
 	watched, x.cancel = context.WithCancelCause(ctx)
 	w.mu.Lock()
@@ -54,7 +55,7 @@ func (w *watch) add(s *server, x *exchange, ctx context.Context) (watched contex
 	}
 }
 
-// run checks the requests until the last one has ended.
+// run checks the requests repeatedly until the last one has ended.
 func (w *watch) run(s *server, due <-chan time.Time, stopTimer func(), stop <-chan struct{}) {
 	for {
 		select {
@@ -68,7 +69,7 @@ func (w *watch) run(s *server, due <-chan time.Time, stopTimer func(), stop <-ch
 	}
 }
 
-// check ends the requests without a valid credential. While the tokens cannot be read, all
+// check ends the requests without a valid credential. If the tokens cannot be read, all
 // requests continue.
 func (w *watch) check(s *server) {
 	tokens, required, err := s.current(context.Background())
@@ -85,7 +86,7 @@ func (w *watch) check(s *server) {
 	}
 }
 
-// valid reports whether the caller may still have what it asked for.
+// valid reports whether the credential of the caller still permits the request.
 func (x *exchange) valid(tokens []access.Token, required bool, now time.Time) bool {
 	if x.digest == "" {
 		scopes, ok := holds(tokens, required, x.caller, now)
@@ -96,16 +97,16 @@ func (x *exchange) valid(tokens []access.Token, required bool, now time.Time) bo
 	})
 }
 
-// revoke ends a request. Its handler can send nothing more.
+// revoke ends a request. Its handler cannot send anything after it.
 func (x *exchange) revoke() {
 	x.revoked.Store(true)
 	x.cancel(ErrRevoked)
-	if x.begun.Load() { // its write may be blocked
-		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(past) // a hijacked connection has its own end
+	if x.begun.Load() { // a write may be blocked
+		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(past) // a hijacked connection ends otherwise
 	}
 }
 
-// holds returns the scopes that the holder of a ticket has now. ok is false if its token was
+// holds returns the current scopes of a ticket's holder. ok is false if the holder's token was
 // revoked or has expired.
 func holds(tokens []access.Token, required bool, who port.Identity, now time.Time) (scopes []access.Scope, ok bool) {
 	if who.Subject == anonymous {
@@ -115,8 +116,8 @@ func holds(tokens []access.Token, required bool, who port.Identity, now time.Tim
 	return held.Scopes, ok
 }
 
-// ofHolder returns the identity of a ticket without the scopes that its holder lost. The
-// fault of a holder without a valid token is Unauthenticated.
+// ofHolder returns the identity of a ticket, without scopes that its holder has lost. The fault
+// is Unauthenticated if the holder has no valid token.
 func (s *server) ofHolder(ctx context.Context, who port.Identity) (port.Identity, error) {
 	for refreshed := false; ; refreshed = true {
 		tokens, required, err := s.current(ctx)
@@ -134,8 +135,8 @@ func (s *server) ofHolder(ctx context.Context, who port.Identity) (port.Identity
 	}
 }
 
-// HolderCheck returns a function that reports whether a reader of a tenant's events still
-// has a token for them. It is for connections that another process accepted.
+// HolderCheck returns a function that reports whether a reader of a tenant's events still has a
+// token for them. It is for connections that another process has accepted.
 func HolderCheck(source TokenSource, now func() time.Time) func(ctx context.Context, tenant, subject string) (bool, error) {
 	return func(ctx context.Context, tenant, subject string) (bool, error) {
 		tokens, _, err := source.Current(ctx)

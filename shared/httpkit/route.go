@@ -15,12 +15,12 @@ import (
 // Access is the credential that a route requires.
 type Access string
 
-// The kinds of access.
+// The values of Access.
 const (
-	// ForClients requires a client token with the route's scope. Programs of the
-	// server's own host may omit it if none is configured.
+	// ForClients requires a client token with the scope of the route. Programs on the server's
+	// own host may omit it if no token is configured.
 	ForClients Access = "client"
-	// ForReaders requires a ticket in the query, or what ForClients requires.
+	// ForReaders requires a ticket in the query, or a client token as ForClients does.
 	ForReaders Access = "reader"
 	// ForWorkers requires a worker's token, which the handler verifies.
 	ForWorkers Access = "worker"
@@ -28,33 +28,32 @@ const (
 	ForAll Access = "none"
 )
 
-// Handler serves a request or returns an error to send. Once it has started to
-// write, it returns nil or panics with http.ErrAbortHandler.
+// Handler serves a request, or returns an error to send as the response. Once it has started to
+// write, it must return nil or panic with http.ErrAbortHandler.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Route is an operation of the API. Pattern is a path of http.ServeMux, in the
-// spelling of OpenAPI: "/status/{task_id}". GET also serves HEAD.
+// Route is an operation of the API. Pattern is a path of http.ServeMux, spelled as in OpenAPI:
+// "/status/{task_id}". GET also serves HEAD.
 type Route struct {
 	Method, Pattern string
 	Access          Access
-	// Scope is the permission that a route for clients requires; empty for other
-	// routes.
+	// Scope is the scope that a route for clients requires; empty for other routes.
 	Scope access.Scope
-	// Query lists the query parameters. Unknown and repeated parameters are
-	// rejected by name.
+	// Query lists the allowed query parameters. Unknown and repeated parameters are rejected by
+	// name.
 	Query []string
-	// OwnCorrelationID: the response has a new correlation id, whatever the request has.
+	// OwnCorrelationID: the response has a new correlation id, even if the request has one.
 	OwnCorrelationID bool
-	// Errors is the shape of the error responses; nil is that of RFC 9457.
+	// Errors is the shape of error responses; nil means problem documents (RFC 9457).
 	Errors ErrorShape
-	// Refused is called for each request that is refused, in the handler or before it, with
-	// the code of the response; nil for a route whose refusals are not counted.
+	// Refused is called for each request that is refused, by the handler or before it, with the
+	// code of the response. nil means that refusals are not counted.
 	Refused func(ctx context.Context, code fault.Code, err error)
 	Handle  Handler
 }
 
-// ErrorShape returns an error response in the shape of another API than this one: its
-// status, its headers in addition to those of the problem, and its JSON body.
+// ErrorShape converts a problem to an error response of another API: its status, its headers in
+// addition to those of the problem, and its JSON body.
 type ErrorShape func(p *Problem) (status int, header http.Header, body any)
 
 // lookup returns a problem if no route matches the request.
@@ -112,7 +111,7 @@ func (t Route) knownQuery() string {
 	return ", want one of " + strings.Join(t.Query, ", ")
 }
 
-// methodsOf returns the methods of the routes, sorted, with HEAD for GET.
+// methodsOf returns the methods of the routes, sorted, with HEAD if there is GET.
 func methodsOf(routes []Route) []string {
 	var methods []string
 	for _, t := range routes {

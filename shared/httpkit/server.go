@@ -20,30 +20,28 @@ import (
 
 // Config configures New.
 type Config struct {
-	// Tokens provides the client tokens; nil provides no token.
+	// Tokens provides the client tokens; nil means no tokens.
 	Tokens TokenSource
-	// Tickets opens tickets; nil takes none.
+	// Tickets opens tickets; nil means that tickets are refused.
 	Tickets TicketSource
-	// Loopback means that only programs of this host reach the server. Unless
-	// Tokens requires a token, they may omit it.
+	// Loopback means that only programs on this host can reach the server. They may omit a
+	// token unless Tokens requires one.
 	Loopback bool
-	// Local is the identity of a program of this host that omits its token. Its
-	// Subject is replaced.
+	// Local is the identity of programs on this host without a token. Its Subject is replaced.
 	Local port.Identity
-	// PublicHost is a further host name, with or without port, that a server on
-	// loopback accepts; empty for none.
+	// PublicHost is an additional host name, with or without port, that a server on loopback
+	// accepts; empty for none.
 	PublicHost string
-	// Origins are the origins whose pages may read responses; empty disables
-	// CORS.
+	// Origins are the origins whose pages may read responses; empty disables CORS.
 	Origins []string
-	// MaxWrites is the number of requests of clients, other than GET, that are
-	// served concurrently, until EndWrite; further ones are refused with 429 before their body is
-	// read. 0 is no limit. Workers have no limit: a refused report costs more than
-	// a late one.
+	// MaxWrites is the maximum number of concurrent requests of clients other than GET, each
+	// counted until EndWrite. Further requests are refused with 429 before their body is read.
+	// 0 means no limit. Workers have no limit, because a refused report costs more than a late
+	// one.
 	MaxWrites int
 	Clock     clock.Clock
 	Log       *slog.Logger
-	// AccessLevel is the level of the access log; 0 is Info.
+	// AccessLevel is the level of the access log; 0 means Info.
 	AccessLevel slog.Level
 	// NewID returns a new correlation id, a UUID of version 4.
 	NewID func() string
@@ -54,14 +52,14 @@ type server struct {
 	mux     *http.ServeMux
 	methods []string
 	watch   watch
-	// writes has an element for each request that MaxWrites counts.
+	// writes has one element for each request that MaxWrites counts.
 	writes chan struct{}
-	// tokenWarning limits the log of ignored tokens.
+	// tokenWarning limits the log lines about ignored tokens to one.
 	tokenWarning sync.Once
 }
 
-// New returns a handler for all routes. The error names every problem of the
-// configuration; a server that is not on loopback needs a token.
+// New returns a handler for all routes. The error joins all problems of the configuration. A
+// server that is not on loopback needs tokens.
 func New(config Config, routes ...Route) (http.Handler, error) {
 	s := &server{config: config, mux: http.NewServeMux(), methods: methodsOf(routes), writes: make(chan struct{}, config.MaxWrites)}
 	var wrong []error
@@ -85,8 +83,8 @@ func New(config Config, routes ...Route) (http.Handler, error) {
 
 func forClients(t Route) bool { return t.Access == ForClients || t.Access == ForReaders }
 
-// mount adds a route. It returns the panic of ServeMux for conflicting patterns
-// as an error.
+// mount adds a route. It returns a panic of ServeMux, such as for conflicting patterns, as an
+// error.
 func (s *server) mount(t Route) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -117,8 +115,8 @@ func (s *server) mount(t Route) (err error) {
 	return nil
 }
 
-// enter does what precedes the handler of a route. The caller may wait for long in the handler,
-// so what this needs is not on its stack.
+// enter does the work before the handler of a route. It is a separate function so that its
+// stack is free while the handler waits.
 func (s *server) enter(x *exchange, t *Route, r *http.Request) error {
 	x.route, x.errors, x.refused = t.Pattern, t.Errors, t.Refused
 	if t.OwnCorrelationID {
@@ -180,7 +178,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(x, r)
 }
 
-// identify sets the correlation id of a request, which clients of OpenAI's API read as its id.
+// identify sets the correlation id of a request. Clients of OpenAI's API read it as the request
+// id.
 func (s *server) identify(x *exchange, id string) {
 	x.correlationID, x.log = id, s.config.Log.With("correlation_id", id)
 	if x.Header().Set("X-Correlation-Id", id); x.openAI {
@@ -188,9 +187,9 @@ func (s *server) identify(x *exchange, id string) {
 	}
 }
 
-// settle writes the error response if the handler has not started a response.
-// aborted means that a started response is incomplete: the connection must be
-// closed so that the client notices.
+// settle writes the error response if the handler has not started a response. aborted means
+// that a started response is incomplete: the connection must be closed so that the client
+// notices.
 func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool) {
 	ctx := r.Context()
 	if x.revoked.Swap(false) && x.status == 0 {
@@ -230,9 +229,9 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 
 func (s *server) logAccess(ctx context.Context, x *exchange, r *http.Request) {
 	if x.status == 0 {
-		x.status = http.StatusOK // The status that net/http sends for a handler that wrote nothing.
+		x.status = http.StatusOK // net/http sends 200 for a handler that wrote nothing
 	}
-	attrs := []slog.Attr{ // the identity is not behind what a short line cuts off
+	attrs := []slog.Attr{ // identity comes first, so that a truncated line still has it
 		slog.String("identity", x.identity), slog.String("method", r.Method), slog.String("route", x.route), slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes), slog.Duration("duration", s.config.Clock.Now().Sub(x.began)),
 	}

@@ -16,31 +16,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// nameLimit is how much of a field's name an error repeats, in bytes.
+// nameLimit is the maximum length, in bytes, of a field's name in an error.
 const nameLimit = 64
 
-// shape compares a JSON text with a Go type token by token. It finds what
-// encoding/json accepts: names in another case, duplicate names, unknown names
-// without their path, nulls, and text after the value.
+// shape compares a JSON text with a Go type, token by token. It finds what encoding/json
+// accepts: names in another case, duplicate names, nulls, and text after the value. It reports
+// unknown names with their path.
 type shape struct {
 	tokens *json.Decoder
-	// integers are the integers that encoding/json does not decode as such.
+	// integers are the integers that encoding/json cannot decode.
 	integers []integer
 }
 
-// integer is the literal of an integer with a fraction or an exponent, such as
-// 36.0 or 1e3, which JSON Schema counts as an integer, or of one that is out of range.
+// integer is the literal of an integer with a fraction or an exponent, such as 36.0 or 1e3,
+// which JSON Schema accepts as an integer, or of an integer that is out of range.
 type integer struct {
 	start, end int64
 	value      int64
 }
 
-// exactLimit is 2^53. From it on several integers have the same float64.
+// exactLimit is 2^53. From there, several integers have the same float64.
 const exactLimit = 1 << 53
 
-// note records the literal that was just read if it is such an integer. One that is out
-// of range counts as the largest or smallest int64, so that the use case refuses it with
-// the range of the field; fits is false for it.
+// note records the literal that was just read if it is such an integer. If it is out of range,
+// fits is false and the value is the largest or smallest int64. The use case then refuses it
+// with the range of the field.
 func (s *shape) note(literal string) (fits bool) {
 	if _, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		return true
@@ -50,7 +50,7 @@ func (s *shape) note(literal string) (fits bool) {
 		return true
 	}
 	if mantissa := strings.FieldsFunc(literal, func(r rune) bool { return r == 'e' || r == 'E' })[0]; value == 0 && strings.ContainsAny(mantissa, "123456789") {
-		return true // too small for float64
+		return true // too small for a float64
 	}
 	whole, fits := wholeOf(literal, value)
 	end := s.tokens.InputOffset()
@@ -58,8 +58,8 @@ func (s *shape) note(literal string) (fits bool) {
 	return fits
 }
 
-// wholeOf returns the integer of a literal whose value is about that of a float64, or the
-// nearest int64, which it does not fit then.
+// wholeOf returns the integer value of a literal, or the nearest int64 if it does not fit.
+// about is the literal's float64 value.
 func wholeOf(literal string, about float64) (whole int64, fits bool) {
 	const longest = 40
 	if math.Abs(about) < exactLimit {
@@ -76,7 +76,7 @@ func wholeOf(literal string, about float64) (whole int64, fits bool) {
 	return math.MaxInt64, false
 }
 
-// rewrite returns the body with the noted integers in plain digits.
+// rewrite returns the body with the recorded integers in plain digits.
 func (s *shape) rewrite(body []byte) []byte {
 	if len(s.integers) == 0 {
 		return body
@@ -111,8 +111,7 @@ func (s *shape) document(t reflect.Type) error {
 	return nil
 }
 
-// object reads the members of an object up to its end. t is its type, nil if it
-// is unrestricted.
+// object reads the members of an object up to its end. t is its type; nil allows any members.
 func (s *shape) object(t reflect.Type, path string, depth int) error {
 	if depth > depthLimit {
 		return fault.Invalid(path, "body nested too deeply, want at most %d levels", depthLimit)
@@ -177,7 +176,7 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 			return fault.Invalid(path, "%s is %q, want a time such as 2026-01-02T03:04:05Z (RFC 3339)", path, limit.Cut(text, nameLimit))
 		}
 	}
-	// encoding/json reports a value of a map without its name.
+	// encoding/json would report a value in a map without its name.
 	if kind := tokenKind(token); t == reflect.TypeFor[string]() && kind != "" {
 		return fault.Invalid(path, "%s is %s, want a string", path, kind)
 	}
@@ -199,8 +198,8 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 	return nil
 }
 
-// tokenKind returns the type of a value by its first token, in the words of
-// encoding/json; empty for a string and null.
+// tokenKind returns the type of a value from its first token, as named by encoding/json; empty
+// for a string and null.
 func tokenKind(token json.Token) string {
 	switch token {
 	case json.Delim('{'):
@@ -216,8 +215,8 @@ func tokenKind(token json.Token) string {
 	return ""
 }
 
-// memberOf returns the type of a member by its exact name; nil if it is
-// unrestricted. known is false if the type has no such field.
+// memberOf returns the type of a member by its exact name; nil if any type is allowed. known is
+// false if the type has no such field.
 func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 	if t != nil && t.Kind() == reflect.Map && t.Elem().Kind() == reflect.String {
 		return t.Elem(), true
@@ -242,8 +241,8 @@ func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 	return nil, false
 }
 
-// pathOf returns the path of a field as clients write it. That of encoding/json has the names
-// of embedded structs too.
+// pathOf returns the path of a field as clients spell it. The path of encoding/json also
+// contains the names of embedded structs.
 func pathOf(t reflect.Type, path string) string {
 	var names []string
 	for name := range strings.SplitSeq(path, ".") {
@@ -262,8 +261,8 @@ func pathOf(t reflect.Type, path string) string {
 	return strings.Join(names, ".")
 }
 
-// meantBy returns the field of a type that was probably meant by an unknown name, or all
-// fields, for an error.
+// meantBy returns, as part of an error, the field that was probably meant by an unknown name,
+// or all fields.
 func meantBy(name string, t reflect.Type) string {
 	if t.NumField() == 0 {
 		return ", want an empty object"

@@ -10,25 +10,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The time that each begun MiB of the body of a request may take to arrive, and that of a
-// refused request. A refused request's body is read so that its connection can be used
-// again.
+// bodyTime is the time limit for each started bodyPart (1 MiB) of a request body. refusedTime
+// is the limit for the body of a refused request, which is read so that its connection can be
+// reused.
 const (
 	bodyTime    = 10 * time.Second
 	bodyPart    = 1 << 20
 	refusedTime = 100 * time.Millisecond
 )
 
-// drainLimit is the size in bytes up to which net/http reads what a handler left of
-// a body.
+// drainLimit is the number of bytes up to which net/http itself reads the rest of a body after
+// the handler.
 const drainLimit = 256 << 10
 
-// past is a read deadline that is over.
+// past is a deadline in the past.
 var past = time.Unix(1, 0)
 
-// timedBody is a body whose connection fails if the body takes longer than bodyTime for
-// each bodyPart. Connections without deadlines, such as those of tests and of Lambda,
-// have bodies that are complete.
+// timedBody is a body whose connection fails if the body takes longer than bodyTime for each
+// bodyPart. Bodies of connections without deadlines, as in tests and Lambda, are already
+// complete.
 type timedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
@@ -36,14 +36,14 @@ type timedBody struct {
 
 	start   sync.Once
 	stopped chan struct{}
-	got     atomic.Int64 // bytes
+	got     atomic.Int64 // bytes that were read
 	read    bool         // the body was read to its end, or cannot be read further
 
 	mu          sync.Mutex
-	ended, over bool // ended: the limit was stopped; over: it has failed reads
+	ended, over bool // ended: the limit was stopped; over: it has expired
 }
 
-// timeBody limits the time of the request's body; nil if it has none.
+// timeBody limits the time of the request's body; it returns nil if there is no body.
 func (s *server) timeBody(w http.ResponseWriter, r *http.Request) *timedBody {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -55,7 +55,7 @@ func (s *server) timeBody(w http.ResponseWriter, r *http.Request) *timedBody {
 	return b
 }
 
-// Read starts the limit with the first call.
+// Read reads the body. The first call starts the time limit.
 func (b *timedBody) Read(p []byte) (int, error) {
 	b.start.Do(func() { b.limit(bodyTime) })
 	n, err := b.ReadCloser.Read(p)
@@ -67,8 +67,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limit fails reads of the connection after d and as much again for each bodyPart that has
-// arrived, unless the body ends before.
+// limit makes reads of the connection fail after d, extended by d for each bodyPart that has
+// arrived. It ends when stop is called.
 func (b *timedBody) limit(d time.Duration) {
 	over, stop := b.clock.NewTimer(d)
 	go func() {
@@ -89,8 +89,8 @@ func (b *timedBody) limit(d time.Duration) {
 	}()
 }
 
-// fail fails reads of the connection, unless the limit was stopped: the connection may
-// serve another request then.
+// fail makes reads of the connection fail, unless the limit was stopped. In that case the
+// connection may already serve another request.
 func (b *timedBody) fail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *timedBody) fail() {
 	}
 }
 
-// stop ends the limit, and reports whether it was over before.
+// stop ends the limit, and reports whether it had already expired.
 func (b *timedBody) stop() (over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,9 +111,8 @@ func (b *timedBody) stop() (over bool) {
 	return b.over
 }
 
-// refuse prepares the connection for an error response: net/http would wait for
-// the rest of the body before it. A body that does not arrive closes the
-// connection.
+// refuse prepares the connection for an error response. Otherwise net/http would first wait for
+// the rest of the body. If the rest does not arrive, the connection is closed.
 func (b *timedBody) refuse(w http.ResponseWriter, r *http.Request) {
 	if b.read || r.ContentLength > drainLimit {
 		return

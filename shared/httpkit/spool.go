@@ -10,19 +10,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// spoolMemory is the size in bytes up to which a Spool has no file.
+// spoolMemory is the size, in bytes, up to which a Spool is in memory.
 const spoolMemory = 256 << 10
 
-// Spool is a body that was read completely: up to 256 KiB in memory, otherwise in a file of
-// the folder for temporary files that has no name, so that the end of the process removes it.
+// Spool is a body that was read completely: in memory up to 256 KiB, otherwise in a temporary
+// file. The file has no name, so it is removed when the process ends.
 type Spool struct {
 	io.ReaderAt
-	// Size is its number of bytes.
+	// Size is the number of bytes.
 	Size int64
 	file *os.File
 }
 
-// newSpool reads a body to its end. A body that ends before is an InvalidRequest fault.
+// newSpool reads a body to its end. An incomplete body is an InvalidRequest fault.
 func newSpool(body io.Reader) (*Spool, error) {
 	var head bytes.Buffer
 	n, err := io.CopyN(&head, body, spoolMemory)
@@ -52,8 +52,8 @@ func newSpool(body io.Reader) (*Spool, error) {
 
 func incomplete(err error) error { return fault.Wrap(err, fault.InvalidRequest, "incomplete body") }
 
-// readError remembers the error of a reader, which a copy does not keep apart from that of
-// its writer.
+// readError records the error of a reader. io.Copy does not distinguish it from that of the
+// writer.
 type readError struct {
 	from io.Reader
 	err  error
@@ -68,7 +68,7 @@ func (r *readError) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close removes the file.
+// Close removes the file, if there is one.
 func (s *Spool) Close() error {
 	if s.file == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Codes that are specific to HTTP.
+// Codes that only HTTP needs.
 const (
 	codeMethod    fault.Code = "METHOD_NOT_ALLOWED"
 	codeMediaType fault.Code = "UNSUPPORTED_MEDIA_TYPE"
@@ -21,14 +21,14 @@ const (
 type answer struct {
 	status int
 	title  string
-	// word is the error code of the worker contract; empty if it has none.
+	// word is the error code of the worker contract; empty without one.
 	word string
 	// backoff is the value of Retry-After; 0 omits it.
 	backoff time.Duration
 }
 
-// answers maps codes to HTTP. A code that is missing here is never expected in
-// a request and becomes Internal.
+// answers maps codes to HTTP responses. Codes that are missing here are not expected in a
+// request and become Internal.
 var answers = map[fault.Code]answer{
 	fault.InvalidRequest:      {status: http.StatusBadRequest, title: "Invalid request"},
 	fault.UntrustedArtifact:   {status: http.StatusBadRequest, title: "The model is not signed by a trusted key"},
@@ -81,6 +81,6 @@ var answers = map[fault.Code]answer{
 	fault.Internal:            {status: http.StatusInternalServerError, title: "Internal error"},
 }
 
-// statusGone is the status in the access log for a client that disconnected
-// before the response. It is never sent.
+// statusGone is the status in the access log for a client that disconnected before the
+// response. It is never sent.
 const statusGone = 499

@@ -11,19 +11,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ticketParameter is the query parameter with a ticket, for clients that cannot send a
-// header: EventSource and WebSocket of browsers.
+// ticketParameter is the query parameter for a ticket. It is for clients that cannot send a
+// header: EventSource and WebSocket in browsers.
 const ticketParameter = "ticket"
 
-// A ticket for a task opens the stream of the task in the path, too.
+// A ticket for a task (queryTask) also opens the stream of the task in the path (pathTask).
 const pathTask, queryTask = "task_id", "taskId"
 
-// TicketSource opens tickets: it returns the identity that a ticket authorizes, and the
+// TicketSource opens a ticket: it returns the identity that the ticket authorizes, and the
 // query parameters that it fixes. The error is returned to the client.
 type TicketSource func(ctx context.Context, text string) (who port.Identity, query string, err error)
 
-// openTicket authenticates a request by the ticket of its query. It replaces the ticket
-// by the parameters that it fixes. found is false for a request without a ticket.
+// openTicket authenticates a request by the ticket in its query. It replaces the ticket by the
+// parameters that it fixes. found is false for a request without a ticket.
 func (s *server) openTicket(t Route, r *http.Request) (who port.Identity, found bool, err error) {
 	sent := r.URL.Query()
 	if !sent.Has(ticketParameter) {

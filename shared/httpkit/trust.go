@@ -6,11 +6,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// trustHeader is the header that requires trusted models.
+// trustHeader is the header with which a request requires trusted models.
 const trustHeader = "X-Trust-Policy"
 
-// StrictTrust reports whether a request requires a model that a trusted key has signed.
-// Fault: InvalidRequest with the header.
+// StrictTrust reports whether a request requires a model that a trusted key has signed. The
+// fault is InvalidRequest with the header.
 func StrictTrust(r *http.Request) (bool, error) {
 	switch given := r.Header.Values(trustHeader); {
 	case len(given) == 0:

@@ -7,19 +7,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// openAIPaths is the prefix of the paths of OpenAI's API, which has some paths that Sortie does not
-// have.
+// openAIPaths is the prefix of the paths of OpenAI's API. Some of its paths do not exist in
+// Sortie.
 const openAIPaths = "/v1/"
 
-// UnknownPath is the problem of a request that no route matches, which clients of OpenAI's API
-// read as one of its errors.
+// UnknownPath is the problem for a request that no route matches. Clients of OpenAI's API can
+// read it as one of its errors.
 type UnknownPath struct {
 	contract.Problem
 
 	Error UnknownPathError `json:"error"`
 }
 
-// UnknownPathError is the error of an UnknownPath.
+// UnknownPathError is the error in the form of OpenAI's API.
 type UnknownPathError struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -27,7 +27,8 @@ type UnknownPathError struct {
 	Code    string  `json:"code"`
 }
 
-// NewUnknownPath returns the problem of an unknown path, or of a method that a path does not have.
+// NewUnknownPath returns the problem for an unknown path, or for a method that the path does
+// not have.
 func NewUnknownPath(p contract.Problem) UnknownPath {
 	e := UnknownPathError{Message: p.Detail, Type: "invalid_request_error", Code: "unknown_url"}
 	if p.Status == http.StatusMethodNotAllowed {
@@ -36,5 +37,5 @@ func NewUnknownPath(p contract.Problem) UnknownPath {
 	return UnknownPath{p, e}
 }
 
-// isOpenAIPath reports whether clients of OpenAI's API may have sent the request.
+// isOpenAIPath reports whether the request may come from a client of OpenAI's API.
 func isOpenAIPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, openAIPaths) }

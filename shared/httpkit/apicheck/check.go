@@ -15,14 +15,13 @@ import (
 )
 
 // ofHTTP are headers that the document does not describe for each response: those of the
-// connection, and Warning, which every response can have.
+// connection, and Warning, which any response can have.
 var ofHTTP = []string{"Warning", "Date", "Content-Type", "Content-Length", "Connection", "Transfer-Encoding", "Vary"}
 
 const problemType = "application/problem+json"
 
-// Check compares a response with the document. It reads a JSON body and
-// restores it. The response to a request that the document does not describe
-// must be a problem.
+// Check compares a response with the document. It reads a JSON body and restores it. If the
+// document does not describe the request, the response must be a problem.
 func (d *Document) Check(r *http.Request, answer *http.Response) error {
 	op, known := d.operation(r)
 	if err := d.check(op, known, r, answer); err != nil {
@@ -63,8 +62,8 @@ func (d *Document) check(op Operation, known bool, r *http.Request, answer *http
 	return d.checkBody(at+"/content/"+escape(kind)+"/schema", answer)
 }
 
-// checkUnknown requires 404 or 405 for a request that the document does not
-// describe.
+// checkUnknown checks the response to a request that the document does not describe: a problem
+// with the status 403, 404 or 405.
 func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusNotFound, http.StatusForbidden:
@@ -89,7 +88,7 @@ func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
 
 func checkEmpty(answer *http.Response) error {
 	if answer.StatusCode != http.StatusNoContent && answer.StatusCode != http.StatusNotModified {
-		return nil // A redirect may have a short HTML body.
+		return nil // a redirect may have a short HTML body
 	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || len(body) > 0 {
@@ -165,11 +164,12 @@ func (d *Document) validate(pointer string, value any) error {
 	return schema.Validate(value)
 }
 
-// curlType is the content type of a body that curl sends without a header. The routes that
-// take a worker's token read such a body as JSON.
+// curlType is the content type that curl sends for data without a header. Routes for workers'
+// tokens read such a body as JSON.
 const curlType = "application/x-www-form-urlencoded"
 
-// checkRequestType requires a content type other than JSON to be documented, if any is.
+// checkRequestType requires the content type of an accepted body, if sent, to be documented.
+// The content type is not JSON.
 func (d *Document) checkRequestType(op Operation, known bool, header string) error {
 	content, _, err := d.find(op.pointer + "/requestBody/content")
 	if !known || err != nil {
@@ -188,7 +188,7 @@ func (d *Document) checkRequestType(op Operation, known bool, header string) err
 	return nil
 }
 
-// CheckSchema validates a JSON text against the component schema of the name.
+// CheckSchema validates a JSON text against the component schema with the name.
 func (d *Document) CheckSchema(name string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
@@ -200,7 +200,8 @@ func (d *Document) CheckSchema(name string, text []byte) error {
 	return nil
 }
 
-// CheckRequest validates the JSON body of a successful request against the document.
+// CheckRequest validates the body of a successful request against the document: a JSON body
+// against its schema, others by their content type.
 func (d *Document) CheckRequest(r *http.Request, body []byte) error {
 	op, known := d.operation(r)
 	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.Contains(kind, "json") {

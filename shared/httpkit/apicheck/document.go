@@ -1,13 +1,11 @@
-// Package apicheck compares HTTP responses with the OpenAPI document, for
-// tests.
+// Package apicheck compares HTTP exchanges with the OpenAPI document, for tests.
 //
-// A response must be documented for its operation: its status, its headers (all
-// required ones and no unknown ones), its content type, and a JSON body that
-// matches the schema. The body of a successful request must match, too. A test
-// whose client uses Transport checks the API in addition to its own purpose.
+// A response must be documented for its operation: its status, its headers (all required ones
+// and no unknown ones), its content type, and a JSON body that matches the schema. The body of
+// a successful request must match, too. A test whose client uses Transport also checks the API.
 //
-// The package does not check bodies that are not JSON. It rejects a document
-// with unresolved references.
+// The package does not check bodies that are not JSON. It rejects a document with unresolved
+// references.
 package apicheck
 
 import (
@@ -36,8 +34,8 @@ type Operation struct {
 	Method, Path string
 	// Query lists the query parameters, sorted.
 	Query []string
-	// Credentials lists the alternative security schemes, sorted; "" means that
-	// none is required.
+	// Credentials lists the alternative security schemes, sorted; "" means that no credential
+	// is required.
 	Credentials []string
 	// Scopes lists the scopes that a client token needs.
 	Scopes []string
@@ -47,7 +45,7 @@ type Operation struct {
 
 const resource = "openapi.json"
 
-// Load parses a document in YAML or JSON and compiles its schemas.
+// Load parses a YAML or JSON document and compiles its schemas.
 func Load(text []byte) (*Document, error) {
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -70,7 +68,8 @@ func Load(text []byte) (*Document, error) {
 	return d, d.compileAll(root, "")
 }
 
-// compileAll compiles all values of a key "schema" and the component schemas.
+// compileAll compiles the component schemas and all values of a key "schema". It also resolves
+// all references.
 func (d *Document) compileAll(node any, pointer string) error {
 	switch node := node.(type) {
 	case map[string]any:
@@ -119,8 +118,8 @@ func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// find returns the object at a JSON pointer with its pointer. It follows a
-// reference.
+// find returns the object at a JSON pointer, and its pointer. It follows a reference, except to
+// a component schema.
 func (d *Document) find(pointer string) (object map[string]any, at string, err error) {
 	var node any = d.root
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -200,8 +199,8 @@ func (d *Document) credentials(pointer string) (names, scopes []string) {
 	return names, scopes
 }
 
-// operation returns the operation of a request. It prefers paths without a
-// parameter, and uses GET for a HEAD that is not documented.
+// operation returns the operation of a request. It prefers paths without parameters, and uses
+// GET for an undocumented HEAD.
 func (d *Document) operation(r *http.Request) (Operation, bool) {
 	var found Operation
 	for _, op := range d.Operations() {

@@ -8,9 +8,8 @@ import (
 	"net/http"
 )
 
-// Transport returns a round tripper that checks every exchange of next and
-// reports each violation. It does not change responses. It is safe for
-// concurrent use if report is.
+// Transport returns a round tripper that checks every exchange of next and calls report for
+// each violation. It does not change responses. It is safe for concurrent use if report is.
 func (d *Document) Transport(next http.RoundTripper, report func(error)) http.RoundTripper {
 	return &transport{document: d, next: next, report: report}
 }
@@ -21,8 +20,8 @@ type transport struct {
 	report   func(error)
 }
 
-// RoundTrip sends the request and checks the exchange. It reads the request
-// body into memory first.
+// RoundTrip sends the request and checks the exchange. It first reads the request body into
+// memory.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil {

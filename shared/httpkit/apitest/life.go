@@ -18,7 +18,7 @@ import (
 // PI is a valid PI.
 const PI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 
-// Accept creates a run in the state Pending.
+// Accept creates a run in state Pending.
 func (s *Stage) Accept(t *testing.T) (taskID string) {
 	t.Helper()
 	submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: PI})
@@ -33,8 +33,7 @@ func (s *Stage) Accept(t *testing.T) (taskID string) {
 	return r.TaskID
 }
 
-// input returns the input with which the state machine invokes the handler of a
-// step.
+// input returns the input with which the state machine invokes the handler of a step.
 func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.StepInput {
 	t.Helper()
 	r := s.Run(t, taskID)
@@ -44,7 +43,7 @@ func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.S
 	}
 }
 
-// Admit moves a pending run to ContainerCreating, or queues it.
+// Admit admits a pending run: it becomes ContainerCreating, or is queued.
 func (s *Stage) Admit(t *testing.T, taskID string) {
 	t.Helper()
 	if _, err := s.System.Admit(t.Context(), s.input(t, taskID, run.StepPending)); err != nil {
@@ -52,8 +51,8 @@ func (s *Stage) Admit(t *testing.T, taskID string) {
 	}
 }
 
-// Start admits a run and starts its machine: the run is Running. callback is
-// the path and query of its CALLBACK_URL.
+// Start admits a run and starts its machine, so that it is Running. callback is the path and
+// query of its CALLBACK_URL.
 func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	t.Helper()
 	s.Admit(t, taskID)
@@ -70,8 +69,8 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	return location.RequestURI()
 }
 
-// Envelope returns the TASK_ENVELOPE of the latest attempt. It fails the test
-// if the variable does not match the schema TaskEnvelope.
+// Envelope returns the TASK_ENVELOPE of the current attempt. It fails the test if the variable
+// does not match the schema TaskEnvelope.
 func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnvelope) {
 	t.Helper()
 	text := s.machines.env(t, s.Run(t, taskID).Attempt.Machine.ID)[contract.EnvelopeVariable]
@@ -85,13 +84,13 @@ func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnv
 	return envelope
 }
 
-// Environment returns the environment of the attempt's machine.
+// Environment returns the environment of the current attempt's machine.
 func (s *Stage) Environment(t *testing.T, taskID string) map[string]string {
 	t.Helper()
 	return s.machines.env(t, s.Run(t, taskID).Attempt.Machine.ID)
 }
 
-// Supervise stores the token of the state Running, as its handler does.
+// Supervise stores the token of the state Running, as the handler of that state does.
 func (s *Stage) Supervise(t *testing.T, taskID string) {
 	t.Helper()
 	if err := s.System.Supervise(t.Context(), s.input(t, taskID, run.StepRunning)); err != nil {
@@ -113,7 +112,7 @@ func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	}
 }
 
-// Report delivers a worker's report without HTTP.
+// Report submits a worker's report without HTTP.
 func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	t.Helper()
 	r := s.Run(t, taskID)
@@ -125,7 +124,7 @@ func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	}
 }
 
-// Write sets the log of the machine of the task's attempt.
+// Write sets the log of the machine of the task's current attempt.
 func (s *Stage) Write(t *testing.T, taskID, text string) {
 	t.Helper()
 	id := s.Run(t, taskID).Attempt.Machine.ID
@@ -134,7 +133,7 @@ func (s *Stage) Write(t *testing.T, taskID, text string) {
 	s.machines.text[id] = text
 }
 
-// Settle terminates the ended attempt of a run.
+// Settle runs the step Terminating for a run.
 func (s *Stage) Settle(t *testing.T, taskID string) {
 	t.Helper()
 	if _, err := s.System.Terminate(t.Context(), s.input(t, taskID, run.StepTerminating)); err != nil {
@@ -142,8 +141,8 @@ func (s *Stage) Settle(t *testing.T, taskID string) {
 	}
 }
 
-// LoseMachine ends the attempt's machine before its worker reports and settles
-// the attempt: the run is then Retrying or Failed.
+// LoseMachine ends the machine of the attempt before its worker reports, and settles the
+// attempt. The run is then Retrying or Failed.
 func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	t.Helper()
 	s.machines.end(s.Run(t, taskID).Attempt.Machine.ID)
@@ -153,7 +152,7 @@ func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	s.Settle(t, taskID)
 }
 
-// Success creates a run that completed with an output.
+// Success creates a run that is Completed with an output.
 func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (taskID string) {
 	t.Helper()
 	taskID = s.Accept(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// executions accepts every call and does nothing: a test invokes the steps
-// itself.
+// executions accepts every call and does nothing. Tests invoke the steps themselves.
 type executions struct{}
 
 func (executions) Start(context.Context, string, json.RawMessage) error   { return nil }
@@ -24,12 +23,13 @@ func (executions) Describe(_ context.Context, name string) (port.Execution, erro
 	return port.Execution{Name: name, Status: port.ExecutionRunning}, nil
 }
 
-// machines run after their launch until they are stopped, awaited or destroyed.
+// machines simulates machines. They run from launch until they are stopped, destroyed, or
+// awaited in phase MachineGone.
 type machines struct {
 	mu      sync.Mutex
 	created map[string]port.LaunchSpec
 	gone    map[string]bool
-	// text has the logs of machines by id.
+	// text has the logs of machines, by machine id.
 	text map[string]string
 }
 
@@ -115,7 +115,7 @@ func (m *machines) Stop(_ context.Context, at port.Machine, _ time.Duration) err
 
 func (m *machines) Destroy(_ context.Context, at port.Machine) error { m.end(at.ID); return nil }
 
-// logs is a log that is safe for concurrent use.
+// logs is a buffer for log lines. It is safe for concurrent use.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -130,7 +130,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// await returns when the log has a text a number of times, or ctx ends.
+// await returns once the log contains the text the given number of times, or ctx ends.
 func (l *logs) await(ctx context.Context, text string, times int) {
 	for {
 		l.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// NewParts returns adapters in a folder of the test: the embedded store, a key
+// NewParts returns adapters in a temporary directory of the test: the embedded store, a key
 // file and a virtual clock.
 func NewParts(t *testing.T) Parts {
 	t.Helper()

@@ -1,6 +1,6 @@
-// Package apitest sets up the HTTP functions for their tests: the real use
-// cases on the given store, behind a real server on loopback, with a virtual
-// clock and with executions, machines and objects in memory.
+// Package apitest sets up the HTTP functions for their tests: the real use cases on the given
+// store, behind a real server on loopback, with a virtual clock. Executions, machines and
+// objects are in memory.
 //
 // The client compares every response with the OpenAPI document.
 package apitest
@@ -48,20 +48,20 @@ type Clock interface {
 	Next() (time.Time, bool)
 }
 
-// Parts are the adapters of a stage. NewParts returns them. The clock must
-// start at Began, and the store must use it.
+// Parts are the adapters of a stage, as returned by NewParts. The clock must start at Began,
+// and the store must use it.
 type Parts struct {
 	Store  port.Store
 	Signer port.Signer
 	Clock  Clock
 }
 
-// Settings can be changed before the server starts.
+// Settings are the settings of a server that tests can change before it starts.
 type Settings struct {
 	Server  httpkit.Config
 	Service orchestrator.Config
-	// Unchecked disables the comparison with the OpenAPI document, for routes
-	// that it does not describe.
+	// Unchecked disables the comparison with the OpenAPI document. It is for routes that the
+	// document does not describe.
 	Unchecked bool
 }
 
@@ -72,7 +72,7 @@ type Stage struct {
 	Objects *fake.Outputs
 	Secrets *fake.Secrets
 	URL     string
-	// Client checks the responses. It does not follow redirects.
+	// Client checks each response against the OpenAPI document. It does not follow redirects.
 	Client *http.Client
 	// Server serves URL.
 	Server *httptest.Server
@@ -84,7 +84,7 @@ type Stage struct {
 // document is loaded once per test binary.
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
-// New starts a server with the routes that serve returns.
+// New starts a server with the routes returned by serve.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
 	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), Secrets: fake.NewSecrets(nil), machines: newMachines(), logs: &logs{more: make(chan struct{})}}
@@ -156,7 +156,7 @@ func serviceConfig() orchestrator.Config {
 	}
 }
 
-// chance returns random ids and a constant Float64.
+// chance returns random ids, and the constant 0 as Float64.
 type chance struct{}
 
 // Float64 implements orchestrator.Random.
@@ -165,7 +165,7 @@ func (chance) Float64() float64 { return 0 }
 // Hex implements orchestrator.Random.
 func (chance) Hex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // rand.Read never fails.
+	_, _ = rand.Read(b) // rand.Read never fails
 	return hex.EncodeToString(b)
 }
 
@@ -176,9 +176,8 @@ type Answer struct {
 	Body   string
 }
 
-// Call sends a request. headers alternates names and values; "Host" sets the
-// host. A request with a body has the content type application/json unless
-// headers sets another.
+// Call sends a request. headers alternates names and values; "Host" sets the host. A request
+// with a body has the content type application/json unless headers sets another one.
 func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string) Answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -210,8 +209,8 @@ func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string)
 	return Answer{response.StatusCode, response.Header, string(text)}
 }
 
-// Decoded calls a stage, requires the status, and decodes the body. An empty body is the
-// zero value.
+// Decoded sends a request, requires the status, and decodes the response body. An empty body is
+// the zero value.
 func Decoded[T any](t *testing.T, s *Stage, method, path, body string, status int, headers ...string) (v T, header http.Header) {
 	t.Helper()
 	answer := s.Call(t, method, path, body, headers...)
@@ -230,13 +229,13 @@ func Decoded[T any](t *testing.T, s *Stage, method, path, body string, status in
 // Logs returns the log as lines of JSON.
 func (s *Stage) Logs() string { return s.logs.String() }
 
-// AwaitRequests returns when a number of requests have ended at the server.
+// AwaitRequests waits until the given number of requests have ended at the server.
 func (s *Stage) AwaitRequests(t *testing.T, ended int) {
 	t.Helper()
 	s.logs.await(t.Context(), `"msg":"request"`, ended)
 }
 
-// Run returns a task's record.
+// Run returns the record of a task.
 func (s *Stage) Run(t *testing.T, taskID string) run.Run {
 	t.Helper()
 	r, err := s.Store.Find(context.Background(), Tenant, taskID)
