@@ -98,7 +98,7 @@ func TestClientAuthentication(t *testing.T) {
 	}
 }
 
-// TestIgnoredTokenIsAWarning sends tokens to a server that has none.
+// TestIgnoredTokenIsAWarning sends tokens to a server without configured tokens.
 func TestIgnoredTokenIsAWarning(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok, noTokens)
@@ -116,8 +116,8 @@ func TestIgnoredTokenIsAWarning(t *testing.T) {
 	}
 }
 
-// TestTokenIsRequiredWhereverOneIsSet plays what a proxy on the same host can send:
-// any Host that the server accepts, with and without the headers of proxies.
+// TestTokenIsRequiredWhereverOneIsSet sends requests that a proxy on the same host can send:
+// with any Host that the server accepts, with and without proxy headers.
 func TestTokenIsRequiredWhereverOneIsSet(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok, withTokens)
@@ -191,7 +191,7 @@ func TestWorkersAndOpenRoutesNeedNoClientToken(t *testing.T) {
 	}
 }
 
-// secret is a TokenSource with the tokens of its last refresh.
+// secret is a TokenSource whose current tokens are those of its last refresh.
 type secret struct {
 	stored, current []string
 	optional        bool
@@ -222,8 +222,7 @@ func TestTokenSourceIsRefreshed(t *testing.T) {
 	}
 }
 
-// TestOptionalTokenIsUsed plays a server on loopback with a token that is not
-// required.
+// TestOptionalTokenIsUsed uses a server on loopback with a token that is not required.
 func TestOptionalTokenIsUsed(t *testing.T) {
 	t.Parallel()
 	source := &secret{stored: []string{"known"}, current: []string{"known"}, optional: true}

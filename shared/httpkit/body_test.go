@@ -73,8 +73,8 @@ func TestValuesOfAMapAreStrings(t *testing.T) {
 	}
 }
 
-// TestWrongTypeInAnEmbeddedStruct: the error has the names that clients use, and no names of
-// Go types.
+// TestWrongTypeInAnEmbeddedStruct: the error contains the names that clients use, and no Go
+// type names.
 func TestWrongTypeInAnEmbeddedStruct(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -176,7 +176,7 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var strict contract.ExportRequest
 		if err := ParseJSON(body, &strict); err == nil {
-			// An accepted body means the same for another decoder.
+			// An accepted body must mean the same to another decoder.
 			var other contract.ExportRequest
 			decoder := json.NewDecoder(bytes.NewReader(body))
 			decoder.DisallowUnknownFields()

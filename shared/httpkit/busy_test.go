@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestBusyServerNamesADelay has each fault that is 429 or 503 for a client.
+// TestBusyServerNamesADelay covers each fault that clients get as 429 or 503.
 func TestBusyServerNamesADelay(t *testing.T) {
 	t.Parallel()
 	faults := []*fault.Fault{
@@ -52,7 +52,7 @@ func TestBusyServerNamesADelay(t *testing.T) {
 	}
 }
 
-// TestEachRefusalIsReported has a route whose handler returns a fault of each code.
+// TestEachRefusalIsReported uses a route whose handler returns a fault of each code.
 func TestEachRefusalIsReported(t *testing.T) {
 	t.Parallel()
 	for _, code := range fault.Codes() {

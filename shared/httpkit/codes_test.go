@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// TestCodesOfTheDataPlane has the codes that the contract lists, each with its status.
+// TestCodesOfTheDataPlane checks the status of each code that the contract lists.
 func TestCodesOfTheDataPlane(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[fault.Code]int{

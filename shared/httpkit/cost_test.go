@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// TestErrorsRepeatLittleOfTheBody sends values of a megabyte: the error names the
-// field and repeats only the beginning of the value.
+// TestErrorsRepeatLittleOfTheBody sends values of a megabyte. The error must contain the field
+// and only the start of the value.
 func TestErrorsRepeatLittleOfTheBody(t *testing.T) {
 	t.Parallel()
 	digits := strings.Repeat("1", 1<<19)
@@ -38,8 +38,8 @@ func TestErrorsRepeatLittleOfTheBody(t *testing.T) {
 	}
 }
 
-// TestLargeUnknownFieldIsCheap decodes 4 MiB of numbers in an unknown field: the
-// cost is bounded by a few passes over the text, without a value per number.
+// TestLargeUnknownFieldIsCheap decodes 4 MiB of numbers in an unknown field. The cost must be a
+// few passes over the text, without an allocation per number.
 func TestLargeUnknownFieldIsCheap(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the allocations of the process
 	body := `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED","x":[` + strings.Repeat("0,", (4<<20-200)/2) + `0]}`
 	allocations := testing.AllocsPerRun(1, func() {

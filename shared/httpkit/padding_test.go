@@ -34,7 +34,7 @@ func TestPaddedResponse(t *testing.T) {
 				if err := p.Write(1); err != nil {
 					t.Fatal(err)
 				}
-				if err := clock.Sleep(t.Context(), clock.System{}, time.Minute); err != nil { // nothing follows
+				if err := clock.Sleep(t.Context(), clock.System{}, time.Minute); err != nil { // nothing else happens
 					t.Fatal(err)
 				}
 				if w.Code != http.StatusOK || w.Body.String() != row.want || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {

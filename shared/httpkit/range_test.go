@@ -11,7 +11,7 @@ func FuzzRange(f *testing.F) {
 	}
 	f.Add("bytes=0-", int64(0))
 	f.Fuzz(func(t *testing.T, header string, size int64) {
-		size &= math.MaxInt64 // An output has no negative size.
+		size &= math.MaxInt64 // an output has no negative size
 		span, want := parseRange(header, size)
 		if want != wantPart {
 			return

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// changing is a TokenSource whose records a test changes.
+// changing is a TokenSource whose records a test can change.
 type changing struct {
 	mu       sync.Mutex
 	tokens   []access.Token
@@ -38,8 +38,8 @@ func (c *changing) set(fails error, required bool, tokens ...access.Token) {
 	c.tokens, c.required, c.fails = tokens, required, fails
 }
 
-// TestRevokedTokenEndsOpenRequests opens a request that lasts, takes its credential away, and
-// lets the server check: a response that has begun ends, and another one is 401.
+// TestRevokedTokenEndsOpenRequests opens a long request, revokes its credential, and lets the
+// server check. A response that has begun must end; otherwise it must be 401.
 func TestRevokedTokenEndsOpenRequests(t *testing.T) {
 	t.Parallel()
 	own := access.Full("own", "token-of-the-test", "a", "p")
@@ -50,7 +50,7 @@ func TestRevokedTokenEndsOpenRequests(t *testing.T) {
 	short.ExpiresAt = began.Add(httpkit.RecheckInterval)
 	for name, row := range map[string]struct {
 		before, after []access.Token
-		optional      bool // before
+		optional      bool // before the change
 		path          string
 		fails         error
 		stays         bool
@@ -134,8 +134,8 @@ func TestRevokedTokenEndsOpenRequests(t *testing.T) {
 	}
 }
 
-// TestTicketIsValidAsLongAsItsToken opens tickets of a token before and after a change of its
-// record.
+// TestTicketIsValidAsLongAsItsToken uses tickets of a token before and after a change of the
+// token's record.
 func TestTicketIsValidAsLongAsItsToken(t *testing.T) {
 	t.Parallel()
 	own := access.Full("own", "token-of-the-test", "a", "p")
@@ -169,7 +169,7 @@ func TestTicketIsValidAsLongAsItsToken(t *testing.T) {
 	}
 }
 
-// TestRevocationIsEffectiveWithinFiveSeconds adds up the times that it can take on one host.
+// TestRevocationIsEffectiveWithinFiveSeconds adds up the delays on one host.
 func TestRevocationIsEffectiveWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	if httpkit.RecheckInterval > 3*time.Second {

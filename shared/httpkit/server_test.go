@@ -29,7 +29,7 @@ const madeID = "11111111-2222-4333-8444-555555555555"
 type bench struct {
 	handler http.Handler
 	logs    *bytes.Buffer
-	// refused are the codes that POST /thing/{id} was refused with.
+	// refused are the codes with which POST /thing/{id} was refused.
 	refused *[]fault.Code
 }
 
@@ -271,7 +271,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestLinesOfARequestNameItsCaller has what a handler logs, and what its failure logs.
+// TestLinesOfARequestNameItsCaller checks the log lines of a handler and of its failure.
 func TestLinesOfARequestNameItsCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error {
@@ -331,8 +331,8 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritesAreBounded holds two requests in their handler: a third is
-// refused, reads and workers are served, and an ended request makes room.
+// TestConcurrentWritesAreBounded blocks two requests in their handler. A third must be refused,
+// reads and workers must be served, and the end of a request must free its place.
 func TestConcurrentWritesAreBounded(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -368,7 +368,7 @@ func TestConcurrentWritesAreBounded(t *testing.T) {
 	}
 }
 
-// noBudget is the fault of a task that an account does not allow.
+// noBudget returns the fault of a task that a budget does not allow.
 func noBudget(scope string, part budget.Part) error {
 	return (&port.NoBudget{Shortage: budget.Shortage{Scope: scope, Part: part}}).Fault()
 }

@@ -77,7 +77,7 @@ func exchange(t *testing.T, address, text string) (*http.Response, contract.Prob
 	return answer, p
 }
 
-// TestRefusalPrecedesASlowBody sends no body: the refusal does not wait for it.
+// TestRefusalPrecedesASlowBody sends no body. The refusal must not wait for it.
 func TestRefusalPrecedesASlowBody(t *testing.T) {
 	t.Parallel()
 	address := raw(t, clock.System{}, "a-token-of-the-test-0123456789abcdef")
@@ -97,7 +97,7 @@ func TestRefusalPrecedesASlowBody(t *testing.T) {
 	}
 }
 
-// TestSlowBodyIsLimited sends the beginning of a body and no more.
+// TestSlowBodyIsLimited sends only the start of a body.
 func TestSlowBodyIsLimited(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-of-the-test-0123456789abcdef"
@@ -115,13 +115,13 @@ type timedWriter struct {
 	deadlines atomic.Int64
 }
 
-// SetReadDeadline is that of http.ResponseController.
+// SetReadDeadline implements the method that http.ResponseController uses.
 func (w *timedWriter) SetReadDeadline(time.Time) error {
 	w.deadlines.Add(1)
 	return nil
 }
 
-// lateBody ends as its time is over.
+// lateBody is a body that ends exactly when its time limit expires.
 type lateBody struct{ late func() }
 
 func (b lateBody) Read([]byte) (int, error) {
@@ -129,7 +129,7 @@ func (b lateBody) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestLimitOfABodyEndsWithItsRequest sends bodies that arrive in the last moment. The
+// TestLimitOfABodyEndsWithItsRequest sends bodies that arrive at the last moment. The
 // connection then serves another request, whose reads must not fail.
 func TestLimitOfABodyEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestLimitOfABodyEndsWithItsRequest(t *testing.T) {
 	})
 }
 
-// soon is a clock whose timers end after a millisecond.
+// soon is a clock whose timers fire after a millisecond.
 type soon struct{ clock.System }
 
 // NewTimer implements clock.Clock.
@@ -165,7 +165,7 @@ func (c soon) NewTimer(time.Duration) (<-chan time.Time, func()) {
 	return c.System.NewTimer(time.Millisecond)
 }
 
-// TestOwnErrorsOfTheServerAreProblems sends requests that no handler gets.
+// TestOwnErrorsOfTheServerAreProblems sends requests that no handler receives.
 func TestOwnErrorsOfTheServerAreProblems(t *testing.T) {
 	t.Parallel()
 	address := raw(t, clock.System{}, "a-token-of-the-test-0123456789abcdef")

@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// holder has the tickets of the tests.
+// holder is the token whose tickets the tests use.
 var holder = access.Full("holder", "token-of-the-holder", "b", "p")
 
-// A ticket replaces the token on the routes for readers, and fixes parameters.
+// TestTickets: a ticket replaces the token on routes for readers, and fixes parameters.
 func TestTickets(t *testing.T) {
 	t.Parallel()
 	withTickets := func(c *httpkit.Config) {

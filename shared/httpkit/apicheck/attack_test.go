@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// accessOf returns the credential that an operation of the document needs.
+// accessOf returns the access that an operation of the document requires.
 func accessOf(op apicheck.Operation) httpkit.Access {
 	return map[string]httpkit.Access{
 		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[ clientToken ticketInQuery]": httpkit.ForReaders,
@@ -24,22 +24,22 @@ func accessOf(op apicheck.Operation) httpkit.Access {
 	}[join(op.Credentials)]
 }
 
-// attacked is a server with what is needed for each credential.
+// attacked is a server with the data for each credential.
 type attacked struct {
 	*apitest.Stage
 
 	records *records
 	task    string
-	// worker and foreign are the tokens of the workers of the task and of another one.
+	// worker is the token of the task's worker, foreign that of another task's worker.
 	worker, foreign string
-	// ticket is one of the owner, lost one of a token that was revoked.
+	// ticket is a ticket of the owner, lost one of a revoked token.
 	ticket, lost string
 	// callback is the query of the task's CALLBACK_URL.
 	callback string
 }
 
-// attack prepares a server for an operation: with a task that has ended for a client, and
-// with one that is running for a worker.
+// attack prepares a server for an operation, with a task that has ended (for clients) or is
+// running (for workers).
 func attack(t *testing.T, op apicheck.Operation) *attacked {
 	t.Helper()
 	stage, records, tickets := withRecords(t)
@@ -81,17 +81,17 @@ func attack(t *testing.T, op apicheck.Operation) *attacked {
 // The outcomes of the matrix.
 const (
 	refused   = "401"         // UNAUTHENTICATED
-	forbidden = "403"         // of a valid token for something else
-	noScope   = "403 scope"   // MISSING_SCOPE, which names the scope
-	unread    = "400 or 401"  // a parameter that no worker sends
+	forbidden = "403"         // valid token, but not for this operation
+	noScope   = "403 scope"   // MISSING_SCOPE with the scope
+	unread    = "400 or 401"  // a parameter that workers never send
 	allowed   = "is admitted" // neither 401 nor 403
 )
 
-// credential is a column of the matrix: what a caller sends, and the outcome for each kind of
-// operation.
+// credential is a column of the matrix: the credential of a caller, and the outcome for each
+// kind of access.
 type credential struct {
 	name string
-	// header is the value of Authorization; empty sends none.
+	// header returns the value of Authorization; nil sends no header.
 	header func(a *attacked, op apicheck.Operation) string
 	// query is added to the path.
 	query                          func(a *attacked) string
@@ -102,7 +102,8 @@ func bearer(token string) func(*attacked, apicheck.Operation) string {
 	return func(*attacked, apicheck.Operation) string { return "Bearer " + token }
 }
 
-// credentials are the columns. TestAttackMatrix adds those of the scopes and of the other tenant.
+// credentials are the columns. TestAttackMatrix adds those for the scopes and for the other
+// tenant.
 var credentials = []credential{
 	{name: "no token", clients: refused, readers: refused, workers: refused, all: allowed},
 	{name: "an empty token", header: bearer(""), clients: refused, readers: refused, workers: refused, all: allowed},
@@ -123,15 +124,15 @@ var credentials = []credential{
 	{name: "a token in the query", query: func(*attacked) string { return "token=" + owner }, clients: refused, readers: refused, workers: unread},
 }
 
-// want returns the outcome for an operation; empty for a call that is left out.
+// want returns the outcome for an operation; empty if the call is omitted.
 func (c credential) want(op apicheck.Operation) string {
 	return map[httpkit.Access]string{
 		httpkit.ForClients: c.clients, httpkit.ForReaders: c.readers, httpkit.ForWorkers: c.workers, httpkit.ForAll: c.all,
 	}[accessOf(op)]
 }
 
-// ofScopes are the columns for the scopes of an operation: all but the one that it needs, and each
-// other one alone.
+// ofScopes returns the columns for the scopes of an operation: all scopes but the needed one,
+// and each other scope alone.
 func ofScopes(op apicheck.Operation) (columns []credential) {
 	for _, needed := range op.Scopes {
 		columns = append(columns, credential{name: "without " + needed, header: bearer(without(access.Scope(needed))), clients: noScope, readers: noScope})
@@ -144,7 +145,7 @@ func ofScopes(op apicheck.Operation) (columns []credential) {
 	return columns
 }
 
-// ofWorkers has the body of a worker's call by the end of its path.
+// ofWorkers returns the body of a worker's call, by the end of its path.
 func ofWorkers(path string) string {
 	switch path[strings.LastIndex(path, "/")+1:] {
 	case "started", "heartbeat":
@@ -157,7 +158,7 @@ func ofWorkers(path string) string {
 	return `{"status":"error","error":"x"}`
 }
 
-// send plays an operation with a credential.
+// send calls an operation with a credential.
 func (a *attacked) send(t *testing.T, op apicheck.Operation, c credential, task string) apitest.Answer {
 	t.Helper()
 	header, path := "", op.Path
@@ -173,7 +174,7 @@ func (a *attacked) send(t *testing.T, op apicheck.Operation, c credential, task 
 	return callWith(t, a.Stage, op, path, task, "Authorization", header)
 }
 
-// outcomeOf names the outcome of an answer.
+// outcomeOf returns the outcome of a response.
 func outcomeOf(op apicheck.Operation, answer apitest.Answer) string {
 	missing := strings.Contains(strings.ToUpper(answer.Body), `"MISSING_SCOPE"`) && slices.ContainsFunc(op.Scopes, func(s string) bool { return strings.Contains(answer.Body, s) })
 	switch {
@@ -189,10 +190,10 @@ func outcomeOf(op apicheck.Operation, answer apitest.Answer) string {
 	return allowed
 }
 
-// TestAttackMatrix plays each operation of the document with each credential: no token, those
-// that are not valid, those of others, and each scope. A refused call changes nothing. Then it
-// plays the operation with the scope that it needs alone, or as the worker of the task, and as
-// another tenant.
+// TestAttackMatrix calls each operation of the document with each credential: without a token,
+// with invalid tokens, with tokens of others, and with each scope. A refused call must change
+// nothing. Then it calls the operation with only the needed scope, or as the worker of the
+// task, and as another tenant.
 func TestAttackMatrix(t *testing.T) {
 	t.Parallel()
 	played := 0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// answer returns a valid response to GET /healthz; headers alternates names and
-// values that replace its own.
+// answer returns a valid response to GET /healthz. headers alternates names and values that
+// replace its own headers.
 func answer(status int, body string, headers ...string) *http.Response {
 	header := http.Header{}
 	good := []string{"X-Correlation-Id", "c", "X-Content-Type-Options", "nosniff", "Cache-Control", "no-store", "Content-Type", "application/json"}

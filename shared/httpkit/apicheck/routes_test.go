@@ -49,7 +49,7 @@ func load(t *testing.T) *apicheck.Document {
 	return document
 }
 
-// described is a route in terms of both the code and the document.
+// described is a route as both the code and the document describe it.
 type described struct {
 	Path, Access, Scope string
 	Query               []string
@@ -86,7 +86,7 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	written := map[string]described{}
 	for _, op := range load(t).Operations() {
 		if op.Method == http.MethodHead {
-			continue // HEAD belongs to GET.
+			continue // HEAD belongs to GET
 		}
 		written[op.Method+" "+op.Path] = described{op.Path, string(access[join(op.Credentials)]), strings.Join(op.Scopes, " "), op.Query}
 	}

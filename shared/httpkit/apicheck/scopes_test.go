@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestPartOfARequestNeedsItsScope sends requests with a part that does what another
-// operation is for, and needs the scope of that operation too.
+// TestPartOfARequestNeedsItsScope sends requests with a part that does the work of another
+// operation. It must need the scope of that operation too.
 func TestPartOfARequestNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	const address, local = `"url":"https://hooks.example/"`, `"url":"https://127.0.0.1:1/"`
@@ -62,7 +62,7 @@ func TestPartOfARequestNeedsItsScope(t *testing.T) {
 	}
 }
 
-// TestStoredAddressNeedsNoScope changes another part of a job that has a hook.
+// TestStoredAddressNeedsNoScope changes another field of a job that has a hook.
 func TestStoredAddressNeedsNoScope(t *testing.T) {
 	t.Parallel()
 	stage := withTokens(t)

@@ -10,12 +10,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// bothSpellings are the schemas that have names of two contracts. A status has those of the
-// export contract, which spells task_id and machineId. A problem has the members that the
-// worker contract (expectedAttempt) and the data plane (policy_label) demand of an error.
+// bothSpellings are the schemas with names of two contracts. Status has names of the export
+// contract, which spells task_id and machineId. Problem has fields that the worker contract
+// (expectedAttempt) and the data plane (policy_label) require in errors.
 var bothSpellings = []string{"Status", "Problem"}
 
-// TestObjectsHaveOneSpelling finds no schema with names in snake_case and in camelCase.
+// TestObjectsHaveOneSpelling checks that no schema has names in both snake_case and camelCase.
 func TestObjectsHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	var document map[string]any

@@ -15,13 +15,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// withoutTask has a check for each operation that names no task.
+// withoutTask has a check for each operation without a task in its path.
 var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
 	"POST /export/{format}": separateKeys,
 	"POST /v1/runs":         separateKeys,
 	"POST /v1/tasks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
-		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusNotFound} { // who has no pool of the model
+		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusNotFound} { // the stranger has no pool with the model
 			if answer := call(t, stage, op, "", token); answer.Status != want {
 				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
 			}
@@ -54,14 +54,14 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	},
 	"POST /v1/events:replay": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
-		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusUnprocessableEntity} { // who has no event
+		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusUnprocessableEntity} { // the stranger has no events
 			if answer := call(t, stage, op, "", token, "Idempotency-Key", "same"); answer.Status != want {
 				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
 			}
 		}
 	},
 	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
-	// TestReportOfAnotherMachineIsUnknown of shared/orchestrator reports the machine of a run.
+	// TestReportOfAnotherMachineIsUnknown in shared/orchestrator reports the machine of a run.
 	"POST /v1/machines:report": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
 		t.Helper()
 		before := stage.Run(t, task)
@@ -74,7 +74,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	},
 	"GET /metrics": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
 		t.Helper()
-		// The operation serves all tenants under a separate scope, and names no task.
+		// The operation serves all tenants under a separate scope, and returns no task.
 		if answer := call(t, stage, op, task, owner); answer.Status != http.StatusOK || strings.Contains(answer.Body, task) {
 			t.Errorf("got %d %s, want no task", answer.Status, answer.Body)
 		}
@@ -215,7 +215,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	"POST /v1/runs:retry":  separateBulk,
 }
 
-// separateBulk checks that a bulk request changes no runs of another tenant.
+// separateBulk checks that a bulk request does not change runs of another tenant.
 func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 	t.Helper()
 	own := map[string]bool{stage.Accept(t): true, stage.Failure(t, "no"): true}
@@ -227,7 +227,7 @@ func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ s
 	}
 }
 
-// separateLists checks that a list has no runs of another tenant.
+// separateLists checks that a list contains no runs of another tenant.
 func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
 	t.Helper()
 	stage.Accept(t)
@@ -243,7 +243,7 @@ func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, ta
 	}
 }
 
-// separateKeys checks that an idempotency key of another tenant is another key.
+// separateKeys checks that the idempotency keys of two tenants are independent.
 func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 	t.Helper()
 	tasks := map[string]bool{}
@@ -252,7 +252,7 @@ func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ s
 		if answer.Status >= http.StatusMultipleChoices {
 			t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
 		}
-		tasks[decode[contract.ExportAccepted](t, answer).TaskID+decode[contract.RunAccepted](t, answer).TaskID] = true // one of them
+		tasks[decode[contract.ExportAccepted](t, answer).TaskID+decode[contract.RunAccepted](t, answer).TaskID] = true // only one of them is set
 	}
 	if len(tasks) != 2 {
 		t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
@@ -265,7 +265,7 @@ func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ s
 	}
 }
 
-// separateModels checks that only the owner knows the model, whose pool is draining.
+// separateModels checks that only the owner can use the model, whose pool is draining.
 func separateModels(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 	t.Helper()
 	for token, want := range map[string]string{owner: `"pool_unready"`, stranger: `"model_not_found"`} {

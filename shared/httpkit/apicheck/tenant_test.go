@@ -28,8 +28,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Tokens of the tests: the owner of the runs, a token of another tenant, and two that are not
-// valid any more.
+// Tokens of the tests: that of the owner of the runs, that of another tenant, and two that are
+// no longer valid.
 const (
 	owner    = "token-of-the-owner"
 	stranger = "token-of-a-stranger"
@@ -40,7 +40,7 @@ const (
 func without(s access.Scope) string { return "token-without-" + string(s) }
 func alone(s access.Scope) string   { return "token-with-only-" + string(s) }
 
-// unknownTask is the id of no task.
+// unknownTask is a task id that does not exist.
 const unknownTask = "export_mods_1_00000000"
 
 // withTokens starts a server with all routes and the tokens of the tests.
@@ -50,8 +50,8 @@ func withTokens(t *testing.T) *apitest.Stage {
 	return stage
 }
 
-// withRecords is withTokens with the records, which a test can revoke, and with what signs
-// tickets.
+// withRecords is withTokens that also returns the token records, which a test can revoke, and
+// the signer of tickets.
 func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) {
 	t.Helper()
 	tokens := &records{all: []access.Token{
@@ -121,7 +121,8 @@ const (
 	unknownPool = "no-pool"
 )
 
-// The ids of the owner's webhook, which has the key ownKey, and of none.
+// The idempotency key of the owner's webhook, and the ids of that webhook and of an unknown
+// one.
 const ownKey = "own"
 
 var (
@@ -129,27 +130,27 @@ var (
 	unknownWebhook = webhook.ID(time.Time{}, "unknown")
 )
 
-// The owner's artifact: its request, its id, and the id of none.
+// The owner's artifact: its request, its id, and an unknown id.
 const (
 	ownDocument     = `{"kind":"note","content":null}`
 	ownArtifact     = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"
 	unknownArtifact = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// The owner's model: its request, its id, and the id of none.
+// The owner's model: its request, its id, and an unknown id.
 const (
 	ownModelRequest = `{"id":"own-model","engines":["vllm"]}`
 	ownModel        = "own-model"
 	unknownModel    = "no-model"
 )
 
-// The ids of the owner's session, and of none.
+// The ids of the owner's session, and of an unknown one.
 const ownSession, unknownSession = "own-session", "no-session"
 
-// servedModel is a model of the owner's pool ownEngine; the catalog does not have it.
+// servedModel is the model of the owner's pool ownEngine. The catalog does not contain it.
 const servedModel, ownEngine = "served-model", "own-engine"
 
-// ofOpenAI has the body of a request for each path of the OpenAI API; GET has none.
+// ofOpenAI has a request body for each path of the OpenAI API; it is empty for GET.
 var ofOpenAI = map[string]string{
 	"/v1/chat/completions": `{"model":"` + servedModel + `","messages":[{"role":"user","content":"a"}]}`,
 	"/v1/completions":      `{"model":"` + servedModel + `","prompt":"a"}`,
@@ -159,13 +160,13 @@ var ofOpenAI = map[string]string{
 	"/v1/models/{model}":   "",
 }
 
-// ownResponses has the id of the owner's response in the background, by *apitest.Stage.
+// ownResponses has the id of the owner's background response, by *apitest.Stage.
 var ownResponses sync.Map
 
 const unknownResponse = "resp_0"
 
-// completed creates a run of the owner with an output and a log, a job and a pool, and what
-// else the operation needs.
+// completed creates a run of the owner with an output and a log, a job, a pool, and any other
+// data that the operation needs.
 func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
@@ -211,13 +212,13 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 // bulkOfExports is the body of a bulk request.
 const bulkOfExports = `{"filter":{"kind":"export"}}`
 
-// call sends a valid request of an operation with a token.
+// call sends a valid request for an operation with a token.
 func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token string, headers ...string) apitest.Answer {
 	t.Helper()
 	return callWith(t, stage, op, op.Path, task, append(headers, "Authorization", "Bearer "+token)...)
 }
 
-// callWith is call with a path that may have a query, and with other credentials.
+// callWith is call with other credentials, and with a path that may have a query.
 func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, task string, headers ...string) apitest.Answer {
 	t.Helper()
 	body := map[string]string{
@@ -251,8 +252,8 @@ func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, t
 	return stage.Call(t, op.Method, path, body, headers...)
 }
 
-// otherTenant plays an operation with a token of another tenant: its response is that for an
-// unknown task, and nothing changes.
+// otherTenant calls an operation with a token of another tenant. The response must be that for
+// an unknown task, and nothing may change.
 func otherTenant(t *testing.T, op apicheck.Operation) {
 	t.Helper()
 	stage := withTokens(t)
@@ -269,7 +270,7 @@ func otherTenant(t *testing.T, op apicheck.Operation) {
 	if foreign.Status != http.StatusNotFound {
 		t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
 	}
-	if strings.HasPrefix(op.Path, "/v1/responses/") { // errors of that API have nothing that changes
+	if strings.HasPrefix(op.Path, "/v1/responses/") { // errors of that API contain nothing that changes
 		if foreign.Body != unknown.Body {
 			t.Errorf("got %s for an unknown response and %s for another tenant's", unknown.Body, foreign.Body)
 		}
@@ -286,7 +287,8 @@ func otherTenant(t *testing.T, op apicheck.Operation) {
 	}
 }
 
-// succeeds reports whether the caller was permitted the operation: no pool has an engine.
+// succeeds reports whether the caller was authorized: the expected error counts, because no
+// pool has an engine.
 func succeeds(op apicheck.Operation, answer apitest.Answer) bool {
 	if op.Path == "/v1/pools/{pool_id}/reload" {
 		return answer.Status == http.StatusConflict && strings.Contains(answer.Body, `"NO_ENGINE"`)
@@ -303,7 +305,7 @@ func succeeds(op apicheck.Operation, answer apitest.Answer) bool {
 	return answer.Status < http.StatusMultipleChoices
 }
 
-// noEvents checks that the response has no event. TestTicketIsForItsTenant of
+// noEvents checks that the response contains no event. TestTicketIsForItsTenant in
 // functions/stream follows the streams of two tenants.
 func noEvents(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 	t.Helper()
@@ -314,8 +316,7 @@ func noEvents(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ strin
 	}
 }
 
-// constant returns what two problems of one kind have in common: all but the id that was
-// asked for.
+// constant returns the parts of a problem that do not depend on the requested id.
 func constant(t *testing.T, answer apitest.Answer) contract.Problem {
 	t.Helper()
 	p := decode[contract.Problem](t, answer)
