@@ -236,9 +236,9 @@ func loss(q, predicted, wait float64) float64 {
 	return max(q*(wait-predicted), (q-1)*(wait-predicted))
 }
 
-// skills returns by which part the predictions reduce the losses of the p50 and the p90,
-// compared with the best constant prediction for all queued runs, which is known only after the
-// months.
+// skills returns the fractions by which the predictions reduce the losses of the p50 and the
+// p90. The reference is the best constant prediction for all queued runs, which is known only
+// after the months.
 func (o outcome) skills() (p50, p90 float64) {
 	waits := make([]float64, len(o.queued))
 	for i, p := range o.queued {

@@ -42,8 +42,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// mayOmitToken returns nil if a request without a token comes from a program on this host, and
-// not through a proxy or from a page of another site in a browser.
+// mayOmitToken returns nil if a request without a token comes from a program on this host. It
+// refuses requests through a proxy, and from browser pages of other sites.
 func mayOmitToken(r *http.Request) error {
 	if !isLoopback(hostOf(r.Host)) || r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" {
 		return errMissingToken

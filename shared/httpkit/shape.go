@@ -28,8 +28,8 @@ type shape struct {
 	integers []integer
 }
 
-// integer is the literal of an integer with a fraction or an exponent, such as 36.0 or 1e3,
-// which JSON Schema accepts as an integer, or of an integer that is out of range.
+// integer is an integer literal that is out of range, or has a fraction or an exponent. JSON
+// Schema accepts 36.0 and 1e3 as integers.
 type integer struct {
 	start, end int64
 	value      int64

@@ -30,15 +30,15 @@ type Firing struct {
 	InTurn bool
 }
 
-// Fire returns the firings that are due at now, the oldest first and at most most, and the job
-// with its next firing, which may also be due. If no firing is due, it returns the job
+// Fire returns the firings that are due at now, oldest first, at most most. It also returns the
+// job with its next firing, which may be due too. If no firing is due, it returns the job
 // unchanged. done are times whose runs already exist; they need no firing. precision is how
 // late a wake-up may be without a failure.
 //
-// A time is missed if it is earlier than precision allows and a later time is also due, or if
-// it is earlier than the starting deadline allows. The definition's Missed says which missed
-// times start. The others are skipped, as one firing for each reason. MissedAll starts at most
-// the last MaxCatchUp times.
+// A time is missed if it is earlier than precision allows and a later time is due too. It is
+// also missed if it is earlier than the starting deadline allows. The definition's Missed says
+// which missed times start. The others are skipped, as one firing for each reason. MissedAll
+// starts at most the last MaxCatchUp times.
 func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time.Time) (after Job, due []Firing) {
 	if !j.Due(now) {
 		return j, nil

@@ -70,7 +70,7 @@ func readTree(document []byte) (node, *Problem) {
 type jsonReader struct {
 	document []byte
 	tokens   *json.Decoder
-	// line is the line number at offset
+	// line is the line number at offset.
 	offset int64
 	line   int
 }

@@ -68,8 +68,8 @@ type AnswerFeed interface {
 	// uses only ID and At of a record.
 	Positions(ctx context.Context, stream string, records []FeedRecord) (map[string]int64, error)
 	// Read returns at most limit records with positions above after, in order. It returns fewer
-	// records if they exceed MaxFeedPage bytes, but at least one if there is any. If the
-	// records after after have expired, the first one has a larger position than after+1.
+	// records if they exceed MaxFeedPage bytes, but at least one if there is any. If the next
+	// records have expired, the first returned position is larger than after+1.
 	Read(ctx context.Context, stream string, after int64, limit int) ([]FeedRecord, error)
 	// Wait returns nil once the newest position of the stream is above after, and the error of
 	// ctx when ctx ends. An adapter may poll.

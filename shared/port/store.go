@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ErrNoSlot is returned, as a *NoSlot, by a commit that would take a slot although no slot is
-// free or another run is queued for it, or that would exceed Slot.QueueLimit. Nothing of the
-// commit was applied.
+// ErrNoSlot is returned, as a *NoSlot, by a commit that would take a slot although none is free
+// or other runs are queued, or that would exceed Slot.QueueLimit. Nothing of the commit was
+// applied.
 var ErrNoSlot = errors.New("no free slot")
 
 // ErrConflict is returned by a commit that lost a race. Nothing of it was

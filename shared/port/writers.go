@@ -6,8 +6,8 @@ import (
 )
 
 // Writers is a queue of the processes that write to a stream, in the order in which they
-// joined, so that they do not compete for its end. The queue is advisory: a writer may write
-// out of turn, and Feed.Append refuses a batch at another position.
+// joined. With it they do not compete for the end of the stream. The queue is advisory: a
+// writer may write out of turn, and Feed.Append refuses a batch at another position.
 //
 // It is safe for concurrent use, by several processes. Their clocks decide the order, so they
 // must differ by little. Ahead is strongly consistent.

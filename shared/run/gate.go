@@ -9,9 +9,9 @@ import (
 // machines are created. It has a token bucket for each app with a documented limit. Each start
 // takes a token of the app that permits one first. A start that finds no token waits in the
 // queue. Other platforms need no permit until they have throttled a start. While the gate
-// limits the rate, each grant to a queued run takes the next permit of an app, so that runs
-// start in order and at the rate of the platform. The zero value is open. A gate is a value;
-// its methods return a changed copy.
+// limits the rate, each grant to a queued run takes the next permit of an app. So runs start in
+// order and at the rate of the platform. The zero value is open. A gate is a value; its methods
+// return a changed copy.
 type StartGate struct {
 	Pool string `json:"pool"`
 	// Version counts the changes. A commit of the gate is conditional on it.

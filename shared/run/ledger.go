@@ -14,9 +14,9 @@ import (
 //
 // The decision that ends an attempt charges the noted usage: the one in which the run leaves
 // Terminating, or ends. An attempt whose stream has ended is the last one, and is charged at
-// once, even if its slot is released later. In the same commit, the rest is held for the next
-// attempt, so that no other run takes it, or is released if no attempt follows. A lost attempt
-// is charged with its known usage only.
+// once, even if its slot is released later. The same commit holds the rest for the next
+// attempt, so that no other run takes it. It releases the rest if no attempt follows. A lost
+// attempt is charged with its known usage only.
 //
 // The commit of a decision changes the accounts by the difference of the reservations before
 // and after it; see Decision.Ledger. So the held and spent amounts of an account are the sums

@@ -12,8 +12,8 @@ const nameLimit = 63
 
 // Name returns the name of a part of a run in other systems: the machine of an attempt ("a",
 // 2), or an execution ("s", 1). It is a DNS-1123 label (a-z, 0-9 and '-', at most 63). It
-// starts with the readable part of the run's id, and contains 60 bits of a hash of tenant and
-// id, so that it differs between tenants, ids and parts.
+// starts with the readable part of the run's id and contains 60 bits of a hash of tenant and
+// id. So it differs between tenants, ids and parts.
 func Name(ref Ref, part string, number int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])

@@ -92,8 +92,8 @@ func (d *draft) predict(p *Prediction) {
 	}
 }
 
-// predictUnlessWaited is predict, but keeps the prediction of a first attempt that was made
-// when the run began to wait in the action on a violated constraint.
+// predictUnlessWaited is predict, except for a first attempt that has waited in the action on a
+// violated constraint. It keeps the prediction that was made when that wait began.
 func (d *draft) predictUnlessWaited(p *Prediction) {
 	if d.Acting == nil || !d.Acting.Done || d.Attempt.Number > 0 || d.Prediction == nil {
 		d.predict(p)

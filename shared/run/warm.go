@@ -222,8 +222,8 @@ type WarmPlan struct {
 	// Create lists the keys of the machines to create.
 	Create []WarmKey
 	// End lists the machines to destroy. They are too old, too many, in another placement,
-	// stuck in their creation, in a pool that has no warm machines or drains, or their image
-	// tag refers to another image now.
+	// stuck in their creation, or their image tag refers to another image now. In a pool that
+	// drains or has no warm machines, all unclaimed ones are destroyed.
 	End []WarmMachine
 	// Recycle lists the machines in WarmRecycling to make ready again.
 	Recycle []WarmMachine

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The plain form has another delivery. Its other fields are those of the signed form, including
-// fields that this version does not know.
+// TestPlainFormKeepsUnknownFields: the plain form has another delivery. Its other fields are
+// those of the signed form, including fields that this version does not know.
 func TestPlainFormKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	const fields = `"schemaVersion":"orch.event.v1","eventId":"urn:orch:event:01KA0000000000000000000000","eventType":"job.queued","occurredAt":"2026-01-02T03:04:05Z","tenantId":"a","actor":{"subject":"x"},"later":[1.50,1e3]`

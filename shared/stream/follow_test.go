@@ -43,7 +43,7 @@ func TestFollowBeginsAtItsCursor(t *testing.T) {
 	}
 }
 
-// A reader of an empty stream gets its first event.
+// TestFollowOfAnEmptyStream: a reader of an empty stream gets its first event.
 func TestFollowOfAnEmptyStream(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -90,7 +90,8 @@ func TestGapIsTheFirstEvent(t *testing.T) {
 	}
 }
 
-// The cursor of a filtered reader moves past the events that it does not get.
+// TestCursorMovesWithoutEvents: the cursor of a filtered reader moves past the events that it
+// does not get.
 func TestCursorMovesWithoutEvents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -207,7 +208,8 @@ func TestCloseEndsAllStreams(t *testing.T) {
 	}
 }
 
-// A stream that is lost and created again ends. Its reader gets a gap when it reconnects.
+// TestLostStreamEndsItsReaders: a stream that is lost and created again ends. Its reader gets a
+// gap when it reconnects.
 func TestLostStreamEndsItsReaders(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -231,7 +233,8 @@ func TestLostStreamEndsItsReaders(t *testing.T) {
 	f.end(t)
 }
 
-// Readers that are disconnected at random times receive each event once, in order.
+// TestResumeAfterRandomCuts: readers that are disconnected at random times receive each event
+// once, in order.
 func TestResumeAfterRandomCuts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -272,7 +275,8 @@ func TestResumeAfterRandomCuts(t *testing.T) {
 	}
 }
 
-// 1,000 readers that are disconnected at once reconnect spread over time.
+// TestReconnectsAreSpread: 1,000 readers that are disconnected at once reconnect spread over
+// time.
 func TestReconnectsAreSpread(t *testing.T) {
 	t.Parallel()
 	config := settings

@@ -120,7 +120,8 @@ func TestTenantsAreSeparate(t *testing.T) {
 	}
 }
 
-// Signed pages of any length together prove that the stream is complete.
+// TestSignedPagesProveTheStream: signed pages of any length together prove that the stream is
+// complete.
 func TestSignedPagesProveTheStream(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -173,7 +174,8 @@ func checkpointLine(file *bytes.Buffer, m port.Mark) {
 	file.Write(append(line, '\n'))
 }
 
-// The plain form differs from the signed payload only in its delivery.
+// TestPlainFormIsTheSignedEvent: the plain form differs from the signed payload only in its
+// delivery.
 func TestPlainFormIsTheSignedEvent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -199,7 +201,8 @@ func TestPlainFormIsTheSignedEvent(t *testing.T) {
 	}
 }
 
-// A record that is not an event has a position, and is only part of exports.
+// TestUnreadableRecordIsPassedOver: a record that is not an event has a position, and is only
+// part of exports.
 func TestUnreadableRecordIsPassedOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)

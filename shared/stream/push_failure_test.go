@@ -96,8 +96,8 @@ func TestUnreachableReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// The queue delivers pushes of a tenant one after another. If pushes run concurrently, a reader
-// may get messages twice, but loses none.
+// TestConcurrentPushes: the queue delivers pushes of a tenant one after another. If pushes run
+// concurrently, a reader may get messages twice, but loses none.
 func TestConcurrentPushes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

@@ -296,7 +296,8 @@ func TestGoneConnectionIsForgotten(t *testing.T) {
 	}
 }
 
-// A push may come before the handshake of a connection is complete.
+// TestPushWaitsForTheHandshake: a push may come before the handshake of a connection is
+// complete.
 func TestPushWaitsForTheHandshake(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

@@ -58,7 +58,8 @@ func refused(t *testing.T, s *stream.Streams, tenant string) bool {
 	return first.End
 }
 
-// Processes that share seats share the limits of each tenant and of all tenants.
+// TestProcessesShareSeats: processes that share seats share the limits of each tenant and of
+// all tenants.
 func TestProcessesShareSeats(t *testing.T) {
 	t.Parallel()
 	config := settings
@@ -88,7 +89,8 @@ func TestProcessesShareSeats(t *testing.T) {
 	}
 }
 
-// A process that has ended keeps its seats for the life of a stream plus a minute.
+// TestSeatOfAnEndedProcess: a process that has ended keeps its seats for the life of a stream
+// plus a minute.
 func TestSeatOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
@@ -108,7 +110,8 @@ func TestSeatOfAnEndedProcess(t *testing.T) {
 	}
 }
 
-// A reader gets an error if the seats cannot be counted, and no seat stays taken.
+// TestSeatsThatFail: a reader gets an error if the seats cannot be counted, and no seat stays
+// taken.
 func TestSeatsThatFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)
