@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// requirement is an id of the tables in shared/contract: a row, or a heading
-// without text and tests.
+// requirement is a row of a table in shared/contract, or a heading with an id. A heading
+// has no text and no tests.
 type requirement struct {
 	ID, Line, Text, Tests string
 }
@@ -32,7 +32,7 @@ var (
 	backticked      = regexp.MustCompile("`([^`]+)`")
 )
 
-// trackedFiles returns the paths that git tracks.
+// trackedFiles returns the paths of all files that git tracks, relative to the root.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
 	command := exec.Command("git", "ls-files", "-z")
@@ -44,7 +44,7 @@ func trackedFiles(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// trackedText returns the tracked files that have one of the endings, by path.
+// trackedText returns the contents of the tracked files with one of the endings, by path.
 func trackedText(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -64,7 +64,7 @@ func trackedText(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// requirements returns the ids of every table, each file in its own order.
+// requirements returns the requirements of each file in shared/contract, in file order.
 func requirements(t *testing.T) map[string][]requirement {
 	t.Helper()
 	tables := map[string][]requirement{}
@@ -132,8 +132,8 @@ func compareIDs(t *testing.T, a, b string) int {
 	return slices.Compare(parts(a), parts(b))
 }
 
-// TestRequirementsNameExistingTests fails for a test, a scenario or a file in the
-// third column that the repository does not have.
+// TestRequirementsNameExistingTests checks that the tests, scenarios and files in the third
+// column exist.
 func TestRequirementsNameExistingTests(t *testing.T) {
 	t.Parallel()
 	functions, words := testNames(t)
@@ -167,8 +167,8 @@ func TestRequirementsNameExistingTests(t *testing.T) {
 	}
 }
 
-// TestDocumentsNameExistingTests fails for a test such as `shared/run: TestStories` in
-// another document that the repository does not have.
+// TestDocumentsNameExistingTests checks that the tests that other documents cite exist, such
+// as `shared/run: TestStories`.
 func TestDocumentsNameExistingTests(t *testing.T) {
 	t.Parallel()
 	functions, _ := testNames(t)
@@ -190,8 +190,8 @@ func TestDocumentsNameExistingTests(t *testing.T) {
 	}
 }
 
-// testNames returns the folders of each test function, and those of each string
-// in Go files, which is where scenarios have their names.
+// testNames returns the folders of each function in a test file, and the folders of each
+// string literal in a Go file. Scenarios are named by string literals.
 func testNames(t *testing.T) (functions, words map[string][]string) {
 	t.Helper()
 	functions, words = map[string][]string{}, map[string][]string{}
@@ -222,7 +222,7 @@ func testNames(t *testing.T) (functions, words map[string][]string) {
 	return functions, words
 }
 
-// cited are the endings of the files that may cite a requirement.
+// cited are the endings of the files whose citations of requirements are checked.
 var cited = []string{".go", ".md", ".yaml", ".yml", ".py", ".sh", "Makefile"}
 
 func TestCitedRequirementsExist(t *testing.T) {
@@ -246,8 +246,8 @@ func TestCitedRequirementsExist(t *testing.T) {
 	}
 }
 
-// TestSectionSignsCiteRFCs fails for a section of a document that the repository
-// does not have: contracts are cited by the ids of shared/contract.
+// TestSectionSignsCiteRFCs checks that a section sign follows "RFC " on its line. Contracts
+// are cited by the ids of shared/contract, not by section.
 func TestSectionSignsCiteRFCs(t *testing.T) {
 	t.Parallel()
 	const sign = "\u00a7"

@@ -1,4 +1,4 @@
-// Package archtest holds the rules about this repository: who may import whom,
-// what is documented, which names have to agree. It has tests only. Each names
-// the rule and the place that breaks it.
+// Package archtest checks rules of this repository: permitted imports, required comments,
+// names that must match. It contains only tests. A failure names the rule and the file that
+// violates it.
 package archtest

@@ -47,7 +47,7 @@ func TestEveryExportedNameIsDocumented(t *testing.T) {
 	}
 }
 
-// promised says whether a method's meaning is that of a well-known interface.
+// promised reports whether f is a method of a well-known interface, which needs no comment.
 func promised(f *ast.FuncDecl) bool {
 	return f.Recv != nil && slices.Contains([]string{"Error", "Unwrap", "String", "Read", "Write", "Close", "Len", "Less", "Swap", "Push", "Pop", "ServeHTTP", "MarshalJSON", "UnmarshalJSON"}, f.Name.Name)
 }
@@ -67,8 +67,9 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	return ok && name.IsExported()
 }
 
-// TestTimeAndEnvironmentAreArguments checks that only main functions read the
-// host's clock and environment. One file does so for all bootstraps.
+// TestTimeAndEnvironmentAreArguments checks that only main.go files read the host's clock and
+// environment. host.go reads them for all bootstraps. Clocks, test helpers and measurements are
+// exempt.
 func TestTimeAndEnvironmentAreArguments(t *testing.T) {
 	t.Parallel()
 	asks := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "os.Getenv", "os.LookupEnv", "os.Environ", "log.Fatal", "log.Fatalf", "slog.Default"}
@@ -89,7 +90,8 @@ func TestTimeAndEnvironmentAreArguments(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftToDo: what is not done is said elsewhere than in the code.
+// TestNothingIsLeftToDo checks that no comment marks open work. Open work is tracked outside
+// of the code.
 func TestNothingIsLeftToDo(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
@@ -103,8 +105,8 @@ func TestNothingIsLeftToDo(t *testing.T) {
 	}
 }
 
-// TestTopLevelNames checks the tracked names of the top level. Builds leave
-// ignored files there.
+// TestTopLevelNames checks the names of tracked files and folders at the top level. Ignored
+// files, such as build outputs, are not checked.
 func TestTopLevelNames(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"functions", "infra", "shared", "statemachines", "events", "local", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "CHANGELOG.md"}

@@ -10,15 +10,17 @@ import (
 // importRule says what the files of a folder may import.
 type importRule struct {
 	folder string
-	// may lists the folders of the repository that are allowed, with their subfolders.
+	// may lists the folders of the repository that can be imported, with their subfolders.
 	may []string
-	// never lists forbidden import paths outside the repository.
+	// never lists import paths outside the repository that are forbidden. A path that ends
+	// with a slash forbids all paths below it.
 	never []string
-	// standard: outside the repository, only the standard library is allowed.
+	// standard allows only the standard library outside the repository.
 	standard bool
 }
 
-// importRules is the import table of the design, the most specific folder first.
+// importRules is the table of import rules. The first row that matches a folder applies, so
+// specific folders come first.
 var importRules = []importRule{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
@@ -43,7 +45,7 @@ var importRules = []importRule{
 	{folder: "shared/artifact", never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/catalog", may: []string{"shared/artifact", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/inference", may: []string{"shared/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // of net/http only the numbers of statuses
+	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // net/http only for status codes
 	{folder: "shared/access", standard: true},
 	{folder: "shared/trace", may: []string{"shared/fault", "shared/run"}},
 	{folder: "shared/series", may: []string{"shared/run"}},
@@ -69,10 +71,10 @@ var importRules = []importRule{
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
-	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/series", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
+	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/series", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a server for tests
 	{folder: "shared/httpkit", may: []string{"events", "shared/budget", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
-	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
+	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // only bootstraps import it
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
 	{folder: "shared/lambdakit/metric", may: []string{"shared/series"}},
 	{

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// unlinked are the packages that no program links, and those that one does not. Developer
-// tools read source code, and golang.org/x/tools makes a folder .cache/goimports in the home
-// of every user. The others are large, and come with packages that need little of them.
+// unlinked maps the import path of a program to packages that it must not link. The key ""
+// applies to all programs. golang.org/x/tools creates a folder .cache/goimports in the user's
+// home. The others are large dependencies of packages that use little of them.
 var unlinked = map[string][]string{
 	"": {
 		"golang.org/x/tools", "github.com/superfly/fly-go", "github.com/Khan/genqlient", "github.com/vektah/gqlparser/v2",
@@ -22,7 +22,8 @@ var unlinked = map[string][]string{
 	"github.com/sortie-dev/sortie/local/sortie": {"github.com/aws/aws-sdk-go-v2/service/ssm"},
 }
 
-// TestProgramsLinkWhatTheyNeed lists what every program of the repository links.
+// TestProgramsLinkWhatTheyNeed checks that no program of the repository links a package of
+// unlinked.
 func TestProgramsLinkWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Name,Deps", "./...")

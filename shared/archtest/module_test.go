@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// modules reads the modules that a go.mod requires, and which of them it
-// marks as indirect.
+// modules reads a go.mod file. It returns the required modules, with true for those marked
+// as indirect.
 func modules(t *testing.T, name string) (indirect map[string]bool) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -37,7 +37,8 @@ func modules(t *testing.T, name string) (indirect map[string]bool) {
 	return indirect
 }
 
-// moduleOf returns the required module that has a package, the longest path first.
+// moduleOf returns the required module that contains a package, or "". Of nested modules it
+// returns the one with the longest path.
 func moduleOf(imported string, required map[string]bool) string {
 	for ; imported != "."; imported = path.Dir(imported) {
 		if _, ok := required[imported]; ok {

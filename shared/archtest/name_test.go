@@ -23,8 +23,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents")
 
-// TestStateMachineCallsTheStepFunctions checks that the state machine's ${Launch} is
-// launch in functions/steps, and that no step function is unused.
+// TestStateMachineCallsTheStepFunctions checks that the functions of the state machine, such
+// as ${Launch}, are those of functions/steps in lower case, such as launch. No step function
+// may be missing or unused.
 func TestStateMachineCallsTheStepFunctions(t *testing.T) {
 	t.Parallel()
 	var called []string
@@ -36,8 +37,8 @@ func TestStateMachineCallsTheStepFunctions(t *testing.T) {
 	}
 }
 
-// TestTheStateMachineKnowsTheStepsOfTheCore: each step is a state of that name,
-// each state but Route a step, and each step can be routed to.
+// TestTheStateMachineKnowsTheStepsOfTheCore checks that each step of the core is a state with
+// the same name, that each state except Route is a step, and that Route leads to each step.
 func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 	t.Parallel()
 	functions := map[string]string{}
@@ -70,7 +71,7 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 			t.Errorf("state %s is no step", name)
 		}
 	}
-	routed := []string{string(run.StepReconciling)} // its default
+	routed := []string{string(run.StepReconciling)} // the default of Route
 	for _, c := range machine.States["Route"].Choices {
 		if c.StringEquals != c.Next {
 			t.Errorf("Route leads %s to %s", c.StringEquals, c.Next)
@@ -84,8 +85,8 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 	}
 }
 
-// TestStatesAreDescribed checks that statemachines/README.md has a row for each
-// state of the state machine, and none for another.
+// TestStatesAreDescribed checks that the table of statemachines/README.md lists exactly the
+// states of the state machine.
 func TestStatesAreDescribed(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root(t), "statemachines", "README.md"))
@@ -114,8 +115,8 @@ func TestStatesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreFresh compares the generated parts of the documents with the
-// code. "make generate" writes them.
+// TestDocumentsAreFresh checks that the generated parts of the documents match the code.
+// With -rewrite ("make generate") it writes them.
 func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
@@ -156,7 +157,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 	}
 }
 
-// seriesTable is the table of the metrics.
+// seriesTable returns a Markdown table of the metrics.
 func seriesTable() string {
 	var text strings.Builder
 	text.WriteString("| metric | kind | labels | what it is |\n|---|---|---|---|\n")
@@ -166,7 +167,7 @@ func seriesTable() string {
 	return text.String()
 }
 
-// goBlock is a fenced block with a Go file of the repository.
+// goBlock returns a fenced Markdown block with the content of a Go file.
 func goBlock(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(file)))

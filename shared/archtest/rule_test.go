@@ -13,11 +13,11 @@ import (
 // ruleCount is the number of rules in shared/README.md.
 const ruleCount = 15
 
-// cites matches a rule in the name of a test or in its comment.
+// cites matches the number of a rule in the name or the comment of a test.
 var cites = regexp.MustCompile(`^TestRule([0-9]+)[A-Z]|\b[Rr]ule ([0-9]+)\b`)
 
-// TestEveryRuleHasTests checks that the tests that cite rules cover all of them
-// and cite no other.
+// TestEveryRuleHasTests checks that at least one test cites each rule, and that no test cites
+// a rule that does not exist.
 func TestEveryRuleHasTests(t *testing.T) {
 	t.Parallel()
 	tests := ruleTests(t)
@@ -65,7 +65,7 @@ func ruleTests(t *testing.T) map[int][]string {
 	return tests
 }
 
-// ruleTable lists the tests of each rule by folder.
+// ruleTable returns a Markdown table with the tests of each rule, grouped by folder.
 func ruleTable(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder

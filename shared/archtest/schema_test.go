@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestJobSchemaIsFresh compares the published schema of job documents with the schemas of
-// openapi.yaml, from which -rewrite makes it.
+// TestJobSchemaIsFresh checks that job.schema.json matches the schemas of openapi.yaml. With
+// -rewrite it generates the file from them.
 func TestJobSchemaIsFresh(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(root(t), "shared", "contract", "job.schema.json")

@@ -6,14 +6,16 @@ import (
 	"testing"
 )
 
-// securityDocument says what holds, each row with the tests that hold it.
+// securityDocument is the path of the document with the security guarantees. Each row of its
+// tables names the tests that check it.
 const securityDocument = ".github/SECURITY.md"
 
-// untested begins the last cell of a row that no test can hold.
+// untested is the prefix of the last cell of a row without tests. The reason follows.
 const untested = "not tested: "
 
-// TestSecurityStatementsHaveTests fails for a statement of SECURITY.md without an existing test
-// or a reason, and for one outside of the tables, which no test would hold.
+// TestSecurityStatementsHaveTests checks that each row of the tables in SECURITY.md names
+// existing tests or a reason. Statements outside of the tables are refused, because they name
+// no tests.
 func TestSecurityStatementsHaveTests(t *testing.T) {
 	t.Parallel()
 	functions, words := testNames(t)

@@ -24,13 +24,13 @@ type source struct {
 	Set  *token.FileSet
 }
 
-// Folder is the package's folder.
+// Folder returns the folder of the file, relative to the repository.
 func (s source) Folder() string { return path.Dir(s.Path) }
 
-// Test says whether it is a test.
+// Test reports whether the file is a test file.
 func (s source) Test() bool { return strings.HasSuffix(s.Path, "_test.go") }
 
-// Imports are the import paths; those of this repository are relative to it.
+// Imports returns the import paths. Paths of this repository are relative to its root.
 func (s source) Imports() []string {
 	var list []string
 	for _, spec := range s.File.Imports {
@@ -42,12 +42,12 @@ func (s source) Imports() []string {
 	return list
 }
 
-// Line is where a node is, for a message.
+// Line returns the position of a node as "path:line", for messages.
 func (s source) Line(node ast.Node) string {
 	return s.Path + ":" + strconv.Itoa(s.Set.Position(node.Pos()).Line)
 }
 
-// root is the repository's folder.
+// root returns the root folder of the repository: the closest parent with a go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -69,7 +69,8 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// sources parses every tracked Go file outside of testdata.
+// sources parses all tracked Go files, except those in testdata and in folders that start
+// with a dot.
 func sources(t *testing.T) []source {
 	t.Helper()
 	top := root(t)

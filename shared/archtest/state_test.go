@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStatesAreWrittenInOnePlace checks RL-0.16: in shared/run only the creation
-// of a run and the function that checks the table of transitions assign a state.
+// TestStatesAreWrittenInOnePlace checks RL-0.16: in shared/run only New, NewSkipped and enter
+// assign the state of a run. enter checks the table of transitions.
 func TestStatesAreWrittenInOnePlace(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -34,7 +34,7 @@ func TestStatesAreWrittenInOnePlace(t *testing.T) {
 					if slot, ok := field.X.(*ast.SelectorExpr); ok && strings.HasSuffix(slot.Sel.Name, "Slot") {
 						continue
 					}
-					if owner, ok := field.X.(*ast.Ident); !ok || owner.Name != "e" { // an event repeats the run's
+					if owner, ok := field.X.(*ast.Ident); !ok || owner.Name != "e" { // e is an event with a copy of the run's state
 						got = append(got, function.Name.Name)
 					}
 				}

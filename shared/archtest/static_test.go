@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// builds matches a call of the compiler that makes a program.
+// builds matches a command that builds a program.
 var builds = regexp.MustCompile(`"build", "-|\bgo build -`)
 
-// TestProgramsAreStatic requires CGO_ENABLED=0 wherever a program is built: the loader of a
-// dynamic one reads variables such as LD_PRELOAD before it runs.
+// TestProgramsAreStatic checks that each file that builds a program sets CGO_ENABLED=0. The
+// loader of a dynamic program reads variables such as LD_PRELOAD before the program starts.
 func TestProgramsAreStatic(t *testing.T) {
 	t.Parallel()
 	for name, text := range trackedText(t, ".go", "Dockerfile", ".md", ".sh") {

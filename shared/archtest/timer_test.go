@@ -7,71 +7,72 @@ import (
 	"testing"
 )
 
-// What happens when the work of a timer fails. A wake-up in memory must not be consumed
-// before its effect is stored.
+// The kinds of timers, by what happens if the work of the timer fails. A wake-up in memory
+// must not be dropped before its effect is stored.
 const (
-	// kept: the wake-up is kept until its effect is stored, and repeated after 100 ms to 5 s.
+	// kept: the wake-up remains until its effect is stored. It is retried after 100 ms to 5 s.
 	kept = "kept"
-	// period: the work is repeated at every interval, whether it failed or not.
+	// period: the work runs again after every interval, whether it failed or not.
 	period = "period"
-	// pause: a delay between the tries of a loop, which ends with success or with its caller.
+	// pause: a delay between the tries of a loop. The loop ends when it succeeds or when its
+	// caller ends.
 	pause = "pause"
-	// bound: the time limit of one call, whose caller gets the failure. No work begins.
+	// bound: the time limit of one call. The caller gets the failure. The timer starts no work.
 	bound = "bound"
 	// memory: the work changes only the memory of this process and cannot fail.
 	memory = "memory"
 )
 
-// timerUse is how often a file uses timers, and what happens when their work fails.
+// timerUse is the number of timers in a file, and their kind.
 type timerUse struct {
 	count int
 	kinds string
 }
 
-// timers are all timers of the servers, the workers and the command line.
+// timers lists the files of the servers, the workers and the command line that use timers.
 var timers = map[string]timerUse{
 	"shared/adapter/timer/timer.go":             {1, kept},   // wake-ups of jobs
-	"local/twin/engine/run.go":                  {2, kept},   // deadlines and calls of executions; a second between tries
+	"local/twin/engine/run.go":                  {2, kept},   // deadlines and calls of executions; retried after a second
 	"local/twin/stack/deliver.go":               {1, kept},   // wake-ups of webhooks
-	"local/twin/stack/loops.go":                 {1, period}, // sweeps, which also find every wake-up that a crash has lost
-	"local/twin/stack/relay.go":                 {4, period}, // events, from the stored changes
-	"local/twin/stack/containers.go":            {1, period}, // unused images
-	"local/twin/stack/stack.go":                 {1, bound},  // the stop of the server
-	"local/twin/flymachines/life.go":            {2, kept},   // kills and delays of machines; a second between tries
+	"local/twin/stack/loops.go":                 {1, period}, // sweeps; they also find wake-ups that a crash lost
+	"local/twin/stack/relay.go":                 {4, period}, // relays of events from the stored changes
+	"local/twin/stack/containers.go":            {1, period}, // removal of unused images
+	"local/twin/stack/stack.go":                 {1, bound},  // the shutdown of the server
+	"local/twin/flymachines/life.go":            {2, kept},   // kills and delays of machines; retried after a second
 	"local/twin/flymachines/delays.go":          {1, bound},  //
 	"local/twin/flymachines/read.go":            {1, bound},  // waits of clients
-	"local/twin/flymachines/server.go":          {1, pause},  // the lock of the folder
-	"shared/worker/supervisor/run.go":           {1, bound},  // the rest of the output
-	"shared/worker/supervisor/handle.go":        {1, pause},  // looks at a supervisor until it has ended
+	"local/twin/flymachines/server.go":          {1, pause},  // waits for the lock of the folder
+	"shared/worker/supervisor/run.go":           {1, bound},  // waits for the rest of the output
+	"shared/worker/supervisor/handle.go":        {1, pause},  // polls a supervisor until it has ended
 	"shared/orchestrator/dispatcher_serve.go":   {1, period}, // heartbeats of inference tasks
-	"shared/orchestrator/dispatcher_busy.go":    {1, pause},  // before a busy engine is asked again
-	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before a failed step is tried again
-	"shared/orchestrator/shift.go":              {1, period}, // looks for tasks
+	"shared/orchestrator/dispatcher_busy.go":    {1, pause},  // before the next request to a busy engine
+	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before the retry of a failed step
+	"shared/orchestrator/shift.go":              {1, period}, // polls for tasks
 	"shared/orchestrator/replicas.go":           {1, pause},  // waits for a replica
-	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free place
-	"shared/orchestrator/answer_writer.go":      {1, pause},  // gathers a batch, which its writer repeats
-	"shared/orchestrator/start.go":              {1, bound},  // the queue for a start, which is stored
+	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free slot
+	"shared/orchestrator/answer_writer.go":      {1, pause},  // collects a batch; its writer retries it
+	"shared/orchestrator/start.go":              {1, bound},  // waits in the queue for a start; the queue is stored
 	"shared/orchestrator/warm_create.go":        {2, pause},  // the pace of starts, within a sweep
 	"shared/orchestrator/warm_claim.go":         {1, pause},  //
 	"shared/orchestrator/pool_reload.go":        {1, pause},  //
-	"shared/orchestrator/turns.go":              {2, pause},  // waits for the turn at a stream, within a relay
+	"shared/orchestrator/turns.go":              {2, pause},  // a relay waits for its turn to write to a stream
 	"shared/orchestrator/query.go":              {2, bound},  // waits of clients
 	"shared/orchestrator/inference_follow.go":   {1, bound},  // waits of readers for a settlement
 	"shared/orchestrator/follow.go":             {1, bound},  // waits of clients
 	"shared/orchestrator/machine.go":            {1, bound},  // a report that overtakes its launch
 	"shared/worker/heartbeat.go":                {1, period}, // heartbeats of workers
 	"shared/worker/call.go":                     {1, pause},  //
-	"shared/worker/output.go":                   {3, pause},  // output, of which a part is held
+	"shared/worker/output.go":                   {3, pause},  // delays and retries of sending output
 	"shared/worker/complete.go":                 {1, bound},  //
-	"shared/worker/run.go":                      {1, bound},  // the grace of a stop
+	"shared/worker/run.go":                      {1, bound},  // the grace period of a stop
 	"shared/worker/task.go":                     {1, bound},  // the deadline of the attempt
 	"shared/worker/upload.go":                   {1, bound},  //
-	"shared/worker/wrap/program.go":             {2, bound},  // SIGKILL after the grace; the end of the tree repeats it
-	"shared/worker/proctree/tree.go":            {2, pause},  // kills until nothing is left
+	"shared/worker/wrap/program.go":             {2, bound},  // SIGKILL after the grace period; repeated at the end of the process tree
+	"shared/worker/proctree/tree.go":            {2, pause},  // kills until no process is left
 	"shared/worker/proctree/group_linux.go":     {2, pause},  //
 	"shared/worker/proctree/orphans_linux.go":   {1, period}, //
 	"shared/worker/examples/go/main.go":         {1, bound},  //
-	"shared/adapter/otlp/exporter.go":           {1, pause},  // spans, which are lost in an outage as OpenTelemetry allows
+	"shared/adapter/otlp/exporter.go":           {1, pause},  // export of spans; an outage loses them, as OpenTelemetry allows
 	"shared/adapter/engine/limits.go":           {1, memory}, //
 	"shared/adapter/sqlite/lock.go":             {1, pause},  //
 	"shared/adapter/mockengine/course.go":       {1, bound},  //
@@ -83,8 +84,8 @@ var timers = map[string]timerUse{
 	"shared/adapter/container/wait.go":          {1, pause},  //
 	"shared/adapter/container/stop.go":          {2, kept},   // SIGKILL after the grace
 	"shared/stream/push.go":                     {1, pause},  //
-	"shared/stream/follow.go":                   {4, bound},  // lives of streams
-	"shared/stream/topic.go":                    {2, period}, // looks at a stream
+	"shared/stream/follow.go":                   {4, bound},  // lifetimes of streams
+	"shared/stream/topic.go":                    {2, period}, // polls a stream
 	"shared/hook/client.go":                     {2, bound},  //
 	"shared/httpkit/padding.go":                 {1, period}, //
 	"shared/httpkit/eventstream.go":             {1, bound},  //
@@ -102,7 +103,8 @@ var timers = map[string]timerUse{
 	"local/sortie/client/events.go":             {1, bound},  //
 }
 
-// TestTimersAreListed compares the table with the timers of the code.
+// TestTimersAreListed checks that the table lists all files with timers, and how many each
+// has.
 func TestTimersAreListed(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}
@@ -129,8 +131,8 @@ func TestTimersAreListed(t *testing.T) {
 	}
 }
 
-// hasTimers reports whether the timers of a file are those of a running system: not of the
-// clock itself, nor of tests, measurements and platforms for tests.
+// hasTimers reports whether a file belongs to a running system, so that its timers must be
+// listed. The clock itself, tests, measurements and fake platforms are excluded.
 func hasTimers(path string) bool {
 	for _, part := range []string{"shared/clock/", "shared/porttest/", "local/proof/", "local/localstack/", "local/samples/", "infra/"} {
 		if strings.HasPrefix(path, part) {
