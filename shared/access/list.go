@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Add returns the list with one more record.
+// Add returns a copy of tokens with one more record. It returns an error if Validate
+// rejects the new list.
 func Add(tokens []Token, added Token) ([]Token, error) {
 	after := append(slices.Clone(tokens), added)
 	if err := errors.Join(Validate(after)...); err != nil {
@@ -18,7 +19,8 @@ func Add(tokens []Token, added Token) ([]Token, error) {
 // ErrUnknown is returned by Revoke for a name that is not in the list.
 var ErrUnknown = errors.New("no client token has this name")
 
-// Revoke returns the list without the record of that name.
+// Revoke returns a copy of tokens without the record of that name. It returns
+// ErrUnknown if there is no such record.
 func Revoke(tokens []Token, name string) ([]Token, error) {
 	i := slices.IndexFunc(tokens, func(t Token) bool { return t.Name == name })
 	if i < 0 {

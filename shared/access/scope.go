@@ -16,24 +16,24 @@ const (
 	JobsWrite Scope = "jobs:write"
 	// EventsRead allows reading the tenant's event stream.
 	EventsRead Scope = "events:read"
-	// WebhooksWrite allows changing and testing webhooks, which send events of the tenant
-	// to addresses of the caller's choice, and giving such addresses to exports, runs and
-	// jobs.
+	// WebhooksWrite allows changing and testing webhooks, and setting webhook addresses in
+	// exports, runs and jobs. Webhooks send the tenant's events to an address that the
+	// caller chooses.
 	WebhooksWrite Scope = "webhooks:write"
 	// MetricsRead allows reading the metrics of the deployment, which count the runs of
 	// all tenants and name their pools.
 	MetricsRead Scope = "metrics:read"
-	// MachinesReport allows reporting machines of the tenant's runs, at which Sortie then
-	// looks. It is for the agent in a cluster.
+	// MachinesReport allows reporting changes of machines of the tenant's runs. Sortie then
+	// inspects these machines. It is for the agent in a cluster.
 	MachinesReport Scope = "machines:report"
-	// Exec allows running programs of the server's host, which have all rights of the user
-	// who started the server. It means something on a local system alone.
+	// Exec allows running programs on the server's host with all rights of the user who
+	// started the server. It has an effect only on a local system.
 	Exec Scope = "exec"
 	// Admin allows operating pools and other resources of the deployment.
 	Admin Scope = "admin"
 	// Quota allows changing the limits of budgets.
 	Quota Scope = "orch:quota"
-	// Backfill allows replays of events.
+	// Backfill allows replaying events.
 	Backfill Scope = "orch:backfill"
 )
 
@@ -42,7 +42,7 @@ func Scopes() []Scope {
 	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, MachinesReport, Exec, Admin, Quota, Backfill}
 }
 
-// Ordinary lists the scopes without Exec: those of a caller who was given none by name.
+// Ordinary lists all scopes except Exec. A caller without explicit scopes gets these.
 func Ordinary() []Scope {
 	return slices.DeleteFunc(Scopes(), func(s Scope) bool { return s == Exec })
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// ParseTexts parses AUTH_TOKEN: one token, or several that are separated by
-// commas. Spaces around a token are ignored. An empty value has no tokens.
+// ParseTexts parses AUTH_TOKEN: one or more tokens, separated by commas. It ignores
+// spaces around a token. It returns nil for an empty value, and an error for a token
+// that CheckText refuses.
 func ParseTexts(value string) ([]string, error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
@@ -22,7 +23,8 @@ func ParseTexts(value string) ([]string, error) {
 	return texts, nil
 }
 
-// OfTexts returns records with the scopes of Ordinary for tokens whose texts are known.
+// OfTexts returns a record for each token text, with the scopes of Ordinary. The records
+// do not expire. Their names are auth-token-1, auth-token-2 and so on.
 func OfTexts(texts []string, tenant, project string) []Token {
 	tokens := make([]Token, len(texts))
 	for i, text := range texts {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Default is the tenant and the project of a token that names no other one.
+// Default is the tenant and the project of tokens for which no other one is configured.
 const Default = "default"
 
-// MinLength is the shortest token that is accepted, in characters.
+// MinLength is the minimum length of a token in characters.
 const MinLength = 16
 
 // Token is the record of a client token.
@@ -27,7 +27,8 @@ type Token struct {
 	Name string `json:"name"`
 	// SHA256 is the digest of the token's text, 64 hexadecimal digits.
 	SHA256 string `json:"sha256"`
-	// Tenant and Project own what the token creates; Tenant limits what it reaches.
+	// Tenant and Project own the resources that the token creates. The token can access
+	// only resources of Tenant.
 	Tenant  string `json:"tenant"`
 	Project string `json:"project"`
 	// Scopes are the token's permissions, at least one.
@@ -40,10 +41,11 @@ type Token struct {
 // Expired reports whether the token is invalid at now because of its age.
 func (t Token) Expired(now time.Time) bool { return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt) }
 
-// Fingerprint identifies the token in logs: the first 6 digits of its digest.
+// Fingerprint returns the first 6 digits of the token's digest, for logs.
 func (t Token) Fingerprint() string { return t.SHA256[:min(len(t.SHA256), 6)] }
 
-// Subject names the token's holder in records, logs and tickets, by its fingerprint.
+// Subject returns "token:" and the fingerprint. Records, logs and tickets identify the
+// token's holder by it.
 func (t Token) Subject() string { return "token:" + t.Fingerprint() }
 
 // Full returns the record of a token with all scopes that does not expire.
@@ -57,8 +59,8 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Find returns the record of a text. It compares the digest with every record in
-// constant time. The record may have expired.
+// Find returns the record of the token with this text. It compares the digest with every
+// record in constant time. It does not check whether the record has expired.
 func Find(tokens []Token, text string) (found Token, ok bool) {
 	digest := []byte(Digest(text))
 	for _, t := range tokens {
@@ -69,8 +71,8 @@ func Find(tokens []Token, text string) (found Token, ok bool) {
 	return found, ok
 }
 
-// Holder returns the record of a tenant whose holder has a subject, unless it has expired.
-// Records with one fingerprint are the same holder: of 16 million tokens, two have the same.
+// Holder returns the first record of the tenant that has this subject and has not expired.
+// Two tokens have the same subject with a probability of 1 in 16 million.
 func Holder(tokens []Token, tenant, subject string, now time.Time) (held Token, ok bool) {
 	for _, t := range tokens {
 		if t.Tenant == tenant && t.Subject() == subject && !t.Expired(now) {
@@ -80,8 +82,7 @@ func Holder(tokens []Token, tenant, subject string, now time.Time) (held Token, 
 	return Token{}, false
 }
 
-// prefix starts the texts that New returns, so that scanners for leaked secrets
-// recognise them.
+// prefix is the prefix of generated tokens. Scanners for leaked secrets recognise it.
 const prefix = "sortie_"
 
 // New returns the text of a new token with 256 random bits.
@@ -93,8 +94,8 @@ func New(random io.Reader) (string, error) {
 	return prefix + base64.RawURLEncoding.EncodeToString(bits[:]), nil
 }
 
-// CheckText returns an error if a text cannot be a client token. The error does
-// not contain the text.
+// CheckText returns an error unless text can be a client token: printable ASCII without
+// spaces and commas, at least MinLength characters. The error does not contain the text.
 func CheckText(text string) error {
 	switch {
 	case text == "":
@@ -113,7 +114,8 @@ var (
 	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate returns every problem of a list of records, each with its field.
+// Validate returns all problems of a list of records, each with its record and field. Names
+// and digests must be unique.
 func Validate(tokens []Token) (problems []error) {
 	for i, t := range tokens {
 		wrong := func(field, format string, args ...any) {
