@@ -1,8 +1,9 @@
-// Package artifact has the content-addressed documents of tenants.
+// Package artifact defines artifacts: content-addressed documents of tenants.
 //
-// The id of an artifact is the SHA-256 of its content: in canonical JSON (RFC 8785) if that is
-// a JSON value, otherwise of its bytes. The same content is the same artifact. An artifact that is the parent of another one is kept
-// as long as that one. The package does no I/O: times are arguments.
+// The id of an artifact is the SHA-256 of its content. A JSON value is first converted to
+// canonical JSON (RFC 8785); other content is hashed as it is. The same content always has the
+// same id. A parent is kept as long as it has children. The package stores nothing, and times
+// are arguments.
 package artifact
 
 import (
@@ -25,13 +26,13 @@ import (
 
 // The limits of an artifact.
 const (
-	// MaxSize is the size of a request with a JSON document: its body must fit into the
-	// input of a Lambda function (6 MiB) with every character escaped.
+	// MaxSize is the maximum size of a request with a JSON document, in bytes. With every
+	// character escaped, its body must fit into the input of a Lambda function (6 MiB).
 	MaxSize = 2 << 20
-	// MaxMetadata is the size of the metadata in bytes.
+	// MaxMetadata is the maximum size of the metadata in bytes.
 	MaxMetadata = 16 << 10
 	MaxTags     = 32
-	// MaxTag is the length of a tag: that of "session:" with the longest id of a session.
+	// MaxTag is the maximum length of a tag: "session:" and the longest session id.
 	MaxTag = 136
 )
 
@@ -40,16 +41,16 @@ type State string
 
 // The states.
 const (
-	// Writing: the content is not known to be stored. Clients do not see the artifact. A
-	// repeated request continues it; a sweep removes it after WritingLimit.
+	// Writing: the content may not be stored yet. Clients do not see the artifact. A repeated
+	// request completes it. A sweep removes it after WritingLimit.
 	Writing State = "writing"
 	// Stored: the content is in the bucket.
 	Stored State = "stored"
-	// Removing: a sweep deletes the content and then the record. Clients do not see it.
+	// Removing: a sweep deletes the content, then the record. Clients do not see the artifact.
 	Removing State = "removing"
 )
 
-// WritingLimit is how long an artifact may be Writing.
+// WritingLimit is the longest time that an artifact stays Writing.
 const WritingLimit = time.Hour
 
 // Artifact is the record of an artifact.
@@ -61,13 +62,13 @@ type Artifact struct {
 	Tags     []string        `json:"tags,omitempty"`
 	Parent   string          `json:"parent,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// MediaType is that of content that is not JSON; empty is JSON. See Type.
+	// MediaType is the media type of the content; empty for JSON. See Type.
 	MediaType string    `json:"mediaType,omitempty"`
 	Size      int64     `json:"size"`
-	Key       string    `json:"key"` // of the content in the bucket
+	Key       string    `json:"key"` // object key of the content in the bucket
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy,omitempty"`
-	// ExpiresAt is when a sweep may remove the artifact.
+	// ExpiresAt is the time from which a sweep may remove the artifact.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Counted: the parent counts this artifact among its children.
 	Counted bool `json:"counted,omitempty"`
@@ -84,15 +85,15 @@ func (a Artifact) Type() string { return cmp.Or(a.MediaType, TypeJSON) }
 // Digest returns "sha256:" and the id.
 func (a Artifact) Digest() string { return "sha256:" + a.ID }
 
-// Prefixes of labels; see Labels. The list of all has the empty label.
+// Prefixes of labels; see Labels. The empty label selects all artifacts.
 const (
 	labelKind   = "kind:"
 	labelTag    = "tag:"
 	labelParent = "parent:"
 )
 
-// Labels returns the lists that have the artifact: none before its content is stored, and
-// of one that is being removed those that it may have.
+// Labels returns the labels under which the store lists the artifact. An artifact in the state
+// Writing has none. One in the state Removing keeps its labels.
 func (a Artifact) Labels() []string {
 	if a.State == Writing {
 		return nil
@@ -110,7 +111,8 @@ func (a Artifact) Labels() []string {
 // Filter selects artifacts. Empty fields select all.
 type Filter struct{ Kind, Tag, Parent string }
 
-// Label returns the label of the shortest list that has every selected artifact.
+// Label returns the label whose list contains every selected artifact. If several fields are
+// set, the order of preference is Parent, Tag, Kind.
 func (f Filter) Label() string {
 	switch {
 	case f.Parent != "":
@@ -123,14 +125,16 @@ func (f Filter) Label() string {
 	return ""
 }
 
-// Selects reports whether clients that ask for f see the artifact.
+// Selects reports whether the artifact is Stored and matches all fields of f.
 func (f Filter) Selects(a Artifact) bool {
 	return a.State == Stored && (f.Kind == "" || a.Kind == f.Kind) && (f.Parent == "" || a.Parent == f.Parent) &&
 		(f.Tag == "" || slices.Contains(a.Tags, f.Tag))
 }
 
-// Collect decides what becomes of an artifact that is due: changed reports whether the
-// record is to be saved. One that has children, or was renewed, is kept.
+// Collect returns an expired artifact in the state Removing. If the artifact is Stored and has
+// children, Collect extends its expiry to now plus retention instead. changed reports whether
+// the caller must store the record. It is false if the artifact has not expired or is already
+// Removing.
 func (a Artifact) Collect(now time.Time, retention time.Duration) (after Artifact, changed bool) {
 	switch {
 	case a.State == Removing || now.Before(a.ExpiresAt):
@@ -143,8 +147,8 @@ func (a Artifact) Collect(now time.Time, retention time.Duration) (after Artifac
 	return a, true
 }
 
-// Renew returns the artifact with an expiry that is retention after now. worth reports
-// whether that is enough later to be saved.
+// Renew sets the expiry to now plus retention, if that extends it by more than an eighth of
+// retention. worth reports whether it did, so that the caller must store the record.
 func (a Artifact) Renew(now time.Time, retention time.Duration) (after Artifact, worth bool) {
 	until := now.Add(retention)
 	worth = until.Sub(a.ExpiresAt) > retention/8
@@ -154,13 +158,13 @@ func (a Artifact) Renew(now time.Time, retention time.Duration) (after Artifact,
 	return a, worth
 }
 
-// Canonical returns a JSON value in canonical form (RFC 8785) and its SHA-256 in
-// hexadecimal.
+// Canonical returns a JSON value in canonical form (RFC 8785), and the SHA-256 of that form
+// in hexadecimal. It returns an error unless content is one JSON value.
 func Canonical(content []byte) (canonical []byte, id string, err error) {
 	if !json.Valid(content) {
 		return nil, "", errors.New("the content is not one JSON value")
 	}
-	// The library reads objects and arrays only.
+	// The library accepts only objects and arrays, so the value is wrapped in an array.
 	wrapped, err := jcs.Transform(slices.Concat([]byte("["), content, []byte("]")))
 	if err != nil {
 		return nil, "", fmt.Errorf("the content has no canonical form: %w", err)
@@ -170,7 +174,7 @@ func Canonical(content []byte) (canonical []byte, id string, err error) {
 	return canonical, hex.EncodeToString(sum[:]), nil
 }
 
-// IDOf returns the id of the content that a reader has.
+// IDOf reads all content, which is not JSON, and returns its id.
 func IDOf(content io.Reader) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, content); err != nil {
@@ -179,9 +183,9 @@ func IDOf(content io.Reader) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ParseMediaType returns the media type of content that is not JSON in its usual form. The
-// types of forms are refused: they are what clients send that know no other one, and their
-// body is a form with the content, not the content.
+// ParseMediaType returns the normalized media type of content that is not JSON. It refuses
+// JSON and the types of HTML forms. Clients such as curl send a form type by default, and the
+// body of a form is not the content itself.
 func ParseMediaType(text string) (string, error) {
 	kind, parameters, err := mime.ParseMediaType(text)
 	switch {
@@ -193,7 +197,7 @@ func ParseMediaType(text string) (string, error) {
 	return mime.FormatMediaType(kind, parameters), nil
 }
 
-// maxMediaType is the length of a media type with its parameters.
+// maxMediaType is the maximum length of a media type with its parameters.
 const maxMediaType = 255
 
 var (
@@ -207,7 +211,7 @@ func ValidKind(text string) bool { return kindPattern.MatchString(text) }
 // ValidID reports whether a text can be the id of an artifact.
 func ValidID(text string) bool { return idPattern.MatchString(text) }
 
-// ParseID returns the id in an id or a digest.
+// ParseID returns the id without the prefix "sha256:" of a digest. It does not validate the id.
 func ParseID(text string) string { return strings.TrimPrefix(text, "sha256:") }
 
 // ValidTag reports whether a text can be a tag: 1 to MaxTag printable ASCII

@@ -1,8 +1,7 @@
-// Package catalog has the models of tenants: what is known about each, whether it may be
-// used, and who has signed it.
+// Package catalog defines the models of tenants: their definitions, states and signatures.
 //
-// A model is signed by a statement of in-toto about its digest, in a DSSE envelope. The
-// package does no I/O: times are arguments.
+// The signature of a model is an in-toto statement about its digest, in a DSSE envelope. The
+// package does no I/O, and times are arguments.
 package catalog
 
 import (
@@ -23,20 +22,19 @@ import (
 
 // The limits of a definition.
 const (
-	// MaxSize is the size of a request with a definition in bytes.
+	// MaxSize is the maximum size of a request with a definition, in bytes.
 	MaxSize = 128 << 10
-	// MaxSignature is the size of a signature in bytes.
+	// MaxSignature is the maximum size of a signature in bytes.
 	MaxSignature     = 64 << 10
 	MaxTags          = 32
 	MaxContextTokens = 100_000_000
-	// MaxPrice is the highest price of a token in nano-dollars: a dollar.
+	// MaxPrice is the maximum price of a token in nano-dollars: 1 dollar.
 	MaxPrice  = 1_000_000_000
 	maxSource = 2048
 	maxName   = 255
 )
 
-// DefaultOutputPrice is the price of a generated token without another one, in
-// nano-dollars: $0.000002.
+// DefaultOutputPrice is the default price of a generated token in nano-dollars: $0.000002.
 const DefaultOutputPrice = 2000
 
 // State is the state of a model.
@@ -46,56 +44,56 @@ type State string
 const (
 	// Active: tasks may use the model.
 	Active State = "Active"
-	// Retired: no task is admitted for the model. Admitted ones end.
+	// Retired: no further task is admitted for the model. Tasks that were admitted continue.
 	Retired State = "Retired"
 )
 
 // States lists all states.
 func States() []State { return []State{Active, Retired} }
 
-// Price is what a token costs, in nano-dollars.
+// Price is the price of an input token and of a generated token, in nano-dollars.
 type Price struct {
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
 }
 
-// Definition is what an operator sets of a model.
+// Definition is the part of a model that an operator sets.
 type Definition struct {
-	// Digest is "sha256:" and hexadecimal digits; empty if it is unknown. It is that of the
-	// bytes that the signature is about.
+	// Digest is "sha256:" and 64 hexadecimal digits; empty if unknown. It is the digest that
+	// the signature covers.
 	Digest string `json:"digest,omitempty"`
-	// Source is a URI; empty if it is unknown. Sortie does not read it.
+	// Source is the URI of the model; empty if unknown. Sortie does not fetch it.
 	Source string `json:"source,omitempty"`
 	// Signature is a DSSE envelope; empty for an unsigned model.
 	Signature json.RawMessage `json:"signature,omitempty"`
-	// Engines serve the model, at least one.
+	// Engines are the kinds of engines that can serve the model, at least one.
 	Engines []port.EngineKind `json:"engines"`
-	// EngineModel is the name under which requests reach the model; empty for an engine
-	// that serves one model.
+	// EngineModel is the model's name in requests to the engine; empty for an engine that
+	// serves one model.
 	EngineModel string `json:"engineModel,omitempty"`
 	// Tokenizer names the tokenizer, for people.
 	Tokenizer string `json:"tokenizer,omitempty"`
-	// ContextTokens is the longest prompt with its answer; 0 is that of the engine.
+	// ContextTokens limits prompt and answer together; 0 means the limit of the engine.
 	ContextTokens int             `json:"contextTokens,omitempty"`
 	Workloads     []port.Workload `json:"workloads"`
 	Price         Price           `json:"price"`
 	Tags          []string        `json:"tags,omitempty"`
 }
 
-// Signed reports whether the model has a signature, which may be of anyone.
+// Signed reports whether the model has a signature. It does not verify the signature.
 func (d Definition) Signed() bool { return len(d.Signature) > 0 }
 
-// Equal reports whether both are the same.
+// Equal reports whether all fields of the two definitions are equal.
 func (d Definition) Equal(other Definition) bool { return reflect.DeepEqual(d, other) }
 
-// Workloads lists what models can do.
+// Workloads lists the workloads that a model can have.
 func Workloads() []port.Workload {
 	return []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding, port.WorkloadRerank}
 }
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// Check returns the faults of a definition, each with its field.
+// Check returns an InvalidRequest with the field for each invalid field of the definition.
 func (d Definition) Check() (found []*fault.Fault) {
 	invalid := func(field, format string, args ...any) {
 		found = append(found, fault.Invalid(field, format, args...))
@@ -157,8 +155,9 @@ func (d Definition) Check() (found []*fault.Fault) {
 	return found
 }
 
-// checkSource returns what is wrong with a source; empty if nothing is. A URI of Hugging
-// Face or of a registry needs no host. The answer has nothing of a URI with a password.
+// checkSource returns the problem of a source URI, or "" if it is valid. A URI of Hugging Face
+// or of a registry needs no host. The problem never contains the URI, which may contain a
+// password.
 func checkSource(source string) string {
 	const want = "want a URI such as https://HOST/PATH, hf:OWNER/NAME or file:///PATH"
 	if source == "" {
@@ -180,8 +179,8 @@ type Model struct {
 	ID     string `json:"id"`
 	State  State  `json:"state"`
 	Definition
-	// Verified is when the signature was last verified, and by which key; nil if it was not,
-	// or did not match.
+	// Verified is the last successful verification of the signature. It is nil if the
+	// signature was not verified or did not match.
 	Verified  *Verified `json:"verified,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy,omitempty"`
@@ -189,20 +188,20 @@ type Model struct {
 	UpdatedBy string    `json:"updatedBy,omitempty"`
 }
 
-// Verified is a verification that has succeeded.
+// Verified records a successful verification of a signature.
 type Verified struct {
 	At time.Time `json:"at"`
-	// Key is the id of the key.
+	// Key is the id of the key that verified the signature.
 	Key string `json:"key"`
 }
 
-// Prefixes of labels; see Labels. The list of all has the empty label.
+// Prefixes of labels; see Labels. The empty label selects all models.
 const (
 	labelTag    = "tag:"
 	labelEngine = "engine:"
 )
 
-// Labels returns the lists that have the model.
+// Labels returns the labels under which the store lists the model.
 func (m Model) Labels() []string {
 	labels := []string{""}
 	for _, e := range m.Engines {
@@ -221,7 +220,8 @@ type Filter struct {
 	State  State
 }
 
-// Label returns the label of the shortest list that has every selected model.
+// Label returns the label whose list contains every selected model. Tag takes precedence over
+// Engine. State has no label.
 func (f Filter) Label() string {
 	switch {
 	case f.Tag != "":
@@ -232,13 +232,14 @@ func (f Filter) Label() string {
 	return ""
 }
 
-// Selects reports whether clients that ask for f see the model. A list has models that had
-// its label once.
+// Selects reports whether the model matches all fields of f. Callers need it because a list may
+// still contain models that have lost its label.
 func (f Filter) Selects(m Model) bool {
 	return (f.Engine == "" || slices.Contains(m.Engines, f.Engine)) && (f.Tag == "" || slices.Contains(m.Tags, f.Tag)) && (f.State == "" || f.State == m.State)
 }
 
-// ParseState returns the state with a name. Fault: InvalidRequest with the field state.
+// ParseState returns the State with this name. Fault: InvalidRequest with the field state for
+// an unknown name.
 func ParseState(text string) (State, error) {
 	if !slices.Contains(States(), State(text)) {
 		names := make([]string, 0, len(States()))
@@ -250,8 +251,8 @@ func ParseState(text string) (State, error) {
 	return State(text), nil
 }
 
-// Admit returns the fault of a task for the model: PoolUnavailable without a retry for a retired one, and
-// UntrustedArtifact if strict is set and no key has signed it; nil without one.
+// Admit returns nil if a task may use the model. Faults: PoolUnavailable, not retryable, if the
+// model is retired; UntrustedArtifact if strict is set and no key of keys has signed it.
 func (m Model) Admit(strict bool, keys Keys) error {
 	if m.State == Retired {
 		f := fault.New(fault.PoolUnavailable, "the model %s is retired and takes no further tasks; GET /v1/models lists the models that do", m.ID)

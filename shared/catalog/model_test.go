@@ -18,7 +18,7 @@ import (
 
 var digest = "sha256:" + strings.Repeat("a", 64)
 
-// trusted returns the private key of a seed, and its public part as a trusted one.
+// trusted returns the private key that is derived from seed, and its public half as a Key.
 func trusted(t *testing.T, seed byte) (ed25519.PrivateKey, catalog.Key) {
 	t.Helper()
 	private := ed25519.NewKeyFromSeed(slices.Repeat([]byte{seed}, ed25519.SeedSize))
@@ -30,7 +30,7 @@ func trusted(t *testing.T, seed byte) (ed25519.PrivateKey, catalog.Key) {
 	return private, key
 }
 
-// envelope returns the DSSE envelope of a payload with the signatures of keys.
+// envelope returns a DSSE envelope of payload, signed by each key of by.
 func envelope(t *testing.T, payloadType, payload string, by ...ed25519.PrivateKey) json.RawMessage {
 	t.Helper()
 	e := dsse.Envelope{PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString([]byte(payload)), Signatures: []dsse.Signature{}}
@@ -112,7 +112,7 @@ func TestAdmissionOfAModel(t *testing.T) {
 	}
 }
 
-// TestEveryFaultOfADefinitionIsReported changes a valid definition.
+// TestEveryFaultOfADefinitionIsReported checks a valid definition and one with many faults.
 func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 	t.Parallel()
 	valid := catalog.Definition{

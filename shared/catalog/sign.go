@@ -18,13 +18,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// PayloadType is the payload type of a signature: a statement of in-toto.
+// PayloadType is the DSSE payload type of a signature: an in-toto statement.
 const PayloadType = "application/vnd.in-toto+json"
 
-// statementTypes are the versions of a statement.
+// statementTypes are the accepted versions of in-toto statements.
 var statementTypes = []string{"https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"}
 
-// statement is a statement of in-toto: which files it is about. Its predicate is not read.
+// statement is an in-toto statement with its subjects. The predicate is not decoded.
 type statement struct {
 	Type    string `json:"_type"`
 	Subject []struct {
@@ -33,13 +33,13 @@ type statement struct {
 	} `json:"subject"`
 }
 
-// Keys are the keys of those whose models are trusted.
+// Keys are the public keys that the deployment trusts to sign models.
 type Keys []Key
 
 // Key is a public Ed25519 key.
 type Key struct{ public ed25519.PublicKey }
 
-// ParseKey reads a key: the base64 of its 32 bytes.
+// ParseKey parses a public Ed25519 key: its 32 bytes in standard or URL-safe base64.
 func ParseKey(text string) (Key, error) {
 	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
 	public, err := base64.RawStdEncoding.DecodeString(plain)
@@ -55,13 +55,13 @@ func (k Key) ID() string {
 	return "model-" + hex.EncodeToString(sum[:8])
 }
 
-// KeyID, Public and Verify implement the verifiers of package dsse.
+// KeyID returns ID. KeyID, Public and Verify implement dsse.Verifier.
 func (k Key) KeyID() (string, error) { return k.ID(), nil }
 
-// Public returns the key.
+// Public returns the public key as an ed25519.PublicKey.
 func (k Key) Public() crypto.PublicKey { return k.public }
 
-// Verify checks a signature of data.
+// Verify returns an error unless signature is the key's signature of data.
 func (k Key) Verify(_ context.Context, data, signature []byte) error {
 	if !ed25519.Verify(k.public, data, signature) {
 		return errors.New("the signature does not match")
@@ -69,7 +69,7 @@ func (k Key) Verify(_ context.Context, data, signature []byte) error {
 	return nil
 }
 
-// read returns the envelope of a signature and its statement, unverified.
+// read decodes a signature into its envelope and statement. It does not verify them.
 func read(signature []byte) (e dsse.Envelope, s statement, err error) {
 	const want = "want a DSSE envelope with a statement of in-toto"
 	if len(signature) > MaxSignature {
@@ -91,7 +91,7 @@ func read(signature []byte) (e dsse.Envelope, s statement, err error) {
 	return e, s, nil
 }
 
-// about reports whether the statement has a subject with the digest.
+// about reports whether the statement has a subject with this digest ("sha256:...").
 func (s statement) about(digest string) bool {
 	for _, subject := range s.Subject {
 		if sum := subject.Digest["sha256"]; sum != "" && "sha256:"+strings.ToLower(sum) == digest {
@@ -101,8 +101,8 @@ func (s statement) about(digest string) bool {
 	return false
 }
 
-// Verify returns the id of the key that has signed a statement about the digest of the
-// model. Fault: UntrustedArtifact.
+// Verify returns the id of the key in keys that signed a statement about the model's digest.
+// Fault: UntrustedArtifact if the model is unsigned or no key verifies its signature.
 func (d Definition) Verify(keys Keys) (key string, err error) {
 	untrusted := func(format string, args ...any) (string, error) {
 		return "", fault.New(fault.UntrustedArtifact, format, args...)
@@ -126,7 +126,7 @@ func (d Definition) Verify(keys Keys) (key string, err error) {
 		return untrusted("the signature cannot be verified: %v", err)
 	}
 	for i := range envelope.Signatures {
-		envelope.Signatures[i].KeyID = "" // programs that sign give a key ids of their own
+		envelope.Signatures[i].KeyID = "" // signing programs use their own key ids
 	}
 	accepted, err := verifier.Verify(context.Background(), &envelope)
 	if err != nil {
