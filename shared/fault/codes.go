@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Code is the name of a failure, stable over versions.
+// Code is the name of a failure. It is stable across versions.
 type Code string
 
 // Failures of an attempt or of a run.
@@ -14,7 +14,7 @@ const (
 	StartTimeout Code = "START_TIMEOUT"
 	// Capacity: the platform has no room for the machine now.
 	Capacity Code = "CAPACITY"
-	// Image: the platform does not know or cannot start the image.
+	// Image: the platform cannot find or start the image.
 	Image Code = "IMAGE"
 	// LaunchRefused: the platform refuses the machine permanently.
 	LaunchRefused Code = "LAUNCH_REFUSED"
@@ -25,21 +25,20 @@ const (
 	HeartbeatTimeout Code = "HEARTBEAT_TIMEOUT"
 	// WorkerLost: the machine ended before the worker reported its result.
 	WorkerLost Code = "WORKER_LOST"
-	// ProgramExit: the program of a job ended with an exit code that is no success,
-	// or by a signal.
+	// ProgramExit: the program of a job ended with an exit code that does not mean
+	// success, or by a signal.
 	ProgramExit Code = "PROGRAM_EXIT"
-	// OutOfMemory: the platform killed the worker for its memory.
+	// OutOfMemory: the platform killed the worker because it used too much memory.
 	OutOfMemory Code = "OUT_OF_MEMORY"
-	// MachineStopped: a third party stopped the machine. The attempt is retried
-	// and does not count.
+	// MachineStopped: a third party stopped the machine. The attempt is retried and
+	// does not count as an attempt.
 	MachineStopped Code = "MACHINE_STOPPED"
-	// PoolDrained: the deadline of the drain of the attempt's pool was over. The attempt does
-	// not count.
+	// PoolDrained: the drain of the attempt's pool reached its deadline. The attempt is
+	// retried and does not count as an attempt.
 	PoolDrained Code = "POOL_DRAINED"
 	// RunTimeout: the attempt reached its time limit.
 	RunTimeout Code = "RUN_TIMEOUT"
-	// WorkerError: the worker reported an error by the export contract's
-	// callback.
+	// WorkerError: the worker reported an error with the export contract's callback.
 	WorkerError Code = "WORKER_ERROR"
 	// WorkerStopped: the worker reported CANCELLED but no cancel was requested.
 	WorkerStopped Code = "WORKER_STOPPED"
@@ -57,11 +56,11 @@ const (
 	HookRefused Code = "HOOK_REFUSED"
 	// Cancelled: the run was cancelled on request.
 	Cancelled Code = "CANCELLED"
-	// CancelTimeout: the worker did not end within the grace period.
+	// CancelTimeout: the worker did not end within the grace period of a cancel request.
 	CancelTimeout Code = "CANCEL_TIMEOUT"
 	// ExecutionLost: the run's execution ended twice before the run did.
 	ExecutionLost Code = "EXECUTION_LOST"
-	// DecodeTimeout: the engine did not generate in time.
+	// DecodeTimeout: the engine did not generate the answer in time.
 	DecodeTimeout Code = "DECODE_TIMEOUT"
 	// WorkerReset: an engine's answer ended without its final event.
 	WorkerReset Code = "WORKER_RESET"
@@ -73,11 +72,11 @@ const (
 	InvalidRequest Code = "INVALID_REQUEST"
 	// Unauthenticated: the token is missing or invalid.
 	Unauthenticated Code = "UNAUTHENTICATED"
-	// Forbidden: the token is valid for something else.
+	// Forbidden: the token is valid, but not for this resource.
 	Forbidden Code = "FORBIDDEN"
 	// MissingScope: the client's token does not have the scope of the operation.
 	MissingScope Code = "MISSING_SCOPE"
-	// NotFound: unknown or expired.
+	// NotFound: the resource is unknown or expired.
 	NotFound Code = "NOT_FOUND"
 	// NotReady: the output does not exist yet, or will not exist.
 	NotReady Code = "NOT_READY"
@@ -85,17 +84,17 @@ const (
 	OutputExpired Code = "OUTPUT_EXPIRED"
 	// OutputDeleted: a client deleted the output.
 	OutputDeleted Code = "OUTPUT_DELETED"
-	// AttemptMismatch: a callback of another attempt than the current one.
+	// AttemptMismatch: the callback is from another attempt than the current one.
 	AttemptMismatch Code = "ATTEMPT_MISMATCH"
 	// TaskExpired: the attempt was declared dead.
 	TaskExpired Code = "TASK_EXPIRED"
 	// TaskAlreadyTerminal: the attempt has ended with another result.
 	TaskAlreadyTerminal Code = "TASK_ALREADY_TERMINAL"
-	// TaskMismatch: a callback names another task or batch than its token's.
+	// TaskMismatch: the callback names another task or batch than its token.
 	TaskMismatch Code = "TASK_MISMATCH"
-	// WorkerMismatch: a call of another worker than the attempt's.
+	// WorkerMismatch: the call is from another worker than the attempt's.
 	WorkerMismatch Code = "WORKER_MISMATCH"
-	// SequenceGap: output of a worker before the sent one is missing.
+	// SequenceGap: output of the worker with an earlier sequence is missing.
 	SequenceGap Code = "SEQUENCE_GAP"
 	// SequenceConflict: the worker has sent other output under the same sequence.
 	SequenceConflict Code = "SEQUENCE_CONFLICT"
@@ -105,20 +104,20 @@ const (
 	PoolInUse Code = "POOL_IN_USE"
 	// NoEngine: the pool has no engine.
 	NoEngine Code = "NO_ENGINE"
-	// CursorExpired: the stream does not have the events behind the cursor.
+	// CursorExpired: the stream no longer has the events after the cursor.
 	CursorExpired Code = "CURSOR_EXPIRED"
-	// IdempotencyMismatch: the same Idempotency-Key with another body.
+	// IdempotencyMismatch: the Idempotency-Key was used with another body.
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	// RunnerNotAllowed: the image cannot run here, or not for this caller.
 	RunnerNotAllowed Code = "RUNNER_NOT_ALLOWED"
-	// PreconditionFailed: the resource is not as the request requires.
+	// PreconditionFailed: the resource does not meet the request's precondition.
 	PreconditionFailed Code = "PRECONDITION_FAILED"
-	// Unprocessable: the fields are well-formed, but contradict each other or what the
-	// deployment can do.
+	// Unprocessable: the fields are well-formed, but contradict each other, or the
+	// deployment does not support them.
 	Unprocessable Code = "UNPROCESSABLE"
 	// TooLarge: the body is over the limit.
 	TooLarge Code = "TOO_LARGE"
-	// InvalidParams: the engine cannot do what the parameters of an inference task ask for.
+	// InvalidParams: the engine does not support a parameter of the inference task.
 	InvalidParams Code = "INVALID_PARAMS"
 	// DeadlineUnmet: the answer cannot be complete before the deadline of the task.
 	DeadlineUnmet Code = "DEADLINE_UNMET"
@@ -126,9 +125,9 @@ const (
 	NotStreamable Code = "NOT_STREAMABLE"
 	// ModelUnknown: neither the catalog nor the engine has the model.
 	ModelUnknown Code = "MODEL_UNKNOWN"
-	// UntrustedArtifact: a model without a signature by a trusted key, where one is required.
+	// UntrustedArtifact: the model has no signature of a trusted key, and one is required.
 	UntrustedArtifact Code = "UNTRUSTED_ARTIFACT"
-	// ModelExists: the catalog has another model with the id.
+	// ModelExists: the catalog already has a model with this id.
 	ModelExists Code = "MODEL_EXISTS"
 	// ModelInUse: the model cannot be deleted: pools serve it.
 	ModelInUse Code = "MODEL_IN_USE"
@@ -140,7 +139,7 @@ const (
 	ReplicaExhausted Code = "REPLICA_EXHAUSTED"
 	// AdmissionReject: the queue is full, or a budget is exhausted.
 	AdmissionReject Code = "ADMISSION_REJECT"
-	// SessionClosed: the session has expired, or had its last turn.
+	// SessionClosed: the session has expired, or has used its last turn.
 	SessionClosed Code = "SESSION_CLOSED"
 	// QueueFull: the queue has no room for a request of this size.
 	QueueFull Code = "QUEUE_FULL_DROP_LRU"
@@ -148,7 +147,7 @@ const (
 	Throttled Code = "THROTTLED"
 	// Unavailable: a service that Sortie depends on does not answer.
 	Unavailable Code = "UNAVAILABLE"
-	// StoreFull: the store has no room left.
+	// StoreFull: the store is full.
 	StoreFull Code = "STORE_FULL"
 	// Internal: an unexpected failure.
 	Internal Code = "INTERNAL"
@@ -160,8 +159,8 @@ type kind struct {
 	retryable bool
 }
 
-// kinds maps each code to its meaning. Categories and retry rules of attempts
-// are those of the worker contract (WC-6).
+// kinds maps each code to its category, blame and retry rule. Categories and retry rules
+// of attempts follow the worker contract (WC-6).
 var kinds = map[Code]kind{
 	StartTimeout:     {Infrastructure, BlamePlatform, true},
 	Capacity:         {Infrastructure, BlamePlatform, true},
@@ -243,5 +242,5 @@ func (c Code) kind() kind {
 // Codes returns all codes in alphabetical order.
 func Codes() []Code { return slices.Sorted(maps.Keys(kinds)) }
 
-// Known reports whether the code is one of this package.
+// Known reports whether this package defines the code.
 func (c Code) Known() bool { _, ok := kinds[c]; return ok }

@@ -1,9 +1,8 @@
 // Package fault names the failures that Sortie reports.
 //
-// A Fault has a code (what happened), a category (WC-6), a blame (who has to
-// act) and says whether a retry helps. Every failure that reaches a client, a
-// worker, an event or a run's record is a Fault. Any other error is internal:
-// it is logged, never shown, and reported as Internal.
+// A Fault has a code (what happened), a category (WC-6), a blame (who has to act) and
+// a retry rule. Every failure in a response, an event or a run's record is a Fault. Any
+// other error is internal: it is logged, never shown, and reported as Internal.
 //
 // Faults are matched by code, with Is or errors.As, never by their text.
 package fault
@@ -13,8 +12,8 @@ import (
 	"fmt"
 )
 
-// Category is the worker contract's error category (WC-6). The zero value means
-// that the fault is about a request, not about an attempt.
+// Category is the worker contract's error category (WC-6). It is empty for most faults of
+// requests.
 type Category string
 
 // The six categories of the worker contract.
@@ -32,15 +31,16 @@ func Categories() []Category {
 	return []Category{UserCode, DataQuality, Infrastructure, Configuration, Timeout, CategoryCancel}
 }
 
-// Retryable reports whether another attempt helps by default (WC-6).
+// Retryable reports whether attempts that fail with this category are retried by default
+// (WC-6).
 func (c Category) Retryable() bool {
 	return c == UserCode || c == Infrastructure || c == Timeout
 }
 
-// Blame says who has to change something before the failure goes away.
+// Blame is the party that must change something to fix the failure.
 type Blame string
 
-// Who is to blame for a fault.
+// The values of Blame.
 const (
 	BlameClient   Blame = "client"   // the request
 	BlameWorker   Blame = "worker"   // the program in the machine
@@ -54,7 +54,7 @@ type Fault struct {
 	Category  Category `json:"category,omitempty"`
 	Blame     Blame    `json:"blame"`
 	Retryable bool     `json:"retryable"`
-	// Message is for people: what happened and, if it helps, what to do.
+	// Message explains to users what happened and, if useful, what to do.
 	Message string `json:"message"`
 	// Field is the invalid part of the request, in the request's spelling
 	// ("options.maxDepth"), or empty.
@@ -63,8 +63,8 @@ type Fault struct {
 	cause error
 }
 
-// New returns the fault of a code. The message is formatted as by fmt.Sprintf;
-// category, blame and retry rule come from the code's entry.
+// New returns a fault with a code. It formats the message like fmt.Sprintf. The code
+// determines category, blame and retry rule. An unknown code gets those of Internal.
 func New(code Code, format string, args ...any) *Fault {
 	kind := code.kind()
 	return &Fault{
@@ -73,8 +73,8 @@ func New(code Code, format string, args ...any) *Fault {
 	}
 }
 
-// Wrap is New with a cause. The cause is for logs and errors.Is; it is not part
-// of the message and never reaches a client.
+// Wrap is New with a cause. The cause is for logs and errors.Is. It is not part of the
+// message and is never sent to clients.
 func Wrap(cause error, code Code, format string, args ...any) *Fault {
 	f := New(code, format, args...)
 	f.cause = cause
@@ -88,7 +88,7 @@ func Invalid(field, format string, args ...any) *Fault {
 	return f
 }
 
-// Error returns code and message, and the cause for the log.
+// Error returns code, message and cause. It is for logs; responses contain only Message.
 func (f *Fault) Error() string {
 	text := string(f.Code) + ": " + f.Message
 	if f.cause != nil {
@@ -106,8 +106,8 @@ func Is(err error, code Code) bool {
 	return ok && f.Code == code
 }
 
-// Of returns the fault that err is or wraps. Any other error becomes Internal
-// with a generic message. Of(nil) is nil.
+// Of returns the fault that err is or wraps. It wraps any other error in an Internal fault
+// with a generic message. Of(nil) returns nil.
 func Of(err error) *Fault {
 	if err == nil {
 		return nil

@@ -2,7 +2,8 @@ package fault
 
 import "reflect"
 
-// Kind describes the JSON values that a Go type takes, for the message of a fault.
+// Kind returns a description of the JSON values that a Go type decodes, such as "a string",
+// for the message of a fault.
 func Kind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
