@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// ContentType is the type of a stored log that has frames. Other logs are plain text.
+// ContentType is the media type of a stored log with frames. Other logs are plain text.
 const ContentType = "application/vnd.sortie.log"
 
 // Stream is one of the two output streams of a program.
@@ -27,26 +27,27 @@ const (
 // Streams lists the streams.
 func Streams() []Stream { return []Stream{Stdout, Stderr} }
 
-// Frame is a piece of a stream.
+// Frame is a chunk of a stream, or a cut that replaces missing chunks.
 type Frame struct {
 	Stream Stream
 	// Sequence is the number of the chunk; 0 in a stored log.
 	Sequence int
 	Data     []byte
-	// Cut is the number of bytes of the stream that are missing here. A frame with Cut has
-	// no Data.
+	// Cut is the number of bytes of the stream that are missing at this position. A frame with
+	// Cut has no Data.
 	Cut int64
-	// At is when the chunk was accepted, to the millisecond; zero if that is unknown.
+	// At is the time at which the chunk was accepted, in milliseconds; zero if unknown.
 	At time.Time
-	// Lag is how long the oldest byte waited at the worker until it was sent, in whole
-	// milliseconds; zero if that is unknown.
+	// Lag is the time from the chunk's oldest byte to its sending by the worker, in whole
+	// milliseconds; zero if unknown.
 	Lag time.Duration
 }
 
-// Length is the number of bytes that the frame takes in its stream.
+// Length returns the number of bytes of the stream that the frame covers, Cut included.
 func (f Frame) Length() int64 { return int64(len(f.Data)) + f.Cut }
 
-// Text returns the data, or the line that replaces missing bytes.
+// Text returns Data. For a cut it returns limit.CutMark, the line that replaces the missing
+// bytes.
 func (f Frame) Text() []byte {
 	if f.Cut > 0 {
 		return limit.CutMark(f.Cut)
@@ -54,7 +55,7 @@ func (f Frame) Text() []byte {
 	return f.Data
 }
 
-// cost is what the frame adds to the size of its object.
+// cost returns an upper estimate of the bytes that the frame adds to its object.
 func (f Frame) cost() int64 { return int64(len(f.Data)) + 32 }
 
 func cost(frames []Frame) (n int64) {
@@ -67,22 +68,22 @@ func cost(frames []Frame) (n int64) {
 // EncodeFrames returns the content of a segment or of a stored log.
 func EncodeFrames(frames []Frame) []byte { return encode(acceptedOf(frames), frames) }
 
-// DecodeFrames reads the content of a segment or of a stored log.
+// DecodeFrames decodes the content of a segment or of a stored log.
 func DecodeFrames(content []byte) ([]Frame, error) {
 	var header accepted
 	frames, err := decode(content, &header)
 	return header.applied(frames), err
 }
 
-// accepted has the times of frames, in milliseconds since 1970; 0 is unknown. They are in
-// the header, which an earlier version ignores.
+// accepted has At and Lag of each frame of an object. It is stored in the header, where an
+// earlier version ignores it. At is in milliseconds since 1970; 0 is unknown.
 type accepted struct {
 	At []int64 `json:"at,omitempty"`
 	// Lag is in milliseconds; 0 is unknown.
 	Lag []int64 `json:"lag,omitempty"`
 }
 
-// acceptedOf returns the times of frames. A list is nil if none is known.
+// acceptedOf returns At and Lag of the frames. A list is nil if all its values are unknown.
 func acceptedOf(frames []Frame) accepted {
 	return accepted{
 		At: known(frames, func(f Frame) int64 {
@@ -95,7 +96,7 @@ func acceptedOf(frames []Frame) accepted {
 	}
 }
 
-// known returns a number of each frame; nil if all are 0.
+// known returns the result of of for each frame, or nil if all results are 0.
 func known(frames []Frame, of func(Frame) int64) (list []int64) {
 	some := false
 	for _, f := range frames {
@@ -108,8 +109,8 @@ func known(frames []Frame, of func(Frame) int64) (list []int64) {
 	return list
 }
 
-// applied returns frames with their times. An earlier version that has added a frame
-// leaves no times.
+// applied sets At and Lag of the frames and returns them. It ignores a list of another length:
+// an earlier version has added a frame without times.
 func (a accepted) applied(frames []Frame) []Frame {
 	for i := range frames {
 		if len(a.At) == len(frames) && a.At[i] != 0 {
@@ -122,7 +123,8 @@ func (a accepted) applied(frames []Frame) []Frame {
 	return frames
 }
 
-// encode writes a line of JSON and the frames, each as a line and its data.
+// encode returns the header as a line of JSON, followed by the frames. Each frame is a line
+// with its stream, sequence and size, and its data. A cut has no data.
 func encode(header any, frames []Frame) []byte {
 	first, err := json.Marshal(header)
 	if err != nil { // cannot fail: a struct of numbers and times

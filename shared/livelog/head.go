@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// segmentSize is the size above which the chunks of a head become a segment.
+// segmentSize is the size from which the chunks of a head are moved to a segment.
 const segmentSize = 64 << 10
 
-// ErrContradiction: the sequence was used for another chunk.
+// ErrContradiction is returned for a sequence that is before the next one.
 var ErrContradiction = errors.New("the sequence was used for another chunk")
 
-// Gap: chunks before the accepted one are missing. It is an error.
+// Gap is the error for a chunk whose predecessors are missing. Want is the next sequence.
 type Gap struct{ Want int }
 
 func (g *Gap) Error() string { return fmt.Sprintf("chunks are missing, want sequence %d", g.Want) }
@@ -25,7 +25,7 @@ type Offsets struct {
 	Stderr int64 `json:"stderr"`
 }
 
-// Of returns the position in one stream.
+// Of returns a pointer to the position in stream s.
 func (o *Offsets) Of(s Stream) *int64 {
 	if s == Stderr {
 		return &o.Stderr
@@ -33,7 +33,7 @@ func (o *Offsets) Of(s Stream) *int64 {
 	return &o.Stdout
 }
 
-// After returns the positions after frames.
+// After returns the positions at the end of frames that start at o.
 func (o Offsets) After(frames ...Frame) Offsets {
 	for _, f := range frames {
 		*o.Of(f.Stream) += f.Length()
@@ -41,31 +41,31 @@ func (o Offsets) After(frames ...Frame) Offsets {
 	return o
 }
 
-// Segment describes an object with closed chunks.
+// Segment describes a segment: an object with older chunks.
 type Segment struct {
-	// First and Last are sequences.
+	// First and Last are the sequences of the first and the last chunk.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// Start is where the segment begins in the streams.
+	// Start is the positions of the segment's beginning in the streams.
 	Start Offsets `json:"start"`
 	Size  int64   `json:"size"`
 }
 
-// Head is the object that an accepted chunk replaces. Its zero value is that of an
+// Head is the object that each accepted chunk replaces. The zero value is the head of an
 // attempt without output.
 type Head struct {
-	// First is the sequence of the first chunk, Next that of the next one; both are 0
-	// before the first chunk.
+	// First is the sequence of the first chunk, Next the sequence of the chunk to accept
+	// next. Both are 0 before the first chunk.
 	First int `json:"first"`
 	Next  int `json:"next"`
-	// Segments are the kept ones, the oldest first.
+	// Segments are the segments that were not dropped, oldest first.
 	Segments []Segment `json:"segments,omitempty"`
-	// Start is where the open frames begin in the streams.
+	// Start is the positions of the beginning of Frames in the streams.
 	Start Offsets `json:"start"`
-	// FollowedUntil is the time until which a client follows the output; zero without a
-	// follower.
+	// FollowedUntil is the time until which a client follows the output; zero if no client
+	// follows it.
 	FollowedUntil time.Time `json:"followedUntil,omitzero"`
-	// Frames are the chunks that are in no segment.
+	// Frames are the newest chunks, which are not in a segment yet.
 	Frames []Frame `json:"-"`
 }
 
@@ -78,7 +78,7 @@ type storedHead struct {
 	accepted
 }
 
-// DecodeHead reads the content of the object.
+// DecodeHead decodes the content of the object.
 func DecodeHead(content []byte) (h Head, err error) {
 	var stored storedHead
 	frames, err := decode(content, &stored)
@@ -87,23 +87,24 @@ func DecodeHead(content []byte) (h Head, err error) {
 	return h, err
 }
 
-// Change lists the writes that accept a chunk, in this order: Closed is written as the
-// segment that its last segment describes, the head is replaced by Head, and the objects
-// of Dropped are deleted.
+// Change lists the writes that accept a chunk. The caller writes them in this order: it
+// writes Closed as the object of ClosedSegment, if Closed is not empty; it replaces the head
+// by Head; it deletes the objects of Dropped.
 type Change struct {
 	Head    Head
 	Closed  []Frame
 	Dropped []Segment
 }
 
-// ClosedSegment describes the frames of Closed.
+// ClosedSegment returns a Segment with First and Last of Closed, which must not be empty.
 func (c Change) ClosedSegment() Segment {
 	return Segment{First: c.Closed[0].Sequence, Last: c.Closed[len(c.Closed)-1].Sequence}
 }
 
-// Accept adds a chunk. limit is the size of all kept objects of the attempt, in bytes.
-// The error is a *Gap, or ErrContradiction for a sequence before the first one. The
-// caller handles a sequence that is Known.
+// Accept returns the change that adds a chunk. limit is the maximum size of all objects of
+// the attempt in bytes. It returns a *Gap if earlier chunks are missing, and
+// ErrContradiction for a sequence before Next. The caller first uses Find to handle chunks
+// that are sent again.
 func (h Head) Accept(f Frame, limit int64) (Change, error) {
 	switch {
 	case h.empty() && f.Sequence > 1:
@@ -117,7 +118,7 @@ func (h Head) Accept(f Frame, limit int64) (Change, error) {
 	}
 	c := Change{}
 	if size := cost(h.Frames); size >= segmentSize {
-		// All of these frames are committed, so every writer creates the same segment.
+		// All these frames are committed, so concurrent writers create the same segment.
 		c.Closed = h.Frames
 		s := c.ClosedSegment()
 		s.Start, s.Size = h.Start, size
@@ -133,8 +134,9 @@ func (h Head) Accept(f Frame, limit int64) (Change, error) {
 
 func (h Head) empty() bool { return h.Next == h.First && len(h.Segments) == 0 && len(h.Frames) == 0 }
 
-// trim drops the oldest segments beyond those in the first half of the limit until all
-// fit into it.
+// trim drops segments until the rest fits into limit together with open, the size of the
+// frames in the head. It keeps the segments in the first half of the limit, and drops the
+// oldest ones after them.
 func trim(segments []Segment, open, limit int64) (kept, dropped []Segment) {
 	total := open
 	for _, s := range segments {
@@ -154,10 +156,11 @@ func trim(segments []Segment, open, limit int64) (kept, dropped []Segment) {
 	return slices.Concat(segments[:begin], segments[end:]), segments[begin:end]
 }
 
-// Place is the kind of object that has a chunk.
+// Place says where a chunk is stored.
 type Place int
 
-// The places. Forgotten: the chunk was accepted and later dropped.
+// The places. Unknown: the chunk was not accepted. Open: in the head. Closed: in a segment.
+// Forgotten: the chunk was accepted and later dropped.
 const (
 	Unknown Place = iota
 	Open
@@ -165,8 +168,8 @@ const (
 	Forgotten
 )
 
-// Find returns the place of a sequence's chunk, with the frame if it is Open and the
-// segment if it is Closed.
+// Find returns the place of the chunk with this sequence. It also returns the frame of an
+// Open chunk, and the segment of a Closed one.
 func (h Head) Find(sequence int) (Place, Frame, Segment) {
 	if sequence < h.First || sequence >= h.Next {
 		return Unknown, Frame{}, Segment{}
@@ -182,7 +185,7 @@ func (h Head) Find(sequence int) (Place, Frame, Segment) {
 	return Forgotten, Frame{}, Segment{}
 }
 
-// Among returns the frame of a sequence.
+// Among returns the frame with this sequence. It returns false if there is no such frame.
 func Among(frames []Frame, sequence int) (Frame, bool) {
 	i := slices.IndexFunc(frames, func(f Frame) bool { return f.Sequence == sequence })
 	if i < 0 {
@@ -203,16 +206,17 @@ type Reader struct {
 	at    Offsets
 }
 
-// Began reports whether there is a chunk.
+// Began reports whether a head that Take received had output.
 func (r *Reader) Began() bool { return r.began }
 
-// Wants returns the segments that have chunks which the reader has not returned.
+// Wants returns the segments of h with chunks that the reader has not returned. The caller
+// loads them for Take.
 func (r *Reader) Wants(h Head) []Segment {
 	return slices.DeleteFunc(slices.Clone(h.Segments), func(s Segment) bool { return r.began && s.Last < r.next })
 }
 
-// Take returns the chunks that it has not returned before, with cuts in place of those
-// that were dropped. loaded has the frames of the segments that Wants returned for h.
+// Take returns the chunks that it has not returned before. Cuts replace chunks that were
+// dropped. loaded has the frames of each segment that Wants returned for h.
 func (r *Reader) Take(h Head, loaded [][]Frame) []Frame {
 	if !r.began {
 		r.next, r.began = h.First, !h.empty()

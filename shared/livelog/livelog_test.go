@@ -48,7 +48,7 @@ func (o *objects) accept(t *rapid.T, f livelog.Frame, limit int64) {
 	}
 }
 
-// read returns what a reader has not returned.
+// read returns the chunks that the reader has not returned before.
 func (o *objects) read(t *rapid.T, r *livelog.Reader) []livelog.Frame {
 	h := o.load(t)
 	var loaded [][]livelog.Frame
@@ -66,7 +66,7 @@ func (o *objects) read(t *rapid.T, r *livelog.Reader) []livelog.Frame {
 	return r.Take(h, loaded)
 }
 
-// lengths returns the bytes of each stream, cuts included, and the data of each.
+// lengths returns the number of bytes of each stream, cuts included, and the data of each.
 func lengths(frames []livelog.Frame) (length map[livelog.Stream]int64, data map[livelog.Stream]string) {
 	length, data = map[livelog.Stream]int64{}, map[livelog.Stream]string{}
 	for _, f := range frames {
@@ -76,8 +76,9 @@ func lengths(frames []livelog.Frame) (length map[livelog.Stream]int64, data map[
 	return length, data
 }
 
-// A reader that reads at any time gets each chunk once and in order, or a cut of the right
-// length. The beginning and the end are kept within the limit.
+// TestReadersGetEveryChunkOrACut reads at random times. Each chunk must be returned once and
+// in order, or replaced by a cut of its length. The beginning and the end are kept within the
+// limit.
 func TestReadersGetEveryChunkOrACut(t *testing.T) {
 	t.Parallel()
 	const limit = 400 << 10
@@ -125,7 +126,7 @@ func TestReadersGetEveryChunkOrACut(t *testing.T) {
 	})
 }
 
-// joined is the text of a stream with | in place of each cut.
+// joined returns the text of a stream with | in place of each cut.
 func joined(frames []livelog.Frame, s livelog.Stream) string {
 	var text strings.Builder
 	for _, f := range frames {
