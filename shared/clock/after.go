@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AfterFunc calls do in a goroutine of its own after d, unless stop is called before. stop
-// does not wait for do. With the clocks of this package no goroutine waits for the time.
+// AfterFunc calls do in its own goroutine after d, unless stop is called before. stop does not
+// wait for do. For the clocks of this package, it needs no goroutine that waits for the timer.
 func AfterFunc(c Clock, d time.Duration, do func()) (stop func()) {
 	switch c := c.(type) {
 	case System:
@@ -31,7 +31,8 @@ func AfterFunc(c Clock, d time.Duration, do func()) (stop func()) {
 	})
 }
 
-// WithTimeout returns a copy of ctx that also ends after d, and a function that releases it.
+// WithTimeout returns a copy of ctx that is cancelled after d. The returned function cancels
+// it and releases its timer.
 func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := AfterFunc(c, d, cancel)
@@ -41,8 +42,8 @@ func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context
 	}
 }
 
-// Every calls do when d has passed, and again when d has passed since it returned, until
-// stop is called. stop waits for a call of do, so do does not call it.
+// Every calls do repeatedly until stop is called. The first call is after d, each further one d
+// after the previous call returned. stop waits for a call that runs, so do must not call stop.
 func Every(c Clock, d time.Duration, do func()) (stop func()) {
 	r := &repeated{clock: c, interval: d, do: do, idle: make(chan struct{}, 1)}
 	r.arm()
@@ -55,7 +56,7 @@ type repeated struct {
 	interval time.Duration
 	do       func()
 
-	idle chan struct{} // has a value while nothing has the following fields
+	idle chan struct{} // a lock of the following fields: has a value while unlocked
 	over bool
 	end  func()
 }

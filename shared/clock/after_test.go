@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// play calls do with each kind of clock, and with a function that lets time pass.
+// play calls do in a subtest for each kind of clock. pass advances that clock.
 func play(t *testing.T, do func(t *testing.T, c clock.Clock, pass func(time.Duration))) {
 	t.Helper()
 	for _, name := range []string{"system", "virtual", "another"} {

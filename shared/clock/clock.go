@@ -1,5 +1,5 @@
-// Package clock declares the Clock that every component uses, the system clock,
-// and a clock for tests.
+// Package clock declares the Clock interface that every component uses. It implements the
+// system clock and a virtual clock for tests.
 package clock
 
 import (
@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Clock returns the time and creates timers. It is safe for concurrent use. Now
-// may go back only if the host's clock is set.
+// Clock returns the time and creates timers. It is safe for concurrent use. Now never goes
+// back, unless the host's clock is set back.
 type Clock interface {
 	Now() time.Time
-	// NewTimer returns a channel that receives the time once, after d; at once
-	// if d <= 0. stop releases the timer and may be called at any time.
+	// NewTimer returns a channel that receives the time once, after d, or at once if
+	// d <= 0. stop releases the timer and may be called at any time.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Sleep waits for d, or returns the error of ctx when that ends first.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
 	fired, stop := clock.NewTimer(d)
 	defer stop()

@@ -15,7 +15,7 @@ type Virtual struct {
 type virtualTimer struct {
 	at    time.Time
 	fired chan time.Time
-	do    func() // called in place of a value of fired; nil without
+	do    func() // if not nil, fire calls it instead of sending to fired
 }
 
 func (t *virtualTimer) fire(now time.Time) {
@@ -46,14 +46,14 @@ func (v *Virtual) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return t.fired, v.start(t)
 }
 
-// afterFunc is AfterFunc.
+// afterFunc implements AfterFunc.
 func (v *Virtual) afterFunc(d time.Duration, do func()) (stop func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.start(&virtualTimer{at: v.now.Add(d), do: do})
 }
 
-// start starts a timer. v.mu is locked.
+// start adds a timer, or fires it at once if it is due. The caller holds v.mu.
 func (v *Virtual) start(t *virtualTimer) (stop func()) {
 	if !t.at.After(v.now) {
 		t.fire(v.now)
@@ -80,7 +80,7 @@ func (v *Virtual) Advance(d time.Duration) {
 	}
 }
 
-// Next returns the time of the earliest timer, and false without a timer.
+// Next returns the time of the earliest timer. It returns false if there is no timer.
 func (v *Virtual) Next() (time.Time, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

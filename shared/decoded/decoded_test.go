@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheLastDocumentsAreRemembered puts more documents than are remembered, and one whose key
-// is that of another document.
+// TestTheLastDocumentsAreRemembered puts more documents than the cache keeps. It also adds an
+// entry whose hash collides with that of another document.
 func TestTheLastDocumentsAreRemembered(t *testing.T) {
 	t.Parallel()
 	const most, last = 8, 24
@@ -31,8 +31,8 @@ func TestTheLastDocumentsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestSizeOfTheDocumentsIsBounded puts documents of 100 bytes where 250 are remembered, and one
-// that is larger.
+// TestSizeOfTheDocumentsIsBounded puts documents of 100 bytes into a cache of 250 bytes, and a
+// document that is larger than the cache.
 func TestSizeOfTheDocumentsIsBounded(t *testing.T) {
 	t.Parallel()
 	d := New[int](1000, 250)
