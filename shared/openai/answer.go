@@ -14,28 +14,29 @@ import (
 // taskPrefix is the prefix of the ids of inference tasks.
 const taskPrefix = "inf_"
 
-// id returns the id of an answer to a task.
+// id returns the id of an answer: the id of its task with another prefix.
 func id(prefix, taskID string) string { return prefix + strings.TrimPrefix(taskID, taskPrefix) }
 
-// Head is what all objects of an answer to a task have in common.
+// Head contains the fields that all objects of an answer share.
 type Head struct {
 	TaskID string
-	// Model is the id that the request names.
+	// Model is the model id of the request.
 	Model string
-	// Created is the acceptance of the task.
+	// Created is the time at which the task was accepted.
 	Created time.Time
 }
 
-// Answer collects the events of a task.
+// Answer accumulates the events of a task. The zero value is empty.
 type Answer struct {
 	parts   inference.Parts
 	results []inference.Result
-	// End and Failure are those of the last event; both are nil before it.
+	// End and Failure are the data of the last event. One of them is set after it; both are
+	// nil before it.
 	End     *inference.End
 	Failure *inference.Failure
 }
 
-// Add adds an event, in the order of the stream.
+// Add adds an event. The caller adds events in the order of the stream.
 func (a *Answer) Add(e inference.Event) {
 	switch data := e.Data.(type) {
 	case inference.Token:
@@ -51,7 +52,7 @@ func (a *Answer) Add(e inference.Event) {
 	}
 }
 
-// AddAll is Add for several events. It returns nil.
+// AddAll adds several events. It always returns nil.
 func (a *Answer) AddAll(events []inference.Event) error {
 	for _, e := range events {
 		a.Add(e)
@@ -62,10 +63,10 @@ func (a *Answer) AddAll(events []inference.Event) error {
 // Text returns the text of the answer.
 func (a *Answer) Text() string { return a.parts.Joined(false) }
 
-// Reasoning returns the reasoning before the answer; empty without one.
+// Reasoning returns the text of the reasoning; empty if there is no reasoning.
 func (a *Answer) Reasoning() string { return a.parts.Joined(true) }
 
-// Usage is how many tokens an answer took.
+// Usage is the number of tokens of a prompt and its answer.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
@@ -85,7 +86,7 @@ func usageOf(e *inference.End) *Usage {
 	return u
 }
 
-// finish returns the reason of an end; "stop" for an engine that names no reason.
+// finish returns the finish reason of an end. The default is "stop".
 func finish(e *inference.End) *string {
 	reason := e.Finish
 	if reason == "" {
@@ -102,21 +103,22 @@ type Embeddings struct {
 	Usage  EmbeddingUsage `json:"usage"`
 }
 
-// Embedding is a vector.
+// Embedding is the vector of one input.
 type Embedding struct {
 	Object string `json:"object"`
 	Index  int    `json:"index"`
-	// Embedding is an array of numbers, or a text in Base64.
+	// Embedding is a JSON array of numbers, or a string of Base64.
 	Embedding json.RawMessage `json:"embedding"`
 }
 
-// EmbeddingUsage is how many tokens the inputs have.
+// EmbeddingUsage is the number of tokens of the inputs.
 type EmbeddingUsage struct {
 	PromptTokens int `json:"prompt_tokens"`
 	TotalTokens  int `json:"total_tokens"`
 }
 
-// Embeddings returns the vectors of an answer that has ended.
+// Embeddings returns the vectors of an answer that has ended. With inBase64 each vector is
+// Base64 of little-endian 32-bit floats.
 func (a *Answer) Embeddings(h Head, inBase64 bool) Embeddings {
 	list := Embeddings{Object: "list", Data: make([]Embedding, len(a.results)), Model: h.Model}
 	for i, r := range a.results {
@@ -147,7 +149,7 @@ type Models struct {
 	Data   []Model `json:"data"`
 }
 
-// Model is a model.
+// Model is an entry of the list of models.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -155,7 +157,7 @@ type Model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// NewModel returns a model that is served since a time.
+// NewModel returns the entry of a model that has been served since a time.
 func NewModel(name string, since time.Time) Model {
 	return Model{ID: name, Object: "model", Created: since.Unix(), OwnedBy: "sortie"}
 }

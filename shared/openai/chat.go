@@ -2,7 +2,7 @@ package openai
 
 import "github.com/sortie-dev/sortie/shared/inference"
 
-// Completion is a chat completion, a completion, or a part of the stream of one.
+// Completion is a chat completion, a text completion, or a chunk of the stream of one.
 type Completion struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -12,8 +12,8 @@ type Completion struct {
 	Usage   *Usage   `json:"usage,omitempty"`
 }
 
-// Choice is the one choice of a completion. A chat has Message, or Delta in a stream;
-// another completion has Text.
+// Choice is the only choice of a completion. A chat completion has Message, or Delta in a
+// stream. A text completion has Text.
 type Choice struct {
 	Index   int      `json:"index"`
 	Message *Message `json:"message,omitempty"`
@@ -21,7 +21,7 @@ type Choice struct {
 	Text    *string  `json:"text,omitempty"`
 	// Logprobs is always null.
 	Logprobs *struct{} `json:"logprobs"`
-	// FinishReason is null before the end.
+	// FinishReason is null in all chunks before the end of the answer.
 	FinishReason *string `json:"finish_reason"`
 }
 
@@ -43,17 +43,18 @@ type Delta struct {
 	Content *string `json:"content,omitempty"`
 }
 
-// thoughts is the reasoning before an answer; empty without one. OpenAI's API has no member for
-// it: clients of llama-server read reasoning_content, those of vLLM reasoning.
+// thoughts contains the reasoning before an answer; empty if there is no reasoning. OpenAI's API
+// has no member for it. Clients of llama-server read reasoning_content, clients of vLLM read
+// reasoning.
 type thoughts struct {
 	ReasoningContent string `json:"reasoning_content,omitempty"`
 	Reasoning        string `json:"reasoning,omitempty"`
 }
 
-// Form is the form of a completion.
+// Form is a format of completions: the prefix of their ids and their object types.
 type Form struct{ prefix, object, chunk string }
 
-// The forms. The answer to the requests of both is a text.
+// The forms: chat completions and text completions.
 var (
 	FormChat = Form{"chatcmpl-", "chat.completion", "chat.completion.chunk"}
 	FormText = Form{"cmpl-", "text_completion", "text_completion"}
@@ -65,7 +66,7 @@ func (f Form) completion(h Head, object string) Completion {
 	return Completion{ID: id(f.prefix, h.TaskID), Object: object, Created: h.Created.Unix(), Model: h.Model, Choices: []Choice{}}
 }
 
-// Completion returns an answer that has ended.
+// Completion returns the completion of an answer that has ended.
 func (f Form) Completion(h Head, a *Answer) Completion {
 	c := f.completion(h, f.object)
 	choice := Choice{FinishReason: finish(a.End)}
@@ -79,7 +80,7 @@ func (f Form) Completion(h Head, a *Answer) Completion {
 	return c
 }
 
-// Chunks makes the parts of a stream.
+// Chunks converts the events of a task to the chunks of a stream.
 type Chunks struct {
 	form  Form
 	head  Head
@@ -87,17 +88,17 @@ type Chunks struct {
 	begun bool
 }
 
-// NewChunks returns the parts of a stream, the last one with the usage if that is requested.
+// NewChunks returns a Chunks for one answer. With usage, the last chunk has the usage.
 func NewChunks(f Form, h Head, usage bool) *Chunks { return &Chunks{form: f, head: h, usage: usage} }
 
-// Add returns the parts of an event, in the order of the stream. That of a failure is not a
-// part.
+// Add returns the chunks of an event. The caller adds events in the order of the stream. A
+// failure has no chunks; see Error.
 func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	switch data := e.Data.(type) {
 	case inference.Token:
 		parts = append(c.begin(parts), c.part(data.T, nil))
 	case inference.Reasoning:
-		if c.form.chat() { // another completion has no member for it
+		if c.form.chat() { // a text completion has no member for it
 			parts = append(c.begin(parts), c.thought(data.T))
 		}
 	case *inference.End:
@@ -111,7 +112,7 @@ func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	return parts
 }
 
-// begin adds the role of the answer to a chat.
+// begin appends the first chunk of a chat, which has the role, unless it was sent before.
 func (c *Chunks) begin(parts []Completion) []Completion {
 	if c.begun || !c.form.chat() {
 		return parts
@@ -122,14 +123,14 @@ func (c *Chunks) begin(parts []Completion) []Completion {
 	return append(parts, first)
 }
 
-// thought returns a piece of the reasoning.
+// thought returns a chunk with a piece of the reasoning.
 func (c *Chunks) thought(text string) Completion {
 	p := c.form.completion(c.head, c.form.chunk)
 	p.Choices = append(p.Choices, Choice{Delta: &Delta{thoughts: thoughts{text, text}}})
 	return p
 }
 
-// part returns a piece of the answer, or its end.
+// part returns a chunk with a piece of the answer, or the last one with the finish reason.
 func (c *Chunks) part(text string, finish *string) Completion {
 	p := c.form.completion(c.head, c.form.chunk)
 	choice := Choice{FinishReason: finish}

@@ -16,8 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// parse decodes a JSON object into the struct that v points to. It refuses members that v does
-// not have, except the ignored ones. Faults: InvalidRequest with the field.
+// parse decodes a JSON object into the struct that v points to. It refuses members that the
+// struct does not have, except the ignored ones. Fault: InvalidRequest, with the field if one
+// member is at fault.
 func parse(body []byte, v any, ignored ...string) error {
 	if !utf8.Valid(body) {
 		return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
@@ -48,8 +49,8 @@ func parse(body []byte, v any, ignored ...string) error {
 	return nil
 }
 
-// plainNumber returns an integer with a fraction or an exponent, such as 36.0 or 1e3, which
-// JSON Schema counts as an integer, in plain digits, and every other value as it is.
+// plainNumber rewrites an integer such as 36.0 or 1e3 in plain digits. JSON Schema accepts
+// these forms as integers. It returns every other value unchanged.
 func plainNumber(value json.RawMessage) json.RawMessage {
 	const exact = 1 << 53 // above it float64 does not represent every integer
 	number, err := strconv.ParseFloat(string(value), 64)
@@ -59,7 +60,8 @@ func plainNumber(value json.RawMessage) json.RawMessage {
 	return strconv.AppendInt(nil, int64(number), 10)
 }
 
-// membersOf returns the names of the members of a struct.
+// membersOf returns the JSON names of the fields of a struct, including those of embedded
+// structs.
 func membersOf(t reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("json"); name != "" && len(f.Index) <= 2 {
@@ -69,10 +71,10 @@ func membersOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// given reports whether a member has a value other than null.
+// given reports whether a member is present and not null.
 func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
-// filled reports whether a member has a value other than null, false, 0 and what is empty.
+// filled reports whether a member is present and not null, false, 0 or empty.
 func filled(value json.RawMessage) bool {
 	switch strings.Join(strings.Fields(string(value)), "") {
 	case "", "null", "false", "0", "0.0", `""`, "[]", "{}":
@@ -81,14 +83,14 @@ func filled(value json.RawMessage) bool {
 	return true
 }
 
-// unsupported returns the fault for a member that the engines do not support.
+// unsupported returns an InvalidParams for a member that the engines do not support.
 func unsupported(field, want string) error {
 	f := fault.New(fault.InvalidParams, "%s is not supported, want %s", field, want)
 	f.Field = field
 	return f
 }
 
-// refuse returns the fault of the first of the members that has a value.
+// refuse returns an InvalidParams for the first member that is filled, or nil.
 func refuse(members ...member) error {
 	for _, m := range members {
 		if filled(m.value) {
@@ -98,8 +100,8 @@ func refuse(members ...member) error {
 	return nil
 }
 
-// noChoice returns the fault of the first of the members that demands a tool: requests have
-// none.
+// noChoice returns an InvalidParams for the first member that requires a tool, or nil. Tools
+// are not supported.
 func noChoice(members ...member) error {
 	for _, m := range members {
 		if choice := string(m.value); filled(m.value) && choice != `"none"` && choice != `"auto"` {
@@ -109,13 +111,14 @@ func noChoice(members ...member) error {
 	return nil
 }
 
-// member is a member of a request that must have no value.
+// member is a member of a request whose values are restricted.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// texts reads a text or a list of texts. Fault: InvalidRequest with the field.
+// texts decodes a string or an array of strings. It returns nil if the member is missing or
+// null. Fault: InvalidRequest with the field.
 func texts(field string, value json.RawMessage) ([]string, error) {
 	if !given(value) {
 		return nil, nil
@@ -131,7 +134,7 @@ func texts(field string, value json.RawMessage) ([]string, error) {
 	return many, nil
 }
 
-// message is a message of a conversation.
+// message is a message in the wire format.
 type message struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
@@ -139,8 +142,8 @@ type message struct {
 	Name      json.RawMessage `json:"name"`
 }
 
-// decodeEach decodes the elements of an array of objects in the member field into values
-// of T. Faults: InvalidRequest with the element.
+// decodeEach decodes the array of messages in the member field into values of T. Fault:
+// InvalidRequest with the path of the element, such as messages.1.
 func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
 	var elements []json.RawMessage
 	if given(value) && json.Unmarshal(value, &elements) != nil {
@@ -164,7 +167,8 @@ func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
 	return found, nil
 }
 
-// messages returns the messages of a conversation in the member field.
+// messages converts the messages of the member field. Faults: InvalidRequest and InvalidParams
+// with the path of the member.
 func messages(field string, in []message) ([]port.Message, error) {
 	found := make([]port.Message, len(in))
 	for i, m := range in {
@@ -176,7 +180,8 @@ func messages(field string, in []message) ([]port.Message, error) {
 	return found, nil
 }
 
-// read returns the message, whose fields are behind at.
+// read converts a message. at is the prefix of its members in faults, such as "messages.0.".
+// The role developer becomes system.
 func (m message) read(at string) (found port.Message, err error) {
 	switch found.Role = m.Role; m.Role {
 	case "system", "user", "assistant":
@@ -195,7 +200,7 @@ func (m message) read(at string) (found port.Message, err error) {
 	return found, err
 }
 
-// contentOf reads a text, or the texts of a list of parts.
+// contentOf decodes a string, or an array of text parts, which it joins with line breaks.
 func contentOf(field string, value json.RawMessage) (string, error) {
 	if !given(value) {
 		return "", fault.Invalid(field, "missing content, want a text")

@@ -12,7 +12,7 @@ func TestNumbersOfRequests(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]struct {
 		tokens int
-		field  string // of the fault; empty without one
+		field  string // the field of the fault; empty if no fault is expected
 	}{
 		`{"model":"m","prompt":"a","max_tokens":1e1,"temperature":1.0,"seed":-2.0}`: {10, ""},
 		`{"model":"m","prompt":"a","max_tokens":10}`:                                {10, ""},
@@ -35,8 +35,8 @@ func TestNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// TestWrongValuesAreNamed: a refusal names the member that is wrong, in a list with its place,
-// and what it must be.
+// TestWrongValuesAreNamed checks that a fault has the path of the invalid member, with the index
+// in an array, and that its message says which value is valid.
 func TestWrongValuesAreNamed(t *testing.T) {
 	t.Parallel()
 	chat := func(body string) error { return second(openai.ParseChat([]byte(body))) }

@@ -1,9 +1,9 @@
-// Package openai maps the wire format of the OpenAI API to inference tasks and back: chat
-// completions, completions, embeddings and models. It is pure.
+// Package openai converts the wire format of the OpenAI API to inference tasks and back: chat
+// completions, completions, responses, embeddings and models. It is pure.
 //
-// null is the same as no member. A member that the engines do not support is ignored if the
-// answer is of the same use without it, and refused with its name otherwise; so is a member
-// that the API does not have.
+// A member that is null counts as absent. A member that the engines do not support is ignored
+// if it does not affect the answer, such as a name for accounting. Every other unsupported or
+// unknown member is refused with its name.
 //
-// The ids of answers are those of their tasks with other prefixes.
+// The id of an answer is the id of its task with another prefix.
 package openai

@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Error is the body of an error response, and the data of the last event of a stream that
-// failed.
+// Error is the body of an error response. It is also the data of the last event of a failed
+// stream.
 type Error struct {
 	Error ErrorDetail `json:"error"`
 }
 
-// ErrorDetail is an error.
+// ErrorDetail describes an error.
 type ErrorDetail struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
-	// Param is the member of the request that is wrong; null for another error.
+	// Param is the invalid member of the request; null for any other error.
 	Param *string `json:"param"`
 	Code  string  `json:"code"`
 }
@@ -34,8 +34,8 @@ const (
 	typeServer         = "server_error"
 )
 
-// NewError returns the error of a status, with the code of a fault. param is port.FieldPrompt for
-// a prompt that is too long.
+// NewError returns the error for an HTTP status and the code of a fault. param is the invalid
+// field of the task; port.FieldPrompt for a prompt that is too long.
 func NewError(status int, code fault.Code, message, param string) Error {
 	e := ErrorDetail{Message: message, Type: typeInvalid, Code: codeOf(code, param)}
 	switch {
@@ -56,16 +56,16 @@ func NewError(status int, code fault.Code, message, param string) Error {
 	return Error{e}
 }
 
-// NewBodyError is NewError for a fault that Parse functions return: param is a member of the
-// body.
+// NewBodyError is NewError for a fault of a Parse function. param is a member of the body, so a
+// param "prompt" does not mean a prompt that is too long.
 func NewBodyError(status int, code fault.Code, message, param string) Error {
 	e := NewError(status, code, message, param)
 	e.Error.Code = strings.ToLower(string(code))
 	return e
 }
 
-// codeOf returns the code that programs for the OpenAI API know, or that of the fault in
-// lower case.
+// codeOf returns the code of the OpenAI API for a fault. If the API has none, it returns the
+// fault's code in lower case.
 func codeOf(code fault.Code, param string) string {
 	switch code {
 	case fault.ModelUnknown:
@@ -82,7 +82,7 @@ func codeOf(code fault.Code, param string) string {
 	return strings.ToLower(string(code))
 }
 
-// FaultOf returns the failure of a task.
+// FaultOf returns the failure of a task as a fault.
 func FaultOf(f inference.Failure) *fault.Fault {
 	message := f.Message
 	if f.Reason != "" {
@@ -93,7 +93,8 @@ func FaultOf(f inference.Failure) *fault.Fault {
 	return of
 }
 
-// Named returns the error with the name that an operation has for its param.
+// Named returns the error with its param renamed. names maps fields of tasks to members of the
+// request's body. Only the part before the first dot is renamed.
 func (e Error) Named(names map[string]string) Error {
 	if e.Error.Param == nil {
 		return e

@@ -9,23 +9,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Request is what a request asks for.
+// Request is a decoded request.
 type Request struct {
-	// Model is the id of a model.
+	// Model is the id of the model.
 	Model    string
 	Workload port.Workload
 	Ask      inference.Request
-	// MaxTokens is the most tokens to generate; 0 is what the context leaves.
+	// MaxTokens is the maximum number of tokens to generate; 0 means the rest of the context.
 	MaxTokens int
-	// MaxTokensField is the member that has MaxTokens; empty is max_tokens.
+	// MaxTokensField is the member that set MaxTokens; empty means max_tokens.
 	MaxTokensField string `json:"-"`
-	// Stream: the answer is sent as Server-Sent Events, with Usage before its end.
+	// Stream requests the answer as Server-Sent Events. Usage requests a last chunk with the
+	// usage; it is only set with Stream.
 	Stream, Usage bool
-	// Base64: vectors are little-endian 32-bit numbers in Base64.
+	// Base64 requests vectors as Base64 of little-endian 32-bit floats.
 	Base64 bool
 }
 
-// sampling are the members that all requests for a text have in common.
+// sampling contains the members that chat completions and completions share, except those of
+// choosing.
 type sampling struct {
 	Model         string   `json:"model"`
 	Temperature   *float64 `json:"temperature"`
@@ -36,7 +38,7 @@ type sampling struct {
 	} `json:"stream_options"`
 }
 
-// choosing are further members of chat completions and completions.
+// choosing contains further members of chat completions and completions.
 type choosing struct {
 	MaxTokens        *int            `json:"max_tokens"`
 	N                *int            `json:"n"`
@@ -55,7 +57,8 @@ func (s sampling) request() Request {
 	}
 }
 
-// apply sets what the members ask for, and refuses what is not supported.
+// apply sets the fields of q from the members. It refuses unsupported members with
+// InvalidParams, and an empty stop text with InvalidRequest.
 func (c choosing) apply(q *Request) (err error) {
 	if c.N != nil && *c.N != 1 {
 		return unsupported("n", "1")
@@ -78,7 +81,8 @@ func (c choosing) apply(q *Request) (err error) {
 	return err
 }
 
-// mostTokens reads the most tokens to generate; 0 if there is no limit.
+// mostTokens returns the value of a limit of tokens; 0 if it is not set. Fault: InvalidParams with
+// the field if the value is out of range.
 func mostTokens(field string, value *int) (int, error) {
 	if value == nil {
 		return 0, nil
@@ -91,14 +95,14 @@ func mostTokens(field string, value *int) (int, error) {
 	return *value, nil
 }
 
-// ignoredInChats are the members of a chat that do not change what the answer is of use for:
-// names for accounting, and hints for the speed.
+// ignoredInChats are the members of a chat that do not affect the usefulness of the answer:
+// names for accounting, and hints for speed.
 var ignoredInChats = []string{
 	"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
 	"parallel_tool_calls", "verbosity",
 }
 
-// ParseChat reads the body of POST /v1/chat/completions. Faults: InvalidRequest and
+// ParseChat decodes the body of POST /v1/chat/completions. Faults: InvalidRequest and
 // InvalidParams with the field.
 func ParseChat(body []byte) (Request, error) {
 	var in struct {
@@ -157,7 +161,7 @@ func ParseChat(body []byte) (Request, error) {
 	return q, err
 }
 
-// format is the form that the text of an answer has.
+// format is the requested format of an answer. Only the type "text" is supported.
 type format struct {
 	Type string `json:"type"`
 }
@@ -174,10 +178,10 @@ func (f *format) check(field string) error {
 	return nil
 }
 
-// completionTokens is the most tokens of a completion that names no limit.
+// completionTokens is the default of max_tokens of a text completion.
 const completionTokens = 16
 
-// ParseCompletion reads the body of POST /v1/completions. Faults: InvalidRequest and
+// ParseCompletion decodes the body of POST /v1/completions. Faults: InvalidRequest and
 // InvalidParams with the field.
 func ParseCompletion(body []byte) (Request, error) {
 	var in struct {
@@ -215,7 +219,7 @@ func ParseCompletion(body []byte) (Request, error) {
 	return q, nil
 }
 
-// ParseEmbedding reads the body of POST /v1/embeddings. Faults: InvalidRequest and
+// ParseEmbedding decodes the body of POST /v1/embeddings. Faults: InvalidRequest and
 // InvalidParams with the field.
 func ParseEmbedding(body []byte) (Request, error) {
 	var in struct {

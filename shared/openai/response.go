@@ -9,16 +9,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// responsePrefix is the prefix of the ids of responses. What follows is the id of the task.
+// responsePrefix is the prefix of the ids of responses. It replaces the prefix of the task's id.
 const responsePrefix = "resp_"
 
-// TaskOf returns the id of the task of a response; false for a text that is no id of one.
+// TaskOf returns the id of the task of a response. ok is false if responseID is malformed.
 func TaskOf(responseID string) (taskID string, ok bool) {
 	rest, ok := strings.CutPrefix(responseID, responsePrefix)
 	return taskPrefix + rest, ok && rest != ""
 }
 
-// Response is an answer of the Responses API.
+// Response is the response object of the Responses API.
 type Response struct {
 	ID                string             `json:"id"`
 	Object            string             `json:"object"`
@@ -43,28 +43,28 @@ type Response struct {
 	Usage             *ResponseUsage     `json:"usage"`
 }
 
-// ResponseError is why a response has failed.
+// ResponseError is the error of a failed response.
 type ResponseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// IncompleteDetails is why a response ends early.
+// IncompleteDetails has the reason why a response ended early.
 type IncompleteDetails struct {
 	Reason string `json:"reason"`
 }
 
-// ResponseForm is the form of the text: always plain.
+// ResponseForm is the member text of a response. Its format is always plain text.
 type ResponseForm struct {
 	Format TextFormat `json:"format"`
 }
 
-// TextFormat is the type of a form.
+// TextFormat is the format of a text. Its type is always "text".
 type TextFormat struct {
 	Type string `json:"type"`
 }
 
-// ResponseUsage is how many tokens a response took.
+// ResponseUsage is the number of tokens of the input and the output of a response.
 type ResponseUsage struct {
 	InputTokens         int           `json:"input_tokens"`
 	InputTokensDetails  InputDetails  `json:"input_tokens_details"`
@@ -73,12 +73,12 @@ type ResponseUsage struct {
 	TotalTokens         int           `json:"total_tokens"`
 }
 
-// InputDetails are always 0: no engine reports them in one way.
+// InputDetails is always 0, because the engines report cached tokens in different ways.
 type InputDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// OutputDetails are the tokens of the reasoning; 0 if the engine does not count them.
+// OutputDetails has the number of tokens of the reasoning; 0 if the engine does not count them.
 type OutputDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
@@ -93,8 +93,8 @@ const (
 	statusCancelled  = "cancelled"
 )
 
-// OptionsOf returns the options of the response of a task; false if the task is of another
-// operation.
+// OptionsOf returns the options of a response and the request of its task. ok is false if
+// POST /v1/responses did not create the task.
 func OptionsOf(r run.Run) (o ResponseOptions, q inference.Request, ok bool) {
 	if r.Work.Inference == nil || json.Unmarshal(r.Work.Inference.Request, &q) != nil || len(q.Front) == 0 {
 		return o, q, false
@@ -102,7 +102,7 @@ func OptionsOf(r run.Run) (o ResponseOptions, q inference.Request, ok bool) {
 	return o, q, json.Unmarshal(q.Front, &o) == nil
 }
 
-// newResponse returns the response of a task before its answer.
+// newResponse returns the response of a task, with empty output and the given status.
 func newResponse(r run.Run, status string) Response {
 	o, q, _ := OptionsOf(r)
 	metadata := o.Metadata
@@ -125,7 +125,7 @@ func Waiting(r run.Run) Response {
 	return newResponse(r, statusQueued)
 }
 
-// Ended returns the response of a task with its answer.
+// Ended returns the response of a task that has ended, with its answer.
 func Ended(r run.Run, a *Answer) Response {
 	is := newResponse(r, statusCompleted)
 	item := statusCompleted
@@ -152,17 +152,18 @@ func Ended(r run.Run, a *Answer) Response {
 	return is
 }
 
-// incomplete are the reasons of a response whose answer an engine has ended early.
+// incomplete maps the finish reasons of answers that an engine ended early to the reasons of
+// IncompleteDetails.
 var incomplete = map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}
 
-// Deleted is the answer to the removal of a response.
+// Deleted is the result of the deletion of a response.
 type Deleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Deleted bool   `json:"deleted"`
 }
 
-// NewDeleted returns the answer to the removal of the response of a task.
+// NewDeleted returns the result of the deletion of the response of a task.
 func NewDeleted(taskID string) Deleted {
 	return Deleted{ID: id(responsePrefix, taskID), Object: "response", Deleted: true}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ResponseEvent is an event of the stream of a response. Type says which members it has.
+// ResponseEvent is an event of the stream of a response. Its members depend on Type.
 type ResponseEvent struct {
 	Type           string       `json:"type"`
 	SequenceNumber int          `json:"sequence_number"`
@@ -20,22 +20,22 @@ type ResponseEvent struct {
 	Logprobs       *[]struct{}  `json:"logprobs,omitempty"`
 }
 
-// ResponseEvents makes the events of a response from those of its task. The same events of
-// the task make the same ones with the same numbers, so a reader continues by number.
+// ResponseEvents converts the events of a task to the events of its response. The conversion is
+// deterministic, sequence numbers included, so a reader can resume after a sequence number.
 type ResponseEvents struct {
 	of     run.Run
 	next   int
 	answer Answer
 	begun  bool
-	// items is how many items have begun, of which the last one is open, with the id open.
+	// items is the number of items that have begun. open is the id of the last one.
 	items int
 	open  string
 }
 
-// NewResponseEvents returns the events of the response of a task.
+// NewResponseEvents returns a ResponseEvents for the response of a task.
 func NewResponseEvents(of run.Run) *ResponseEvents { return &ResponseEvents{of: of} }
 
-// Created returns the first event.
+// Created returns the first event, response.created. Callers call it once, before Add.
 func (s *ResponseEvents) Created() ResponseEvent {
 	is := newResponse(s.of, statusQueued)
 	return s.event(ResponseEvent{Type: "response.created", Response: &is})
@@ -47,13 +47,14 @@ func (s *ResponseEvents) event(e ResponseEvent) ResponseEvent {
 	return e
 }
 
-// within is event for an event of the content of the open item.
+// within is event for an event about the content of the open item.
 func (s *ResponseEvents) within(e ResponseEvent) ResponseEvent {
 	e.ItemID, e.OutputIndex, e.ContentIndex = s.open, new(s.items-1), new(int)
 	return s.event(e)
 }
 
-// Add returns the events that an event of the task makes.
+// Add returns the response's events for an event of the task. The caller adds events in the
+// order of the stream.
 func (s *ResponseEvents) Add(e inference.Event) (made []ResponseEvent) {
 	s.answer.Add(e)
 	switch data := e.Data.(type) {
@@ -74,8 +75,8 @@ func (s *ResponseEvents) Add(e inference.Event) (made []ResponseEvent) {
 	return nil
 }
 
-// turn returns the events of the end of an item and the beginning of the next one, if the
-// answer has more items than have begun.
+// turn returns the events that end the open item and begin the next one, if the last event
+// added an item to the answer.
 func (s *ResponseEvents) turn() (made []ResponseEvent) {
 	items := s.answer.items(s.of.TaskID, statusInProgress)
 	if len(items) == s.items {
@@ -87,7 +88,7 @@ func (s *ResponseEvents) turn() (made []ResponseEvent) {
 	return append(made, s.beginItem(items[s.items])...)
 }
 
-// end returns the last events.
+// end returns the events that end the open item and the response.
 func (s *ResponseEvents) end() (made []ResponseEvent) {
 	is := Ended(s.of, &s.answer)
 	if n := len(is.Output); s.begun && n > 0 {
@@ -97,13 +98,13 @@ func (s *ResponseEvents) end() (made []ResponseEvent) {
 		made = append(made, s.endItem(is.Output[n-1])...)
 	}
 	kind := "response." + is.Status
-	if is.Status == statusCancelled { // the API has no event for that
+	if is.Status == statusCancelled { // the API has no event for a cancelled response
 		kind = "response.failed"
 	}
 	return append(made, s.event(ResponseEvent{Type: kind, Response: &is}))
 }
 
-// beginItem returns the events of an item that begins.
+// beginItem returns the events that begin an item, and makes it the open item.
 func (s *ResponseEvents) beginItem(item OutputItem) []ResponseEvent {
 	s.items, s.open = s.items+1, item.ID
 	empty := item.Content[0]
@@ -114,7 +115,7 @@ func (s *ResponseEvents) beginItem(item OutputItem) []ResponseEvent {
 	}
 }
 
-// endItem returns the events of the open item when it ends.
+// endItem returns the events that end the open item. item is its final content.
 func (s *ResponseEvents) endItem(item OutputItem) []ResponseEvent {
 	part := &item.Content[0]
 	done := ResponseEvent{Type: "response.output_text.done", Text: &part.Text, Logprobs: &[]struct{}{}}

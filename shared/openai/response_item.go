@@ -17,14 +17,15 @@ type OutputItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
-	// Role is that of a message.
+	// Role is the role of a message; empty for a reasoning.
 	Role string `json:"role,omitempty"`
-	// Summary is empty for a reasoning, whose whole text is in Content, and nil for a message.
+	// Summary is empty for a reasoning, because Content has its whole text. It is nil for a
+	// message.
 	Summary []struct{}    `json:"summary,omitzero"`
 	Content []ContentPart `json:"content"`
 }
 
-// ContentPart is the text of an item. That of a reasoning has no other members.
+// ContentPart is the text of an item. Annotations and Logprobs are nil for a reasoning.
 type ContentPart struct {
 	Type        string     `json:"type"`
 	Text        string     `json:"text"`
@@ -32,8 +33,8 @@ type ContentPart struct {
 	Logprobs    []struct{} `json:"logprobs,omitzero"`
 }
 
-// items returns the items of an answer, of which the last one has a status. One that has ended
-// has at least one item.
+// items returns the items of an answer. The last one gets the status last, the others are
+// completed. An answer with an End has at least one item.
 func (a *Answer) items(taskID, last string) []OutputItem {
 	parts := a.parts.List()
 	if len(parts) == 0 && a.End != nil {
@@ -57,7 +58,7 @@ func (a *Answer) items(taskID, last string) []OutputItem {
 	return items
 }
 
-// itemID returns the id of the nth item of its type.
+// itemID returns the id of item n of its type, counted from 1.
 func itemID(prefix, taskID string, n int) string {
 	if n == 1 {
 		return id(prefix, taskID)

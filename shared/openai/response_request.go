@@ -9,16 +9,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ResponseOptions is what the object of a response repeats of its request. It is stored with
-// the task.
+// ResponseOptions contains the members of a request that its response object repeats. They are
+// stored with the task.
 type ResponseOptions struct {
-	// Background: the response continues when its caller has gone.
+	// Background: the response continues if its caller disconnects.
 	Background   bool              `json:"background,omitempty"`
 	Instructions *string           `json:"instructions,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
-	// MaxTokens is max_output_tokens; nil without one.
+	// MaxTokens is max_output_tokens; nil if it is not set.
 	MaxTokens *int `json:"maxTokens,omitempty"`
-	// Unstored: the response can be read by its caller alone, while it comes.
+	// Unstored: only the caller can read the response, while it is generated.
 	Unstored bool `json:"unstored,omitempty"`
 }
 
@@ -29,14 +29,14 @@ const (
 	maxMetadataValue = 512
 )
 
-// ignoredInResponses are the members of a request that do not change what the answer is of use
-// for; see ignoredInChats.
+// ignoredInResponses are the members of a request that do not affect the usefulness of the
+// answer; see ignoredInChats.
 var ignoredInResponses = []string{
 	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
 	"max_tool_calls", "stream_options",
 }
 
-// ParseResponse reads the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
+// ParseResponse decodes the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
 // with the field.
 func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	var in struct {
@@ -107,7 +107,7 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	return q, o, nil
 }
 
-// responseText is the member text.
+// responseText is the member text of a request. Verbosity is ignored.
 type responseText struct {
 	Format    *format         `json:"format"`
 	Verbosity json.RawMessage `json:"verbosity"`
@@ -125,7 +125,8 @@ func checkMetadata(of map[string]string) error {
 	return nil
 }
 
-// inputOf returns the messages of a member input: a text, or a list of messages.
+// inputOf decodes the member input: a string, which becomes a message of the user, or an array
+// of messages. It skips reasoning items. Faults: InvalidRequest and InvalidParams with the path.
 func inputOf(value json.RawMessage) ([]port.Message, error) {
 	var text string
 	if given(value) && json.Unmarshal(value, &text) == nil {
@@ -156,7 +157,7 @@ func inputOf(value json.RawMessage) ([]port.Message, error) {
 				return nil, err
 			}
 			found = append(found, m)
-		case itemReasoning: // of an earlier response: models do not get it again
+		case itemReasoning: // from an earlier response; models do not get it again
 		default:
 			return nil, unsupported(at+".type", "message or reasoning")
 		}
