@@ -10,9 +10,10 @@ import (
 )
 
 // OpenBelow opens a regular file below a folder for reading. name is relative to the folder, or
-// absolute. It comes from a client or a program with fewer rights than this process, so that no part of it
-// may lead out of the folder: OpenBelow refuses "..", symbolic links, and a file with a second
-// name, which may be that of another file. The error is fs.ErrNotExist if there is no file.
+// absolute. It can come from a client or a program with fewer rights than this process.
+// OpenBelow therefore refuses a name that leaves the folder, and symbolic links in the name. It
+// also refuses a file with several hard links, because another link may be outside of the
+// folder. It returns fs.ErrNotExist if there is no file.
 func OpenBelow(folder, name string) (*os.File, error) {
 	local, err := localName(folder, name)
 	if err != nil {
@@ -35,7 +36,7 @@ func OpenBelow(folder, name string) (*os.File, error) {
 			return nil, fmt.Errorf("%s is a symbolic link, want a file", local[:i])
 		}
 	}
-	// O_NONBLOCK: the open of a named pipe does not wait for a writer.
+	// O_NONBLOCK: opening a named pipe does not wait for a writer.
 	file, err := root.OpenFile(local, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func OpenBelow(folder, name string) (*os.File, error) {
 	return file, nil
 }
 
-// localName returns the name relative to the folder.
+// localName returns name relative to the folder. It returns an error if name is empty, is the
+// folder itself, or leaves the folder.
 func localName(folder, name string) (string, error) {
 	local := filepath.Clean(name)
 	if filepath.IsAbs(name) {
@@ -65,7 +67,7 @@ func localName(folder, name string) (string, error) {
 	return local, nil
 }
 
-// onlyName returns an error unless the file is a regular one that has no second name.
+// onlyName returns an error unless the file is a regular file with one hard link.
 func onlyName(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// hostile makes a folder of a program beside a secret of another one, with the ways to it.
+// hostile creates a folder with files, and links that lead to a secret file outside of it.
 func hostile(t testing.TB) (folder, secret string) {
 	t.Helper()
 	above := t.TempDir()
@@ -57,7 +57,7 @@ func TestOpenBelow(t *testing.T) {
 	}
 }
 
-// FuzzOpenBelow opens names that a hostile program chose. Only its own files can be opened.
+// FuzzOpenBelow checks that no name opens a file outside of the folder.
 func FuzzOpenBelow(f *testing.F) {
 	for _, seed := range []string{
 		"mine", "../secret", "sub/../../secret", "absolute", "relative", "up/secret", "hard", "pipe", "other/mine", "/etc/passwd",

@@ -1,8 +1,8 @@
-// Package private reads and writes files and folders that only their owner can
-// reach, such as those with keys and tokens.
+// Package private reads and writes files and folders that only their owner can access,
+// such as those with keys and tokens.
 //
-// It refuses what another user owns, what other users can read or write, and
-// symbolic links, so that a secret cannot come from a file that another user
-// chose. OpenBelow opens a file whose name
-// another program chose. Create and Replace leave a complete file or none.
+// It refuses files and folders that belong to another user or that other users can
+// access, and symbolic links. Another user therefore cannot substitute a secret.
+// OpenBelow opens a file whose name comes from another program. Create and Replace leave
+// either the complete file or no new file.
 package private

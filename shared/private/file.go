@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// Read returns the content of a file of at most limit bytes. The error is
-// fs.ErrNotExist if there is no file.
+// Read returns the content of a private file. It returns an error for a file of more than
+// limit bytes, and fs.ErrNotExist if there is no file.
 func Read(path string, limit int64) ([]byte, error) {
-	// O_NONBLOCK: the open of a named pipe does not wait for a writer.
+	// O_NONBLOCK: opening a named pipe does not wait for a writer.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) //nolint:gosec // G304: the caller's own file, checked below
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, fmt.Errorf("%s is a symbolic link, want a file", path)
@@ -36,8 +36,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// check returns an error unless the file or folder is of the type, belongs to
-// the user of this process and is closed to others.
+// check returns an error unless the file or folder is of type kind, belongs to the user of
+// this process and gives no permissions to others. kind 0 is a regular file.
 func check(path string, info fs.FileInfo, kind fs.FileMode) error {
 	if err := checkOwner(path, info); err != nil {
 		return err
@@ -68,19 +68,19 @@ func checkOwner(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Create writes a new file with mode 0600. If the file exists, it is left
-// unchanged and the error is fs.ErrExist.
+// Create writes a new file with mode 0600. If the file exists, Create leaves it unchanged and
+// returns fs.ErrExist.
 func Create(path string, text []byte) error {
 	return place(path, text, func(made string) error { return os.Link(made, path) })
 }
 
-// Replace writes a file with mode 0600, in place of an earlier one.
+// Replace writes a file with mode 0600. It atomically replaces an existing file.
 func Replace(path string, text []byte) error {
 	return place(path, text, func(made string) error { return os.Rename(made, path) })
 }
 
-// Partial starts the names of files that Create and Replace have not completed.
-// After a crash they can be removed.
+// Partial is the name prefix of the temporary files of Create and Replace. A crash may leave
+// such files; they can be removed.
 const Partial = ".partial-"
 
 func place(path string, text []byte, put func(made string) error) (err error) {

@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// Folder creates a folder with mode 0700, or checks an existing one: others must
-// not reach it, and each of its entries must belong to the user of this process
-// and be a file or a folder. It closes an empty folder of this user to others.
+// Folder creates a folder with mode 0700, or checks an existing one. An existing folder must
+// belong to the user of this process and give no permissions to others. Each of its entries
+// must be a file or a folder of the same user. If the folder is empty, Folder removes the
+// permissions of others instead of returning an error.
 func Folder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -34,8 +35,8 @@ func Folder(path string) error {
 	return checkEntries(path)
 }
 
-// closeEmpty closes an empty folder to others. It restores the mode if another
-// user was faster and put something into it.
+// closeEmpty changes the mode of an empty folder of this user to 0700. It restores the mode if
+// another user has added an entry meanwhile.
 func closeEmpty(path string, before fs.FileInfo) (fs.FileInfo, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil || len(entries) > 0 || checkOwner(path, before) != nil {
@@ -74,8 +75,8 @@ func checkEntries(path string) error {
 	return nil
 }
 
-// Close takes the permissions of others away from a file, or creates it empty
-// with mode 0600.
+// Close removes the permissions of others from a file of this user. If the file does not
+// exist, Close creates it empty with mode 0600. It refuses a symbolic link.
 func Close(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600) //nolint:gosec // G304: the caller's own file, checked below
 	if err != nil {
@@ -91,8 +92,8 @@ func Close(path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Lock excludes other callers for the same folder until unlock is called or the
-// process ends. It waits for them.
+// Lock locks a folder exclusively until unlock is called or the process ends. It waits while
+// another caller holds the lock, also in another process.
 func Lock(path string) (unlock func() error, err error) {
 	folder, err := os.Open(path) //nolint:gosec // G304: the caller's own folder
 	if err != nil {

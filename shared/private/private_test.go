@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// own makes a file or folder with a mode.
+// own creates a file or folder with a mode, and returns its path.
 func own(t *testing.T, path string, mode os.FileMode) string {
 	t.Helper()
 	var err error
@@ -27,7 +27,7 @@ func own(t *testing.T, path string, mode os.FileMode) string {
 	return path
 }
 
-// another gives a path to another user, for which it needs root.
+// another changes the owner of a file to another user. It skips the test without root.
 func another(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Lchown(path, 65534, 65534); err != nil {
