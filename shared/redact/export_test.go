@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Find returns where the secrets of a text are.
+// Find returns the start and the end of each secret in a text.
 func (r *Redactor) Find(text []byte) (places [][2]int) {
 	for _, s := range r.find(text) {
 		places = append(places, [2]int{s.start, s.end})
@@ -14,7 +14,7 @@ func (r *Redactor) Find(text []byte) (places [][2]int) {
 	return places
 }
 
-// FindByExpression is Find by one expression of all values and forms.
+// FindByExpression is Find with one regular expression of all values and forms.
 func (r *Redactor) FindByExpression(text []byte) (places [][2]int) {
 	var all []string
 	for _, value := range r.values {

@@ -1,11 +1,12 @@
 // Package redact replaces secrets in the output of workers.
 //
-// A Redactor knows values that it is given, and it recognizes secrets by their
-// form: JSON Web Tokens of one issuer, the signature and the credential of a
-// presigned URL, and the bucket keys in a printed environment. It finds a value of at
-// least 12 bytes also in Base64, alone or within encoded text such as "user:value",
-// where at most four characters at each end of it remain. It cannot recognize a secret
-// that the worker has transformed otherwise, or Base64 with line breaks within a value.
+// A Redactor masks the values that it is given. It also recognizes secrets by their form:
+// JSON Web Tokens of one issuer, the signature and the credential of a presigned URL, and
+// bucket keys in a printed environment.
+//
+// It also finds a value of at least 12 bytes in Base64, alone or within encoded text such
+// as "user:value". At most four characters at each end of the encoded value remain. It
+// cannot recognize a secret in any other encoding, or in Base64 with line breaks.
 package redact
 
 import (
@@ -19,15 +20,15 @@ import (
 	"strings"
 )
 
-// Mask replaces a secret.
+// Mask is the text that replaces a secret.
 const Mask = "[redacted]"
 
-// minSecret is the least length of a value that is masked wherever it occurs. A
-// shorter value may occur in ordinary text.
+// minSecret is the minimum length of a value that New accepts, in bytes. A shorter value
+// may occur in ordinary text.
 const minSecret = 12
 
-// The window bounds the memory of a Writer. If longer text may be the start of a secret,
-// the Writer holds back only its end.
+// window is the maximum number of bytes that a Writer holds back. If more bytes may be the
+// start of a secret, the Writer holds back only the last lookback bytes.
 const (
 	window   = 64 << 10
 	lookback = 8 << 10
@@ -39,24 +40,24 @@ const (
 	bucketForm    = `(?:R2|AWS)_(?:SECRET_ACCESS_KEY|ACCESS_KEY_ID)"?[=:][^\s,}]+`
 )
 
-// formStarts are the strings of which each of the forms begins with one.
+// formStarts are the prefixes of the forms. Each form begins with one of them.
 var formStarts = []string{"eyJ", "X-Amz-", "R2_", "AWS_"}
 
 // forms matches the secrets that are recognized by their form.
 var forms = regexp.MustCompile(jwtForm + "|" + presignedForm + "|" + bucketForm)
 
-// Redactor finds secrets. The zero value finds none; New makes one. It is safe
-// for concurrent use.
+// Redactor finds and masks secrets. Use New to create one; the zero value masks nothing. It
+// is safe for concurrent use.
 type Redactor struct {
 	finds  bool
 	issuer string
-	// values are the encodings of the given values, the longest first.
+	// values are the given values in all encodings, longest first.
 	values []string
 }
 
-// New returns a Redactor for the tokens of an issuer and for the given values,
-// also as they appear in a URL, in JSON and in Base64. It ignores values of fewer than 12
-// bytes and those with white space.
+// New returns a Redactor for the tokens of an issuer and for the given secrets, also in their
+// encodings for URLs, JSON and Base64. It ignores secrets of fewer than 12 bytes and those
+// with white space.
 func New(issuer string, secrets ...string) *Redactor {
 	r := &Redactor{finds: true, issuer: issuer}
 	for _, s := range secrets {
@@ -67,8 +68,8 @@ func New(issuer string, secrets ...string) *Redactor {
 	return r.sorted()
 }
 
-// Naming returns a Redactor that also masks values that their owner has named as
-// secrets, whatever their length, and each line of a value with several lines. It
+// Naming returns a copy of r that also masks values that a user has declared as secrets. They
+// can have any length and contain spaces. Each line of a value is masked separately. Naming
 // ignores empty lines.
 func (r *Redactor) Naming(values ...string) *Redactor {
 	named := &Redactor{finds: true, issuer: r.issuer, values: slices.Clone(r.values)}
@@ -82,7 +83,7 @@ func (r *Redactor) Naming(values ...string) *Redactor {
 	return named.sorted()
 }
 
-// add adds the forms of a value: as it is, in a URL, in JSON, and in Base64.
+// add adds a value in all encodings: plain, for URLs, for JSON and, from 12 bytes on, in Base64.
 func (r *Redactor) add(value string) {
 	quoted, err := json.Marshal(value)
 	if err != nil {
@@ -99,13 +100,13 @@ func (r *Redactor) add(value string) {
 	}
 }
 
-// inBase64 returns the characters of Base64 that depend on the value alone, for each of
-// the three places that its first byte can have in a group of three.
+// inBase64 returns the Base64 characters that depend only on the value. It returns them for
+// each of the three positions of its first byte in a group of three, and for both alphabets.
 func inBase64(value string) (forms []string) {
 	for before := range 3 {
 		text := append(make([]byte, before), value...)
-		first := (8*before + 5) / 6 // the characters with bits of what is before
-		last := 8 * len(text) / 6   // the characters without bits of what follows
+		first := (8*before + 5) / 6 // skip the characters with bits of preceding bytes
+		last := 8 * len(text) / 6   // skip the character with bits of following bytes
 		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			forms = append(forms, alphabet.EncodeToString(text)[first:last])
 		}
@@ -113,7 +114,8 @@ func inBase64(value string) (forms []string) {
 	return forms
 }
 
-// sorted puts the longest value first, because one secret may contain another.
+// sorted sorts the values by length, longest first, because one secret may contain another.
+// It returns r.
 func (r *Redactor) sorted() *Redactor {
 	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
 	return r
@@ -132,21 +134,21 @@ func (r *Redactor) Bytes(text []byte) []byte {
 	return out.Bytes()
 }
 
-// span is a secret in a text, and what replaces it.
+// span is the position of a secret in a text, and the text that replaces it.
 type span struct {
 	start, end int
 	mask       []byte
 }
 
-// find returns the secrets in order: from the left, and at each place the longest of the
-// values before a form. It looks for the values as they are. An expression of all of them
-// would be compiled for each run, and would be slower.
+// find returns the secrets from left to right. At the same position it prefers the longest
+// value, and a value to a form. It searches each value with bytes.Index, because a regular
+// expression of all values is slower and would be compiled for each run.
 func (r *Redactor) find(text []byte) []span {
 	if !r.finds {
 		return nil
 	}
 	var list []span
-	next := make([]int, len(r.values)) // where each value comes next
+	next := make([]int, len(r.values)) // the next position of each value
 	for i, value := range r.values {
 		next[i] = indexFrom(text, 0, value)
 	}
@@ -173,14 +175,15 @@ func (r *Redactor) find(text []byte) []span {
 	}
 }
 
-// found is where something is in a text. Without a match it starts at the end of the text.
+// found is the position of a match in a text. If there is no match, start is the length of the
+// text.
 type found struct {
 	start, end int
 	isForm     bool
 }
 
-// indexFrom returns where a value is in a text, from a place on; the length of the text if it
-// is not there.
+// indexFrom returns the index of the first occurrence of value at or after from; the length of
+// the text if there is no occurrence.
 func indexFrom(text []byte, from int, value string) int {
 	if at := bytes.Index(text[from:], []byte(value)); at >= 0 {
 		return from + at
@@ -188,7 +191,7 @@ func indexFrom(text []byte, from int, value string) int {
 	return len(text)
 }
 
-// formFrom returns the first secret with a known form, from a place on.
+// formFrom returns the first secret with a known form at or after from.
 func formFrom(text []byte, from int) found {
 	from += firstOf(formStarts, text[from:])
 	if at := forms.FindIndex(text[from:]); at != nil {
@@ -197,8 +200,8 @@ func formFrom(text []byte, from int) found {
 	return found{len(text), len(text), true}
 }
 
-// firstOf returns where the first of the strings is in a text; the length of the text without
-// one. It is a hundred times faster than an expression of them.
+// firstOf returns the lowest index at which one of starts occurs in a text; the length of the
+// text if none of them occurs. It is a hundred times faster than a regular expression.
 func firstOf(starts []string, text []byte) int {
 	first := len(text)
 	for _, start := range starts {
@@ -209,7 +212,8 @@ func firstOf(starts []string, text []byte) int {
 	return first
 }
 
-// maskOf keeps the name in front of a value.
+// maskOf returns the replacement of a secret: Mask. If the secret has the form NAME=value, the
+// name remains.
 func maskOf(secret []byte) []byte {
 	for _, name := range formStarts[1:] {
 		if i := bytes.IndexAny(secret, "=:%"); i > 0 && bytes.HasPrefix(secret, []byte(name)) {
@@ -219,8 +223,8 @@ func maskOf(secret []byte) []byte {
 	return []byte(Mask)
 }
 
-// issued reports whether a token has the issuer. A token whose claims cannot be
-// read is treated as one, because a cut may have damaged it.
+// issued reports whether a token is of the redactor's issuer. It returns true if the claims
+// cannot be decoded, because the token may be truncated.
 func (r *Redactor) issued(token []byte) bool {
 	_, rest, _ := bytes.Cut(token, []byte("."))
 	payload, _, _ := bytes.Cut(rest, []byte("."))
@@ -234,16 +238,15 @@ func (r *Redactor) issued(token []byte) bool {
 	return claims.Issuer == r.issuer
 }
 
-// shortStart is the greatest length of an incomplete one of formStarts.
+// shortStart is the maximum length of an incomplete prefix of a form.
 const shortStart = len("X-Amz")
 
-// unfinished matches the end of a text that may be the start of a secret with a known
-// form.
+// unfinished matches at the end of a text what may be the start of a secret with a known form.
 var unfinished = regexp.MustCompile(`(?:eyJ[A-Za-z0-9_.-]*|ey?|X-Amz-[^&\s"'\\<>]*|X(?:-(?:A(?:mz?)?)?)?|` +
 	`(?:R2|AWS)_[^\s,}]*|R2?|A(?:WS?)?)$`)
 
-// begun returns the start of a possible secret that continues beyond the text; the length
-// of the text if no secret is possible there.
+// begun returns the index from which the text may be the start of an incomplete secret. It
+// returns the length of the text if its end cannot be the start of a secret.
 func (r *Redactor) begun(text []byte) int {
 	if !r.finds {
 		return len(text)
@@ -264,20 +267,20 @@ func (r *Redactor) begun(text []byte) int {
 	return first
 }
 
-// Writer masks the secrets in a stream, also those that are split over several writes. It
-// holds back text that may be the start of a secret, at most 64 KiB. It is not safe for
-// concurrent use.
+// Writer masks the secrets in a stream, also those that are split across writes. It holds back
+// text that may be the start of a secret, at most 64 KiB. It is not safe for concurrent use.
 type Writer struct {
 	redactor *Redactor
 	to       io.Writer
 	held     []byte
-	inSecret bool // the text written last was the begin of a secret
+	inSecret bool // the rest of a masked secret may follow
 }
 
-// Writer returns a Writer to w. Close writes what it holds back.
+// Writer returns a Writer that writes to w. Close writes the text that it holds back.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{redactor: r, to: w} }
 
-// Write masks and forwards p. The error is that of the underlying writer.
+// Write masks p and writes it to the underlying writer, except text that it holds back. It
+// returns len(p) and the error of the underlying writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.held = append(w.held, p...)
 	w.skip()
@@ -291,14 +294,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), w.forward(cut)
 }
 
-// Held returns the length of the text that is held back.
+// Held returns the number of bytes that are held back.
 func (w *Writer) Held() int { return len(w.held) }
 
-// Close forwards the text that is held back. It does not close the underlying
+// Close masks and writes the text that is held back. It does not close the underlying
 // writer.
 func (w *Writer) Close() error { return w.forward(len(w.held)) }
 
-// forward writes the masked text up to cut, or up to the secret at cut.
+// forward writes the masked text up to cut. If cut is within a secret, it writes only the text
+// before the secret. If that secret is at the start, it writes the mask and drops the secret.
 func (w *Writer) forward(cut int) error {
 	for _, s := range w.redactor.find(w.held) {
 		if s.start >= cut || s.end <= cut {
@@ -307,7 +311,7 @@ func (w *Writer) forward(cut int) error {
 		if cut = s.start; cut > 0 {
 			break
 		}
-		// The secret fills the window. What follows belongs to it.
+		// The secret fills the window. The following text is part of it.
 		w.held, w.inSecret = w.held[:0], true
 		_, err := w.to.Write(s.mask)
 		return err
@@ -318,7 +322,7 @@ func (w *Writer) forward(cut int) error {
 	return err
 }
 
-// skip drops the rest of a secret whose begin was masked.
+// skip drops the rest of a secret whose start was masked, up to white space, a quote, & or \.
 func (w *Writer) skip() {
 	if !w.inSecret {
 		return

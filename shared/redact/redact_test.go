@@ -49,7 +49,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A stream has the same result as the whole text, wherever it is split.
+// TestWriterMasksSecretsThatAreSplit checks that a Writer has the same result as Bytes, wherever
+// the text is split.
 func TestWriterMasksSecretsThatAreSplit(t *testing.T) {
 	t.Parallel()
 	r := redact.New("sortie", bucketKey)
@@ -74,7 +75,8 @@ func TestWriterMasksSecretsThatAreSplit(t *testing.T) {
 	})
 }
 
-// Text without white space is masked in a bounded window.
+// TestWriterMasksSecretsInLongText masks secrets in text without white space that is longer than
+// the window.
 func TestWriterMasksSecretsInLongText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
@@ -119,7 +121,8 @@ func TestWriterReturnsTheErrorOfTheTarget(t *testing.T) {
 	}
 }
 
-// TestSecretsAfterLookalikes masks what follows text that begins as a secret does.
+// TestSecretsAfterLookalikes checks that a secret is masked after text that looks like the start
+// of one.
 func TestSecretsAfterLookalikes(t *testing.T) {
 	t.Parallel()
 	r := redact.New("sortie", bucketKey)
@@ -133,7 +136,7 @@ func TestSecretsAfterLookalikes(t *testing.T) {
 	}
 }
 
-// BenchmarkWriter masks output without secrets, in the size of a pipe's reads.
+// BenchmarkWriter masks output without secrets, in writes of the size of a read from a pipe.
 func BenchmarkWriter(b *testing.B) {
 	text := []byte(strings.Repeat("2026-11-26T03:00:00Z level=INFO msg=\"read a record\" n=1\n", 600))
 	w := redact.New("sortie", bucketKey, "another-secret-value").Writer(io.Discard)
@@ -161,7 +164,8 @@ func FuzzBytes(f *testing.F) {
 	})
 }
 
-// A value that is named as a secret is masked whatever its length, line by line.
+// TestNamedValueIsMasked checks that values of Naming are masked line by line, whatever their
+// length.
 func TestNamedValueIsMasked(t *testing.T) {
 	t.Parallel()
 	r := redact.New("sortie", "bucket-secret-key").Naming("4711", "-----BEGIN-----\nab cd\n", `a"b`, "")
@@ -175,7 +179,7 @@ func TestNamedValueIsMasked(t *testing.T) {
 	}
 }
 
-// Only the possible start of a secret is held back.
+// TestWriterHoldsBackLittle checks that only the possible start of a secret is held back.
 func TestWriterHoldsBackLittle(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -193,7 +197,8 @@ func TestWriterHoldsBackLittle(t *testing.T) {
 	}
 }
 
-// A secret that was passed as a value may contain white space.
+// TestWriterMasksSplitPhrase checks that a value of Naming with a space is masked, wherever it is
+// split.
 func TestWriterMasksSplitPhrase(t *testing.T) {
 	t.Parallel()
 	for cut := range len("a pass word b") {
@@ -210,10 +215,10 @@ func TestWriterMasksSplitPhrase(t *testing.T) {
 	}
 }
 
-// TestBase64IsMasked encodes a secret at each place within other text.
+// TestBase64IsMasked encodes a secret with text of different lengths before and after it.
 func TestBase64IsMasked(t *testing.T) {
 	t.Parallel()
-	const secret = "s3cr?t~>va\xc3\xbcue" // its Base64 has + and /, in URLs - and _
+	const secret = "s3cr?t~>va\xc3\xbcue" // its Base64 has + and /, or - and _
 	named := redact.New("sortie").Naming(secret, "short")
 	for name, r := range map[string]*redact.Redactor{"value": redact.New("sortie", secret), "named": named} {
 		for _, before := range []string{"", "u", "us", "user:", "user::"} {
@@ -234,8 +239,8 @@ func TestBase64IsMasked(t *testing.T) {
 	}
 }
 
-// TestSecretsAreThoseOfOneExpression compares what is found with what one expression of all
-// values and forms finds in it.
+// TestSecretsAreThoseOfOneExpression checks that find has the same result as one regular
+// expression of all values and forms.
 func TestSecretsAreThoseOfOneExpression(t *testing.T) {
 	t.Parallel()
 	r := redact.New("sortie", bucketKey, "abcabcabcabcabc").Naming("ab", "abc", "b", "R2_ACCESS", "eyJ")
@@ -252,7 +257,7 @@ func TestSecretsAreThoseOfOneExpression(t *testing.T) {
 	})
 }
 
-// TestValueThatIsNoText: a value with bytes that are not UTF-8 is masked like another.
+// TestValueThatIsNoText checks that a value that is not UTF-8 is masked.
 func TestValueThatIsNoText(t *testing.T) {
 	t.Parallel()
 	const value = "secret\xff\xfevalue"
@@ -261,7 +266,7 @@ func TestValueThatIsNoText(t *testing.T) {
 	}
 }
 
-// BenchmarkNew makes the redactor of a run with two secrets, and masks a short log.
+// BenchmarkNew creates a redactor with four secrets and masks a short log.
 func BenchmarkNew(b *testing.B) {
 	log := []byte("exported 72 entities in 3 s\nkey " + bucketKey + "\n")
 	b.ReportAllocs()

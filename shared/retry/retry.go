@@ -1,5 +1,5 @@
-// Package retry computes the delays of retries. It has no clock and no random
-// numbers of its own.
+// Package retry computes delays between retries. It is pure: it uses no clock and no random
+// numbers.
 package retry
 
 import (
@@ -12,9 +12,9 @@ import (
 
 // Backoff is an exponential backoff.
 type Backoff struct {
-	// First is the delay before the first retry, Most the largest delay.
+	// First is the delay before the first retry. Most is the maximum delay.
 	First, Most time.Duration
-	// Multiplier is the factor from one delay to the next; below 1 it counts as 1.
+	// Multiplier is the factor from one delay to the next. A value below 1 means 1.
 	Multiplier float64
 }
 
@@ -24,9 +24,9 @@ func (b Backoff) Delay(n int) time.Duration {
 	return time.Duration(min(delay, float64(b.Most)))
 }
 
-// After returns the delay that a Retry-After header asks for (RFC 9110, 10.2.3):
-// seconds, or a date that is compared with now. It is at most most, however many digits
-// the header has, and 0 if the header is missing or malformed.
+// After returns the delay of a Retry-After header (RFC 9110, 10.2.3): a number of seconds, or
+// the time from now until a date. It returns at most most, and 0 if the header is empty or
+// malformed or its date is past.
 func After(header string, now time.Time, most time.Duration) time.Duration {
 	header = strings.TrimSpace(header)
 	seconds, err := strconv.ParseUint(header, 10, 64)
