@@ -22,7 +22,7 @@ const (
 	Waiting        = "sortie_webhook_deliveries_waiting"
 )
 
-// Transport is how a reader gets the events of a stream.
+// Transport is the protocol by which a reader receives the events of a stream.
 type Transport string
 
 // The transports.
@@ -31,21 +31,21 @@ const (
 	WebSocket Transport = "websocket"
 )
 
-// End is why the stream of a reader has ended.
+// End is the reason why the stream of a reader has ended.
 type End string
 
 // The ends of streams.
 const (
-	EndLifetime End = "lifetime" // its time was over
-	EndSize     End = "size"     // it has got as many bytes as the server permits
-	EndShutdown End = "shutdown" // the process stops
-	EndSlow     End = "slow"     // the reader did not read
+	EndLifetime End = "lifetime" // the stream reached its maximum lifetime
+	EndSize     End = "size"     // the stream reached its maximum number of bytes
+	EndShutdown End = "shutdown" // the server is shutting down
+	EndSlow     End = "slow"     // the reader did not read fast enough
 	EndGone     End = "gone"     // the reader has disconnected
 	EndLost     End = "lost"     // the server cannot continue the stream
 	EndRevoked  End = "revoked"  // the reader's token was revoked or has expired
 )
 
-// Target is what gets events from a relay.
+// Target is a destination of the events of a relay.
 type Target string
 
 // The targets, in the order in which an event reaches them.
@@ -55,34 +55,34 @@ const (
 	ToWebhooks Target = "webhooks"
 )
 
-// Outcome is the answer to an attempt to deliver an event to a webhook.
+// Outcome is the result of an attempt to deliver an event to a webhook.
 type Outcome string
 
-// The outcomes beside the classes of HTTP statuses, such as "2xx".
+// The outcomes without an HTTP status. The others are classes of statuses, such as "2xx".
 const (
 	OutcomeTimeout    Outcome = "timeout"    // no answer in time
-	OutcomeRefused    Outcome = "refused"    // the address is not permitted, and there was no request
+	OutcomeRefused    Outcome = "refused"    // the address is not permitted; no request was sent
 	OutcomeConnection Outcome = "connection" // no connection: DNS, TCP or TLS failed
 )
 
-// OutcomeOf returns the outcome of an answer with an HTTP status.
+// OutcomeOf returns the outcome for an HTTP status: "1xx" to "5xx".
 func OutcomeOf(status int) Outcome {
 	const class = 100
 	return Outcome(strconv.Itoa(min(max(status/class, 1), 5)) + "xx")
 }
 
-// Halt is why deliveries to a webhook stop or are held back.
+// Halt is the reason why deliveries to a webhook are stopped or delayed.
 type Halt string
 
 // The halts.
 const (
-	HaltCircuit  Halt = "circuit"  // failures in a row have opened the circuit breaker
-	HaltFailing  Halt = "failing"  // no success for a day; a warning
+	HaltCircuit  Halt = "circuit"  // consecutive failures opened the circuit breaker
+	HaltFailing  Halt = "failing"  // no success for a day: a warning
 	HaltDisabled Halt = "disabled" // no success for five days
-	HaltGone     Halt = "gone"     // disabled by the answer 410
+	HaltGone     Halt = "gone"     // disabled because the receiver answered 410
 )
 
-// Standing is whether a webhook gets events.
+// Standing is the delivery state of a webhook.
 type Standing string
 
 // The standings.
@@ -93,12 +93,13 @@ const (
 	StandingDisabled Standing = "disabled"
 )
 
-// Standings lists the standings.
+// Standings lists all standings.
 func Standings() []Standing {
 	return []Standing{StandingActive, StandingCircuit, StandingPaused, StandingDisabled}
 }
 
-// LabelValues returns the values of a label that has a closed list, in order.
+// LabelValues returns all values of a label of a metric. It returns nil if the values are not a
+// fixed list.
 func LabelValues(family, label string) []string {
 	switch {
 	case label == "transport":
@@ -149,17 +150,17 @@ func eventFamilies() []Family {
 	}
 }
 
-// Recorder records samples of counters and histograms. It is safe for concurrent use and
-// returns at once. ctx is that of what is measured.
+// Recorder records samples of counters and histograms. It is safe for concurrent use and does
+// not block. ctx is the context of the measured operation.
 type Recorder func(ctx context.Context, samples ...Sample)
 
-// Discard is a Recorder without an effect.
+// Discard is a Recorder that discards all samples.
 func Discard(context.Context, ...Sample) {}
 
-// Reader reads the samples of gauges.
+// Reader returns the present samples of gauges.
 type Reader func(context.Context) ([]Sample, error)
 
-// AllOf returns several readers as one.
+// AllOf returns a Reader that concatenates the samples of readers. It stops at the first error.
 func AllOf(readers ...Reader) Reader {
 	return func(ctx context.Context) (all []Sample, err error) {
 		for _, read := range readers {
@@ -173,5 +174,5 @@ func AllOf(readers ...Reader) Reader {
 	}
 }
 
-// Count returns the increment of a counter.
+// Count returns the sample that increments a counter by n.
 func Count(name string, n int, labels ...string) Sample { return Sample{name, float64(n), labels} }

@@ -14,15 +14,16 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the file with the metrics")
 
-// linted is a metric of metrics.lint.json, which readers of the metrics rely on.
+// linted is an entry of metrics.lint.json, the published list of metrics.
 type linted struct {
 	Name   string      `json:"name"`
 	Type   series.Kind `json:"type"`
 	Labels []string    `json:"labels,omitempty"`
 }
 
-// TestMetricsAreThoseOfTheirFile compares the metrics with metrics.lint.json. A metric that is
-// renamed or that gets other labels breaks dashboards and alarms of users.
+// TestMetricsAreThoseOfTheirFile checks that the metrics match metrics.lint.json, and that no
+// label is unbounded. Renaming a metric or changing its labels breaks users' dashboards and
+// alarms.
 func TestMetricsAreThoseOfTheirFile(t *testing.T) {
 	t.Parallel()
 	const file = "metrics.lint.json"

@@ -1,6 +1,6 @@
-// Package series has the metrics of Sortie: their names, their labels and their values, and
-// the samples of a commit. GET /metrics and CloudWatch have the same names. No label has the id of a run
-// or of a job, so the number of series is bounded.
+// Package series defines the metrics of Sortie: their names, labels and label values. It derives
+// the samples of a commit. GET /metrics and CloudWatch use the same names. No label contains the
+// id of a run or of a job, so the number of series is bounded.
 package series
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Kind is the kind of a metric.
+// Kind is the type of a metric.
 type Kind string
 
 // The kinds.
@@ -23,7 +23,7 @@ const (
 	Gauge     Kind = "gauge"
 )
 
-// The names of metrics that are not derived from a phase.
+// The names of the metrics of runs, schedules and pools. Phase returns those of phases.
 const (
 	Runs         = "sortie_runs_total"
 	RunTotal     = "sortie_run_total_seconds"
@@ -36,8 +36,8 @@ const (
 	Retries      = "sortie_run_retries_total"
 	Heartbeats   = "sortie_run_heartbeats_total"
 	APICalls     = "sortie_run_platform_api_calls_total"
-	// PredictionError is the time of a start relative to its predicted p50, negative if
-	// earlier. The label covered states whether the start was by its p90.
+	// PredictionError is the time from the predicted p50 of a start to the start, negative if
+	// the start was earlier. The label covered says whether the start was within the p90.
 	PredictionError = "sortie_run_start_prediction_error_seconds"
 	Firings         = "sortie_schedule_firings_total"
 	Lateness        = "sortie_schedule_lateness_seconds"
@@ -57,7 +57,7 @@ type Family struct {
 	Name, Help string
 	Kind       Kind
 	Labels     []string
-	// OneHost: only GET /metrics of the system on one host has it.
+	// OneHost: only GET /metrics of a local system has this metric.
 	OneHost bool
 }
 
@@ -89,7 +89,7 @@ func Families() []Family {
 	return slices.Concat(families, eventFamilies(), taskFamilies())
 }
 
-// Phase returns the name of a phase's metric, such as "sortie_run_pre_run_seconds".
+// Phase returns the name of the metric of a phase, such as "sortie_run_pre_run_seconds".
 func Phase(p run.Phase) string {
 	var name strings.Builder
 	for _, c := range string(p) {
@@ -101,17 +101,17 @@ func Phase(p run.Phase) string {
 	return "sortie_run_" + name.String() + "_seconds"
 }
 
-// Sample is the increment of a counter, the observation of a histogram or the value of a
-// gauge.
+// Sample is an increment of a counter, an observation of a histogram or a value of a gauge.
 type Sample struct {
 	Name  string
 	Value float64
-	// Labels are the values of the family's labels, in their order.
+	// Labels are the values of the family's labels, in the order of Family.Labels.
 	Labels []string
 }
 
-// OfCommit returns the samples of a commit: those of a run that it ends, those of a
-// firing that it creates, and that of a start that was predicted. r is the record after the commit.
+// OfCommit returns the samples of a commit. There are samples for the end of a run, for the
+// firing of a schedule, for a start that was predicted, and for changes of an inference task. r
+// is the record after the commit.
 func OfCommit(r run.Run, events []run.Event) (samples []Sample) {
 	add := func(name string, value float64, labels ...string) {
 		samples = append(samples, Sample{name, value, labels})
@@ -146,7 +146,7 @@ func ofEnd(r run.Run, m run.Metrics, add func(name string, value float64, labels
 	kind := r.Work.Kind
 	add(Runs, 1, kind, string(m.State), strconv.FormatBool(m.Skipped))
 	if r.Missed != nil {
-		return // it records missed firings
+		return // r is the record of missed firings, not a run
 	}
 	add(RunTotal, m.Total.Seconds(), kind)
 	for _, phase := range run.Phases() {

@@ -21,8 +21,8 @@ func firing() run.Run {
 	}
 }
 
-// TestRunIsCountedAtItsEnd reads the samples of a firing that fails. Only two of its
-// commits have samples.
+// TestRunIsCountedAtItsEnd checks the samples of a scheduled run that fails. Only its first and
+// its last commit have samples.
 func TestRunIsCountedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	d := run.New(firing(), epoch)
@@ -62,7 +62,7 @@ func TestRunIsCountedAtItsEnd(t *testing.T) {
 	}
 }
 
-// TestErrorOfAPredictedStartIsObserved starts runs before and after what was predicted.
+// TestErrorOfAPredictedStartIsObserved starts runs before the p50, before the p90 and after it.
 func TestErrorOfAPredictedStartIsObserved(t *testing.T) {
 	t.Parallel()
 	for waited, want := range map[time.Duration]series.Sample{
@@ -89,7 +89,7 @@ func TestErrorOfAPredictedStartIsObserved(t *testing.T) {
 	}
 }
 
-// TestSkippedFiringsAreCounted counts the firings of one record.
+// TestSkippedFiringsAreCounted checks the samples of a record of skipped firings.
 func TestSkippedFiringsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := firing()

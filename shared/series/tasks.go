@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The names of the metrics of inference tasks. They are those of the contract, so they have
-// no prefix, and two are in milliseconds.
+// The names of the metrics of inference tasks. The contract defines them, so they have no
+// prefix, and two are in milliseconds.
 const (
 	TasksEnqueued = "tasks_enqueued_total"
 	TasksStarted  = "tasks_started_total"
@@ -29,29 +29,29 @@ const (
 	VRAM         = "vram_used_bytes"
 )
 
-// Canceller is what has cancelled a task.
+// Canceller is the cause of a task's cancellation.
 type Canceller string
 
 // The cancellers.
 const (
 	CancelledByClient Canceller = "client"
-	CancelledByDrain  Canceller = "drain"      // the deadline of its pool's drain was over
-	CancelledByGone   Canceller = "disconnect" // its caller has disconnected
+	CancelledByDrain  Canceller = "drain"      // the drain of its pool reached its deadline
+	CancelledByGone   Canceller = "disconnect" // its caller disconnected
 )
 
-// Policy is why a task was refused for a while.
+// Policy is the reason why a request was refused temporarily.
 type Policy string
 
 // The policies.
 const (
 	PolicyReject Policy = "reject" // the queue of the pool is full
-	PolicyBudget Policy = "budget" // no budget is left
+	PolicyBudget Policy = "budget" // a budget is exhausted
 )
 
-// drainRequest is the reason of a drain that a client requests, the only one.
+// drainRequest is the reason of a drain that a client requested. There is no other reason.
 const drainRequest = "api_request"
 
-// DrainOf returns the sample of a drain of a pool that a client has requested.
+// DrainOf returns the sample of a drain of a pool that a client requested.
 func DrainOf(pool string) Sample { return Count(Drains, 1, pool, drainRequest) }
 
 // taskFamilies are the metrics of inference tasks.

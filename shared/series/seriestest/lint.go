@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Lint returns what Prometheus' linter objects to in a text of metrics, apart from the two
-// names in milliseconds, which are the contract's.
+// Lint returns the problems that Prometheus' linter finds in metrics in the text format. It
+// ignores the two metrics in milliseconds, because the contract defines their names.
 func Lint(text []byte) ([]promlint.Problem, error) {
 	problems, err := promlint.New(strings.NewReader(string(text))).Lint()
 	if err != nil {

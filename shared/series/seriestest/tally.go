@@ -1,4 +1,4 @@
-// Package seriestest counts the samples that tested code records.
+// Package seriestest provides a recorder of samples and a linter of metrics for tests.
 package seriestest
 
 import (
@@ -11,15 +11,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Tally counts samples. Record is a series.Recorder that refuses what package series does
-// not declare. The zero value is empty; it is safe for concurrent use.
+// Tally sums samples by name and labels. Record is a series.Recorder. It records a problem for
+// each sample that package series does not declare. The zero value is ready to use. A Tally is
+// safe for concurrent use.
 type Tally struct {
 	mu       sync.Mutex
 	sums     map[string]float64
 	problems []string
 }
 
-// Record adds samples.
+// Record adds samples to the sums.
 func (t *Tally) Record(_ context.Context, samples ...series.Sample) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +35,8 @@ func (t *Tally) Record(_ context.Context, samples ...series.Sample) {
 	}
 }
 
-// check returns why a sample is not one of a counter or a histogram.
+// check returns the problem of a sample; empty if the sample is valid. The family must be a
+// counter or a histogram, and the label values must be among LabelValues.
 func check(s series.Sample) string {
 	all := series.Families()
 	n := slices.IndexFunc(all, func(f series.Family) bool { return f.Name == s.Name })
@@ -49,14 +51,14 @@ func check(s series.Sample) string {
 	return ""
 }
 
-// Of returns the sum of the samples with a name and labels.
+// Of returns the sum of the samples with this name and these label values.
 func (t *Tally) Of(name string, labels ...string) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sums[strings.Join(append([]string{name}, labels...), " ")]
 }
 
-// Problems returns what was recorded against the declarations.
+// Problems returns the problems of all recorded samples.
 func (t *Tally) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
