@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Text returns a setting of any text.
+// Text returns a setting that accepts any text.
 func Text(to *string, name, fallback, meaning string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		*to = text
@@ -19,7 +19,7 @@ func Text(to *string, name, fallback, meaning string) Setting {
 	})
 }
 
-// Pattern returns a setting of a text that is empty or matches the pattern.
+// Pattern returns a setting that accepts an empty text or one that matches the pattern.
 func Pattern(to *string, name, fallback, meaning string, pattern *regexp.Regexp) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		if text != "" && !pattern.MatchString(text) {
@@ -30,7 +30,7 @@ func Pattern(to *string, name, fallback, meaning string, pattern *regexp.Regexp)
 	})
 }
 
-// OneOf returns a setting of one of the choices.
+// OneOf returns a setting that accepts one of the choices or fallback.
 func OneOf(to *string, name, fallback, meaning string, choices ...string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		if text != fallback && !slices.Contains(choices, text) {
@@ -41,7 +41,7 @@ func OneOf(to *string, name, fallback, meaning string, choices ...string) Settin
 	})
 }
 
-// Bool returns a setting of true or false.
+// Bool returns a setting that accepts the values of strconv.ParseBool, such as true and false.
 func Bool(to *bool, name, fallback, meaning string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		value, err := strconv.ParseBool(text)
@@ -53,7 +53,7 @@ func Bool(to *bool, name, fallback, meaning string) Setting {
 	})
 }
 
-// Integer returns a setting of a whole number from least to most.
+// Integer returns a setting that accepts a whole number from least to most.
 func Integer(to *int, name, fallback, meaning string, least, most int) Setting {
 	return Func(name, fallback, meaning, func(text string) (err error) {
 		*to, err = ParseInteger(text, least, most)
@@ -73,7 +73,7 @@ func ParseInteger(text string, least, most int) (int, error) {
 	return n, nil
 }
 
-// Bytes returns a setting of a number of bytes, 0 or more.
+// Bytes returns a setting that accepts a number of bytes, 0 or more, without a unit.
 func Bytes(to *int64, name, fallback, meaning string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -85,7 +85,8 @@ func Bytes(to *int64, name, fallback, meaning string) Setting {
 	})
 }
 
-// Duration returns a setting of whole seconds from least to most, such as 90s or 1h.
+// Duration returns a setting that accepts a duration of whole seconds from least to most, such
+// as 90s or 1h.
 func Duration(to *time.Duration, name, fallback, meaning string, least, most time.Duration) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		d, err := time.ParseDuration(text)
@@ -100,8 +101,8 @@ func Duration(to *time.Duration, name, fallback, meaning string, least, most tim
 	})
 }
 
-// URL returns a setting of an http or https URL without user, query and fragment;
-// a slash at its end is removed. It may be empty.
+// URL returns a setting that accepts an empty text or a URL that IsURL accepts. It removes
+// slashes at the end.
 func URL(to *string, name, fallback, meaning string) Setting {
 	return Func(name, fallback, meaning, func(text string) error {
 		if text != "" && !IsURL(text) {
@@ -119,8 +120,8 @@ func IsURL(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// List returns a setting of distinct values with commas between them. It may be
-// empty.
+// List returns a setting that accepts the lists of ParseList: distinct values, separated by
+// commas, or an empty text.
 func List(to *[]string, name, fallback, meaning string) Setting {
 	return Func(name, fallback, meaning, func(text string) (err error) {
 		*to, err = ParseList(text)
@@ -128,8 +129,8 @@ func List(to *[]string, name, fallback, meaning string) Setting {
 	})
 }
 
-// ParseList splits a text at its commas into distinct values without space around
-// them. An empty text is an empty list.
+// ParseList splits a text at its commas and removes the space around each value. It returns an
+// error for an empty or repeated value, and nil for an empty text.
 func ParseList(text string) ([]string, error) {
 	var list []string
 	if strings.TrimSpace(text) == "" {

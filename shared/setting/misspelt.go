@@ -9,13 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// prefix begins the names of Sortie's variables.
+// prefix is the prefix of the names of Sortie's variables.
 const prefix = "SORTIE_"
 
-// Misspelt reports the variables of the environment ("NAME=value" or "NAME") that
-// begin with SORTIE_, are not in known, and resemble a name in known. The error joins
-// all of them; it does not contain values. Other unknown variables may belong to
-// another program and are no problem.
+// Misspelt returns an error that lists the misspelt variables of the environment
+// ("NAME=value" or "NAME"): they start with SORTIE_, are not in known, and resemble a name
+// in known. The error does not contain values. Misspelt ignores other unknown variables,
+// because they may belong to another program.
 func Misspelt(environ, known []string) error {
 	var problems []error
 	for _, entry := range environ {
@@ -31,9 +31,9 @@ func Misspelt(environ, known []string) error {
 	return errors.Join(problems...)
 }
 
-// Nearest returns the name in known that was probably meant by an unknown one: it has
-// the same words in another order, or differs by at most 2 edits (1 in a name of up
-// to 4 characters after the prefix). It returns "" if none resembles it.
+// Nearest returns the name in known that an unknown name probably means. It has the same
+// words in another order or case, or differs by at most 2 edits (1 if the name has up to 4
+// characters after the prefix). Nearest returns "" if there is no such name.
 func Nearest(name string, known []string) string {
 	name = strings.TrimPrefix(name, prefix)
 	best, fewest := "", 3
@@ -52,7 +52,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// words are the parts of a name between underscores, upper-case and sorted.
+// words returns the parts of a name between underscores, upper-case and sorted.
 func words(name string) []string {
 	list := strings.Split(strings.ToUpper(name), "_")
 	slices.Sort(list)

@@ -1,9 +1,9 @@
-// Package setting reads typed settings from variables of the environment or from
-// keys of a document.
+// Package setting reads typed settings from environment variables or from keys of a
+// document.
 //
-// A program declares its settings as a list, each bound to a field of its
-// configuration. Read parses all of them and reports every problem at once, by name;
-// the same list is the documentation. An empty value counts as absent.
+// A program declares a list of settings, each bound to a field of its configuration. Read
+// parses all of them and returns all problems at once, each with the name of its setting.
+// The documentation is generated from the same list. An empty value counts as absent.
 package setting
 
 import (
@@ -11,36 +11,36 @@ import (
 	"fmt"
 )
 
-// Setting is one setting. Its constructors are named after the types that they
-// parse.
+// Setting is one setting. The functions that return a Setting are named after the type of
+// its value, such as Bool.
 type Setting struct {
-	// Name is the variable or key.
+	// Name is the name of the variable or the key.
 	Name string
-	// Default is parsed where no value is given.
+	// Default is the text that is parsed if no value is given.
 	Default string
-	// Meaning is one phrase for documentation.
+	// Meaning is a phrase that describes the setting in the documentation.
 	Meaning string
 
 	parse func(text string) error
 }
 
-// Func returns a setting that parse reads. Its error says what would be right; Read
-// adds the name.
+// Func returns a setting that calls parse with its value or default. The error of parse says
+// which values are valid. Read adds the name of the setting.
 func Func(name, fallback, meaning string, parse func(text string) error) Setting {
 	return Setting{name, fallback, meaning, parse}
 }
 
-// Lookup finds a value by name, as os.LookupEnv does.
+// Lookup returns the value with a name, and whether it exists, like os.LookupEnv.
 type Lookup func(name string) (string, bool)
 
-// Map returns the Lookup of a map.
+// Map returns a Lookup that reads from a map.
 func Map(values map[string]string) Lookup {
 	return func(name string) (string, bool) { value, ok := values[name]; return value, ok }
 }
 
-// Read parses the settings into the fields that they are bound to. given has the
-// names that lookup has a value for. The error joins every problem, each with its
-// name.
+// Read parses the settings into the fields that they are bound to. given contains the names
+// of the settings for which lookup returned a value that is not empty. The error joins all
+// problems, each with the name of its setting.
 func Read(lookup Lookup, settings []Setting) (given map[string]bool, err error) {
 	given = map[string]bool{}
 	var problems []error
@@ -58,7 +58,7 @@ func Read(lookup Lookup, settings []Setting) (given map[string]bool, err error) 
 	return given, errors.Join(problems...)
 }
 
-// Names lists the names of the settings.
+// Names returns the names of the settings, in their order.
 func Names(settings []Setting) []string {
 	names := make([]string, len(settings))
 	for i, s := range settings {

@@ -1,13 +1,13 @@
-// Package disk declares the settings of deployments that keep their records in a file, and
-// reads them.
+// Package disk declares and reads the settings of deployments that store their records in a
+// file.
 package disk
 
 import "github.com/sortie-dev/sortie/shared/setting"
 
-// Config configures the file of the records. Its zero value has no limit.
+// Config configures the file of the records. The zero value has no limit.
 type Config struct {
-	// Limit is the size in bytes above which the oldest ended runs and events are removed;
-	// 0 is no limit.
+	// Limit is the size of the records in bytes above which the oldest ended runs and
+	// published events are removed; 0 means no limit.
 	Limit int64
 }
 
@@ -17,11 +17,11 @@ func settings(c *Config) []setting.Setting {
 	}
 }
 
-// Settings lists the variables, for documentation.
+// Settings returns the settings of this package, for documentation.
 func Settings() []setting.Setting { return settings(&Config{}) }
 
-// Read reads the variables; an empty value counts as absent. The error joins every
-// problem, each with its variable.
+// Read reads the variables. An empty value counts as absent. The error joins all problems,
+// each with its variable.
 func Read(lookup setting.Lookup) (c Config, err error) {
 	_, err = setting.Read(lookup, settings(&c))
 	return c, err

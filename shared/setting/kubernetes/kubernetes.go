@@ -1,5 +1,5 @@
-// Package kubernetes reads the settings of a Kubernetes cluster on which pools with the
-// runner "kubernetes" run. There is no cluster unless a configuration is set.
+// Package kubernetes reads the settings of the Kubernetes cluster for pools with the runner
+// "kubernetes". Without SORTIE_KUBERNETES_CONFIG there is no cluster.
 package kubernetes
 
 import (
@@ -10,22 +10,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// InCluster is the configuration of the cluster that the server itself runs in.
+// InCluster is the value of Config.File for the cluster that the server itself runs in.
 const InCluster = "in-cluster"
 
 // Config configures the cluster.
 type Config struct {
-	// File is the path of a kubeconfig file, or InCluster; empty is without a cluster.
+	// File is the path of a kubeconfig file, or InCluster; empty means no cluster.
 	File string
-	// Context is a context of the file; empty is its current one.
+	// Context is the name of a context in the file; empty means its current context.
 	Context string
-	// Cluster is the name of the cluster in the settings of pools.
+	// Cluster is the name by which pools refer to the cluster.
 	Cluster string
-	// Namespaces can have machines. The first one has those of pools without a namespace.
+	// Namespaces are the namespaces in which machines can be created. The first one is the
+	// default of pools.
 	Namespaces []string
 }
 
-// Kubeconfig returns the path of the file; empty for InCluster.
+// Kubeconfig returns the path of the kubeconfig file; empty for InCluster.
 func (c Config) Kubeconfig() string {
 	if c.File == InCluster {
 		return ""
@@ -41,7 +42,7 @@ const (
 	namespacesName = "SORTIE_KUBERNETES_NAMESPACES"
 )
 
-// name is the form of clusters' names and of namespaces, a DNS label.
+// name matches the name of a cluster or of a namespace: a DNS label.
 var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func settings(c *Config) []setting.Setting {
@@ -63,11 +64,12 @@ func settings(c *Config) []setting.Setting {
 	}
 }
 
-// Settings lists the variables, for documentation.
+// Settings returns the settings of this package, for documentation.
 func Settings() []setting.Setting { return settings(&Config{}) }
 
-// Read reads the variables; an empty value counts as absent. The error joins every
-// problem, each with its variable.
+// Read reads the variables. An empty value counts as absent. Without a cluster the Config is
+// zero, and setting another variable is a problem. The error joins all problems, each with its
+// variable.
 func Read(lookup setting.Lookup) (Config, error) {
 	var c Config
 	given, err := setting.Read(lookup, settings(&c))

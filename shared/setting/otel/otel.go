@@ -1,5 +1,5 @@
-// Package otel reads OpenTelemetry's variables for the export of traces. The export is off
-// unless an endpoint is set.
+// Package otel reads the environment variables of OpenTelemetry for the export of traces. The
+// export is off unless an endpoint is set.
 package otel
 
 import (
@@ -19,21 +19,21 @@ import (
 
 // Config configures the export of traces.
 type Config struct {
-	// Endpoint is the URL that receives the traces; empty exports nothing.
+	// Endpoint is the URL to which traces are exported; empty switches the export off.
 	Endpoint string
-	// Headers are sent with each request. Their values are secrets.
+	// Headers are the headers of each request. Their values are secrets.
 	Headers map[string]string
-	// Timeout is the time limit of a request.
+	// Timeout is the time limit of a request to the endpoint.
 	Timeout time.Duration
 	// Gzip compresses the requests.
 	Gzip bool
-	// Resource are the attributes of the service, service.name among them.
+	// Resource contains the attributes of the service, always with service.name.
 	Resource map[string]string
 	Sampler  trace.Sampler
 }
 
-// The variables start with prefix. One that starts with tracesPrefix applies to traces
-// alone and wins.
+// The parts of the names of variables. A variable with tracesPrefix applies only to traces and
+// overrides the same variable with prefix.
 const (
 	prefix       = "OTEL_EXPORTER_OTLP_"
 	tracesPrefix = prefix + "TRACES_"
@@ -43,17 +43,17 @@ const (
 	samplerArgument = "OTEL_TRACES_SAMPLER_ARG"
 )
 
-// tracesPath is appended to an endpoint of all signals.
+// tracesPath is appended to an endpoint that is for all signals.
 const tracesPath = "/v1/traces"
 
-// samplers has the samplers of OpenTelemetry's specification. Those with a negative ratio
-// have that of samplerArgument.
+// samplers maps the values of OTEL_TRACES_SAMPLER to samplers. Read replaces a negative ratio
+// by the value of samplerArgument.
 var samplers = map[string]trace.Sampler{
 	"always_on": {Ratio: 1, Alone: true}, "always_off": {Alone: true}, "traceidratio": {Ratio: -1, Alone: true},
 	"parentbased_always_on": {Ratio: 1}, "parentbased_always_off": {}, "parentbased_traceidratio": {Ratio: -1},
 }
 
-// draft is a Config with the values that it follows from.
+// draft is a Config with the raw values from which Read computes other fields.
 type draft struct {
 	Config
 	disabled                   bool
@@ -63,7 +63,8 @@ type draft struct {
 	ratio                      float64
 }
 
-// settings lists the variables, bound to d.
+// settings returns the settings, bound to d. For each variable, lookup decides whether the name
+// has tracesPrefix or prefix.
 func settings(d *draft, lookup setting.Lookup) []setting.Setting {
 	name := func(suffix string) string {
 		if value, _ := lookup(tracesPrefix + suffix); value != "" {
@@ -73,7 +74,7 @@ func settings(d *draft, lookup setting.Lookup) []setting.Setting {
 	}
 	return []setting.Setting{
 		setting.Func(name(endpoint), "", "the collector, to whose URL "+tracesPath+" is appended; empty exports nothing", func(text string) error {
-			if text != "" && !setting.IsURL(text) { // a password may be part of it
+			if text != "" && !setting.IsURL(text) { // the error omits the URL, which may contain a password
 				return errors.New("malformed URL, want http or https without user, query and fragment")
 			}
 			d.Endpoint = strings.TrimRight(text, "/")
@@ -98,7 +99,7 @@ func settings(d *draft, lookup setting.Lookup) []setting.Setting {
 	}
 }
 
-// Settings lists the variables, for documentation.
+// Settings returns the settings of this package, for documentation.
 func Settings() []setting.Setting {
 	return settings(&draft{}, func(string) (string, bool) { return "", false })
 }
@@ -108,7 +109,7 @@ func Secret(variable string) bool {
 	return variable == prefix+headers || variable == tracesPrefix+headers
 }
 
-// Variable reports whether Read reads a variable.
+// Variable reports whether Read reads the variable with this name.
 func Variable(name string) bool {
 	if suffix, traces := strings.CutPrefix(name, tracesPrefix); traces {
 		name = prefix + suffix
@@ -116,9 +117,9 @@ func Variable(name string) bool {
 	return slices.Contains(setting.Names(Settings()), name)
 }
 
-// Read reads the variables; an empty value counts as absent. The error joins every
-// problem, each with its variable, without the values of headers. An export that is
-// switched off has no problems, since the variables can be those of another program.
+// Read reads the variables. An empty value counts as absent. The error joins all problems, each
+// with its variable; it contains no values of headers. If the export is off, Read returns a zero
+// Config and no error, because the variables may be for another program.
 func Read(lookup setting.Lookup) (Config, error) {
 	var d draft
 	given, err := setting.Read(lookup, settings(&d, lookup))
@@ -150,11 +151,11 @@ func Read(lookup setting.Lookup) (Config, error) {
 	return c, nil
 }
 
-// serviceName is the attribute of OTEL_SERVICE_NAME.
+// serviceName is the attribute that OTEL_SERVICE_NAME sets.
 const serviceName = "service.name"
 
-// pairs is a setting of the form "name=value,...", with percent-encoded values. Its errors
-// contain no value.
+// pairs returns a setting that accepts "name=value,..." with percent-encoded values. check, if
+// not nil, checks each pair. The errors contain no values.
 func pairs(to *map[string]string, name, meaning string, check func(name, value string) error) setting.Setting {
 	return setting.Func(name, "", meaning+"; the values are percent-encoded", func(text string) error {
 		for i, pair := range strings.Split(text, ",") {
@@ -186,8 +187,8 @@ var (
 	headerValue = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
 )
 
-// CheckHeader checks the name and the value of a header. The error does not contain the
-// value.
+// CheckHeader returns an error for a malformed name or value of an HTTP header. The error does
+// not contain the value.
 func CheckHeader(name, value string) error {
 	switch {
 	case !headerName.MatchString(name):

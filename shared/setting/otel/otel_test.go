@@ -82,7 +82,8 @@ func TestVariablesOfTheSpecification(t *testing.T) {
 	}
 }
 
-// TestProblemsHaveNoSecrets reads values that are wrong, all at once.
+// TestProblemsHaveNoSecrets checks that the error names each invalid variable and contains no
+// secret.
 func TestProblemsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
@@ -110,7 +111,7 @@ func TestProblemsHaveNoSecrets(t *testing.T) {
 func TestSamplersFollowTheSpecification(t *testing.T) {
 	t.Parallel()
 	recorded, dropped := run.Run{TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}, run.Run{TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"}
-	for name, want := range map[string]string{ // without a client's span, recorded by the client, dropped by it
+	for name, want := range map[string]string{ // results: without a client's span, with a sampled one, with one that is not sampled
 		"always_on": "true true true", "always_off": "false false false",
 		"parentbased_always_on": "true true false", "parentbased_always_off": "false true false", "parentbased_traceidratio": "false true false",
 		"traceidratio": "false false false",

@@ -13,7 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// budgets are the settings of the limits of accounts without their own.
+// budgets returns the settings of the default limits of sessions, projects and tenants, bound to
+// c.Budgets.
 func budgets(c *orchestrator.Config) []setting.Setting {
 	d := budget.Standard()
 	c.Budgets = &d
@@ -33,7 +34,8 @@ func limitOf(to *budget.Limit, name, fallback, meaning string) setting.Setting {
 	})
 }
 
-// parseLimit parses a limit such as "turns=8,tokens=100000,time=1h,cost=0.50".
+// parseLimit parses a limit such as "turns=8,tokens=100000,time=1h,cost=0.50". A part that is
+// missing is nil, which means no limit.
 func parseLimit(text string) (l budget.Limit, err error) {
 	list, err := setting.ParseList(text)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package service declares the settings that every deployment of Sortie has, and reads
-// them into an orchestrator.Config. Settings that only one deployment has are read
-// where they are used.
+// Package service declares the settings that all deployments of Sortie share, and reads them
+// into an orchestrator.Config. Settings of a single kind of deployment are read where they
+// are used.
 package service
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// The Fly app and the image of the export contract.
+// The default Fly app and worker image of the export contract.
 const (
 	DefaultApp   = "arke-mods-export-worker"
 	DefaultImage = "registry.fly.io/" + DefaultApp + ":latest"
 )
 
-// The variables that other settings depend on.
+// The variables of run.Policy that adapt to other settings unless they are set.
 const (
 	heartbeatInterval = "SORTIE_HEARTBEAT_INTERVAL"
 	heartbeatTimeout  = "SORTIE_HEARTBEAT_TIMEOUT"
@@ -31,7 +31,7 @@ const (
 	retryMaxDelay     = "SORTIE_RETRY_MAX_DELAY"
 )
 
-// settings lists the variables, bound to c.
+// settings returns the settings, bound to c.
 func settings(c *orchestrator.Config) []setting.Setting {
 	p := &c.Policy
 	c.ForwardLimit = new(int)
@@ -105,7 +105,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 	}, budgets(c)...)
 }
 
-// hooks returns a setting of a list for Config.Hooks.
+// hooks returns a setting that parses a list and passes it to set.
 func hooks(name, fallback, meaning string, set func(list []string) error) setting.Setting {
 	return setting.Func(name, fallback, meaning, func(text string) error {
 		list, err := setting.ParseList(text)
@@ -116,13 +116,13 @@ func hooks(name, fallback, meaning string, set func(list []string) error) settin
 	})
 }
 
-// Settings lists the variables, for documentation.
+// Settings returns the settings of this package, for documentation.
 func Settings() []setting.Setting { return settings(&orchestrator.Config{}) }
 
-// Read reads the variables; an empty value counts as absent. The error joins every
-// problem, each with its variable. Fields without a variable get fixed values: the
-// pool "default", waits that fit a Lambda function's time limit, 16 concurrent
-// deletions.
+// Read reads the variables. An empty value counts as absent. The error joins all problems,
+// each with its variable. Fields without a variable get fixed values: the pool "default",
+// waits that fit into the time limit of a Lambda function, 16 concurrent items of a sweep, and
+// the multiplier and jitter of retries. Budgets is nil if all budgets have their defaults.
 func Read(lookup setting.Lookup) (orchestrator.Config, error) {
 	c := orchestrator.Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second, SweepWorkers: 16}
 	c.Policy.Retry.Multiplier, c.Policy.Retry.Jitter = 2, 0.5
@@ -136,7 +136,7 @@ func Read(lookup setting.Lookup) (orchestrator.Config, error) {
 	return c, err
 }
 
-// variables maps the fields of run.Policy to variables.
+// variables maps the fields of run.Policy to the variables that set them.
 var variables = map[string]string{
 	"startTimeout": "SORTIE_START_TIMEOUT", "timeLimit": "SORTIE_TIME_LIMIT",
 	"heartbeatInterval": heartbeatInterval, "heartbeatTimeout": heartbeatTimeout,
@@ -146,8 +146,8 @@ var variables = map[string]string{
 	"retry.initialDelay": "SORTIE_RETRY_DELAY", "retry.maxDelay": retryMaxDelay,
 }
 
-// validate adapts the defaults to the given variables and returns the rules of
-// run.Policy that are broken.
+// validate adapts the defaults in p to the given variables. It then returns an error with all
+// rules of run.Policy that p violates, each with its variable.
 func validate(p *run.Policy, given map[string]bool) error {
 	p.Fit(run.Given{
 		HeartbeatInterval: given[heartbeatInterval], HeartbeatTimeout: given[heartbeatTimeout],
