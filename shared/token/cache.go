@@ -12,16 +12,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// cacheSize is the number of tokens after which the cache starts over.
+// cacheSize is the maximum number of cached tokens. A full cache is cleared.
 const cacheSize = 32 << 10
 
-// cache holds the claims of tokens whose signature was verified or made by this
-// process. What can change is checked on every call: the published keys and the time.
+// cache stores the claims of tokens that this process has verified or signed. The published
+// keys, the times and the audience are still checked on every call.
 type cache struct {
 	mu     sync.RWMutex
 	tokens map[[sha256.Size]byte]*verified
-	// origins holds one copy of each origin. The signers in its keys have no public
-	// half.
+	// origins contains one shared copy of each origin. The signer in a map key has a nil
+	// public key.
 	origins map[origin]*origin
 }
 
@@ -31,14 +31,13 @@ type signer struct {
 	public *ecdsa.PublicKey
 }
 
-// origin is what many tokens have in common.
+// origin contains the attributes that many tokens share.
 type origin struct {
 	by                          signer
 	audience, tenant, workspace string
 }
 
-// verified is a token with a valid signature, without what all cached tokens
-// share.
+// verified contains the claims of a cached token, without those that all cached tokens share.
 type verified struct {
 	origin                         *origin
 	run, task                      string
@@ -51,8 +50,8 @@ func newCache() *cache {
 	return &cache{tokens: map[[sha256.Size]byte]*verified{}, origins: map[origin]*origin{}}
 }
 
-// find returns a cached token whose key is still published under the same id; nil
-// if the signature must be verified.
+// find returns the cached token, if its key is still published under the same id. It returns
+// nil if the signature must be verified.
 func (c *cache) find(token string, keys Keys) *verified {
 	c.mu.RLock()
 	found := c.tokens[sha256.Sum256([]byte(token))]
@@ -66,8 +65,8 @@ func (c *cache) find(token string, keys Keys) *verified {
 	return found
 }
 
-// verified caches a token whose signature was verified. It returns nil for tokens that
-// are not a worker's: a callback token is used once.
+// verified caches a worker's token whose signature was verified. It returns nil for other
+// tokens and does not cache them, because a callback token is used once.
 func (c *cache) verified(token string, by signer, claims *all) *verified {
 	if len(claims.Audience) != 1 || claims.Audience[0] != AudienceWorker || claims.Subject != claims.TaskID {
 		return nil
@@ -75,14 +74,14 @@ func (c *cache) verified(token string, by signer, claims *all) *verified {
 	return c.add(token, by, claims)
 }
 
-// add caches a token with one audience, whose subject is its task.
+// add caches a token. The token must have one audience, and its subject must be its task.
 func (c *cache) add(token string, by signer, claims *all) *verified {
 	v := &verified{
 		run: claims.RunID, task: claims.TaskID, attempt: claims.Attempt,
 		issuedAt: claims.IssuedAt.Unix(), notBefore: claims.NotBefore.Unix(), expiresAt: claims.ExpiresAt.Unix(),
 	}
 	if v.run == v.task {
-		v.run = v.task // one string in memory
+		v.run = v.task // share one string
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +106,7 @@ func (c *cache) shared(o origin) *origin {
 	return known
 }
 
-// claims returns the claims as the token has them.
+// claims returns the claims of the token, except its id (jti).
 func (v *verified) claims() *all {
 	date := func(at int64) *jwt.NumericDate { return jwt.NewNumericDate(time.Unix(at, 0)) }
 	return &all{

@@ -1,12 +1,11 @@
-// Package token signs and verifies the tokens that authorize workers: ES256 JWTs
-// whose claims name one attempt.
+// Package token signs and verifies tokens: ES256 JWTs that authorize a worker for one
+// attempt. It also signs and verifies tickets, which authorize reading event streams.
 //
-// A token is valid for one audience, for a limited time and under a key that is
-// still published. Mint takes the signing function as an argument, so private
-// keys stay where they are kept. A Verifier remembers tokens whose signature it
-// has verified, because a worker shows the same token with every heartbeat; the
-// key, the times and the audience are checked on every call.
+// A token is valid for one audience and a limited time, while its key is published. Mint
+// takes a signing function, so private keys can remain in their key store. A Verifier caches
+// verified tokens, because a worker sends the same token with every heartbeat. It checks the
+// key, the times and the audience on every call.
 //
-// The package reads no clock and no key store of its own and knows nothing of
-// runs: the caller compares the claims with the record.
+// The clock and the keys are arguments. The package does not read runs: the caller compares
+// the claims with the record.
 package token

@@ -10,26 +10,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Ticket is what a ticket authorizes: to read the events of a tenant that a query
-// selects.
+// Ticket authorizes reading the events of a tenant that a query selects.
 type Ticket struct {
 	TenantID    string `json:"tenantId"`
 	WorkspaceID string `json:"workspaceId"`
-	// Holder is the subject of the client that got the ticket.
+	// Holder is the subject of the client that requested the ticket.
 	Holder string `json:"holder"`
-	// Query has the parameters of the filter, as in a URL; empty selects all events.
+	// Query contains the parameters of the filter as a URL query; empty selects all events.
 	Query string `json:"query,omitempty"`
-	// Scopes are what the client may read; empty is events alone.
+	// Scopes are the read permissions of the ticket; empty means only events.
 	Scopes []access.Scope `json:"scopes,omitempty"`
 }
 
-// ticket is every claim of a ticket.
+// ticket contains all claims of a ticket.
 type ticket struct {
 	Ticket
 	jwt.RegisteredClaims
 }
 
-// Validate requires the claims that the library treats as optional.
+// Validate returns an error if a claim is missing that the JWT library treats as optional, or
+// if the subject is not the holder.
 func (t ticket) Validate() error {
 	if t.ExpiresAt == nil || t.NotBefore == nil || t.IssuedAt == nil || t.TenantID == "" || t.Subject != t.Holder {
 		return errors.New("a claim is missing")
@@ -37,14 +37,14 @@ func (t ticket) Validate() error {
 	return nil
 }
 
-// MintTicket signs a ticket. Its audience is AudienceTicket.
+// MintTicket returns a signed ticket. It sets the audience to AudienceTicket.
 func MintTicket(key Key, t Ticket, use Use) (string, error) {
 	use.Audience = AudienceTicket
 	return key.mint(ticket{t, use.registered(t.Holder)})
 }
 
-// Ticket checks the signature, times, issuer and audience of a ticket. Its fault is
-// Unauthenticated.
+// Ticket checks the signature, times, issuer and audience of a ticket, and returns its content.
+// Fault: Unauthenticated if the ticket is not valid.
 func (v *Verifier) Ticket(text string, keys Keys) (Ticket, error) {
 	if len(text) > limit.Token {
 		return Ticket{}, errTicket(errors.New("the ticket is too long"))

@@ -11,7 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// A ticket authorizes nothing but streams, and other tokens are no tickets.
+// TestTicketAuthorizesStreamsOnly checks that a ticket is refused as a worker's token, and a
+// worker's token as a ticket.
 func TestTicketAuthorizesStreamsOnly(t *testing.T) {
 	t.Parallel()
 	own, other := newKey(t, "own"), newKey(t, "other")

@@ -13,17 +13,17 @@ import (
 
 // The audiences of tokens.
 const (
-	// AudienceCallback is for the export contract's POST /callback/{task_id}.
+	// AudienceCallback is for POST /callback/{task_id} of the export contract.
 	AudienceCallback = "sortie:callback"
-	// AudienceWorker is for the worker contract's /v1/tasks/{task_id}/... .
+	// AudienceWorker is for /v1/tasks/{task_id}/... of the worker contract.
 	AudienceWorker = "sortie:worker"
 	// AudienceCanary is for the heartbeats that Sortie sends to itself.
 	AudienceCanary = "sortie:canary"
-	// AudienceTicket is for the streams of events, in the query of their routes.
+	// AudienceTicket is for event streams. The ticket is a query parameter.
 	AudienceTicket = "sortie:ticket"
 )
 
-// Claims name the attempt that a token authorizes.
+// Claims identify the attempt that a token authorizes.
 type Claims struct {
 	TenantID    string `json:"tenantId"`
 	WorkspaceID string `json:"workspaceId"`
@@ -32,13 +32,13 @@ type Claims struct {
 	Attempt     int    `json:"attempt"`
 }
 
-// all is every claim of a token.
+// all contains all claims of a token.
 type all struct {
 	Claims
 	jwt.RegisteredClaims
 }
 
-// Validate requires the claims that the library treats as optional.
+// Validate returns an error if a claim is missing that the JWT library treats as optional.
 func (c all) Validate() error {
 	if c.ExpiresAt == nil || c.NotBefore == nil || c.IssuedAt == nil || c.Attempt < 1 || c.TaskID == "" {
 		return errors.New("a claim is missing")
@@ -46,28 +46,28 @@ func (c all) Validate() error {
 	return nil
 }
 
-// Use is what a token is for and how long.
+// Use contains the audience and the lifetime of a token.
 type Use struct {
 	Audience string
-	// ID becomes jti.
+	// ID is the jti claim.
 	ID string
-	// IssuedAt and ExpiresAt are written in whole seconds. The token is valid from
-	// tolerance before IssuedAt.
+	// IssuedAt and ExpiresAt are stored in whole seconds. The token is valid from
+	// IssuedAt minus tolerance until ExpiresAt.
 	IssuedAt, ExpiresAt time.Time
 }
 
-// tolerance is how far the clocks of the processes that sign and verify a token may
-// differ.
+// tolerance is the permitted difference between the clocks of the processes that sign and
+// verify a token.
 const tolerance = time.Minute
 
-// Key signs messages: Sign returns 64 bytes, R and S of ECDSA on P-256 with
-// SHA-256. ID becomes the token's kid.
+// Key signs messages. Sign returns 64 bytes: R and S of ECDSA on P-256 with SHA-256. ID is
+// the kid header of the tokens.
 type Key struct {
 	ID   string
 	Sign func(message []byte) ([]byte, error)
 }
 
-// Mint signs a token.
+// Mint returns a token that is signed with key. Its subject is the task.
 func Mint(key Key, claims Claims, use Use) (string, error) {
 	return key.mint(all{claims, use.registered(claims.TaskID)})
 }

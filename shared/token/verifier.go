@@ -21,26 +21,27 @@ type Bearer struct {
 	verified *verified // nil if the token is not in the cache
 }
 
-// Matched reports whether MarkMatched was called for this token: its claims were
-// compared with the record of their run.
+// Matched reports whether MarkMatched was called for this token. It is always false for a
+// token that is not in the cache.
 func (b Bearer) Matched() bool { return b.verified != nil && b.verified.about.Load() != nil }
 
-// MarkMatched records that the claims match the record of their run. A run never
-// changes its workspace or its task id, so later calls need not read it again.
+// MarkMatched records that the claims match the record of their run. A run never changes its
+// workspace or its task id, so later calls need not compare them again. It has no effect for
+// a token that is not in the cache.
 func (b Bearer) MarkMatched(about About) {
 	if b.verified != nil {
 		b.verified.about.Store(&about)
 	}
 }
 
-// About has the attributes of log lines about a run that are not claims of its token.
+// About contains attributes of a run for log lines that the claims do not contain.
 type About struct {
-	// JobID and ScheduledAt are zero if the run has none.
+	// JobID and ScheduledAt are zero if the run has no job or no scheduled time.
 	JobID, CorrelationID string
 	ScheduledAt          time.Time
 }
 
-// About returns what MarkMatched recorded; its zero value before that.
+// About returns the About that MarkMatched recorded, or the zero value.
 func (b Bearer) About() About {
 	if b.Matched() {
 		return *b.verified.about.Load()
@@ -48,7 +49,7 @@ func (b Bearer) About() About {
 	return About{}
 }
 
-// Keys finds the public key of a kid; nil if it is not published.
+// Keys returns the public key with an id (kid), or nil if it is not published.
 type Keys func(id string) *ecdsa.PublicKey
 
 // Verifier verifies tokens. It is safe for concurrent use.
@@ -60,8 +61,8 @@ type Verifier struct {
 // NewVerifier returns a Verifier with an empty cache.
 func NewVerifier(c clock.Clock) *Verifier { return &Verifier{clock: c, cache: newCache()} }
 
-// Mint signs a token under one of the keys, as the function Mint does. Its signature is not
-// checked when this Verifier meets it, while the key is published.
+// Mint signs a token like the function Mint. If the key is published, it also caches the token,
+// so that Verify does not check the signature while the key remains published.
 func (v *Verifier) Mint(key Key, keys Keys, claims Claims, use Use) (string, error) {
 	text, err := Mint(key, claims, use)
 	if err != nil {
@@ -73,9 +74,9 @@ func (v *Verifier) Mint(key Key, keys Keys, claims Claims, use Use) (string, err
 	return text, nil
 }
 
-// Verify checks a token's signature, times, issuer and audience, and that it is
-// for the task. Faults: Unauthenticated for a token that is not valid,
-// Forbidden for a valid token of another task.
+// Verify checks a token's signature, times, issuer, audience and task, and returns its bearer.
+// Faults: Unauthenticated for a missing or invalid token, Forbidden for a valid token of
+// another task.
 func (v *Verifier) Verify(token, audience, taskID string, keys Keys) (Bearer, error) {
 	if token == "" {
 		return Bearer{}, fault.New(fault.Unauthenticated, "missing token, want the one of CALLBACK_URL or Authorization: Bearer")
@@ -93,7 +94,8 @@ func (v *Verifier) Verify(token, audience, taskID string, keys Keys) (Bearer, er
 	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time, known}, nil
 }
 
-// claims returns the claims of a token that is valid now for the audience.
+// claims returns the claims of a token, and its entry in the cache or nil. It returns an error
+// unless the token is valid now for the audience.
 func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, error) {
 	rules := v.rules(audience)
 	if known := v.cache.find(token, keys); known != nil {
@@ -118,7 +120,8 @@ func (v *Verifier) rules(audience string) []jwt.ParserOption {
 	}
 }
 
-// parse reads and verifies a token into claims.
+// parse verifies a token by the rules and decodes it into claims. It returns the key that
+// signed the token.
 func parse(token string, claims jwt.Claims, keys Keys, rules []jwt.ParserOption) (by signer, err error) {
 	_, err = jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
 		by.id, _ = t.Header["kid"].(string)
@@ -130,8 +133,8 @@ func parse(token string, claims jwt.Claims, keys Keys, rules []jwt.ParserOption)
 	return by, err
 }
 
-// checkIssue refuses a token that is issued in the future. The library's check has
-// no tolerance of its own, only one that extends the expiry too.
+// checkIssue returns an error if a token was issued more than tolerance in the future. The
+// check of the JWT library is not used, because its tolerance would also extend the expiry.
 func (v *Verifier) checkIssue(at *jwt.NumericDate) error {
 	if at.After(v.clock.Now().Add(tolerance)) {
 		return fmt.Errorf("issued at %s, which is in the future", at)

@@ -20,7 +20,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// key is a signing key under an id that the test chooses.
+// key is a signing key with an id that the test chooses.
 type key struct {
 	id      string
 	private *ecdsa.PrivateKey
@@ -68,9 +68,8 @@ func mint(t *testing.T, k key, claims token.Claims) string {
 	return text
 }
 
-// TestVerifyChecksACachedToken verifies a token, changes what it depends on, and
-// verifies it again: the cache must not keep it valid. The token is in the cache because
-// it was verified, or because the verifier signed it.
+// TestVerifyChecksACachedToken caches a token by Verify or by Mint. It then changes the time, the
+// keys or the token and verifies it again: the cache must not keep an invalid token valid.
 func TestVerifyChecksACachedToken(t *testing.T) {
 	t.Parallel()
 	own, other := newKey(t, "own"), newKey(t, "other")
@@ -141,7 +140,8 @@ func TestVerifyChecksACachedToken(t *testing.T) {
 	}
 }
 
-// TestOwnSignatureIsNotChecked has a verifier sign with a signature that no key verifies.
+// TestOwnSignatureIsNotChecked mints tokens with an invalid signature. The verifier accepts them
+// from its cache only if the key is published.
 func TestOwnSignatureIsNotChecked(t *testing.T) {
 	t.Parallel()
 	own := newKey(t, "own")
@@ -164,8 +164,8 @@ func TestOwnSignatureIsNotChecked(t *testing.T) {
 	}
 }
 
-// TestIssueMayBeAMinuteAhead verifies a token with a clock that is behind that of the
-// process that signed it.
+// TestIssueMayBeAMinuteAhead verifies a token with a clock that is behind the clock of the
+// signing process.
 func TestIssueMayBeAMinuteAhead(t *testing.T) {
 	t.Parallel()
 	k := newKey(t, "k")
@@ -178,7 +178,7 @@ func TestIssueMayBeAMinuteAhead(t *testing.T) {
 	}
 }
 
-// settable is a clock whose time the test sets, also back.
+// settable is a clock whose time the test can set forward and back.
 type settable struct {
 	clock.Clock
 	at time.Time
@@ -194,8 +194,8 @@ func or(text, fallback string) string {
 	return text
 }
 
-// TestVerifyCachesTokensOfTenantsAndKeys alternates between two keys of one id:
-// tokens of the other key must not come from the cache.
+// TestVerifyCachesTokensOfTenantsAndKeys alternates between two keys with the same id. The cache
+// must not return tokens of the key that is not published.
 func TestVerifyCachesTokensOfTenantsAndKeys(t *testing.T) {
 	t.Parallel()
 	keys := []key{newKey(t, "k"), newKey(t, "k")}
@@ -237,8 +237,8 @@ func TestMatchedIsCached(t *testing.T) {
 	}
 }
 
-// TestOnlyES256IsAccepted signs the claims of a valid token with other methods, under
-// the id of a published key of workers' tokens and under that of an event key.
+// TestOnlyES256IsAccepted signs the claims of a valid token with other methods, or with the id of
+// an event key, which is not published for workers' tokens.
 func TestOnlyES256IsAccepted(t *testing.T) {
 	t.Parallel()
 	own := newKey(t, "own")
