@@ -1,6 +1,6 @@
-// Package trace has the traces of runs: their ids, the W3C trace context and the spans of
-// a commit. All of it is a function of the record and its events, so that every process,
-// and a commit that is exported again, has the same ids and the same spans.
+// Package trace derives the traces of runs: ids, W3C trace contexts and the spans of a commit.
+// All of them are pure functions of the record and its events. Every process therefore derives
+// the same ids, and a commit that is exported again has the same spans.
 package trace
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ID is the id of a trace, SpanID that of a span. A zero value is no id.
+// ID is the id of a trace, SpanID the id of a span. The zero value is not a valid id.
 type (
 	ID     [16]byte
 	SpanID [8]byte
@@ -24,23 +24,23 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // String returns the id in hexadecimal.
 func (id SpanID) String() string { return hex.EncodeToString(id[:]) }
 
-// Context is a span as its children know it: the traceparent of W3C Trace Context. Its
-// zero value is no context.
+// Context is the content of a traceparent of W3C Trace Context: it identifies the parent of
+// further spans. The zero value means that there is no context.
 type Context struct {
 	Trace ID
 	Span  SpanID
-	// Sampled: the caller may have recorded the span.
+	// Sampled is the sampled flag: the caller may have recorded the span.
 	Sampled bool
 }
 
-// The flags of a traceparent that are known, and the length of version 00.
+// The known flag of a traceparent, and the length of a traceparent of version 00.
 const (
 	flagSampled   = 0x01
 	contextLength = 55
 )
 
-// Parse parses a traceparent. A later version is read like version 00. ok is false for a
-// malformed one, which the recommendation ignores.
+// Parse parses a traceparent. It parses later versions like version 00. ok is false for a
+// malformed traceparent, which W3C Trace Context requires to ignore.
 func Parse(text string) (c Context, ok bool) {
 	if len(text) < contextLength || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return c, false
@@ -62,7 +62,7 @@ func Parse(text string) (c Context, ok bool) {
 	return c, true
 }
 
-// String returns the context as a traceparent of version 00; empty for no context.
+// String returns the context as a traceparent of version 00; empty if there is no context.
 func (c Context) String() string {
 	if c.Trace == (ID{}) {
 		return ""
@@ -74,11 +74,12 @@ func (c Context) String() string {
 	return fmt.Sprintf("00-%s-%s-%02x", c.Trace, c.Span, flags)
 }
 
-// Client returns the context of the request that created the run; ok is false without one.
+// Client returns the trace context that the client sent when it created the run. ok is false if
+// it sent no valid traceparent.
 func Client(r run.Run) (c Context, ok bool) { return Parse(r.TraceParent) }
 
-// Of returns the context of the run's own span. The trace is the client's. Without one it
-// follows from tenant and run id, and is sampled.
+// Of returns the context of the run's span. The trace is the client's. Without a client's
+// context, the trace id is a hash of tenant and run id, and Sampled is true.
 func Of(r run.Run) Context {
 	c, ok := Client(r)
 	if !ok {
@@ -89,28 +90,28 @@ func Of(r run.Run) Context {
 	return c
 }
 
-// OfAttempt returns the context of the run's present attempt, which its worker gets.
+// OfAttempt returns the context of the run's current attempt. Its worker receives this context.
 func OfAttempt(r run.Run) Context {
 	c := Of(r)
 	c.Span = spanID(r, "attempt", r.Attempt.Number)
 	return c
 }
 
-// OfEngine returns the context of the request to an engine in the run's present attempt,
-// which the engine gets.
+// OfEngine returns the context of the request to an engine in the run's current attempt. The
+// engine receives this context.
 func OfEngine(r run.Run) Context {
 	c := Of(r)
 	c.Span = spanID(r, NameEngine, r.Attempt.Number)
 	return c
 }
 
-// spanID returns the id of a part of the run, such as its second attempt.
+// spanID returns the span id of a part of the run, such as ("attempt", 2).
 func spanID(r run.Run, part string, number int) (id SpanID) {
 	fill(id[:], r, part, number)
 	return id
 }
 
-// fill fills an id with a hash of the run and a part of it. An id is never zero.
+// fill fills id with a hash of tenant, run id, part and number. The result is never zero.
 func fill(id []byte, r run.Run, part string, number int) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s %d", r.Tenant, r.ID, part, number))
 	copy(id, sum[:])

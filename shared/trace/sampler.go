@@ -6,13 +6,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Sampler decides which runs are recorded, by OpenTelemetry's rules. The decision follows
-// from the record, so it is the same for all spans of a run.
+// Sampler decides by OpenTelemetry's rules which runs are traced. The decision depends only on
+// the record, so it is the same for all spans of a run.
 type Sampler struct {
-	// Ratio is the share of the traces that are recorded, from 0 to 1.
+	// Ratio is the fraction of the traces that are recorded, from 0 to 1.
 	Ratio float64
-	// Alone: Ratio applies to every run. Otherwise a run that is part of a client's trace is
-	// recorded if the client's span was.
+	// Alone applies Ratio to every run. Otherwise a run in a client's trace is recorded if the
+	// client's context is sampled.
 	Alone bool
 }
 
@@ -24,7 +24,7 @@ func (s Sampler) Samples(r run.Run) bool {
 	if s.Ratio <= 0 || s.Ratio >= 1 {
 		return s.Ratio >= 1
 	}
-	// The same bound as in OpenTelemetry's Go SDK, so that one ratio selects the same traces.
+	// OpenTelemetry's Go SDK uses the same bound, so the same ratio selects the same traces.
 	id := Of(r).Trace
 	return binary.BigEndian.Uint64(id[8:])>>1 < uint64(s.Ratio*(1<<63))
 }

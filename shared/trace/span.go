@@ -7,14 +7,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Span is a part of a run's life that has ended. Times are whole milliseconds.
+// Span is a part of a run's lifetime that has ended. Start and End are in whole milliseconds.
 type Span struct {
 	Trace ID
 	ID    SpanID
-	// Parent is zero for the first span of a trace.
+	// Parent is zero for the root span of a trace.
 	Parent SpanID
 	Name   string
-	// Server: the span is a request that was served. Its parent is the client's span.
+	// Server: the span is the request of a client. Its parent is the client's span.
 	Server     bool
 	Start, End time.Time
 	Attributes []Attribute
@@ -24,42 +24,43 @@ type Span struct {
 	Message string
 }
 
-// Event is something that happened at a time of a span.
+// Event is an event of a span.
 type Event struct {
 	Name       string
 	At         time.Time
 	Attributes []Attribute
 }
 
-// Attribute is a named value: a string, an int64 or a bool.
+// Attribute is a named value. The value is a string, an int64 or a bool.
 type Attribute struct {
 	Name  string
 	Value any
 }
 
-// The names of spans that are not states.
+// The names of the spans of a run that are not states, and of their events.
 const (
 	NameRequest = "request"
 	NameRun     = "run"
 	NameAttempt = "attempt"
 	// NameEngine is the request of an inference task to an engine.
 	NameEngine = "engine"
-	// EventFirstToken is the event of that span at the first token of the answer.
+	// EventFirstToken is the event of a NameEngine span at the first token of the answer.
 	EventFirstToken = "first_token"
 )
 
 // OfCommit returns the spans that a commit ends, children first. r is the record after the
-// commit, events are those of the commit.
+// commit, events are the events of the commit.
 //
-//	request                    if a client created the run: from its commit, without a duration
+//	request                    if a client created the run: its creation, without a duration
 //	└─ run                     from the creation to the end
 //	   ├─ Pending, Retrying …  the states without a machine
 //	   └─ attempt              from ContainerCreating to the end of Terminating
 //	      ├─ Running …         the states with a machine
 //	      └─ engine            the request of an inference task to its engine
 //
-// The events of the commit are events of the last state that they leave. If a commit ends
-// no state, each of its events is a span without a duration, named like the event.
+// Each event of the commit is added to the span of the state that it ends. An event that ends no
+// state is added to the next such span of the commit, or else to the last one. If the commit
+// ends neither a state nor a request, each of its events becomes a span without a duration.
 func OfCommit(r run.Run, events []run.Event) []Span {
 	c := commit{run: r, of: Of(r), entered: r.Metrics(r.EnteredAt).Entered}
 	for _, e := range events {
@@ -99,16 +100,16 @@ func requested(r run.Run) bool {
 type commit struct {
 	run run.Run
 	of  Context
-	// entered is when the run last entered each state but the first one.
+	// entered is the time at which the run last entered each state except the first one.
 	entered map[run.State]time.Time
 	spans   []Span
-	// last is the index of the span that gets the pending events.
+	// last is the index of the span to which the remaining pending events are added.
 	last    int
 	pending []Event
 }
 
-// request adds the span of the request that created the run. The time at which the request
-// arrived is not part of the record.
+// request adds the span of the request that created the run. It starts with the creation of the
+// run, because the record does not contain the arrival of the request.
 func (c *commit) request(e run.Event) {
 	s := c.span(NameRequest, NameRequest, 0, c.run.CreatedAt, e.At)
 	s.Server = true
@@ -116,8 +117,8 @@ func (c *commit) request(e run.Event) {
 	c.take(s, client.Span)
 }
 
-// state adds the span of the state that the event leaves, and that of its attempt if it is
-// the last state of one.
+// state adds the span of the state that the event leaves. If that state ends an attempt, it also
+// adds the span of the attempt.
 func (c *commit) state(e run.Event) {
 	s := c.span(string(e.From), "state", e.Seq, c.since(e.From), e.At)
 	attempt := e.From.HasMachine() && !e.State.HasMachine()
@@ -148,7 +149,7 @@ func (c *commit) state(e run.Event) {
 	c.add(s, c.of.Span, more...)
 }
 
-// engine adds the span of the request to an engine, if the attempt of the event has sent one.
+// engine adds the span of the request to an engine, if the attempt of the event sent a request.
 func (c *commit) engine(e run.Event) {
 	work, g := c.run.Work.Inference, c.run.Generation
 	if work == nil || g == nil || c.run.Attempt.Number != e.Attempt || g.AskedAt.IsZero() || g.AskedAt.Before(c.since(run.ContainerCreating)) {
@@ -188,7 +189,8 @@ func (c *commit) end(e run.Event) {
 	c.add(s, parent, more...)
 }
 
-// failure returns the status of a span that the event ends. A cancel is no failure.
+// failure returns the status and the message of a span that the event ends. A cancelled run has
+// not failed.
 func failure(e run.Event) (failed bool, message string) {
 	failed = e.State == run.Failed || e.State == run.Orphaned
 	if e.Fault == nil || e.Fault.Category == fault.CategoryCancel && !failed {
@@ -197,7 +199,8 @@ func failure(e run.Event) (failed bool, message string) {
 	return true, e.Fault.Message
 }
 
-// parent returns the span of an attempt for a state with a machine, otherwise the run's.
+// parent returns the parent of a state's span: the span of the attempt for a state with a
+// machine, otherwise the span of the run.
 func (c *commit) parent(s run.State, attempt int) SpanID {
 	if s.HasMachine() {
 		return spanID(c.run, NameAttempt, attempt)
@@ -205,7 +208,7 @@ func (c *commit) parent(s run.State, attempt int) SpanID {
 	return c.of.Span
 }
 
-// since returns when the run last entered a state.
+// since returns the time at which the run last entered a state.
 func (c *commit) since(s run.State) time.Time {
 	if at, ok := c.entered[s]; ok {
 		return at
@@ -213,8 +216,8 @@ func (c *commit) since(s run.State) time.Time {
 	return c.run.CreatedAt
 }
 
-// span returns a span of a part of the run. The clocks of two functions can differ, so
-// until may be before since.
+// span returns a span of a part of the run. If until is before since, the span has no duration:
+// the clocks of two functions can differ.
 func (c *commit) span(name, part string, number int, since, until time.Time) Span {
 	if until.Before(since) {
 		until = since
@@ -225,14 +228,14 @@ func (c *commit) span(name, part string, number int, since, until time.Time) Spa
 	}
 }
 
-// take adds a span with the pending events.
+// take adds a span and moves the pending events to it.
 func (c *commit) take(s Span, parent SpanID, more ...Attribute) {
 	s.Events, c.pending = c.pending, nil
 	c.last = len(c.spans)
 	c.add(s, parent, more...)
 }
 
-// add adds a span with the attributes of the run.
+// add adds a span with the attributes of the run and those of more.
 func (c *commit) add(s Span, parent SpanID, more ...Attribute) {
 	r := c.run
 	s.Parent = parent
@@ -244,7 +247,7 @@ func (c *commit) add(s Span, parent SpanID, more ...Attribute) {
 	c.spans = append(c.spans, s)
 }
 
-// eventOf returns an event of a run as an event of a span.
+// eventOf converts an event of a run to an event of a span.
 func eventOf(e run.Event) Event {
 	attributes := []Attribute{{"event_id", e.ID}, number("seq", e.Seq), {"state", string(e.State)}, number("attempt", e.Attempt)}
 	if e.Message != "" {

@@ -15,7 +15,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// life plays facts and collects the spans of each commit.
+// life applies facts to a run and collects the spans of each commit.
 type life struct {
 	*testing.T
 	now   time.Time
@@ -49,7 +49,7 @@ func (l *life) play(after time.Duration, f run.Fact) {
 	l.run, l.spans = d.Run, append(l.spans, spans...)
 }
 
-// retried plays a run whose first attempt fails.
+// retried plays a run whose first attempt fails and whose second one succeeds.
 func retried(t *testing.T, r run.Run) *life {
 	t.Helper()
 	l := begin(t, r)
@@ -70,7 +70,7 @@ func retried(t *testing.T, r run.Run) *life {
 	return l
 }
 
-// tree shows the spans below a parent, with their durations and events.
+// tree returns the spans below a parent as indented text, with their durations and events.
 func tree(spans []trace.Span, parent trace.SpanID, indent string) string {
 	var text strings.Builder
 	for _, s := range spans {
@@ -113,15 +113,15 @@ func TestSpansOfARetriedRun(t *testing.T) {
 	}
 }
 
-// order shows all spans, the parents of each level by time.
+// order returns the tree of all spans. The spans of each level are sorted by start time.
 func order(spans []trace.Span) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b trace.Span) int { return a.Start.Compare(b.Start) })
 	return tree(spans, trace.SpanID{}, "")
 }
 
-// TestStatesAddUpToTheRun checks that the states follow each other without a gap, and that
-// the parts of an attempt do.
+// TestStatesAddUpToTheRun checks that the spans of states cover the run without gaps, and that
+// the span of an attempt covers its states.
 func TestStatesAddUpToTheRun(t *testing.T) {
 	t.Parallel()
 	l := retried(t, run.Run{Trigger: run.TriggerSchedule})
@@ -206,8 +206,8 @@ func TestCancelIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestSkippedFiringIsARun is the record of firings that were missed, which is created as
-// Completed.
+// TestSkippedFiringIsARun checks the span of a record of missed firings, which is created in the
+// state Completed.
 func TestSkippedFiringIsARun(t *testing.T) {
 	t.Parallel()
 	r := run.Run{Tenant: "default", ID: "nightly:1", Trigger: run.TriggerSchedule, State: run.Completed, CreatedAt: epoch, EnteredAt: epoch}
@@ -217,7 +217,7 @@ func TestSkippedFiringIsARun(t *testing.T) {
 	}
 }
 
-// TestEventAfterTheEndIsASpan is an action that follows the end.
+// TestEventAfterTheEndIsASpan checks the span of an action after the end of a run.
 func TestEventAfterTheEndIsASpan(t *testing.T) {
 	t.Parallel()
 	r := run.Run{Tenant: "default", ID: "a", State: run.Completed, CreatedAt: epoch, EnteredAt: epoch.Add(time.Second)}
@@ -228,8 +228,8 @@ func TestEventAfterTheEndIsASpan(t *testing.T) {
 	}
 }
 
-// TestEngineOfATaskHasASpan: the request to an engine is a child of the attempt, with its first
-// token, and its context is what the engine gets.
+// TestEngineOfATaskHasASpan checks that the request to an engine is a child span of the attempt
+// with an event for the first token, and that OfEngine returns its context.
 func TestEngineOfATaskHasASpan(t *testing.T) {
 	t.Parallel()
 	r := run.Run{Tenant: "default", ID: "inf_1", TaskID: "inf_1", Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{Engine: "vllm", Model: "m"}}}
