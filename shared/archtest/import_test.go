@@ -34,7 +34,7 @@ var importRules = []importRule{
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "events/eventtype", standard: true},
-	{folder: "events", never: []string{"net/http", "os", "math/rand", "crypto/rand"}}, // readers of events import nothing else
+	{folder: "events", never: []string{"net/http", "os", "math/rand", "crypto/rand"}}, // consumers of events import it, so it has few dependencies
 	{folder: "shared/retry", standard: true},
 	{folder: "shared/budget", standard: true},
 	{folder: "shared/run", may: []string{"shared/budget", "events/eventtype", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},

@@ -44,7 +44,7 @@ var timers = map[string]timerUse{
 	"local/twin/flymachines/server.go":          {1, pause},  // waits for the lock of the folder
 	"shared/worker/supervisor/run.go":           {1, bound},  // waits for the rest of the output
 	"shared/worker/supervisor/handle.go":        {1, pause},  // polls a supervisor until it has ended
-	"shared/orchestrator/dispatcher_serve.go":   {1, period}, // heartbeats of inference tasks
+	"shared/orchestrator/dispatcher_serve.go":   {1, period}, // heartbeats of inference tasks, by their dispatcher
 	"shared/orchestrator/dispatcher_busy.go":    {1, pause},  // before the next request to a busy engine
 	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before the retry of a failed step
 	"shared/orchestrator/shift.go":              {1, period}, // polls for tasks
@@ -52,14 +52,14 @@ var timers = map[string]timerUse{
 	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free slot
 	"shared/orchestrator/answer_writer.go":      {1, pause},  // collects a batch; its writer retries it
 	"shared/orchestrator/start.go":              {1, bound},  // waits in the queue for a start; the queue is stored
-	"shared/orchestrator/warm_create.go":        {2, pause},  // the pace of starts, within a sweep
+	"shared/orchestrator/warm_create.go":        {2, pause},  // the rate of starts in a sweep
 	"shared/orchestrator/warm_claim.go":         {1, pause},  //
 	"shared/orchestrator/pool_reload.go":        {1, pause},  //
 	"shared/orchestrator/turns.go":              {2, pause},  // a relay waits for its turn to write to a stream
 	"shared/orchestrator/query.go":              {2, bound},  // waits of clients
 	"shared/orchestrator/inference_follow.go":   {1, bound},  // waits of readers for a settlement
 	"shared/orchestrator/follow.go":             {1, bound},  // waits of clients
-	"shared/orchestrator/machine.go":            {1, bound},  // a report that overtakes its launch
+	"shared/orchestrator/machine.go":            {1, bound},  // waits for the launch of a machine that was already reported
 	"shared/worker/heartbeat.go":                {1, period}, // heartbeats of workers
 	"shared/worker/call.go":                     {1, pause},  //
 	"shared/worker/output.go":                   {3, pause},  // delays and retries of sending output
@@ -82,7 +82,7 @@ var timers = map[string]timerUse{
 	"shared/adapter/kubernetes/runner.go":       {4, pause},  //
 	"shared/adapter/dynamo/store.go":            {1, pause},  //
 	"shared/adapter/container/wait.go":          {1, pause},  //
-	"shared/adapter/container/stop.go":          {2, kept},   // SIGKILL after the grace
+	"shared/adapter/container/stop.go":          {2, kept},   // SIGKILL after the grace period
 	"shared/stream/push.go":                     {1, pause},  //
 	"shared/stream/follow.go":                   {4, bound},  // lifetimes of streams
 	"shared/stream/topic.go":                    {2, period}, // polls a stream

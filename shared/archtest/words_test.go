@@ -42,14 +42,14 @@ var avoided = []struct{ pattern, instead string }{
 	{`is no more`, "is gone, does not exist"},
 }
 
-// quoting are the files that quote the phrases: this one, those that read names
-// of version 0.0, and one with the name of a stored attribute.
+// quoting lists the files that may contain the phrases: this one, those that read names of
+// version 0.0, and one with the name of a stored attribute.
 var quoting = []string{
 	"shared/archtest/words_test.go", "shared/adapter/dynamo/heartbeat.go", "shared/run/earlier.go", "shared/lambdakit/golden_test.go",
 	"shared/lambdakit/task_test.go", "local/twin/flymachines/load.go", "local/twin/flymachines/life_test.go",
 }
 
-// avoidedWords matches any of the phrases as whole words.
+// avoidedWords matches each of the phrases as whole words, in any case.
 var avoidedWords = func() *regexp.Regexp {
 	patterns := make([]string, len(avoided))
 	for i, a := range avoided {
@@ -85,7 +85,8 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// documents lists the texts that people read and that are not Go.
+// documents returns the paths of the tracked documents that are not Go files. It omits testdata,
+// except stories, and package-lock.json.
 func documents(t *testing.T) []string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "*.md", "*.yaml", "*.yml", "*.json", "*.py", "*.sh", "*.toml", "Makefile", ".ci/run", "*/stories/*")

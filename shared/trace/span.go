@@ -87,7 +87,7 @@ func OfCommit(r run.Run, events []run.Event) []Span {
 	return c.spans
 }
 
-// requested reports whether a client's request created the run.
+// requested reports whether a client's request created the run, also as a retry of another run.
 func requested(r run.Run) bool {
 	switch r.Trigger {
 	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob, run.TriggerPool:
