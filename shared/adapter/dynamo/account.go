@@ -13,9 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Attributes of an account other than the limit, which is attrDoc, and its version. A
-// condition cannot add, so the item has the sum of what is held and spent for the parts of
-// an amount, beside what is held.
+// Attributes of an account. attrDoc has its limit, attrVersion the version of the limit.
+// attrUsed has the sum of the held and the spent amount, because a condition cannot add.
+// attrHeld has the held amount.
 const (
 	attrExpires = "exp"
 	attrUsed    = "u" // followed by the index of the part
@@ -23,10 +23,10 @@ const (
 	attrClosed  = "closed" // when it was closed
 )
 
-// An account is an item of less than one write unit. In a transaction each of a run's
-// accounts costs two units to hold, and two to settle: twelve for a run of three accounts.
-// A hold reads them first, strongly consistent: one read unit each.
-
+// pkAccount returns the partition key of an account, whose item takes less than one write unit.
+// In a transaction each of a run's accounts costs two units to hold, and two to settle: twelve
+// for a run of three accounts. A hold reads them first, strongly consistent: one read unit
+// each.
 func pkAccount(tenant, scope string) string { return within(tenant, "account", scope) }
 
 func accountKey(tenant, scope string) item { return keyOf(pkAccount(tenant, scope), sortAccount) }
@@ -107,7 +107,8 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
 }
 
-// at adds the condition that the account has a version of its limit.
+// at adds the condition that the limit of the account has this version. 0 means that no limit
+// is stored.
 func (p *part) at(version int64) {
 	if version == 0 {
 		p.absent(attrVersion)
@@ -121,20 +122,20 @@ func (p *part) begin(at time.Time) {
 	p.initial(attrMade, moment(at))
 }
 
-// initial sets an attribute that the item does not have.
+// initial sets an attribute unless the item has it.
 func (p *part) initial(name string, value types.AttributeValue) {
 	p.sets = append(p.sets, fmt.Sprintf("%s = if_not_exists(%[1]s, %s)", p.name(name), p.value(value)))
 }
 
-// expire moves the expiry forward. The condition fails if another commit has moved it
-// further.
+// expire sets a later expiry. The condition fails if another commit has set an even later one.
 func (p *part) expire(at time.Time) {
 	p.conditions = append(p.conditions, fmt.Sprintf("(attribute_not_exists(%s) OR %[1]s <= %s)", p.name(attrExpires), p.value(moment(at))))
 	p.set(attrExpires, moment(at))
 	p.set(schema.TTL, number(purgeOf(at)))
 }
 
-// purgeOf returns when an account that expires at a time is deleted, in seconds.
+// purgeOf returns the Unix time in seconds at which the table's TTL deletes an account that
+// expires at this time.
 func purgeOf(at time.Time) int64 { return at.Add(budget.Retention).Unix() + 1 }
 
 func (p *part) addAmount(attribute string, a budget.Amount) {
@@ -143,11 +144,12 @@ func (p *part) addAmount(attribute string, a budget.Amount) {
 	}
 }
 
-// ledger has the moves of a commit, for all of its tries.
+// ledger contains the budget moves of a commit, for all tries of the commit.
 type ledger struct {
 	store *Store
 	moves []budget.Move
-	// known are the accounts of moves as they were read: nil for those that do not exist.
+	// known maps the index of a move to its account as it was read. It has nil for an account
+	// that does not exist.
 	known map[int]*budget.Account
 }
 
@@ -164,9 +166,9 @@ func (s *Store) ledger(changes []*change) *ledger {
 	return &ledger{store: s, moves: port.Moves(writes), known: map[int]*budget.Account{}}
 }
 
-// parts returns the items of the moves. A move that an account refuses fails its
-// condition, because the commit can fail for another reason that the caller needs to know
-// first: a known idempotency key or a lost race.
+// parts returns the parts of the moves. It does not fail if an account refuses a move: the
+// condition of that part fails in the write. The write may fail for a reason that the caller
+// needs to know first, such as a known idempotency key or a lost race.
 func (l *ledger) parts(ctx context.Context) ([]*part, error) {
 	if l == nil {
 		return nil, nil
@@ -200,9 +202,9 @@ func (l *ledger) parts(ctx context.Context) ([]*part, error) {
 	return parts, nil
 }
 
-// check adds the conditions under which the account takes a move that holds something, and
-// its new expiry. The account is as it was read, or a new one; others may have used more of
-// it since.
+// check adds the conditions under which account a accepts move m, which holds something. It
+// also sets the new expiry. a is the account as it was read, or a new one. Other commits may
+// have used more of it since.
 func (p *part) check(m budget.Move, a budget.Account, exists bool) {
 	if m.Check(a) != nil {
 		p.present(attrMade)
@@ -249,8 +251,8 @@ func (l *ledger) read(ctx context.Context) error {
 	})
 }
 
-// learn keeps the account as it was when a condition on it failed, and returns why it
-// cannot take the move.
+// learn stores the account that came with a failed condition. It returns why the account
+// refuses the move, or errAgain if it accepts the move now.
 func (l *ledger) learn(i int, is item) error {
 	m := l.moves[i]
 	if is == nil {

@@ -18,12 +18,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Answers implements port.AnswerFeed in the table of a Store. An append is one conditional
-// put of one item, where a Feed needs a transaction of two: a quarter of its price. A batch
-// has its first position as its key, and each writer appends behind the end of a batch that
-// it has read or written, so that a put finds the batch of another writer in its place. The
-// table's TTL deletes the whole stream. It is safe for concurrent use, by any number of
-// processes.
+// Answers implements port.AnswerFeed in the table of a Store. An append is one conditional put
+// of one item. It costs a quarter of an append to a Feed, which is a transaction of two items.
+// The key of a batch is its first position. A writer appends behind the last batch that it has
+// read or written, so its put fails if another writer has stored a batch there. The table's TTL
+// deletes the whole stream. Answers is safe for concurrent use by any number of processes.
 type Answers struct {
 	store  *Store
 	config FeedConfig
@@ -32,7 +31,7 @@ type Answers struct {
 	tails map[string]answerTail
 }
 
-// answerTail is the end of a stream as this process has read or written it last.
+// answerTail is the end of a stream that this process last read or wrote.
 type answerTail struct {
 	newest int64
 	epoch  string
@@ -61,14 +60,14 @@ type answerDoc struct {
 
 func (f *Answers) expired() int64 { return unixNanos(f.store.now().Add(-f.config.Retention)) }
 
-// upTo is the query for the batches that begin at a position or before, the newest first.
+// upTo returns the query for the batches that begin at or before position, newest first.
 func (f *Answers) upTo(stream string, position int64, consistent bool) *dynamodb.QueryInput {
 	query := f.store.between(answerPrefix+stream, sortBatch, positionSort(sortBatch, position))
 	query.ScanIndexForward, query.Limit, query.ConsistentRead = aws.Bool(false), limitOf(1), &consistent
 	return query
 }
 
-// newest returns the newest batch; nil for an empty stream.
+// newest returns the newest batch, or nil for an empty stream.
 func (f *Answers) newest(ctx context.Context, stream string, consistent bool) (item, error) {
 	out, err := call(ctx, f.store, f.store.api.Query, f.upTo(stream, math.MaxInt64, consistent))
 	if err != nil || len(out.Items) == 0 {
@@ -83,7 +82,7 @@ func (f *Answers) tail(stream string) answerTail {
 	return f.tails[stream]
 }
 
-// remember keeps the end of a stream; that of an empty one is forgotten.
+// remember stores the end of a stream, or deletes it if the stream is empty.
 func (f *Answers) remember(stream string, t answerTail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,12 +129,12 @@ func (f *Answers) head(ctx context.Context, stream string) (h port.Head, err err
 	return h, err
 }
 
-// Append implements port.AnswerFeed. It reads the newest batch first, unless this process
-// has appended or read it last.
+// Append implements port.AnswerFeed. It reads the newest batch first, unless this process has
+// already read or appended the batch that ends at b.After.
 func (f *Answers) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
 	h, err := f.append(ctx, stream, b)
 	if err != nil {
-		f.remember(stream, answerTail{}) // the call may have been applied, or the stream be longer
+		f.remember(stream, answerTail{}) // the call may have been applied, or the stream may be longer
 		return port.Head{}, wrap(err, "append to", stream)
 	}
 	return h, nil
@@ -186,7 +185,8 @@ func (f *Answers) readTail(ctx context.Context, stream string) (answerTail, erro
 	return answerTail{numberOf(is[attrThrough]), textOf(is[attrEpoch])}, nil
 }
 
-// put puts a batch in a free place.
+// put returns the part that stores a batch at position first. Its condition fails if a batch is
+// stored there.
 func (f *Answers) put(stream string, first int64, tail answerTail, doc []byte) *part {
 	nonce := binary.BigEndian.AppendUint64(nil, f.store.config.Random())
 	put := keyOf(answerPrefix+stream, positionSort(sortBatch, first))
@@ -255,7 +255,8 @@ func (f *Answers) read(ctx context.Context, stream string, after int64, limit in
 	return records, errors.Join(err, failed, damaged)
 }
 
-// within calls the function for the batch whose middle a reader has reached, if any.
+// within calls add for the batch that begins at or before position after and ends behind it, if
+// any.
 func (f *Answers) within(ctx context.Context, stream string, after int64, add func(item) bool) error {
 	if after == 0 {
 		return nil
@@ -267,8 +268,8 @@ func (f *Answers) within(ctx context.Context, stream string, after int64, add fu
 	return err
 }
 
-// Positions implements port.AnswerFeed. It reads the whole stream: writers call it after a
-// failure alone.
+// Positions implements port.AnswerFeed. It reads the whole stream. Writers call it only after a
+// failure.
 func (f *Answers) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
 	if err := port.CheckFeedName(stream); err != nil {
 		return nil, wrap(err, "read positions of", stream)
@@ -294,8 +295,8 @@ func (f *Answers) Positions(ctx context.Context, stream string, records []port.F
 	return found, nil
 }
 
-// Wait implements port.AnswerFeed. It looks at once, and then once in each interval, with
-// eventually consistent reads: a reader has read the stream before, and looks again.
+// Wait implements port.AnswerFeed. It reads at once, then once in each interval. Eventually
+// consistent reads suffice, because the reader reads the stream before and after the call.
 func (f *Answers) Wait(ctx context.Context, stream string, after int64) error {
 	if err := port.CheckFeedName(stream); err != nil {
 		return wrap(err, "wait for", stream)

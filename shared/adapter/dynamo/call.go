@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// A request that failed temporarily is retried until the deadline of its
-// context, but no longer than patience.
+// patience limits how long a request that failed temporarily is retried. The deadline of its
+// context may end the retries earlier.
 const patience = 20 * time.Second
 
 var pauses = retry.Backoff{First: 20 * time.Millisecond, Most: time.Second, Multiplier: 2}
@@ -42,8 +42,8 @@ func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In
 
 var passingFaults = awsretry.IsErrorRetryables(awsretry.DefaultRetryables)
 
-// passing reports whether the same request may succeed soon: after throttling,
-// transaction conflicts and broken connections.
+// passing reports whether the same request may succeed soon, as after throttling, transaction
+// conflicts and broken connections.
 func passing(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		waits := false
@@ -89,8 +89,8 @@ func failed(reason types.CancellationReason) bool {
 	return aws.ToString(reason.Code) == conditionFailed
 }
 
-// wrap adds what was being done to errors other than the port's answers. An
-// error of the SDK becomes a fault.
+// wrap adds the operation and the id to an error. It returns the errors of the port unchanged.
+// An error of the SDK becomes a fault.Unavailable.
 func wrap(err error, doing, id string) error {
 	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) || errors.Is(err, port.ErrNoBudget) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
@@ -102,7 +102,7 @@ func wrap(err error, doing, id string) error {
 	return fmt.Errorf("cannot %s %s: %w", doing, id, err)
 }
 
-// wanted says whether requests report their consumption.
+// wanted returns whether responses must report the consumed capacity.
 func (s *Store) wanted() types.ReturnConsumedCapacity {
 	if s.config.Consumed == nil {
 		return types.ReturnConsumedCapacityNone
@@ -110,7 +110,7 @@ func (s *Store) wanted() types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
-// count reports what a request consumed.
+// count reports the consumed capacity of a response to Config.Consumed.
 func (s *Store) count(out any) {
 	if s.config.Consumed == nil {
 		return

@@ -11,12 +11,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// commitTries bounds how often a write is planned again because a pool's slots
-// change faster than it can be applied.
+// commitTries limits how often a write is planned. A try fails if an item of its plan, such as
+// a slot, has changed before the write.
 const commitTries = 200
 
-// Commit implements port.Store. A deleted run is a conflict. It takes about
-// thirty writes, as many as fit one transaction.
+// Commit implements port.Store. It returns a conflict if a run was deleted. One transaction has
+// room for about thirty writes.
 func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -66,7 +66,8 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 	})
 }
 
-// updates are the parts of the changed records, and of what is beside them.
+// updates returns the parts of the changed records, then those of the items beside them, such
+// as heartbeats and start gates.
 func updates(changes []*change, l *leases) ([]*part, error) {
 	var parts, beside []*part
 	for _, c := range changes {
@@ -95,7 +96,8 @@ func updates(changes []*change, l *leases) ([]*part, error) {
 	return append(parts, beside...), nil
 }
 
-// again plans and writes until the plan is not outdated.
+// again calls try, which plans and writes, until it does not return errAgain. It returns
+// fault.Unavailable after commitTries. errApplied counts as success.
 func (s *Store) again(ctx context.Context, try func() error) error {
 	for n := range commitTries {
 		err := try()
@@ -106,7 +108,7 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 			return err
 		}
 		if n < 2 {
-			continue // what was wrong is known now, as a rule
+			continue // the try has usually read what was outdated
 		}
 		if err := s.pause(ctx, s.jitter(2*time.Millisecond<<min(n, 5))); err != nil {
 			return err
@@ -115,7 +117,8 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 	return fault.New(fault.Unavailable, "too many concurrent changes; try again")
 }
 
-// lookAt reads the records that were not read yet and compares their versions.
+// lookAt reads the records that were not read yet. It returns a conflict if the version of one
+// differs.
 func (s *Store) lookAt(ctx context.Context, changes []*change) error {
 	unread := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.before != nil })
 	keys := make([]item, len(unread))

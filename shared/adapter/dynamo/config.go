@@ -43,9 +43,9 @@ type Config struct {
 	// whose deletes are free and take up to a few days. With 0 Purge deletes at
 	// once, for a write unit or more each.
 	TTLGrace time.Duration
-	// ScanAge is how old the scan of a small index may be that serves a read of work that
-	// is due. Each scan serves one read of each kind of work, so that repeated reads are not
-	// affected. With 0 each read has a scan of its own, for half a read unit for each 8 KB.
+	// ScanAge is the largest age at which a scan of a small index is reused for a read of due
+	// work. A scan serves one read of each kind of work, so a repeated read scans again. With 0
+	// each read scans, for half a read unit for each 8 KB.
 	ScanAge time.Duration
 	// PlainItems stores records and events of new writes as JSON text that a
 	// console shows, without compression. Stores with and without it read each

@@ -20,16 +20,17 @@ import (
 
 var _ port.Connections = (*Store)(nil)
 
-// A connection has two items: itself under its tenant, so that those of a tenant can be
-// read consistently, and its tenant under its id, which is all that a disconnect names.
+// A connection has two items. One is the connection, under its tenant, so that the connections
+// of a tenant can be read consistently. The other is the tenant, under the id of the
+// connection, because a disconnect names only the id.
 const (
-	connectionPrefix = schema.ConnectionPartitions + "of#" // and the tenant
-	gatewayPrefix    = schema.ConnectionPartitions + "id#" // and the id of a connection
+	connectionPrefix = schema.ConnectionPartitions + "of#" // followed by the tenant
+	gatewayPrefix    = schema.ConnectionPartitions + "id#" // followed by the id of a connection
 	connectionList   = "#connections"                      // the connections in the list index
-	sortConnection   = "connection#"                       // and its id
+	sortConnection   = "connection#"                       // followed by the id of a connection
 	attrTenant       = "tenant"
 
-	// connectionGrace is how long after its end a connection that was not removed is kept.
+	// connectionGrace is how long a connection that was not removed is kept after its end.
 	connectionGrace = time.Hour
 )
 
@@ -39,7 +40,7 @@ func connectionKey(tenant, id string) item {
 
 func tenantKey(id string) item { return keyOf(gatewayPrefix+id, sortConnection) }
 
-// connectionPart is the part that puts a connection over a version of it.
+// connectionPart returns the part that stores a connection if the stored one has c.Version.
 func (s *Store) connectionPart(c port.Connection) (*part, error) {
 	put := connectionKey(c.Tenant, c.ID)
 	put[attrList], put[attrBorn] = text(connectionList), bytes([]byte(c.Tenant+"\x00"+c.ID))
@@ -101,7 +102,7 @@ func (s *Store) RemoveConnection(ctx context.Context, id string) (port.Connectio
 		if was, err = connectionOf(is); err != nil {
 			return err
 		}
-		// Another writer may change the connection meanwhile: it is read again.
+		// The write fails if another writer has changed the connection. Then it is read again.
 		remove := &part{key: connectionKey(tenant, id), remove: true}
 		remove.where(attrVersion, "=", number(was.Version))
 		return s.write(ctx, []*part{remove, {key: tenantKey(id), remove: true}})

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Create implements port.Store. A task id of another run is a conflict too, if
-// it differs from that run's id.
+// Create implements port.Store. It also returns a conflict if another run has the task id and
+// that run's own id differs from it.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	c, err := s.changeOf(first, 1)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	return nil, wrap(err, "create run", first.Run.ID)
 }
 
-// taskOf is the task id of a new run; nil if it is the run's id.
+// taskOf returns the use of the task id of a new run, or nil if the task id is the run's id.
 func taskOf(c *change) *nameUse {
 	if c.Run.TaskID == c.Run.ID {
 		return nil
@@ -121,7 +121,7 @@ func (n *nameUse) part(s *Store, c *change) *part {
 			return err
 		case !n.idempotency:
 			if r.Ref() == c.Run.Ref() {
-				return errAgain // the run's own part says what that means
+				return errAgain // the part of the run returns the reason
 			}
 			return &port.Conflict{Ref: c.Run.Ref()}
 		case textOf(is[attrDigest]) != n.digest:
@@ -141,8 +141,8 @@ func (s *Store) isOurs(ctx context.Context, c *change) bool {
 	return err == nil && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce)
 }
 
-// nameHolder returns the run that reserved the name, or ErrNotFound if it was
-// deleted; another run may have its id since.
+// nameHolder returns the run that reserved the name. It returns ErrNotFound if that run was
+// deleted, even if another run has its id now.
 func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.Run, error) {
 	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: textOf(name[attrRun])}, s.alive)
 	if err == nil && !stdbytes.Equal(born(r), bytesOf(name[attrBorn])) {
@@ -151,10 +151,10 @@ func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.R
 	return r, err
 }
 
-// nameExpiry is when the table's TTL may delete a name, in Unix seconds: after
-// twice the longest life that the run's policy allows, and a week. A name must
-// last as long as its run, whose end is unknown when the name is reserved;
-// writing it again at the end would cost as much as the run's last commit.
+// nameExpiry returns when the table's TTL may delete a name, in Unix seconds: after twice the
+// longest life that the run's policy allows, the retention, and a week. A name must last as
+// long as its run, whose end is unknown when the name is reserved. Writing the name again at
+// the end would cost as much as the run's last commit.
 func nameExpiry(r run.Run) int64 {
 	p := r.Policy
 	tries := p.Retry.MaxAttempts + p.Retry.MaxFurtherStarts + 1
@@ -168,7 +168,7 @@ func nameExpiry(r run.Run) int64 {
 	return from.Add(2*life+week).Unix() + int64((p.OutputRetention+p.RecordRetention)/time.Second)
 }
 
-// longestAction is how long a run may wait because of a violated constraint.
+// longestAction returns the longest time that a run may wait because of a violated constraint.
 func longestAction(a *run.Actions) time.Duration {
 	if a == nil {
 		return 0

@@ -52,30 +52,29 @@
 //	           pool#0                    0            pools
 //	machines   0..15                     pk           runs with a known machine
 //
-// A commit without a lease or a heartbeat item is one conditional UpdateItem with
-// record and events, conditional on the version. A refusal returns the item, so
-// no second read is needed to find the reason. The item of a run contains its
-// events up to 2 KiB. The transaction that exceeds this moves the older ones to
-// an item of their own.
+// A commit without a lease or a heartbeat item is one UpdateItem of record and events,
+// conditional on the version. A refusal returns the item, so no second read is needed to find
+// the reason. The item of a run contains its events up to 2 KiB. The transaction that exceeds
+// this moves the older ones to an item of their own.
 //
 // Index attributes change rarely: the due time of a living run is truncated to its
 // hour there, or to its minute if it is more than 15 minutes ahead.
 //
-// The slots of a pool with a limit are items, numbered below the limit. A run
-// takes a random free one with a conditional put. A grant to the next queued run
-// rewrites the slot once. There is no counter, and so no item that every commit
-// writes. The queue is items under the pool's key, in order. A pool without a
-// limit has neither. The slots of a job are those of the pool job/ID. The item of a run
-// has the number of its pool's slot in "slot", of its job's in "jslot"; one commit may
-// change both, for several runs. So are the slots of a key, those of the pool key/KEY, with
-// the number in "kslot". A run that joins a queue with a key, or leaves it, changes the turns
-// of its key, so joins of one key are transactions on one item; runs without a key or a job
-// share none. A pool that is unused for three hours is not
-// registered.
+// The slots of a pool with a limit are items, numbered below the limit. A run takes a random
+// free one with a conditional put. A grant to the next queued run rewrites the slot once. There
+// is no counter, and so no item that every commit writes. The queue is items under the pool's
+// key, in order. A pool without a limit has neither.
 //
-// The item of a result exists from the creation of its job to its deletion. The
-// commit that ends a run updates it unless a later result is there, and leaves it out if
-// the job was deleted.
+// The slots of a job are those of the pool job/ID, the slots of a key those of the pool
+// key/KEY. The item of a run has the number of its pool's slot in "slot", of its job's in
+// "jslot" and of its key's in "kslot". One commit may change all of them, for several runs. A
+// run that joins or leaves a queue with a key changes the turns of its key. So concurrent joins
+// of one key are transactions on one item. Runs without a key or a job share no item. A pool
+// that is unused for three hours is not registered.
+//
+// The item of a result exists from the creation of its job to its deletion. The commit that
+// ends a run updates it unless it has a later result. The commit omits the result if the job
+// was deleted.
 //
 // # Compression
 //
@@ -166,9 +165,9 @@
 // this is all of the index, and no query follows. An index that has more is not scanned
 // again for ten minutes.
 //
-// A sweep keeps a page of each list in memory, and 40 bytes for each run with a
-// machine or in a pool. Computed for 100 runs a second that take 1,000 s each, so
-// 100,000 living runs in a limited pool, all with a machine, in RRU each minute:
+// A sweep keeps in memory a page of each list, and 40 bytes for each run with a machine or in a
+// pool. The table is computed for 100 runs a second that take 1,000 s each. These are 100,000
+// living runs in a limited pool, all with a machine. In RRU each minute:
 //
 //	Due                    3,500   7,000 runs that are starting or ending
 //	WithMachine           52,000   half a unit for each record, and the index
@@ -183,22 +182,22 @@
 //
 // # Streams
 //
-// An append is a transaction: the head, on condition of its newest position, the item of
-// the batch, and that of a mark. No item is per record. Positions reads the batches since
-// its last call, and the first time those since a minute before the oldest record; a Feed
-// remembers up to 100,000 ids of a stream. The table's TTL deletes batches and marks, and
-// reads pass over expired ones, which it deletes late. TestFeedCosts measures Head,
-// Positions and Append of signed events of an export, 1.3 KB each, with the state of a
-// tree of a million events. The payload of a signed event is stored without its Base64, in
-// which the compression finds little: most batches of one to three events take a KB.
+// An append is a transaction: the head, on condition of its newest position, the item of the
+// batch, and that of a mark. Records have no items of their own. Positions reads the batches
+// since its last call. The first time it reads those since a minute before the oldest record. A
+// Feed remembers up to 100,000 ids of a stream. The table's TTL deletes batches and marks late,
+// so reads skip expired ones. TestFeedCosts measures Head, Positions and Append of signed
+// events of an export, 1.3 KB each, with the state of a tree of a million events. The payload
+// of a signed event is stored without its Base64, which hardly compresses. Most batches of one
+// to three events take a KB.
 //
 //	events in a batch        1     3    10    30   100   180
 //	WRU of an append         4     4     8    16    44    74
 //	WRU of an event        4.0   1.3   0.8   0.5  0.44  0.41
 //	RRU of the three calls 2.2   2.2   2.2   2.5   3.5   4.2
 //
-// A mark takes 2 WRU for each KB, MoveCursor 1 WRU, Cursor 1 RRU, Read 1 RRU for each
-// 4 KB of its batches. Wait takes 0.5 RRU for each look, 3,600 an hour at the default
+// A mark takes 2 WRU for each KB, MoveCursor 1 WRU, Cursor 1 RRU, Read 1 RRU for each 4 KB of
+// its batches. Wait takes 0.5 RRU for each read of the head: 3,600 RRU an hour at the default
 // interval of half a second.
 //
 // The items of a stream have one partition key, which accepts 1,000 WRU a second. That

@@ -22,7 +22,7 @@ import (
 
 func dueKey(kind, shard string) string { return kind + "#" + shard }
 
-// dueBy is the query for the entries of a kind and shard that may be due.
+// dueBy returns the query for the entries of a kind and shard that may be due.
 func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 	q := s.indexQuery(schema.IndexDue, attrDue, dueKey(kind, shard))
 	*q.KeyConditionExpression += " AND #at <= :at"
@@ -31,10 +31,10 @@ func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 	return q
 }
 
-// due reads one page of the records of the kinds that are due: it looks at no more
-// than limit entries, in the order of their times in the index, from the place
-// after. Records whose time has not come are left out, so a page may be empty.
-// next is the place of the following page, empty at the end.
+// due returns one page of the records of the kinds that are due. It reads at most limit entries
+// of the index, in the order of their times, starting after the place after. It omits records
+// that are not due yet, so a page may be empty. next is the place of the following page, empty
+// at the end.
 func (s *Store) due(
 	ctx context.Context, now time.Time, after string, limit int, when func(run.Run) time.Time, kinds ...string,
 ) (found []*record, next string, err error) {
@@ -56,9 +56,9 @@ func (s *Store) due(
 	return found, next, nil
 }
 
-// dueEntries reads one page of the entries of the kinds whose time in the index has
-// come, in its order. sk is the sort key of their items, shards their number of
-// partition keys.
+// dueEntries returns one page of the index entries of the kinds that are due, in the order of
+// their times in the index. sk is the sort key of their items. shards is the number of
+// partition keys of each kind.
 func (s *Store) dueEntries(
 	ctx context.Context, now time.Time, after string, limit int, sk string, shards int, kinds ...string,
 ) (entries []item, next string, err error) {
@@ -100,8 +100,7 @@ func (s *Store) dueEntries(
 	return entries, next, err
 }
 
-// places are the entries of the due index after which a page starts, by the
-// partition key of the index.
+// places maps a partition key of the due index to the entry after which the page starts.
 type places map[string]place
 
 type place struct {
@@ -163,8 +162,8 @@ func refsOf(records []*record) []run.Ref {
 	return refs
 }
 
-// WithMachine implements port.Store, ordered by partition key, which is by
-// tenant and id. It may miss the newest commits.
+// WithMachine implements port.Store. It returns the runs in the order of their partition keys,
+// which is that of tenant and id. It may miss the newest commits.
 func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
 	placed, err := s.withMachine(ctx, after, limit)
 	return placed, wrap(err, "read", "the runs with a machine")
@@ -209,16 +208,16 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 	return placed, nil
 }
 
-// purgePage is how many entries Purge reads at a time, purges how many records it
-// deletes concurrently.
+// purgePage is the number of entries that Purge reads at a time. purges is the number of
+// records that it deletes concurrently.
 const (
 	purgePage = 500
 	purges    = 16
 )
 
-// Purge implements port.Store. It leaves records to the table's TTL for
-// Config.TTLGrace. With an error it returns how many records it has deleted; a
-// record that cannot be deleted does not stop the others.
+// Purge implements port.Store. It leaves records to the table's TTL for Config.TTLGrace. It
+// also returns the number of deleted records with an error. If one record cannot be deleted,
+// Purge continues with the others.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	var forgotten atomic.Int64
 	var failed []error
@@ -250,8 +249,8 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	return int(forgotten.Load()), errors.Join(failed...)
 }
 
-// forget deletes the run's older events, then the record with its heartbeat item,
-// unless another run has replaced it. That run's events come later in order.
+// forget deletes the run's older events, then the record with its heartbeat item. It keeps them
+// if another run has replaced the record. The events of that run sort behind the deleted ones.
 func (s *Store) forget(ctx context.Context, r *record) error {
 	p := &part{key: runKey(r.Ref()), remove: true}
 	p.where(attrNonce, "=", r.is[attrNonce])

@@ -29,11 +29,10 @@ type Feed struct {
 
 // FeedConfig configures a Feed.
 type FeedConfig struct {
-	// Retention is how long records and marks are kept. DynamoDB deletes a batch by the
-	// retention of its append.
+	// Retention is how long records and marks are kept. The expiry of a batch is computed when
+	// it is appended, with the retention of that time.
 	Retention time.Duration
-	// WaitInterval is the pause between two looks at a stream of Wait: with 0 half a
-	// second.
+	// WaitInterval is the pause between two reads in Wait. 0 means half a second.
 	WaitInterval time.Duration
 }
 
@@ -77,9 +76,10 @@ func positionSort(prefix string, position int64) string {
 	return fmt.Sprintf("%s%019d", prefix, max(position, 0))
 }
 
-// head is the item of a stream as it was read; its zero value for an empty stream.
+// head is the item of a stream as it was read. The zero value is an empty stream.
 type head struct {
-	// epoch is that of the stream, stored the value in its item.
+	// epoch is the epoch of the stream. stored is the value in its item, from which epoch is
+	// computed.
 	epoch, stored    string
 	newest, appended int64
 	// oldest is a lower bound of the oldest position.
@@ -87,14 +87,14 @@ type head struct {
 	state  feedBytes
 }
 
-// expired is the time at which the newest of the expired records was appended, or later.
+// expired returns the append time up to which records have expired, in Unix nanoseconds.
 func (f *Feed) expired() int64 { return unixNanos(f.store.now().Add(-f.config.Retention)) }
 
 func unixNanos(t time.Time) int64 { return int64(nanos(t) ^ 1<<63) } //nolint:gosec // keeps the bits
 
-// epoch returns the epoch of a stream. It depends on the table: the streams of a restored
-// one, which has another name, continue at positions that the original has used for other
-// records.
+// epoch returns the epoch of a stream. It depends on the name of the table, so that the streams
+// of a restored table have a new epoch. They reuse positions that the original table has given
+// to other records.
 func (f *Feed) epoch(stored string) string {
 	_, table, arn := strings.Cut(f.store.config.Table, "/")
 	if !arn {
@@ -124,7 +124,7 @@ func (f *Feed) lookUp(ctx context.Context, stream string, consistent bool) (h he
 	}, nil
 }
 
-// stateIn returns the state in the item of a stream. Callers do not change it.
+// stateIn returns the state in the item of a stream. Callers must not change it.
 func (f *Feed) stateIn(is item) ([]byte, error) {
 	packed := documentOf(is[attrDoc])
 	if known, ok := f.store.decoded.heads.Get(packed); ok {
@@ -158,12 +158,12 @@ func (f *Feed) describe(ctx context.Context, stream string, h head) (port.Head, 
 	return port.Head{Epoch: h.epoch, Oldest: oldest, Newest: h.newest, State: h.state}, err
 }
 
-// Append implements port.Feed. A batch takes a transaction of two items, three with a
-// mark. It reads the head first, unless this Feed read it last behind b.After.
+// Append implements port.Feed. A batch takes a transaction of two items, three with a mark. It
+// reads the head first, unless the head that this Feed read last ends at b.After.
 func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
 	to, err := f.append(ctx, stream, b)
 	if err != nil {
-		// The call may have been applied, or the stream be another one.
+		// The call may have been applied, or the stream may have been replaced.
 		f.tail(stream).forget()
 		return port.Head{}, wrap(err, "append to", stream)
 	}
@@ -204,7 +204,7 @@ func (f *Feed) append(ctx context.Context, stream string, b port.Batch) (to port
 	return f.describe(ctx, stream, after)
 }
 
-// appendParts are the changed head, the batch and the mark.
+// appendParts returns the parts of the head, the batch and the mark.
 func (f *Feed) appendParts(stream string, b port.Batch, before, after head) ([]*part, error) {
 	pk, nonce := pkFeed(stream), binary.BigEndian.AppendUint64(nil, f.store.config.Random())
 	state, err := f.store.pack(struct{ State feedBytes }{b.State})
@@ -260,7 +260,7 @@ func (f *Feed) appendParts(stream string, b port.Batch, before, after head) ([]*
 	return parts, nil
 }
 
-// Wait implements port.Feed. It looks at once, and then once in each interval with an
+// Wait implements port.Feed. It reads the head at once, and then once in each interval with an
 // eventually consistent read.
 func (f *Feed) Wait(ctx context.Context, stream string, after int64) error {
 	for consistent := true; ; consistent = false {
@@ -295,8 +295,8 @@ func (f *Feed) Cursor(ctx context.Context, stream, consumer string) (int64, erro
 	return numberOf(is[attrPosition]), wrap(err, "read a cursor of", stream)
 }
 
-// removedFor is how long the item of a removed consumer stays, for calls that are
-// repeated.
+// removedFor is how long the item of a removed consumer is kept, so that a repeated call finds
+// it.
 const removedFor = 24 * time.Hour
 
 // MoveCursor implements port.Feed.

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// dueFeed is before the group of a stream in the due index, which has the items of the
-	// streams that are due.
+	// dueFeed precedes the group of a stream in the keys of the due index. Only streams that
+	// are due have an entry there.
 	dueFeed = "feed "
-	// feedShards is the number of partition keys of a group there. A stream writes to the
-	// index when it becomes due, and when that ends.
+	// feedShards is the number of partition keys of a group in the due index. A stream writes
+	// to the index when it becomes due, and when it is settled.
 	feedShards = 4
 )
 
-// feedDue is the partition key of a stream in the due index.
+// feedDue returns the partition key of a stream in the due index.
 func feedDue(stream string) string {
 	group, _, _ := strings.Cut(stream, "/")
 	return dueKey(dueFeed+group+"/", shardOf(pkFeed(stream), feedShards))
 }
 
-// dueFrom makes a stream due at a time, unless it is due already: then the index is not
-// written.
+// dueFrom makes a stream due at a time. It does not change the index entry of a stream that is
+// due already.
 func (p *part) dueFrom(stream string, at time.Time) {
 	if at.IsZero() {
 		return
@@ -35,7 +35,7 @@ func (p *part) dueFrom(stream string, at time.Time) {
 	p.sets = append(p.sets, p.name(attrAt)+" = if_not_exists("+p.name(attrAt)+", "+p.value(number(wholeSecond(at)))+")")
 }
 
-// Due implements port.Feed. It reads the index only, to the second.
+// Due implements port.Feed. It reads only the index, whose times are whole seconds.
 func (f *Feed) Due(ctx context.Context, group string, now time.Time, after string, limit int) ([]string, string, error) {
 	if err := port.CheckFeedGroup(group); err != nil {
 		return nil, "", err
@@ -76,7 +76,7 @@ func (f *Feed) Settle(ctx context.Context, stream string, newest int64) error {
 	return f.change(ctx, "settle", stream, p)
 }
 
-// change makes one change of the item of a stream.
+// change writes a part of the item of a stream. errApplied counts as success.
 func (f *Feed) change(ctx context.Context, doing, stream string, p *part) error {
 	err := port.CheckFeedName(stream)
 	if err == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// firstBatches is the number of batches that the first page of a query has. Each
-// further one has four times as many: batches are small where a stream is slow, and
-// DynamoDB charges for what it reads beyond the records that are used.
+// firstBatches is the number of batches in the first page of a query. Each further page has
+// four times as many. The batches of a slow stream are small, and DynamoDB charges for batches
+// that are read and not used.
 const firstBatches = 4
 
 // grow calls the function for the items of a query until it returns false.
@@ -131,11 +131,11 @@ func positionOf(is item, prefix string) int64 {
 	return n
 }
 
-// span is the place of a batch, and when it was appended.
+// span has the first and last position of a batch, and the time of its append in Unix
+// nanoseconds.
 type span struct{ first, last, appended int64 }
 
-// at returns the first batch with a position of at least this one. ok is false without
-// such a batch.
+// at returns the first batch that ends at or behind position. ok is false if no batch does.
 func (f *Feed) at(ctx context.Context, stream string, position int64) (found span, ok bool, err error) {
 	query := f.batches(stream, position-1)
 	query.Limit = limitOf(1)
@@ -149,8 +149,8 @@ func (f *Feed) at(ctx context.Context, stream string, position int64) (found spa
 	return span{numberOf(is[attrFirst]), positionOf(is, sortBatch), numberOf(is[attrAppended])}, true, nil
 }
 
-// oldest returns the oldest position that has not expired. It reads the oldest batch,
-// unless the tail contains it; and while the table's TTL is late, some batches by bisection.
+// oldest returns the oldest position that has not expired. It reads the oldest batch, unless
+// the tail contains it. If the table's TTL is late, it finds that batch by bisection.
 func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error) {
 	expired, t := f.expired(), f.tail(stream)
 	if h.newest == 0 {
@@ -176,11 +176,11 @@ func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error)
 			}
 			var s span
 			s, ok, err = f.at(ctx, stream, position)
-			// A batch that begins later replaces one that is deleted.
+			// A batch that begins behind the position replaces a deleted one.
 			if err != nil || !ok || s.appended <= expired || s.first > position {
 				return false
 			}
-			found = s // the one of the last true result is the first one
+			found = s // the last true result of the search is the oldest batch
 			return true
 		})
 	} else if !ok {

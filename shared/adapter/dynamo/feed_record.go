@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// feedBytes are bytes in JSON: a string if they are text, otherwise an object with
-// Base64.
+// feedBytes is encoded as a JSON string if it is text and the string is not longer than Base64.
+// Otherwise it is encoded as an object with Base64.
 type feedBytes []byte
 
 type base64Bytes struct {
@@ -52,8 +52,9 @@ type feedBatch struct {
 	Records []feedRecord `json:"records"`
 }
 
-// feedRecord has either its data or, of data with a JSON object in Base64 as in a DSSE
-// envelope, the object and what is around it: Base64 hardly compresses.
+// feedRecord has either Data, or Head, Payload and Tail. The latter is for data with a JSON
+// object in Base64, as in a DSSE envelope. The payload is stored decoded, because Base64 hardly
+// compresses.
 type feedRecord struct {
 	ID      string          `json:"id"`
 	At      int64           `json:"at"` // in Unix nanoseconds
@@ -63,11 +64,11 @@ type feedRecord struct {
 	Tail    string          `json:"tail,omitempty"`
 }
 
-// payloadStart is what precedes the Base64 of a payload.
+// payloadStart precedes the Base64 of a payload.
 const payloadStart = `"payload":"`
 
-// recordOfData returns a record with data. Its payload is stored decoded only if data
-// returns the same bytes.
+// recordOfData returns a record with data. It stores the payload decoded only if the method
+// data returns the same bytes.
 func recordOfData(data []byte) feedRecord {
 	whole := feedRecord{Data: (*feedBytes)(&data)}
 	start := stdbytes.Index(data, []byte(payloadStart)) + len(payloadStart)

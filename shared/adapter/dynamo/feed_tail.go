@@ -11,20 +11,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The streams and the ids of one stream that a Feed remembers at most. Beyond, it
-// forgets all of them and reads again.
+// A Feed caches at most maxTails streams, and maxIDs record ids of a stream. Above that it
+// drops all of them and reads them again.
 const (
 	maxTails = 1000
 	maxIDs   = 100_000
 )
 
-// tail is what a Feed remembers of a stream. All of it can be read again, and nothing
-// of it is trusted for another epoch.
+// tail is a Feed's cache of a stream. All of it can be read again. It is not used for another
+// epoch.
 type tail struct {
 	mu    sync.Mutex
 	head  head
 	known bool
-	// first is the oldest batch, of the stream with the epoch.
+	// first is the oldest batch of the stream with this epoch.
 	first span
 	epoch string
 
@@ -45,14 +45,14 @@ func (f *Feed) tail(stream string) *tail {
 	return t
 }
 
-// saw remembers the head as it was read.
+// saw stores the head that was read.
 func (t *tail) saw(h head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.head, t.known = h, true
 }
 
-// last returns the head as it was read or written last.
+// last returns the head that was read or written last.
 func (t *tail) last() (h head, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,15 +65,15 @@ func (t *tail) forget() {
 	t.known = false
 }
 
-// begins remembers the oldest batch.
+// begins stores the oldest batch.
 func (t *tail) begins(epoch string, first span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.epoch, t.first = epoch, first
 }
 
-// beginning returns the batch that was the oldest at an earlier call; its zero value if
-// that is unknown.
+// beginning returns the batch that was the oldest at an earlier call, or the zero value if it
+// is unknown.
 func (t *tail) beginning(epoch string) span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *tail) beginning(epoch string) span {
 	return t.first
 }
 
-// appended remembers what this Feed has appended.
+// appended stores the result of an append of this Feed.
 func (t *tail) appended(before, after head, records []port.FeedRecord) {
 	t.saw(after)
 	if first := t.beginning(after.epoch); len(records) > 0 && (before.newest == 0 || first.first == before.newest+1) {
@@ -100,8 +100,8 @@ func (t *tail) appended(before, after head, records []port.FeedRecord) {
 	}
 }
 
-// window has the ids of the records at the positions from+1 to to: all that were
-// appended at the time reach or later, up to to.
+// window has the ids of the records at the positions from+1 to to. It contains all records up
+// to to that were appended at the time reach or later.
 type window struct {
 	mu       sync.Mutex
 	epoch    string
@@ -113,12 +113,13 @@ type window struct {
 // appearance says where and when a record was appended.
 type appearance struct{ position, appended int64 }
 
-// skew is how much earlier than its event a record may be appended by its clock.
+// skew is how much earlier than the time of its event a record may be appended, because clocks
+// differ.
 const skew = time.Minute
 
-// Positions implements port.Feed. It reads the head, the batches that other processes
-// have appended since the last call, and once those of the time from a minute before
-// the oldest of the records.
+// Positions implements port.Feed. It reads the head and the batches that other processes have
+// appended since the last call. Once it also reads the batches since a minute before the oldest
+// of the records.
 func (f *Feed) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
 	found, err := f.positions(ctx, stream, records)
 	return found, wrap(err, "read positions of", stream)
@@ -196,8 +197,8 @@ func (f *Feed) forward(ctx context.Context, stream string, w *window, to int64) 
 	return err
 }
 
-// backward extends the window to a time and calls the function for each record that it
-// reads. A window with too many ids is not extended further.
+// backward extends the window back to a time, and calls read for each record that it reads. A
+// window with more than maxIDs ids is not extended.
 func (f *Feed) backward(ctx context.Context, stream string, w *window, since int64, read func(string, appearance)) error {
 	if w.reach <= since {
 		return nil

@@ -29,7 +29,7 @@ func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
 	return wrap(err, "store the start gate of pool", g.Pool)
 }
 
-// gatePart puts a gate if its version is the stored one.
+// gatePart returns the part that stores a gate if its version is the stored one.
 func gatePart(g run.StartGate) (*part, error) {
 	before := g.Version
 	g.Version++
@@ -42,7 +42,8 @@ func gatePart(g run.StartGate) (*part, error) {
 	return over(put, before), nil
 }
 
-// over is the part that puts an item over a version of it, 0 for none.
+// over returns the part that stores an item if the stored version is before. 0 means that no
+// item is stored.
 func over(put item, before int64) *part {
 	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
 	if before == 0 {

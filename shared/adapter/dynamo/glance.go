@@ -10,34 +10,35 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A query of each partition key of an index takes half a read unit, also if it finds
-// nothing: 16 of them each minute for each kind of work cost more than all else that a
-// table without runs does. One scan returns a small index for half a unit for each 8 KB.
+// A query of each partition key of an index takes half a read unit, even if it returns nothing.
+// 16 queries each minute for each kind of work cost more than everything else in a table
+// without runs. One scan returns a small index for half a unit for each 8 KB.
 const (
-	// glanceEntries is the most entries of an index that is scanned.
+	// glanceEntries is the largest number of entries of an index that is scanned.
 	glanceEntries = 64
-	// glancePause is how long an index that has more is not scanned again.
+	// glancePause is how long a larger index is not scanned again.
 	glancePause = 10 * time.Minute
 )
 
-// glances has the indexes that are too large for a scan, until when, and the last scans of
-// the others.
+// glances has, by index, until when a large index is not scanned, and the last scan of a small
+// one.
 type glances struct {
 	mu    sync.Mutex
 	large map[string]time.Time
 	last  map[string]scanned
 }
 
-// scanned is what a scan of an index has returned.
+// scanned is the result of a scan of an index.
 type scanned struct {
 	at      time.Time
 	entries []item
-	// used are the parts of the index that were read from the scan: once each.
+	// used has the parts of the index for which the scan was used. Each part uses it once.
 	used map[string]bool
 }
 
-// glance returns all entries of an index, in no order, if they are few. They are those of a
-// scan that is younger than Config.ScanAge and was not used for the part of the index yet.
+// glance returns all entries of an index, in no order. all is false if they are too many for a
+// scan. It reuses a scan that is younger than Config.ScanAge and was not used for the part of
+// the index yet.
 func (s *Store) glance(ctx context.Context, index, part string) (entries []item, all bool, err error) {
 	g, now := &s.glances, s.now()
 	g.mu.Lock()
@@ -74,7 +75,7 @@ func (s *Store) glance(ctx context.Context, index, part string) (entries []item,
 	return nil, false, nil
 }
 
-// scanned keeps a scan.
+// scanned stores a scan.
 func (g *glances) scanned(index string, s scanned) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +85,7 @@ func (g *glances) scanned(index string, s scanned) {
 	g.last[index] = s
 }
 
-// exceeded notes that an index is too large for scans until a time.
+// exceeded records that an index is too large for scans until a time.
 func (g *glances) exceeded(index string, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,8 +96,8 @@ func (g *glances) exceeded(index string, until time.Time) {
 	delete(g.last, index)
 }
 
-// survey reads the entries of a part of an index that are wanted, in order: by a scan of a
-// small index, otherwise by the queries.
+// survey returns the wanted entries of a part of an index, in order. It scans a small index and
+// runs the queries on a large one.
 func (s *Store) survey(
 	ctx context.Context, index, part string, wanted func(item) bool, before func(a, b item) bool, queries []*dynamodb.QueryInput,
 ) (*merged, error) {

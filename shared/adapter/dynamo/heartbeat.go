@@ -60,7 +60,7 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 		p.set(heartbeatAttempt, number(int64(b.Attempt)))
 	} else {
 		p.where(heartbeatAt, "<=", moment(b.At))
-		p.sets = append(p.sets, p.name(heartbeatPrevious)+" = "+p.name(heartbeatAt)) // as it is before this update
+		p.sets = append(p.sets, p.name(heartbeatPrevious)+" = "+p.name(heartbeatAt)) // the value before this update
 		p.set(heartbeatAt, moment(b.At))
 	}
 	if b.Progress != nil {
@@ -95,7 +95,7 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 	return heartbeatOf(is), nil
 }
 
-// moment is a time as a number with the same order and nanoseconds.
+// moment encodes a time as a number of Unix nanoseconds.
 func moment(t time.Time) types.AttributeValue { return number(int64(nanos(t) ^ 1<<63)) } //nolint:gosec // keeps the bits
 
 func timeOf(v types.AttributeValue) time.Time {
@@ -157,7 +157,7 @@ func (c *change) heartbeat() *part {
 	return p
 }
 
-// opened is the item of a first heartbeat, with the changes of the same commit.
+// opened returns the item of a first heartbeat, with the changes of the same commit.
 func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 	if change.Token != nil {
 		b.Token, b.Generation, b.TokenAt = *change.Token, change.Generation, change.TokenAt
@@ -190,8 +190,8 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 		is[heartbeatForward] = number(int64(b.ForwardEvery))
 	}
 	if due := b.DueAt(); !due.IsZero() {
-		// Heartbeats do not move the entry in the index: it says when the item can be
-		// due for the first time.
+		// Heartbeats do not move the entry in the index. Its time is the first at which the
+		// item can be due.
 		is[heartbeatTimeout] = number(int64(b.Timeout))
 		tenant, id := named(textOf(key[schema.Partition.Name]))
 		is[attrDue] = text(dueKey(dueHeartbeat, shard(run.Ref{Tenant: tenant, ID: id}, heartbeatShards)))

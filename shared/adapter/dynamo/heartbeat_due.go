@@ -16,9 +16,9 @@ const heartbeatShards = 4
 // dueFields are the attributes of a heartbeat item that DueAt needs.
 var dueFields = []string{schema.Partition.Name, heartbeatAt, heartbeatTimeout}
 
-// HeartbeatsDue implements port.Store. It reads each item whose first due time has
-// passed: half a read unit, while an entry that follows the heartbeats would cost
-// three write units for each of them.
+// HeartbeatsDue implements port.Store. It reads each item whose first due time has passed, for
+// half a read unit. An entry that moved with the heartbeats would cost three write units for
+// each of them.
 func (s *Store) HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	refs, next, err := s.heartbeatsDue(ctx, now, after, limit)
 	return refs, next, wrap(err, "read", "the overdue heartbeats")

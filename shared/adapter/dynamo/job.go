@@ -28,8 +28,8 @@ type jobChange struct {
 	// before is the revision that the write replaces, 0 for a new job.
 	before     int64
 	doc, nonce []byte
-	// earlier is the item with the version of the definition that the write replaces;
-	// nil if it changes no definition, as far as is known.
+	// earlier is the item with the version of the definition that the write replaces. It is nil
+	// if the write is not known to change the definition.
 	earlier item
 }
 
@@ -43,7 +43,7 @@ func (s *Store) jobChangeOf(j job.Job) (*jobChange, error) {
 	return c, nil
 }
 
-// pack encodes a document as the configuration says.
+// pack encodes a document in the form that Config.PlainItems selects.
 func (s *Store) pack(v any) ([]byte, error) {
 	if s.config.PlainItems {
 		return format.Encode(v)
@@ -57,8 +57,8 @@ func versionSort(created time.Time, version int64) string {
 	return fmt.Sprintf("%s%s#%010d", sortVersion, ordered(created), version)
 }
 
-// parts write the job, and for a new one the empty item of its result. The version of a new
-// job is above that of a deleted one.
+// parts returns the parts that write the job and, for a new job, the empty item of its result.
+// The version of a new job is above that of a deleted one.
 func (c *jobChange) parts() []*part {
 	put := c.key(sortJob)
 	put[attrVersion], put[attrDefinition], put[attrMade] = number(c.Revision), number(c.Version), moment(c.CreatedAt)
@@ -137,7 +137,7 @@ func (s *Store) fireJob(ctx context.Context, j job.Job, firings []port.Write, no
 		if err != nil {
 			return err
 		}
-		parts := c.parts() // first: a changed job counts before a run that exists
+		parts := c.parts() // first, so that a changed job is reported before a run that exists
 		for i, c := range changes {
 			parts = append(parts, s.creation(c, tasks[i], leases)...)
 		}
@@ -189,8 +189,8 @@ func (s *Store) DeletedVersion(ctx context.Context, tenant, jobID string) (int64
 	return numberOf(is[attrDefinition]), nil
 }
 
-// DeleteJob implements port.Store. The versions are removed after the job, which
-// hides them. A call that returned an error may be repeated to remove the rest.
+// DeleteJob implements port.Store. It removes the versions after the job. They cannot be read
+// without it. A call that returned an error may be repeated to remove the rest.
 func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
 	noted, err := s.noteParts(notes)
 	if err == nil {

@@ -19,23 +19,24 @@ const jobShards = 4
 
 func jobShard(of job.Ref) string { return shardOf(pkJob(of.Tenant, of.ID), jobShards) }
 
-// jobsKey is the partition key of a tenant's jobs in the list index, in which their ids
-// are the sort keys.
+// jobsKey returns the partition key of a tenant's jobs in the list index. Their sort keys are
+// their ids.
 func jobsKey(tenant string) string { return within(tenant, "jobs", "") }
 
-// wholeSecond is the first whole second from the time on, in Unix seconds: an entry
+// wholeSecond returns the first whole second at or after t, in Unix seconds, so that an entry
 // is not due before its job.
 func wholeSecond(t time.Time) int64 { return t.Add(time.Second - time.Nanosecond).Unix() }
 
-// Jobs implements port.Store. Its faults are those of List. It may miss the newest
+// Jobs implements port.Store. It returns the same faults as List. It may miss the newest
 // commits.
 func (s *Store) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
 	jobs, next, err := documentPage(ctx, s, listing{kind: "jobs 1", scope: tenant}, jobsKey(tenant), sortJob, page, jobOf)
 	return jobs, next, wrap(err, "list the jobs of", tenant)
 }
 
-// documentPage reads a page of the items under a partition key of the list index,
-// ordered by their sort keys there. sk is the sort key of the items, decode reads one.
+// documentPage returns a page of the items under a partition key of the list index, ordered by
+// their sort keys in the index. sk is the sort key of the items in the table. decode decodes
+// one item.
 func documentPage[T any](
 	ctx context.Context, s *Store, in listing, key, sk string, page port.Page, decode func(item) (T, error),
 ) (found []T, next string, err error) {
@@ -90,7 +91,7 @@ func documentPage[T any](
 // documentFields are the attributes that jobOf, poolOf and webhookOf read.
 var documentFields = []string{schema.Partition.Name, attrDoc, attrSecrets}
 
-// JobsDue implements port.Store. It reads the index only, to the second.
+// JobsDue implements port.Store. It reads only the index, whose times are whole seconds.
 func (s *Store) JobsDue(ctx context.Context, now time.Time, after string, limit int) ([]job.Ref, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortJob, jobShards, dueJob)
 	if err != nil {

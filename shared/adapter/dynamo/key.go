@@ -75,12 +75,12 @@ func queueKey(in string, s run.Slot, id string) item { return keyOf(in, queueSor
 func eventsPrefix(born time.Time) string             { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
 func eventsSort(p string, last int) string           { return fmt.Sprintf("%s%010d", p, last) }
 
-// queueSort returns the sort key of a queued run. Without a round it is the age of the
-// slot, the key that earlier versions wrote: runs that they queued are at the head of the
+// queueSort returns the sort key of a queued run. The order of a slot without a round is its
+// age, as in the keys of earlier versions. Runs that those have queued are at the head of the
 // queue and leave it under that key.
 func queueSort(s run.Slot, id string) string { return sortQueue + s.Order() + "#" + id }
 
-// queueItem is the item of a queued run.
+// queueItem returns the item of a queued run.
 func queueItem(in string, s run.Slot, id string) item {
 	is := queueKey(in, s, id)
 	if turn := s.Turn(); turn != "" {
@@ -96,7 +96,7 @@ func numbered(digits string, ok bool) (int, bool) {
 	return n, ok && err == nil
 }
 
-// lined returns the run of a queue item.
+// enqueued returns the id of the run in the sort key of a queue item.
 func enqueued(sk string) (id string, ok bool) {
 	place, ok := strings.CutPrefix(sk, sortQueue)
 	if !ok {
@@ -117,8 +117,8 @@ func named(pk string) (tenant, name string) {
 	return tenant, name
 }
 
-// nanos is the time in Unix nanoseconds, limited to those of 64 bits (1678 to
-// 2262), shifted so that the smallest is 0.
+// nanos returns the time in Unix nanoseconds, shifted so that the smallest value is 0. Times
+// outside the range of 64 bits (1678 to 2262) are limited to it.
 func nanos(t time.Time) uint64 {
 	n := t.UnixNano()
 	switch {
@@ -130,7 +130,7 @@ func nanos(t time.Time) uint64 {
 	return uint64(n) ^ 1<<63 //nolint:gosec // keeps the bits
 }
 
-// ordered is a time as text with the same order.
+// ordered encodes a time as text with the same order.
 func ordered(t time.Time) string { return fmt.Sprintf("%016x", nanos(t)) }
 
 // born orders a tenant's runs by creation. The second half of its bytes

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// move is the change of one of a run's slots: of its pool, its job, or its key.
+// move is the change of one slot of a run: the slot of its pool, its job, or its key.
 type move struct {
 	*change
 	lease run.LeaseChange
@@ -41,11 +41,11 @@ func movesOf(changes []*change) (moves []move) {
 	return moves
 }
 
-// after is the slot as the commit leaves it, pool the partition key of its pool.
+// after returns the slot after the commit. pool returns the partition key of its pool.
 func (m move) after() run.Slot { return m.slot(m.Run) }
 func (m move) pool() string    { return pkPool(m.Run.Tenant, m.after().Pool) }
 
-// leaves reports whether the run leaves a slot or a queue, whose item is to be found.
+// leaves reports whether the run leaves a slot or a queue, whose item must be found.
 func (m move) leaves() bool { return m.lease != run.LeaseTake && m.lease != run.LeaseEnqueue }
 
 // frees reports whether the run releases its slot.
@@ -54,16 +54,17 @@ func (m move) frees() bool { return m.lease == run.LeaseRelease || m.lease == ru
 // leases are the changes of a commit to the pools of its runs.
 type leases struct {
 	parts []*part
-	// held are the slots that runs get, left those that they release.
+	// held has the slots that runs acquire, left the slots that they release.
 	held map[slotOf]slotAt
 	left map[slotOf]bool
-	// freed are the slots of each pool that the commit releases and has not
-	// granted, with their holders.
+	// freed has the slots of each pool that the commit releases and has not granted yet, with
+	// their holders.
 	freed map[string][]lease
 	turns map[string]*turn
 }
 
-// slotOf is a run's slot of its pool, its job or its key, slotAt the item of a slot.
+// slotOf identifies a slot of a run: of its pool, its job or its key. slotAt is the item of a
+// slot.
 type slotOf struct {
 	*change
 	attribute string
@@ -80,8 +81,8 @@ type lease struct {
 	run    string
 }
 
-// note stores the numbers of the run's slots beside the record, which finds them
-// when they are released.
+// note stores the numbers of the run's slots in the record's item, so that a release finds
+// them.
 func (l *leases) note(c *change, p *part) {
 	for _, attribute := range slotAttributes {
 		of := slotOf{c, attribute}
@@ -94,8 +95,8 @@ func (l *leases) note(c *change, p *part) {
 	}
 }
 
-// sameSlot adds the condition that the record still has the slot's number as it was
-// read: Reconcile changes it without raising the version.
+// sameSlot adds the condition that the slot's number in the record is the one that was read.
+// Reconcile changes it without raising the version.
 func (p *part) sameSlot(read item, attribute string) {
 	if number, ok := read[attribute]; ok {
 		p.where(attribute, "=", number)
@@ -104,9 +105,8 @@ func (p *part) sameSlot(read item, attribute string) {
 	}
 }
 
-// leases plans the changes to slots and queues. It returns a *NoSlot if a run
-// cannot have a slot. A slot released and granted in one commit is written
-// once.
+// leases plans the changes to slots and queues. It returns a *NoSlot if a run cannot acquire a
+// slot. A slot that is released and granted in one commit is written once.
 func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
 	l := &leases{held: map[slotOf]slotAt{}, left: map[slotOf]bool{}, freed: map[string][]lease{}, turns: map[string]*turn{}}
 	moves := movesOf(changes)
@@ -193,8 +193,7 @@ func (l *leases) leave(m move) {
 	l.parts = append(l.parts, &part{key: queueKey(pkPool(m.Run.Tenant, was.Pool), was, m.Run.ID), remove: true})
 }
 
-// grant finds a slot for the run: one that the same commit releases, or a free
-// one.
+// grant assigns a slot to the run: one that the same commit releases, or a free one.
 func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*view) error {
 	in, slot := m.pool(), m.after()
 	if i := slices.IndexFunc(l.freed[in], func(held lease) bool { return held.number < slot.Limit }); i >= 0 {
@@ -245,8 +244,8 @@ func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*
 	return nil
 }
 
-// heldAbove reports whether a slot beyond the limit is held, or was at the start of the
-// commit: the limit was higher when it was granted. The grant then counts all slots.
+// heldAbove reports whether a slot beyond the limit is held, or was at the start of the commit.
+// It was granted under a higher limit. The grant then counts all slots.
 func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) (bool, error) {
 	for _, at := range l.held {
 		if at.in == in && at.number >= limit {
@@ -263,7 +262,7 @@ func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) 
 	return above, err
 }
 
-// hold gives the slot to the run, from its present holder; "" for a free slot.
+// hold gives slot n to the run. was is its present holder, "" for a free slot.
 func (l *leases) hold(m move, n int, was string) {
 	in := m.pool()
 	put := slotKey(in, n)
@@ -278,12 +277,12 @@ func (l *leases) hold(m move, n int, was string) {
 	l.held[slotOf{m.change, m.attribute}] = slotAt{in, n}
 }
 
-// heldBy sets the holder of the slot, "" for a free slot.
+// heldBy adds the condition that the run with this id holds the slot, or that no run does.
 func (p *part) heldBy(id string) {
 	p.conditions = append(p.conditions, "(attribute_not_exists("+p.name(attrRun)+") OR "+p.name(attrRun)+" = "+p.value(text(id))+")")
 }
 
-// view is the state of the slots of a pool.
+// view has the held slots of a pool and their holders.
 type view struct{ held map[int]string }
 
 func (s *Store) view(ctx context.Context, in string) (*view, error) {
@@ -297,13 +296,12 @@ func (s *Store) view(ctx context.Context, in string) (*view, error) {
 	return v, err
 }
 
-// free chooses a random slot below the limit, so that concurrent commits rarely
-// choose the same one.
+// free returns a random free slot below the limit, so that concurrent commits rarely choose the
+// same one. The result is false if no slot can be granted.
 //
-// If a limit was lowered, slots above it stay held until their runs end, and
-// they count. So only the lowest slots are granted: as many as would remain if
-// each of them were held beside all that are held above. Concurrent commits
-// therefore cannot exceed the limit together.
+// After a limit was lowered, slots above it remain held until their runs end, and they count.
+// So only the lowest slots are granted: as many as the limit leaves beside the slots that are
+// held above them. Concurrent commits therefore cannot exceed the limit together.
 func (v *view) free(limit int, random func(n int) int) (int, bool) {
 	above := 0
 	for n := range v.held {

@@ -18,8 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// List implements port.Store. A cursor of another list is an InvalidRequest for
-// "cursor", a limit out of range one for "limit". The order of runs created at
+// List implements port.Store. It returns an InvalidRequest for "cursor" if the cursor belongs
+// to another list, and for "limit" if the limit is out of range. The order of runs created at
 // the same moment is arbitrary but constant.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	from, err := listingOf(tenant, page).start(page)
@@ -30,8 +30,8 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	return runs, next, wrap(err, "list the runs of", tenant)
 }
 
-// listScan is the largest number of index entries that one page with a state looks
-// at. It bounds the work of a page if few runs have the state.
+// listScan is the largest number of index entries that one page with a state reads. It limits
+// the work if few runs have the state.
 const listScan = 2000
 
 func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []byte) ([]run.Run, string, error) {
@@ -74,8 +74,8 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 	}
 }
 
-// listQueries returns the query for the runs of a job, or those for the halves of the
-// tenant's runs, living and ended, that can have the state.
+// listQueries returns the query for the runs of a job. For all runs of a tenant it returns
+// those for the halves, living and ended, that can have the state.
 func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries []*dynamodb.QueryInput) {
 	add := func(q *dynamodb.QueryInput, size int) {
 		q.ScanIndexForward = aws.Bool(false)
@@ -106,7 +106,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 	return queries
 }
 
-// indexQuery reads one partition key of an index, eventually consistent.
+// indexQuery returns the query for one partition key of an index, eventually consistent.
 func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &s.config.Table, IndexName: &index, ReturnConsumedCapacity: s.wanted(),
@@ -116,14 +116,14 @@ func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	}
 }
 
-// listing identifies a list: its kind with the version of its cursors, whose list it
-// is, and its filter.
+// listing identifies a list: its kind with the version of its cursors, its owner, and its
+// filter.
 type listing struct {
 	kind, scope string
 	state       run.State
 }
 
-// listingOf is the list of runs of which a page is read.
+// listingOf returns the listing of runs to which the page belongs.
 func listingOf(tenant string, page port.Page) listing {
 	if page.JobID != "" {
 		return listing{"runs of a job 1", pkJob(tenant, page.JobID), page.State}
@@ -142,8 +142,8 @@ func (l listing) cursor(place []byte) string {
 	return cursorText.EncodeToString(slices.Concat(place, l.sum(place)))
 }
 
-// start returns the place after which the page starts, nil for the first page, or
-// a fault of the page.
+// start returns the place after which the page starts, nil for the first page. It returns a
+// fault for an invalid limit or cursor.
 func (l listing) start(page port.Page) ([]byte, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
 		return nil, fault.Invalid("limit", "want 1 to 1000")

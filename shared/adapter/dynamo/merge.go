@@ -46,7 +46,7 @@ func (m *merged) take(ctx context.Context, limit int, wanted func(item) bool) ([
 	return taken, nil
 }
 
-// next returns the source of the next item; nil at the end.
+// next returns the source of the next item, or nil at the end.
 func (m *merged) next(ctx context.Context) (*source, error) {
 	if err := m.fill(ctx); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (m *merged) next(ctx context.Context) (*source, error) {
 	return first, nil
 }
 
-// fill reads the next page if the last one is used up.
+// fill reads the next page of each query whose items are all returned.
 func (m *merged) fill(ctx context.Context) error {
 	var used []*source
 	for _, q := range m.queries {

@@ -12,10 +12,10 @@ import (
 // notePrefix is followed by the tenant and the id of a note.
 const notePrefix = "#note#"
 
-// noteTTL is longer than the stream of the table keeps a note.
+// noteTTL is longer than the table's stream keeps a record.
 const noteTTL = 48 * time.Hour
 
-// AddNotes implements port.Store. It takes about sixty notes of the largest size.
+// AddNotes implements port.Store. One call has room for about sixty notes of the largest size.
 func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
 	parts, err := s.noteParts(notes)
 	if err == nil && len(parts) > 0 {
@@ -24,8 +24,8 @@ func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
 	return wrap(err, "store", "notes")
 }
 
-// noteParts puts the notes, for a write that they belong to. The table's stream delivers
-// each as a new event.
+// noteParts returns the parts that store the notes, for the write to which they belong. The
+// table's stream delivers each as a new event.
 func (s *Store) noteParts(notes []port.Note) ([]*part, error) {
 	parts := make([]*part, len(notes))
 	for i, n := range notes {

@@ -18,11 +18,11 @@ import (
 // Guide, "Quotas".
 const maxParts = 100
 
-// errAgain: the write was planned on an outdated item.
+// errAgain reports that the write was planned on an outdated item.
 var errAgain = errors.New("the plan is outdated")
 
-// errApplied: an earlier try of the refused write was applied, but its answer
-// was lost.
+// errApplied reports that an earlier try of the refused write was applied, but its response was
+// lost.
 var errApplied = errors.New("already applied")
 
 // part is one item of a write: exactly one of put, key with sets or removes,
@@ -36,8 +36,8 @@ type part struct {
 	names                     map[string]string
 	values                    item
 
-	// refused is asked about the item as it is where a condition failed: what
-	// becomes of the write. nil is errAgain.
+	// refused is called with the stored item if a condition of the part failed. It returns the
+	// result of the write. If refused is nil, the result is errAgain.
 	refused func(ctx context.Context, is item) error
 }
 
@@ -102,8 +102,8 @@ func (p *part) update() *string {
 
 const oldItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
-// send makes the write: one item with its own request, which costs half; more
-// in a transaction. A retry of the transaction has the same token.
+// send writes the parts: one part with its own request, which costs half, more in a
+// transaction. A retry of the transaction has the same token.
 func (s *Store) send(ctx context.Context, parts []*part) error {
 	if len(parts) > maxParts {
 		return fault.New(fault.Internal, "a commit of %d items is too large, want at most %d", len(parts), maxParts)
@@ -165,8 +165,8 @@ func (p *part) transact(table *string) types.TransactWriteItem {
 	}}
 }
 
-// write sends the parts. If conditions failed, the first part that can explain
-// it returns the error; otherwise it is errAgain.
+// write sends the parts. If conditions failed, it returns the result of the first part whose
+// refused does not return errAgain, otherwise errAgain.
 func (s *Store) write(ctx context.Context, parts []*part) error {
 	err := s.send(ctx, parts)
 	reasons := refused(err)

@@ -56,8 +56,7 @@ func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]
 	return refs, wrap(err, "read the slots of pool", pool)
 }
 
-// QueueLength implements port.Store: half a request unit for each forty queued
-// runs.
+// QueueLength implements port.Store. It takes half a read unit for each forty queued runs.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
 	query := s.beside(pkPool(tenant, pool), sortQueue)
 	query.ConsistentRead = nil
@@ -73,7 +72,7 @@ func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, mo
 	return ahead, wrap(err, "count the queue of pool", slot.Pool)
 }
 
-// length counts the items of a query, at most most.
+// length counts the items of a query, up to most.
 func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int) (length int, err error) {
 	query.Select = types.SelectCount
 	for length < most {
@@ -90,16 +89,16 @@ func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int
 	return length, nil
 }
 
-// The item of a pool registers it for Pools, which removes the registration of an
-// unused pool after poolUnused: jobs have pools of their own, and most are unused most
-// of the time. Until poolKnown after it was written a process relies on a registration,
-// and renews it from poolRenewed on. The difference is more than a commit takes and
+// The item of a pool registers it for Pools. Pools removes the registration of a pool that is
+// unused for poolUnused: jobs have pools of their own, and most are unused most of the time. A
+// process relies on a registration until poolKnown after it was written, and renews it from
+// poolRenewed on. The difference of poolUnused and poolKnown is longer than a commit takes and
 // clocks differ.
 const (
 	poolRenewed = time.Hour
 	poolKnown   = 2 * time.Hour
 	poolUnused  = 3 * time.Hour
-	// attrSeen is when the pool was registered last.
+	// attrSeen is when the pool was last registered.
 	attrSeen = "seen"
 )
 
@@ -190,7 +189,7 @@ func (s *Store) unregister(ctx context.Context, in string) error {
 	}
 	now := s.now()
 	p := &part{key: keyOf(in, sortPool), remove: true}
-	if is[attrSeen] == nil { // of a version that relied on it until the process ended
+	if is[attrSeen] == nil { // written by a version that relied on it until its process ended
 		p = &part{put: poolItem(in, now)}
 		p.absent(attrSeen)
 	} else if p.where(attrSeen, "=", is[attrSeen]); now.Sub(timeOf(is[attrSeen])) < poolUnused {

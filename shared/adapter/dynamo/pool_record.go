@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// poolsKey is the partition key of a tenant's pools in the list index, in which their
-// ids are the sort keys.
+// poolsKey returns the partition key of a tenant's pools in the list index. Their sort keys are
+// their ids.
 func poolsKey(tenant string) string { return within(tenant, "pools", "") }
 
 func poolKey(ref run.PoolRef) item { return keyOf(pkPool(ref.Tenant, ref.ID), sortRecord) }
@@ -54,8 +54,8 @@ func (s *Store) savePool(ctx context.Context, p run.Pool, noted []*part) error {
 	return s.again(ctx, func() error { return s.write(ctx, append([]*part{is}, noted...)) })
 }
 
-// replaces adds the condition that the item has a version, 0 for none, and was created
-// at a time.
+// replaces adds the condition that the stored item has this version and creation time. Version
+// 0 means that no item is stored.
 func (p *part) replaces(version int64, created time.Time) {
 	if version == 0 {
 		p.absent(schema.Partition.Name)
@@ -96,14 +96,14 @@ func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) 
 	return wrap(s.write(ctx, append([]*part{gone}, noted...)), "delete pool", p.ID)
 }
 
-// PoolRecords implements port.Store. Its faults are those of List. It may miss the
-// newest commits.
+// PoolRecords implements port.Store. It returns the same faults as List. It may miss the newest
+// commits.
 func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
 	pools, next, err := documentPage(ctx, s, listing{kind: "pools 1", scope: tenant}, poolsKey(tenant), sortRecord, page, poolOf)
 	return pools, next, wrap(err, "list the pools of", tenant)
 }
 
-// PoolsDue implements port.Store. It reads the index only, to the second.
+// PoolsDue implements port.Store. It reads only the index, whose times are whole seconds.
 func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortRecord, 1, dueDrain)
 	if err != nil {

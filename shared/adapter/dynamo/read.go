@@ -141,8 +141,8 @@ func eventsOf(is item) ([]run.Event, error) {
 	return events, nil
 }
 
-// get reads an item; nil if it does not exist. A consistent read sees every
-// write that returned before, for twice the price.
+// get returns an item, or nil if it does not exist. A consistent read sees every write that
+// returned before, for twice the price.
 func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error) {
 	out, err := call(ctx, s, s.api.GetItem, &dynamodb.GetItemInput{
 		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.wanted(),
@@ -153,7 +153,7 @@ func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error
 	return out.Item, nil
 }
 
-// under is the consistent query for the items of a partition key.
+// under returns the strongly consistent query for the items of a partition key.
 func (s *Store) under(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
@@ -163,7 +163,7 @@ func (s *Store) under(pk string) *dynamodb.QueryInput {
 	}
 }
 
-// between is under for the sort keys from one to another, both included.
+// between is like under, for the sort keys from from to to, both included.
 func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
 	q := s.under(pk)
 	*q.KeyConditionExpression += " AND #sk BETWEEN :from AND :to"
@@ -172,7 +172,7 @@ func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
 	return q
 }
 
-// beside is under for the sort keys with the prefix.
+// beside is like under, for the sort keys with the prefix.
 func (s *Store) beside(pk, prefix string) *dynamodb.QueryInput {
 	return s.between(pk, prefix, prefix+last)
 }
@@ -205,8 +205,8 @@ const batch = 100
 // readers is the number of concurrent BatchGetItem calls.
 const readers = 8
 
-// recordFields are the attributes that records reads: not the events, which are
-// most of an item.
+// recordFields are the attributes that the method records reads. It does not read the events,
+// which are most of an item.
 var recordFields = []string{schema.Partition.Name, attrDoc, attrNonce, schema.TTL}
 
 // records reads the runs of index entries in their order, without those that no
@@ -216,7 +216,7 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	var keys []item
 	for _, e := range entries {
 		pk := textOf(e[schema.Partition.Name])
-		if _, twice := known[pk]; !twice { // an entry that moves may be read where it was and where it is
+		if _, twice := known[pk]; !twice { // a moving entry may be read at its old and its new place
 			known[pk] = len(keys)
 			keys = append(keys, keyOf(pk, textOf(e[schema.Sort.Name])))
 		}
@@ -242,10 +242,9 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	return slices.DeleteFunc(records, func(r *record) bool { return r == nil }), nil
 }
 
-// fetch reads the fields of at most batch items by their keys; without fields the
-// whole items. Keys that DynamoDB leaves
-// unprocessed are requested again: at once if it returned some items, otherwise
-// after a growing pause, because the table is throttled.
+// fetch reads the fields of at most batch items by their keys. Without fields it reads whole
+// items. It requests keys that DynamoDB leaves unprocessed again: at once if some items were
+// returned, otherwise after a growing pause, because the table is throttled.
 func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, fields []string, do func(item) error) error {
 	request := types.KeysAndAttributes{Keys: keys, ConsistentRead: &consistent}
 	if len(fields) > 0 {

@@ -13,14 +13,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Reconcile implements port.Store. It compares the pool's slots and queue with
-// the slots of the tenant's living runs in the index, which may miss the newest
-// commits. Where they differ it reads the record and follows it. A run that changes
-// meanwhile waits for the next call.
+// Reconcile implements port.Store. It compares the pool's slots and queue with the slots of the
+// tenant's living runs in the index, which may miss the newest commits. If they differ, it
+// reads the record and corrects the pool's items. If a run changes meanwhile, the next call
+// corrects it.
 //
-// It keeps a few bytes for each run, and the items only of runs that differ, of
-// which one call corrects at most reconcileRuns. Calls for the pools of jobs share a
-// survey of the index.
+// It keeps in memory a few bytes for each run, and the items only of runs that differ. One call
+// corrects at most reconcileRuns of these. Calls for the pools of jobs share a survey of the
+// index.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	changed, err := s.reconcile(ctx, tenant, pool)
 	if err == nil && !isSidePool(pool) {
@@ -38,13 +38,14 @@ const (
 	reconcileRuns = 1000
 )
 
-// usage is what the pool's items say about a run.
+// usage has the slots of a run in a pool, and the sort keys of its queue items.
 type usage struct {
 	slots []int
 	queue []string
 }
 
-// tally counts the pool's items of a run, and its slot in the index.
+// tally has the numbers of a run's slots and queue items in a pool, and the state of its slot
+// in the index.
 type tally struct {
 	slots, queue uint8
 	recorded     run.SlotState
@@ -176,8 +177,8 @@ func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, 
 	}, err
 }
 
-// reconcileRun changes the pool's items of the run to what its record says. numbers
-// are the held slots.
+// reconcileRun makes the pool's items of the run agree with its record. numbers are the held
+// slots.
 func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *usage, numbers map[int]bool) (int, error) {
 	stored, err := s.get(ctx, runKey(ref), true)
 	if err != nil {
@@ -260,8 +261,8 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 	return len(parts), err
 }
 
-// missingSlot returns the number of the slot to create for a run that has none in the
-// pool as it was read. missing is false if a grant has created it since then.
+// missingSlot returns the number of the slot to create for a run that has no slot in the pool
+// as it was read. missing is false if a grant has created the slot since then.
 func (s *Store) missingSlot(ctx context.Context, in string, r *record, attribute string, numbers map[int]bool) (n int, missing bool, err error) {
 	if n, ok := r.slot(attribute); ok {
 		slot, err := s.get(ctx, slotKey(in, n), true)

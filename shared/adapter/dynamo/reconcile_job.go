@@ -13,18 +13,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// surveyAge is how long a survey serves the pools of jobs, about the time between two
+// surveyAge is how long a survey is used for the pools of jobs, about the time between two
 // sweeps.
 const surveyAge = time.Minute
 
-// survey has the slots of a tenant's living runs in the pools of jobs and keys, as the
-// index had them at a time. These pools are many and have few runs, so a sweep reads the index
-// once for all of them. A run that has changed since then is compared with its record,
-// as every difference is.
+// survey has the slots of a tenant's living runs in the pools of jobs and keys, read from the
+// index at a time. These pools are many and have few runs, so a sweep reads the index once for
+// all of them. If a run has changed since then, Reconcile compares it with its record, as it
+// does for every difference.
 type survey struct {
 	at    time.Time
 	pools map[string]map[string]run.SlotState
-	// used are the pools that were reconciled with the survey: once each.
+	// used has the pools that were reconciled with the survey. Each uses it once.
 	used map[string]bool
 }
 
@@ -38,7 +38,7 @@ type surveys struct {
 // pools contain no slash.
 func isSidePool(pool string) bool { return strings.Contains(pool, "/") }
 
-// surveyed returns the slots of the living runs in the pool of a job.
+// surveyed returns the slots of the living runs in the pool of a job or a key.
 func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
 	s.surveys.Lock()
 	defer s.surveys.Unlock()

@@ -28,7 +28,7 @@ const (
 	attrJobSlot = "jslot"   // the number of the slot of its job
 	attrKeySlot = "kslot"   // the number of the slot of its key
 	attrSpilled = "spilled" // older events are in items of their own
-	attrRun     = "run"     // the run that a slot, key or task is of
+	attrRun     = "run"     // the run of a slot, key or task
 	attrDigest  = "digest"  // of the request that bound the idempotency key
 )
 
@@ -49,8 +49,8 @@ const (
 	ended  = "ended"
 )
 
-// eventRoom is the number of bytes of events that a run's item holds; older
-// events move to an item of their own. All events of a plain run fit.
+// eventRoom is the largest size of the events in a run's item, in bytes. Older events move to
+// an item of their own. All events of a plain run fit.
 const eventRoom = 2048
 
 // Kinds of due work.
@@ -143,8 +143,8 @@ func slotMark(slot run.SlotState, pool string) string { return string(slot) + "#
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
 
-// forgetting is when the table's TTL deletes the item of a record: never while
-// an output exists.
+// forgetting returns when the table's TTL deletes the item of a record. ok is false if it must
+// not, as while an output exists.
 func forgetting(r run.Run) (seconds int64, ok bool) {
 	if r.PurgeAt().IsZero() {
 		return 0, false
@@ -156,12 +156,12 @@ func forgetting(r run.Run) (seconds int64, ok bool) {
 type record struct {
 	run.Run
 	is item
-	// damaged is why the record cannot be decoded; the run then has only its
-	// tenant and id.
+	// damaged is the reason if the record cannot be decoded. The run then has only its tenant
+	// and id.
 	damaged error
 }
 
-// recordOf returns the record in an item. It remembers the last ones that it has decoded.
+// recordOf returns the record in an item. It caches decoded records.
 func (s *Store) recordOf(is item) (*record, error) {
 	doc := documentOf(is[attrDoc])
 	if known, ok := s.decoded.runs.Get(doc); ok {
@@ -169,7 +169,7 @@ func (s *Store) recordOf(is item) (*record, error) {
 	}
 	r, err := recordOf(is)
 	if err == nil {
-		decoded := r.Run // the caller may change its own
+		decoded := r.Run // a copy, because the caller may change its run
 		s.decoded.runs.Put(doc, &decoded)
 	}
 	return r, err
@@ -182,12 +182,12 @@ func recordOf(is item) (*record, error) {
 		return nil, fmt.Errorf("run %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "unreadable stored record"))
 	}
 	if string(r.Work.Options) == "null" {
-		r.Work.Options = nil // JSON has no other value for it
+		r.Work.Options = nil // JSON encodes nil as null
 	}
 	return r, nil
 }
 
-// slot returns the number of the slot in the attribute that the run holds.
+// slot returns the number of the run's slot in the attribute. ok is false without a slot.
 func (r *record) slot(attribute string) (n int, ok bool) {
 	v, ok := r.is[attribute]
 	return int(numberOf(v)), ok
@@ -202,12 +202,12 @@ type change struct {
 	nonce  []byte
 	// resultDoc is the result of the run's job, if the write has one.
 	resultDoc []byte
-	// indexed are the index attributes, given whether the TTL deletes the item.
+	// indexed returns the index attributes. ttl means that the TTL deletes the item.
 	indexed func(ttl bool) item
-	// before is the record as it was read; nil before that.
+	// before is the record as it was read, or nil if it was not read yet.
 	before *record
-	// heartbeatless: there is no heartbeat item to change. resultless: the job was
-	// deleted, or has a later result.
+	// heartbeatless means that there is no heartbeat item to change. resultless means that the
+	// job was deleted, or has a later result.
 	heartbeatless, resultless bool
 }
 
@@ -240,7 +240,7 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 	return c, nil
 }
 
-// attributes are those that each commit replaces. ttl reports that the TTL deletes
+// attributes returns the attributes that each commit replaces. ttl means that the TTL deletes
 // the item.
 func (c *change) attributes(ttl bool) item {
 	all := c.indexed(ttl)
@@ -251,8 +251,7 @@ func (c *change) attributes(ttl bool) item {
 	return all
 }
 
-// creates is the part that puts a new run, in place of none or of an expired
-// one.
+// creates returns the part that stores a new run. It may replace an expired run.
 func (c *change) creates(s *Store) *part {
 	seconds, ttl := forgetting(c.Run)
 	put := c.attributes(ttl)
@@ -294,9 +293,8 @@ func (c *change) creates(s *Store) *part {
 // optional are the attributes that not every record has.
 var optional = []string{attrEnd, attrDue, attrAt, attrMachine, attrFresh}
 
-// updates are the parts that write the record if its version is the one that
-// the decision was based on: one, and another for events that do not fit the
-// item.
+// updates returns the parts that write the record if its version is the one that the decision
+// was based on. One part is the record. Another has the events that do not fit the item.
 func (c *change) updates() []*part {
 	p := &part{key: runKey(c.Run.Ref())}
 	p.where(attrVersion, "=", number(c.Run.Version-1))
@@ -345,7 +343,8 @@ func (c *change) updates() []*part {
 	return parts
 }
 
-// older is the part for the events that no longer fit the item; nil if all fit.
+// older returns the part that moves older events to an item of their own, or nil if all events
+// fit.
 func (c *change) older() *part {
 	if c.before == nil || numberOf(c.before.is[attrBytes]) <= max(int64(eventRoom-c.size), 0) {
 		return nil
@@ -355,7 +354,8 @@ func (c *change) older() *part {
 	return &part{put: key}
 }
 
-// refused distinguishes a lost race from an item without room.
+// refused returns whether the update was applied, lost a race, or must be planned again because
+// the item had no room.
 func (c *change) refused(_ context.Context, is item) error {
 	if is != nil && numberOf(is[attrVersion]) == c.Run.Version && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce) {
 		return errApplied

@@ -22,7 +22,7 @@ const (
 	sortResource = "resource"
 	sortLabel    = "label#"
 	// resourceShards is the number of partition keys of the resources of a kind in the due
-	// index. A write has a unit there.
+	// index. Each write of a resource takes a unit there.
 	resourceShards = 4
 )
 
@@ -35,7 +35,7 @@ func resourcesKey(tenant, kind, label string) string {
 	return within(tenant, "resources", kind+"/"+label)
 }
 
-// resourceBorn orders the resources of a list, the newest first.
+// resourceBorn returns the sort key of a resource in the list index, newest first.
 func resourceBorn(r port.Resource) []byte {
 	sum := sha256.Sum256([]byte(r.ID))
 	return append(binary.BigEndian.AppendUint64(nil, ^nanos(r.CreatedAt)), sum[:8]...)
@@ -120,7 +120,7 @@ func (s *Store) LoadResource(ctx context.Context, ref port.ResourceRef) (r port.
 	return r, wrap(err, "read "+ref.Kind, ref.ID)
 }
 
-// Resources implements port.ResourceStore. Its faults are those of List. It may miss the
+// Resources implements port.ResourceStore. It returns the same faults as List. It may miss the
 // newest commits.
 func (s *Store) Resources(ctx context.Context, tenant, kind, label string, page port.Page) ([]port.Resource, string, error) {
 	in := listing{kind: "resources 1", scope: tenant + "/" + kind + "/" + label}
@@ -128,7 +128,8 @@ func (s *Store) Resources(ctx context.Context, tenant, kind, label string, page 
 	return found, next, wrap(err, "list the resources of", tenant)
 }
 
-// ResourcesDue implements port.ResourceStore. It reads the index only, to the second.
+// ResourcesDue implements port.ResourceStore. It reads only the index, whose times are whole
+// seconds.
 func (s *Store) ResourcesDue(ctx context.Context, kind string, now time.Time, after string, limit int) ([]port.ResourceRef, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortResource, resourceShards, "resource/"+kind)
 	if err != nil {

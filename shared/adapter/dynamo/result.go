@@ -16,8 +16,8 @@ import (
 // that follows a deleted one.
 const attrEndedAt = "endedAt"
 
-// results returns the parts that store the last results of the jobs whose runs the
-// changes end: for each job that of the run that ended last.
+// results returns the parts that store the last results of the jobs whose runs end with the
+// changes: for each job the result of the run that ended last.
 func results(changes []*change) (parts []*part) {
 	latest := map[string]*change{}
 	var jobs []string
@@ -41,8 +41,8 @@ func results(changes []*change) (parts []*part) {
 	return parts
 }
 
-// result is the part that stores the run's result, unless a later one is stored or
-// the job was deleted, also if there is a later job with its id.
+// result returns the part that stores the run's result. Its condition fails if a later result
+// is stored or the job was deleted, even if a later job has its id.
 func (c *change) result(in string, changes []*change) *part {
 	result, _ := c.Result()
 	p := &part{key: keyOf(in, sortResult)}

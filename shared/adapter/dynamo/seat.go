@@ -25,14 +25,14 @@ const (
 	attrUntil  = "until" // in nanoseconds; the TTL is later
 )
 
-// errTaken: the seat has another holder.
+// errTaken reports that the seat has another holder.
 var errTaken = errors.New("the seat is taken")
 
 func seatKey(room string, number int) item {
 	return keyOf(seatPrefix+room, fmt.Sprintf("%s%06d", sortSeat, number))
 }
 
-// TakeSeat implements port.Seats. It reads the taken seats of the room, and takes a random
+// TakeSeat implements port.Seats. It reads the taken seats of the room, and acquires a random
 // free one with a conditional put.
 func (s *Store) TakeSeat(ctx context.Context, room string, most int, until time.Time) (port.Seat, bool, error) {
 	taken, err := s.takenSeats(ctx, room)

@@ -19,11 +19,11 @@ import (
 type Store struct {
 	api    API
 	config Config
-	// pools has until when this process relies on the registrations of pools.
+	// pools maps a pool to the time until which this process relies on its registration.
 	pools   sync.Map
 	surveys surveys
 	glances glances
-	// decoded are the documents that were read last.
+	// decoded caches the documents that were read last.
 	decoded struct {
 		runs       *decoded.Documents[run.Run]
 		batches    *decoded.Documents[[]port.FeedRecord]
@@ -34,9 +34,9 @@ type Store struct {
 
 var _ port.Store = (*Store)(nil)
 
-// How many decoded runs, batches of events, deliveries and heads of streams a store remembers,
-// and how many bytes of their documents: more than an execution environment works on at a time, and few enough
-// for its memory.
+// The numbers of decoded runs, batches of events, deliveries and heads of streams that a store
+// caches, and of the bytes of their documents. They are more than an execution environment
+// works on at a time, and few enough for its memory.
 const (
 	decodedRuns, decodedBatches, decodedDeliveries, decodedHeads = 256, 256, 1024, 64
 	decodedSize                                                  = 512 << 10
@@ -72,13 +72,13 @@ func (s *Store) jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(s.random(int(d)+1))
 }
 
-// pause sleeps, or returns the error of ctx when that ends first.
+// pause sleeps. If ctx ends first, it returns the error of ctx.
 func (s *Store) pause(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, s.config.Clock, d)
 }
 
-// alive reports whether reads find the record.
+// alive reports whether the record has not expired, so that reads return it.
 func (s *Store) alive(r run.Run) bool { return !r.Expired(s.now()) }
 
-// there reports whether a cleanup still needs the record.
+// there reports whether the record is alive, or a cleanup still needs it for an output.
 func (s *Store) there(r run.Run) bool { return s.alive(r) || r.BytesLeft() }

@@ -26,7 +26,7 @@ func NewEvents(image json.RawMessage) (run.Run, []run.Event, error) {
 	return c.Run, c.Events, err
 }
 
-// ChangeOf is NewEvents with the notes: the image of a note has one and no run.
+// ChangeOf is like NewEvents, and also reads the image of a note, which has no run.
 func ChangeOf(image json.RawMessage) (port.Change, error) {
 	c, err := changeIn(image)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The item of the turns of a key in the queue of a pool. The item without a turn is
-// that of a queue with a limit: each run that joins changes it.
+// The item of the turns of a key in the queue of a pool. The item without a turn belongs to a
+// queue with a limit. Each run that joins changes it.
 const (
 	attrLast   = "last" // the round of the run that joined last, or the number of joins
 	attrQueued = "n"    // the number of queued runs of the key
@@ -26,12 +26,12 @@ const (
 
 func turnKey(in, turn string) item { return keyOf(in, sortTurn+turn) }
 
-// turn is the change of a key's turns in a commit. A commit with several runs of the key
-// changes one item.
+// turn is the change of a key's turns in a commit. Several runs of the key in a commit change
+// one item.
 type turn struct {
 	key    item
 	by     int
-	joins  *run.Slot // the slot that joins; nil without one
+	joins  *run.Slot // the slot that joins, or nil
 	joined run.Ref
 	last   int64
 }
@@ -61,7 +61,7 @@ func (l *leases) take(m move, by int) {
 	}
 }
 
-// parts are the changes of the turns.
+// turnParts returns the parts that write the turns.
 func (l *leases) turnParts(now time.Time) (parts []*part) {
 	for _, id := range slices.Sorted(maps.Keys(l.turns)) {
 		t := l.turns[id]
@@ -91,7 +91,7 @@ func (l *leases) turnParts(now time.Time) (parts []*part) {
 	return parts
 }
 
-// Line implements port.Store: 2 RRU, and 1 for a slot with a key.
+// Line implements port.Store. It takes 2 RRU, and 1 more for a slot with a key.
 func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.Line, err error) {
 	in := pkPool(tenant, slot.Pool)
 	for _, end := range []struct {
@@ -118,9 +118,9 @@ func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.L
 	return l, wrap(err, "read the turns in pool", slot.Pool)
 }
 
-// limitQueue plans the join of a queue with a limit: it counts the queue, and is
-// conditional on no other join since then. leaving is the number of runs that leave the
-// queue in the same commit.
+// limitQueue plans the join of a queue with a limit. It counts the queue and returns a part
+// whose condition is that no other run has joined since. leaving is the number of runs that
+// leave the queue in the same commit.
 func (s *Store) limitQueue(ctx context.Context, m move, leaving int) (*part, error) {
 	guard, err := s.get(ctx, turnKey(m.pool(), ""), true)
 	if err != nil {
@@ -145,9 +145,9 @@ func (s *Store) limitQueue(ctx context.Context, m move, leaving int) (*part, err
 	return p, nil
 }
 
-// reconcileTurns corrects the numbers of queued runs in the turns of a pool. It reads them
-// before the queue: if a run joins or leaves meanwhile, the item has changed, and the next
-// call corrects it.
+// reconcileTurns corrects the numbers of queued runs in the turns of a pool. It reads the turns
+// before the queue. If a run joins or leaves meanwhile, the item has changed, and the next call
+// corrects it.
 func (s *Store) reconcileTurns(ctx context.Context, in string) (changed int, err error) {
 	turns := map[string]item{}
 	if err := s.each(ctx, s.beside(in, sortTurn), func(is item) bool {

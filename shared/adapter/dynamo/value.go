@@ -14,8 +14,8 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// document is a packed document as binary, a plain one as a string, which
-// consoles show.
+// document encodes a packed document as binary and a plain one as a string, which consoles
+// show.
 func document(b []byte) types.AttributeValue {
 	if format.Plain(b) {
 		return text(string(b))
@@ -23,7 +23,7 @@ func document(b []byte) types.AttributeValue {
 	return bytes(b)
 }
 
-// list is a list of documents.
+// list encodes a list of documents.
 func list(of [][]byte) types.AttributeValue {
 	values := make([]types.AttributeValue, len(of))
 	for i, b := range of {

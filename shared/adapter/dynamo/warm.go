@@ -60,7 +60,7 @@ func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
 	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "delete warm machine", w.ID)
 }
 
-// warmPart puts a warm machine if its version is the stored one.
+// warmPart returns the part that stores a warm machine if its version is the stored one.
 func warmPart(w run.WarmMachine) (*part, error) {
 	before := w.Version
 	w.Version++

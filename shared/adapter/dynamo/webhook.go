@@ -17,8 +17,8 @@ import (
 
 var _ port.WebhookStore = (*Store)(nil)
 
-// The items of a webhook. Its secrets are in an attribute beside the record, which
-// operators print. The table encrypts both by KMS.
+// The items of a webhook. Its secrets are in an attribute of their own, because operators print
+// the record. The table encrypts both with KMS.
 const (
 	sortWebhook  = "webhook"
 	sortProgress = "progress"
@@ -31,12 +31,12 @@ const (
 
 func webhookPK(ref webhook.Ref) string { return within(ref.Tenant, "webhook", ref.ID) }
 
-// webhooksKey is the partition key of a tenant's webhooks in the list index, in which their
-// ids are the sort keys.
+// webhooksKey returns the partition key of a tenant's webhooks in the list index. Their sort
+// keys are their ids.
 func webhooksKey(tenant string) string { return within(tenant, "webhooks", "") }
 
-// versioned is the part that puts an item over a version of it, 0 for none. It has the
-// documents of the attributes.
+// versioned returns the part that stores an item if the stored version is before. 0 means that
+// no item is stored. It encodes each document into the attribute of that name.
 func (s *Store) versioned(put item, before int64, documents map[string]any) (*part, error) {
 	for name, v := range documents {
 		doc, err := s.pack(v)
@@ -123,8 +123,8 @@ func webhookOf(is item) (w webhook.Webhook, err error) {
 	return w, nil
 }
 
-// DeleteWebhook implements port.WebhookStore. What an interrupted call leaves of the
-// deliveries, the table's TTL removes.
+// DeleteWebhook implements port.WebhookStore. The table's TTL removes the deliveries that an
+// interrupted call leaves.
 func (s *Store) DeleteWebhook(ctx context.Context, w webhook.Webhook, notes ...port.Note) error {
 	gone := &part{key: keyOf(webhookPK(w.Ref()), sortWebhook), remove: true, refused: func(context.Context, item) error { return port.ErrConflict }}
 	gone.where(attrVersion, "=", number(w.Version))
@@ -155,14 +155,15 @@ func (s *Store) deleteAll(ctx context.Context, pk string) error {
 	return nil
 }
 
-// Webhooks implements port.WebhookStore. Its faults are those of List. It may miss the
+// Webhooks implements port.WebhookStore. It returns the same faults as List. It may miss the
 // newest commits.
 func (s *Store) Webhooks(ctx context.Context, tenant string, page port.Page) ([]webhook.Webhook, string, error) {
 	found, next, err := documentPage(ctx, s, listing{kind: "webhooks 1", scope: tenant}, webhooksKey(tenant), sortWebhook, page, webhookOf)
 	return found, next, wrap(err, "list the webhooks of", tenant)
 }
 
-// WebhooksDue implements port.WebhookStore. It reads the index only, to the second.
+// WebhooksDue implements port.WebhookStore. It reads only the index, whose times are whole
+// seconds.
 func (s *Store) WebhooksDue(ctx context.Context, now time.Time, after string, limit int) ([]webhook.Ref, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortProgress, webhookShards, dueWebhook)
 	if err != nil {

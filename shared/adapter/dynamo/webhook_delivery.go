@@ -15,14 +15,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Pending deliveries have sort keys of their own, so that a query finds them alone.
+// Pending deliveries have sort keys of their own, so that a query returns only them.
 const (
 	sortPending = "pending#"
 	sortEnded   = "ended#"
 )
 
-// pendingTTL removes the pending deliveries of a deleted webhook, if its deletion was
-// interrupted. It is longer than the schedule of attempts.
+// pendingTTL is when the table's TTL removes the pending deliveries of a deleted webhook, if
+// its deletion was interrupted. It is longer than the schedule of attempts.
 const pendingTTL = 60 * 24 * time.Hour
 
 func deliverySort(pending bool, position int64) string {
@@ -132,8 +132,8 @@ func (s *Store) deliveries(
 	return found, err
 }
 
-// deliveryOf returns the delivery in an item. Pending ones are read by each turn of their
-// webhook.
+// deliveryOf returns the delivery in an item. It caches decoded deliveries, because each turn
+// of a webhook reads its pending ones.
 func (s *Store) deliveryOf(is item) (d webhook.Delivery, err error) {
 	doc := documentOf(is[attrDoc])
 	if known, ok := s.decoded.deliveries.Get(doc); ok {

@@ -24,14 +24,14 @@ func writerKey(w port.Writer) item {
 	return keyOf(writerPrefix+w.Stream, sortWriter+ordered(w.Since)+"#"+w.ID)
 }
 
-// Enqueue implements port.Writers with a put without a condition.
+// Enqueue implements port.Writers with an unconditional put.
 func (s *Store) Enqueue(ctx context.Context, w port.Writer, until time.Time) error {
 	put := writerKey(w)
 	put[attrUntil], put[schema.TTL] = number(unixNanos(until)), number(wholeSecond(until)+1)
 	return wrap(s.send(ctx, []*part{{put: put}}), "queue a writer of", w.Stream)
 }
 
-// Ahead implements port.Writers. It reads the queue up to the writer.
+// Ahead implements port.Writers. It counts the queue up to the writer.
 func (s *Store) Ahead(ctx context.Context, w port.Writer) (ahead int, err error) {
 	own := textOf(writerKey(w)[schema.Sort.Name])
 	query := &dynamodb.QueryInput{

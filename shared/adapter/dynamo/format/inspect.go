@@ -14,7 +14,7 @@ type attribute struct {
 	L    []attribute
 }
 
-// document is the packed or plain document in an attribute.
+// document returns the packed or plain document in an attribute.
 func (a attribute) document() []byte {
 	if a.S != nil {
 		return []byte(*a.S)
@@ -22,10 +22,10 @@ func (a attribute) document() []byte {
 	return a.B
 }
 
-// Inspect returns an item of the table, in DynamoDB's JSON, as readable JSON:
-// record and events unpacked, attributes without their types. It takes the item
-// itself or one in the member "Item", as get-item and table exports have it.
-// Task tokens and the secrets of webhooks are replaced by "redacted".
+// Inspect returns an item of the table, in DynamoDB's JSON, as readable JSON: record and events
+// unpacked, attributes without their types. It accepts the item itself or one in the member
+// "Item", as in the output of get-item and in table exports. Task tokens and the secrets of
+// webhooks are replaced by "redacted".
 func Inspect(item []byte) (map[string]any, error) {
 	var wrapped struct{ Item json.RawMessage }
 	if err := json.Unmarshal(item, &wrapped); err == nil && wrapped.Item != nil {

@@ -1,6 +1,6 @@
-// Package format is how the DynamoDB adapter stores records and events, without
-// the SDK: as JSON compressed with a fixed dictionary, or as plain JSON. Every
-// version reads all formats. Inspect shows an item of the table to a person.
+// Package format encodes the records and events that the DynamoDB adapter stores, without the
+// SDK: as JSON compressed with a fixed dictionary, or as plain JSON. Every version reads all
+// formats. Inspect decodes an item of the table for people.
 package format
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The dictionaries have what a record and its events usually contain. They are
-// part of the stored format and never change: a better one is a new format.
+// The dictionaries contain the usual text of a record and its events. They are part of the
+// stored format and never change: a better one is a new format.
 //
 //go:embed dictionary1.txt
 var dictionary1 []byte
@@ -63,8 +63,8 @@ func Encode(v any) ([]byte, error) {
 	return stdbytes.TrimSuffix(to.Bytes(), []byte("\n")), err
 }
 
-// Pack returns the value's JSON, compressed: each write is charged for each
-// kilobyte of the item.
+// Pack returns the value's JSON, compressed because each write is charged by the kilobyte of
+// the item.
 func Pack(v any) ([]byte, error) { return deflate([]byte{packed4}, v) }
 
 func deflate(head []byte, v any) ([]byte, error) {
@@ -97,7 +97,7 @@ var (
 	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 )
 
-// Plain reports whether a document is JSON as it is.
+// Plain reports whether a document is uncompressed JSON.
 func Plain(doc []byte) bool { return len(doc) > 0 && doc[0] == plain }
 
 // Unpack decodes a document of any format into v.
@@ -137,7 +137,7 @@ func inflate(packed, dictionary []byte, v any) error {
 // usualRatio is above the usual ratio of a document to its compressed form.
 const usualRatio = 6
 
-// decode is json.Unmarshal, which would read the document of a json.Unmarshaler twice more
+// decode is like json.Unmarshal, which would scan the document of a json.Unmarshaler twice more
 // before it calls its method.
 func decode(doc []byte, v any) error {
 	if own, ok := v.(json.Unmarshaler); ok {

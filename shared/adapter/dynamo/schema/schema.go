@@ -51,9 +51,9 @@ func Indexes() []Index {
 	}
 }
 
-// The prefixes of the partition keys of items that functions without write access to the
-// rest of the table write: SeatPartitions those of seats, ConnectionPartitions those of
-// connections.
+// Prefixes of partition keys: SeatPartitions those of seats, ConnectionPartitions those of
+// connections. Some functions write only items with these prefixes, and have no write access to
+// the rest of the table.
 const (
 	SeatPartitions       = "#seats#"
 	ConnectionPartitions = "#connection-"

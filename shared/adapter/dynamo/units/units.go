@@ -39,7 +39,7 @@ func Written[V any](before, after map[string]V, size func(V) int) float64 {
 	return units
 }
 
-// entry returns the index entry of an item; nil if it has none.
+// entry returns the index entry of an item, or nil if it has no entry.
 func entry[V any](index schema.Index, whole map[string]V) map[string]V {
 	for _, key := range []schema.Key{index.Partition, index.Sort} {
 		if _, has := whole[key.Name]; !has {
