@@ -10,15 +10,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// inSession is the creation of a run that holds a turn of session s.
+// inSession returns the write that creates a run which holds a turn of session s.
 func (i *interleaved) inSession(id string) port.Write {
 	r := export(id)
 	r.Reservation = (run.Reservation{Scopes: []string{budget.SessionScope("s")}}).Renewed(budget.Amount{Turns: 1})
 	return port.WriteOf(run.New(r, i.clock.Now()))
 }
 
-// TestExpiryMovesForwardOnly: between the read of a session and the commit of a task, a
-// later task extends the session, or the session is closed.
+// TestExpiryMovesForwardOnly extends or closes a session between the read of the session and
+// the commit of a task.
 func TestExpiryMovesForwardOnly(t *testing.T) {
 	t.Parallel()
 	i := interleave(t)

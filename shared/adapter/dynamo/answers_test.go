@@ -48,7 +48,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFeedIsAnAnswerFeed checks that the larger port keeps the contract of the smaller one.
+// TestFeedIsAnAnswerFeed checks that a Feed fulfils the contract of an AnswerFeed, the smaller
+// port.
 func TestFeedIsAnAnswerFeed(t *testing.T) {
 	t.Parallel()
 	porttest.Answers(t, func(t *testing.T) porttest.AnswersHarness {
@@ -58,8 +59,8 @@ func TestFeedIsAnAnswerFeed(t *testing.T) {
 	})
 }
 
-// TestAnswerIsOneItemForEachBatch checks what an append costs: one item below a kilobyte,
-// which has an expiry, in no index.
+// TestAnswerIsOneItemForEachBatch checks the cost of an append: one item below a kilobyte, with
+// an expiry and in no index.
 func TestAnswerIsOneItemForEachBatch(t *testing.T) {
 	t.Parallel()
 	cfg := database(t)

@@ -44,7 +44,7 @@ func (b *bill) ok(err error) {
 	}
 }
 
-// row adds what was spent since the last row.
+// row adds the units that were consumed since the last row.
 func (b *bill) row(name string) (wru float64) {
 	wru, rru := b.spent.take()
 	b.sumW, b.sumR = b.sumW+wru, b.sumR+rru
@@ -142,7 +142,7 @@ func TestScheduledRunCostsAtMostSeventyWriteUnits(t *testing.T) {
 	b.total("a scheduled run", 70)
 }
 
-// TestJobCosts measures what happens to a job apart from its runs.
+// TestJobCosts measures the changes of a job without its runs.
 func TestJobCosts(t *testing.T) {
 	t.Parallel()
 	b, ctx := openBill(t), t.Context()

@@ -25,7 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// middle is a source of random numbers without chance.
+// middle is a source of constant numbers.
 type middle struct{}
 
 func (middle) Float64() float64 { return 0.5 }

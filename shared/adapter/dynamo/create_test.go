@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestTaskIDOutlivesItsRun: the TTL removes the item of a task id after every wait that
+// TestTaskIDOutlivesItsRun checks the expiry of a task id's item. It is after every wait that
 // the run's policy and actions allow, and its retention.
 func TestTaskIDOutlivesItsRun(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,7 @@ func TestRunOfManyEventsStaysSmall(t *testing.T) {
 	}
 }
 
-// TestPurgeWaitsForTheTTL: Purge deletes only what the TTL did not delete
+// TestPurgeWaitsForTheTTL checks that Purge deletes only records that the TTL did not delete
 // within its grace period.
 func TestPurgeWaitsForTheTTL(t *testing.T) {
 	t.Parallel()

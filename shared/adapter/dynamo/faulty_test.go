@@ -24,8 +24,8 @@ func openFake(t *testing.T, c awsfake.DynamoDBConfig) (*dynamo.Store, *awsfake.D
 	return s, db
 }
 
-// TestStoreWithLaggingReads: what is eventually consistent lags by an hour,
-// unless the suite waits for it, and all pages and batches are answered in part.
+// TestStoreWithLaggingReads runs the suite with eventually consistent reads that lag by an
+// hour, unless the suite waits for them. All pages and batches are returned in part.
 func TestStoreWithLaggingReads(t *testing.T) {
 	t.Parallel()
 	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {

@@ -32,8 +32,8 @@ func TestRecordsOfAllFormsAreRead(t *testing.T) {
 	}
 }
 
-// TestDataIsStoredExactly stores signed events with a decoded payload, and what resembles
-// them with its own bytes.
+// TestDataIsStoredExactly stores signed events with a decoded payload. Data that only resembles
+// them is stored unchanged.
 func TestDataIsStoredExactly(t *testing.T) {
 	t.Parallel()
 	envelope := func(payload string) string {

@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// ahead is the clock of the host, moved on.
+// ahead is the host's clock plus an offset.
 type ahead struct {
 	clock.System
 	by atomic.Int64
@@ -282,8 +282,8 @@ func TestFeedOfPlainItems(t *testing.T) {
 	porttest.Feed(t, func(t *testing.T) porttest.FeedHarness { return openFeed(t, database(t), true).FeedHarness })
 }
 
-// TestFeedWithLaggingReads: what is eventually consistent lags by a second, and all pages
-// are answered in part.
+// TestFeedWithLaggingReads runs the suite with eventually consistent reads that lag by a
+// second. All pages are returned in part.
 func TestFeedWithLaggingReads(t *testing.T) {
 	t.Parallel()
 	porttest.Feed(t, func(t *testing.T) porttest.FeedHarness {

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestSweepOfASmallIndexScans looks for work in an index with few entries, and in one
-// with many, which is not scanned again for ten minutes. It finds the same runs.
+// TestSweepOfASmallIndexScans reads due work from an index with few entries, and from one with
+// many, which is not scanned again for ten minutes. Both return the same runs.
 func TestSweepOfASmallIndexScans(t *testing.T) {
 	t.Parallel()
 	cfg := database(t)
@@ -138,9 +138,9 @@ func (a smallPages) Scan(ctx context.Context, in *dynamodb.ScanInput, options ..
 	return a.API.Scan(ctx, in, options...)
 }
 
-// TestPagesOfAScannedIndex reads what is due in pages that are smaller than the index: the
-// first one is from a scan of several pages, the next ones are from queries. A run that is
-// not due any more is in none.
+// TestPagesOfAScannedIndex reads due work in pages that are smaller than the index. The first
+// page comes from a scan of several pages, the next ones from queries. No page has a run that
+// is no longer due.
 func TestPagesOfAScannedIndex(t *testing.T) {
 	t.Parallel()
 	cfg := database(t)

@@ -24,8 +24,8 @@ type interleaved struct {
 	db     *awsfake.DynamoDB
 	client *dynamodb.Client
 	clock  leaping
-	// before is called once, before a write request; later is the number of
-	// write requests that come before that.
+	// before is called once, before a write request. later is the number of write requests to
+	// skip first.
 	before func()
 	later  int
 	// beforeGet is called once, before an item is read.

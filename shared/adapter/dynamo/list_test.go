@@ -11,11 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestListByStateBoundsTheWorkOfAPage lists the one cancelled run, which is older than
-// 2,000 completed ones: the first page ends before it, the second one has it.
+// TestListByStateBoundsTheWorkOfAPage lists the only cancelled run, which is older than 2,000
+// completed ones. The first page ends before it; the second one has it.
 func TestListByStateBoundsTheWorkOfAPage(t *testing.T) {
 	t.Parallel()
-	const scan = 2000 // a page looks at so many runs, in steps of its limit and one
+	const scan = 2000 // a page reads so many runs, in steps of its limit and one
 	cfg, now := database(t), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s, err := dynamo.Open(cfg, dynamo.Config{Table: table(t, cfg), Clock: clock.NewVirtual(now)})
 	if err != nil {

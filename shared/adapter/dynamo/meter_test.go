@@ -50,7 +50,7 @@ func keyOf(is item) item {
 	return item{schema.Partition.Name: is[schema.Partition.Name], schema.Sort.Name: is[schema.Sort.Name]}
 }
 
-// around counts the units of do's writes to the items with these keys.
+// around counts the write units of do for the items with these keys.
 func (m *meter) around(times float64, keys []item, do func()) (counted float64) {
 	m.Helper()
 	before := make([]item, len(keys))

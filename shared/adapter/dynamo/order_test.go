@@ -24,9 +24,9 @@ func (l leaping) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return l.Virtual.NewTimer(0)
 }
 
-// TestSeedDeterminesRequests: with its own clock, random numbers and one request
-// at a time, a store makes the same requests in each execution, also when it
-// retries.
+// TestSeedDeterminesRequests checks that a store makes the same requests in each execution,
+// even when it retries. It has its own clock and random numbers, and makes one request at a
+// time.
 func TestSeedDeterminesRequests(t *testing.T) {
 	t.Parallel()
 	trace := func() (calls []string) {

@@ -26,7 +26,7 @@ func (i *interleaved) registered(pool string) bool {
 	return out.Item != nil
 }
 
-// use takes a slot of the pool and releases it.
+// use acquires and releases a slot of the pool.
 func (i *interleaved) use(id string) {
 	i.Helper()
 	r := i.created(id, run.Admitted{Pool: "p", Limit: 1})

@@ -57,8 +57,8 @@ func TestSweepOfJobsReadsTheIndexOnce(t *testing.T) {
 	}
 }
 
-// TestSurveyMissesLaterCommits: the slot of a job passes to another run after the
-// index was read for another job.
+// TestSurveyMissesLaterCommits passes the slot of a job to another run after the index was read
+// for another job.
 func TestSurveyMissesLaterCommits(t *testing.T) {
 	t.Parallel()
 	i := interleave(t)
@@ -79,8 +79,8 @@ func TestSurveyMissesLaterCommits(t *testing.T) {
 	if err != nil || len(holders) != 1 || holders[0] != c.Ref() {
 		t.Errorf("got holders %v, %v; want c", holders, err)
 	}
-	// The next call for the same job reads the index again: only the index has a run
-	// whose slot is missing.
+	// The next call for the same job reads the index again. Only the index has the run whose
+	// slot is missing.
 	c.JobSlot.State, c.JobSlot.Since = "", time.Time{}
 	i.ok(i.Commit(t.Context(), port.Write{Run: c, JobLease: run.LeaseRelease}))
 	d := i.created("d")

@@ -26,15 +26,15 @@ func TestWebhooksWithFaults(t *testing.T) {
 	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) { return openFaulty(t), nil })
 }
 
-// openLagging opens a store whose indexes show a commit an hour later, and the function that
-// lets them catch up.
+// openLagging opens a store whose indexes show a commit an hour later, and returns a function
+// that updates them at once.
 func openLagging(t *testing.T) (*dynamo.Store, func()) {
 	t.Helper()
 	s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
 	return s, db.Settle
 }
 
-// openFaulty opens a store of which a tenth of the calls fail.
+// openFaulty opens a store that has a fault in a tenth of its calls.
 func openFaulty(t *testing.T) *dynamo.Store {
 	t.Helper()
 	seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))

@@ -12,9 +12,9 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Backup writes a consistent copy of the database to the file dst while readers
-// and writers continue. The streams of the copy have other epochs. dst must not exist (fs.ErrExist). It appears complete
-// or not at all, with mode 0600. The end of ctx stops the copy.
+// Backup writes a consistent copy of the database to the file dst while readers and writers
+// continue. The streams of the copy have new epochs. It returns fs.ErrExist if dst exists. dst
+// appears complete or not at all, with mode 0600. The end of ctx stops the copy.
 func (d *DB) Backup(ctx context.Context, dst string) error {
 	if err := d.enter(ctx); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
@@ -23,11 +23,10 @@ func (d *DB) Backup(ctx context.Context, dst string) error {
 	return BackupFile(ctx, d.path, dst)
 }
 
-// BackupFile is Backup for a file that no DB, or a DB of another process, has
-// open: the copy has everything committed before the call. It takes no lock
-// that stops Open. It includes what a killed process left in the write-ahead
-// log, and may checkpoint the log. It returns fs.ErrNotExist without a file,
-// and ErrDamaged if the file is not an SQLite database.
+// BackupFile is like Backup, for a file that no DB, or a DB of another process, has open. The
+// copy has everything committed before the call. BackupFile takes no lock that stops Open. It
+// includes the write-ahead log of a killed process, and may checkpoint the log. It returns
+// fs.ErrNotExist if the file does not exist, and ErrDamaged if it is not an SQLite database.
 func BackupFile(ctx context.Context, path, dst string) error {
 	if err := copyTo(ctx, path, dst); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
@@ -91,8 +90,8 @@ func vacuumInto(ctx context.Context, path, into string) error {
 	return errors.Join(named(err), conn.Close())
 }
 
-// renewEpochs gives the streams of a copy other epochs: where the copy is restored, its
-// streams continue at positions that the original has used for other records.
+// renewEpochs gives the streams of a copy new epochs. The streams of a restored copy reuse
+// positions that the original has given to other records.
 func renewEpochs(path string) error {
 	conn, err := connect(path)
 	if err != nil {

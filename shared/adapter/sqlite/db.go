@@ -25,7 +25,7 @@ type DB struct {
 	lock    *os.File
 	writer  *sqlite.Conn
 	readers *readers
-	relaxed bool // used by the writer's goroutine alone
+	relaxed bool // used only by the writer's goroutine
 
 	queue   chan *change
 	closing chan struct{}
@@ -108,8 +108,8 @@ func (d *DB) Path() string { return d.path }
 
 // Stats are counters since Open.
 type Stats struct {
-	// Commits counts transactions that changed rows, Relaxed those of them without an
-	// fsync; Changes counts the calls of Write and WriteRelaxed in them.
+	// Commits counts transactions that changed rows. Relaxed counts those of them without an
+	// fsync. Changes counts the calls of Write and WriteRelaxed in them.
 	Commits, Relaxed, Changes int64
 	// Rows counts the rows inserted, updated or deleted.
 	Rows int64

@@ -10,18 +10,17 @@ import (
 )
 
 var (
-	// ErrInUse: another process, or another DB of this process, has the lock.
+	// ErrInUse means that another process, or another DB of this process, has the lock.
 	ErrInUse = errors.New("in use by another sortie")
-	// ErrNewer: a newer version wrote the file. Nothing was changed.
+	// ErrNewer means that a newer version wrote the file. Nothing was changed.
 	ErrNewer = errors.New("written by a newer version of sortie")
-	// ErrDamaged: the file is damaged, or not an SQLite database.
+	// ErrDamaged means that the file is damaged, or not an SQLite database.
 	ErrDamaged = errors.New("damaged or not a database")
-	// ErrNoRow: a query for one row returned none.
+	// ErrNoRow means that a query for one row returned none.
 	ErrNoRow = errors.New("no such row")
 )
 
-// named turns an error of SQLite into a fault. Errors in our own SQL stay as
-// they are.
+// named converts an error of SQLite to a fault. It returns errors in our own SQL unchanged.
 func named(err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:

@@ -26,8 +26,8 @@ type FeedConfig struct {
 	Clock clock.Clock
 	// Retention is how long records and marks are kept.
 	Retention time.Duration
-	// Forget is the prefix of the streams of which Trim leaves nothing, once all their
-	// records and marks have expired: their positions begin again. Empty forgets no stream.
+	// Forget is the prefix of the streams that Trim deletes entirely when all their records and
+	// marks have expired. Their positions start again. With "" Trim deletes no stream.
 	Forget string
 	// Random returns 64 random bits, of which epochs are made; nil means the host's
 	// generator.
@@ -58,7 +58,7 @@ type feedStream struct {
 	state                 []byte
 }
 
-// streamOf returns the row of a stream; its zero value for an empty stream.
+// streamOf returns the row of a stream, or the zero value for an empty stream.
 func streamOf(tx *Tx, stream string) (s feedStream, err error) {
 	err = tx.QueryRow("SELECT n, epoch, newest, appended_at, state FROM feed_streams WHERE stream = ?", stream).
 		Scan(&s.n, &s.epoch, &s.newest, &s.appendedAt, &s.state)
@@ -68,11 +68,11 @@ func streamOf(tx *Tx, stream string) (s feedStream, err error) {
 	return s, err
 }
 
-// expired is the time at which the newest of the expired records was appended, or later.
+// expired returns the append time up to which records have expired, in Unix nanoseconds.
 func (f *Feed) expired() int64 { return nanos(f.config.Clock.Now().Add(-f.config.Retention)) }
 
-// oldest returns the first position that has not expired; newest+1 if all have. It
-// counts positions from 1 for a stream without a record.
+// oldest returns the first position that has not expired, or newest+1 if all have. For a stream
+// that never had a record that is 1.
 func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 	first, expired := s.newest+1, f.expired()
 	err := tx.QueryRow("SELECT position - count + 1 FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 1", s.n).Scan(&first)
@@ -80,7 +80,7 @@ func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
 		return 0, err
 	}
 	err = nil
-	// The first one has expired only until Trim deletes it.
+	// The first record is expired only until Trim deletes it.
 	expiredAt := func(position int64) bool {
 		var at int64
 		if err == nil {
@@ -105,7 +105,8 @@ func (f *Feed) head(tx *Tx, s feedStream) (port.Head, error) {
 	return h, err
 }
 
-// read reads a stream in a transaction.
+// read calls do with the row of a stream in a read transaction. It does not call do for an
+// empty stream.
 func (f *Feed) read(ctx context.Context, doing, stream string, do func(*Tx, feedStream) error) error {
 	err := port.CheckFeedName(stream)
 	if err == nil {
@@ -129,7 +130,7 @@ func (f *Feed) Head(ctx context.Context, stream string) (h port.Head, err error)
 	return h, err
 }
 
-// Append implements port.Feed. Appends that are made at the same time share a commit.
+// Append implements port.Feed. Concurrent appends share a commit.
 func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.Head, err error) {
 	if err := errors.Join(port.CheckFeedName(stream), b.Check()); err != nil {
 		return port.Head{}, wrap(err, "append to", stream)
@@ -181,7 +182,7 @@ func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.
 	return h, nil
 }
 
-// blob is the column of bytes, which is not NULL.
+// blob returns b, or an empty slice for nil, because the column is NOT NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -13,12 +13,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// A row of feed_records has one record, or a block of the neighbouring records of a batch: one
-// row is written and compressed for them, and each repeats less of what the others have. A
-// block is read as a whole, so that its size is limited.
+// A row of feed_records has one record, or a block of adjacent records of a batch. A block is
+// one row to write and to compress, and its records repeat less text. It is read as a whole, so
+// its size is limited.
 //
-// The position of a row is that of its last record. count is the number of its records that
-// are not deleted: the last ones.
+// The position of a row is that of its last record. count is the number of its last records
+// that are not deleted.
 const (
 	blockRecords = 32
 	blockBytes   = 24 << 10
@@ -59,7 +59,7 @@ func rowsOf(b port.Batch) (rows []feedRow) {
 	return rows
 }
 
-// isSigned reports whether a record is a DSSE envelope, which has a row of its own: its
+// isSigned reports whether a record is a DSSE envelope. It has a row of its own, because its
 // signature and its Base64 hardly compress with others; see pack.
 func isSigned(r port.FeedRecord) bool { return bytes.HasPrefix(r.Data, []byte(`{"payload`)) }
 
@@ -75,11 +75,11 @@ func packBlock(records []port.FeedRecord) (form int, stored []byte) {
 	return unpackedBlock, block
 }
 
-// encodeBlock writes, for each record, its id, its time as the difference to that of the one
-// before, and its data, with the lengths before them. Numbers are varints.
+// encodeBlock encodes for each record its id, the difference of its time to that of the record
+// before, and its data. Lengths precede the id and the data. Numbers are varints.
 func encodeBlock(records []port.FeedRecord) []byte { return appendBlock(nil, records) }
 
-// appendBlock appends what encodeBlock returns.
+// appendBlock appends the result of encodeBlock.
 func appendBlock(block []byte, records []port.FeedRecord) []byte {
 	size := 0
 	for _, r := range records {

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// dueNanos is the column of a time at which a stream is due; 0 for the zero time.
+// dueNanos returns the column of a time at which a stream is due, 0 for the zero time.
 func dueNanos(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -19,7 +19,7 @@ func dueNanos(at time.Time) int64 {
 	return max(nanos(at), 1)
 }
 
-// Due implements port.Feed. It misses none.
+// Due implements port.Feed. It misses no stream.
 func (f *Feed) Due(ctx context.Context, group string, now time.Time, after string, limit int) (streams []string, next string, err error) {
 	if err := port.CheckFeedGroup(group); err != nil {
 		return nil, "", err

@@ -34,24 +34,24 @@ const (
 // isBlock reports whether a form is that of a block.
 func isBlock(form int) bool { return form >= unpackedBlock }
 
-// feedDictionary1 has what the events of runs usually contain. It is part of the stored
+// feedDictionary1 contains the usual text of the events of runs. It is part of the stored
 // format and never changes.
 //
 //go:embed feed_dictionary1.txt
 var feedDictionary1 []byte
 
-// eventStart is the begin of an event without a DSSE envelope.
+// eventStart is the start of an event without a DSSE envelope.
 var eventStart = []byte(`{"schemaVersion":`)
 
-// payloadStart is what precedes the Base64 of a payload in a DSSE envelope.
+// payloadStart precedes the Base64 of a payload in a DSSE envelope.
 const payloadStart = `"payload":"`
 
-// unpackers are reused: one takes 40 KB. Nothing is kept to compress, since the tables of a
-// compressor take longer to clear than an event to compress.
+// unpackers are reused, because one takes 40 KB. Compressors are not: clearing the tables of
+// one takes longer than compressing an event.
 var unpackers = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
-// pack returns the stored form of the data of a record. Only an envelope is compressed, if
-// unpack returns the same bytes for it.
+// pack returns the stored form of the data of a record. It compresses events, and envelopes for
+// which unpack returns the same bytes.
 func pack(data []byte) (form int, stored []byte) {
 	if bytes.HasPrefix(data, eventStart) {
 		if to := deflate(nil, data); len(to) < len(data) {
@@ -85,7 +85,7 @@ func deflate(to, data []byte) []byte {
 	return b.Bytes()
 }
 
-// inflate is the reverse of deflate for data of at most a size.
+// inflate is the reverse of deflate. It returns an error if the data is longer than most.
 func inflate(from *bytes.Reader, most int64) ([]byte, error) {
 	r := unpackers.Get().(io.Reader) //nolint:forcetypeassert // New returns nothing else
 	defer unpackers.Put(r)
@@ -124,7 +124,7 @@ func unpack(form int, stored []byte) ([]byte, error) {
 	return append(whole, data[start+size:]...), nil
 }
 
-// errShort is the error of data that ends before it should.
+// errShort reports data that ends too early.
 var errShort = errors.New("incomplete data")
 
 func damaged(err error) error {

@@ -66,8 +66,8 @@ func recordsOf(rows *Rows) ([]port.FeedRecord, error) {
 	return records, nil
 }
 
-// earlier is how long before the time of a record it can have been appended, because the
-// clocks of writers differ.
+// earlier is how long before its time a record may have been appended, because the clocks of
+// writers differ.
 const earlier = time.Minute
 
 // Positions implements port.Feed.
@@ -96,8 +96,8 @@ func (f *Feed) Positions(ctx context.Context, stream string, records []port.Feed
 	return found, err
 }
 
-// inBlocks looks for ids in the blocks that were appended after a time, the newest first, and
-// moves those that it finds to found.
+// inBlocks searches for ids in the blocks that were appended after a time, newest first. It
+// moves the ids that it finds to found.
 func inBlocks(tx *Tx, s feedStream, after int64, ids map[string]bool, found map[string]int64) error {
 	if len(ids) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package sqlite
 
 // feedSteps are the migrations of the feed; see DB.Migrate. Times are Unix nanoseconds.
 //
-// The records of a stream are appended in the order of appended_at, which never
-// decreases, so that those that have expired are the first ones.
+// The records of a stream are appended in the order of appended_at, which never decreases. So
+// the expired records are the first ones.
 var feedSteps = []string{`
 CREATE TABLE feed_streams (
 	n           INTEGER PRIMARY KEY,

@@ -51,7 +51,7 @@ func (f *Feed) MoveCursor(ctx context.Context, stream, consumer string, from, to
 	return wrap(err, "move a cursor of", stream)
 }
 
-// Streams implements port.Feed. It misses none.
+// Streams implements port.Feed. It misses no stream.
 func (f *Feed) Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error) {
 	limit = max(limit, 1)
 	err = f.db.Read(ctx, func(tx *Tx) error {
@@ -115,8 +115,9 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 	return deleted, nil
 }
 
-// deleteFirst deletes at most limit of the first records of a stream, up to the first row
-// that is not old, and returns their number. The records that are left of a row are its last.
+// deleteFirst deletes at most limit of the first records of a stream, up to the first row that
+// is not old, and returns their number. If it deletes part of a row, the last records of the
+// row remain.
 func deleteFirst(tx *Tx, s feedStream, limit int, old func(position, appendedAt int64) bool) (deleted int64, err error) {
 	last, part, some := int64(0), int64(0), int64(0) // delete up to last, and some of the row part
 	rows := tx.Query("SELECT position, count, appended_at FROM feed_records WHERE stream = 0 + ? ORDER BY position LIMIT 0 + ?", s.n, max(limit, 0))
@@ -148,16 +149,16 @@ func deleteFirst(tx *Tx, s feedStream, limit int, old func(position, appendedAt 
 	return deleted, err
 }
 
-// Shed deletes records and marks of a stream that were appended before the time, although
-// they have not expired, the oldest first, at most limit of each. It returns how many
-// records it deleted. For readers they have expired.
+// Shed deletes records and marks of a stream that were appended before the time, even if they
+// have not expired: the oldest first, at most limit of each. It returns the number of deleted
+// records. For readers they have expired.
 func (f *Feed) Shed(ctx context.Context, stream string, before time.Time, limit int) (deleted int, err error) {
 	err = f.db.Write(ctx, func(tx *Tx) error {
 		s, err := streamOf(tx, stream)
 		if err != nil || s.n == 0 {
 			return err
 		}
-		// Records are in the order of appended_at, so the first ones are read only.
+		// Records are in the order of appended_at, so only the first ones are read.
 		records, err := deleteFirst(tx, s, limit, func(_, at int64) bool { return at < nanos(before) })
 		if err != nil {
 			return err

@@ -7,9 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// tails has the last batches of the streams that are followed, so that a reader that waits
-// for a batch gets it without a read of the file. All writers of the file are in this
-// process. It is safe for concurrent use.
+// tails caches the last batches of the streams that have readers. A reader that waits for a
+// batch gets it without a read of the file. All writers of the file are in this process. It is
+// safe for concurrent use.
 type tails struct {
 	mu    sync.Mutex
 	known map[string]*tail
@@ -19,23 +19,23 @@ type tails struct {
 type tail struct {
 	// newest is the newest position; -1 until it is known.
 	newest int64
-	// records are those of the last batch, behind the position after.
+	// records is the last batch, which begins behind the position after.
 	after      int64
 	records    []port.FeedRecord
 	appendedAt int64
-	// waiting counts those that wait for next, which is closed by the next append.
+	// waiting counts the readers that wait for next. The next append closes it.
 	waiting int
 	next    chan struct{}
 }
 
-// The most streams without a waiting reader that have a tail, and the size in bytes up to
-// which a batch is kept.
+// mostTails is the largest number of tails of streams without a waiting reader. largestBatch is
+// the size in bytes up to which a batch is cached.
 const (
 	mostTails    = 1024
 	largestBatch = 8 << 10
 )
 
-// appended notes a batch and wakes those that wait for it. It is called after the commit.
+// appended stores a batch and wakes its waiting readers. It is called after the commit.
 func (t *tails) appended(stream string, b port.Batch, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +43,7 @@ func (t *tails) appended(stream string, b port.Batch, at int64) {
 	if known == nil {
 		return // no reader has waited for it
 	}
-	// A batch may be noted after a later one.
+	// A batch may be passed after a later one.
 	if newest := b.After + int64(len(b.Records)); newest > known.newest {
 		known.newest, known.after, known.appendedAt = newest, b.After, at
 		known.records = nil
@@ -67,7 +67,7 @@ func sizeOf(records []port.FeedRecord) (size int) {
 	return size
 }
 
-// forget removes the tail of a stream, whose positions begin again.
+// forget removes the tail of a stream whose positions start again.
 func (t *tails) forget(stream string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +77,8 @@ func (t *tails) forget(stream string) {
 	delete(t.known, stream)
 }
 
-// read returns the records behind a position, if they are those of the last batch and were
-// appended after expired.
+// read returns the records behind a position. It returns false unless all of them are in the
+// last batch and were appended after expired.
 func (t *tails) read(stream string, after, expired int64, limit int) ([]port.FeedRecord, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,9 +90,9 @@ func (t *tails) read(stream string, after, expired int64, limit int) ([]port.Fee
 	return found[:min(len(found), limit):min(len(found), limit)], true
 }
 
-// enter counts one that waits for a position above after, until leave is called with the
-// tail. more reports that the stream has one; next is closed by the next append. If look is
-// true, the caller reads the newest position and calls seen before it waits.
+// enter counts a reader that waits for a position above after, until leave is called with the
+// tail. more reports that the stream has one. The next append closes next. If look is true, the
+// caller must read the newest position and call seen before it waits.
 func (t *tails) enter(stream string, after, expired int64) (known *tail, more, look bool, next <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *tails) enter(stream string, after, expired int64) (known *tail, more, l
 	return known, false, known.newest != after, known.next
 }
 
-// seen notes the newest position as it was read.
+// seen stores the newest position that was read.
 func (t *tails) seen(known *tail, newest int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

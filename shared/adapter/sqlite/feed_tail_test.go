@@ -38,8 +38,8 @@ func follow(t *testing.T, feed port.Feed, count int) <-chan []string {
 	return read
 }
 
-// TestFollowersGetEachBatchOnce has readers that wait and read while another goroutine
-// appends, each of a feed of its own in the same file.
+// TestFollowersGetEachBatchOnce has readers that wait and read while another goroutine appends.
+// Each has a feed of its own in the same file.
 func TestFollowersGetEachBatchOnce(t *testing.T) {
 	t.Parallel()
 	const batches, readers = 200, 4
@@ -75,8 +75,8 @@ func waits(ctx context.Context, feed port.Feed, after int64) <-chan error {
 	return done
 }
 
-// TestFollowedStreamExpires checks that readers get no expired record from memory, and that a
-// stream that begins again is followed from its begin.
+// TestFollowedStreamExpires checks that readers get no expired record from memory. A stream
+// whose positions start again is followed from its start.
 func TestFollowedStreamExpires(t *testing.T) {
 	t.Parallel()
 	feed, db, now := setupFeed(t, filepath.Join(t.TempDir(), "sortie.db"))

@@ -9,11 +9,12 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// together is the most changes in one transaction. It bounds the time that the
-// first of them waits.
+// together is the largest number of changes in one transaction. It limits how long the first of
+// them waits.
 const together = 1024
 
-// The states of a change: it waits, the writer runs it, or its caller gave up.
+// The states of a change: it waits for the writer, the writer runs it, or its caller has given
+// up.
 const (
 	waiting int32 = iota
 	taken
@@ -46,10 +47,10 @@ func (c *change) finish(err error) {
 // through the Tx and assignments that a second run repeats. It must not call
 // Write, which would deadlock, nor keep the Tx.
 //
-// The error is do's own; a StoreFull or Unavailable fault if the change was not
-// committed (only a crash at the moment of a disk error can still make it
-// appear); ctx's error if ctx ended before the change started. A later end of
-// ctx has no effect. Write re-raises a panic of do.
+// Write returns do's error, or a StoreFull or Unavailable fault if the change was not
+// committed. (Only a crash at the moment of a disk error can still make it appear.) It returns
+// ctx's error if ctx ended before the change started. A later end of ctx has no effect. Write
+// re-raises a panic of do.
 func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 	joint := jointOf(ctx)
 	if joint == nil {
@@ -66,8 +67,8 @@ func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 	return err
 }
 
-// WriteRelaxed is Write without an fsync of its own. The change is visible and survives the
-// end of the process when WriteRelaxed returns, and is on disk when a later Write returns: a
+// WriteRelaxed is like Write, without an fsync of its own. When it returns, the change is
+// visible and survives the end of the process. It is on disk when a later Write returns. A
 // crash of the host loses the last changes, never one between others.
 func (d *DB) WriteRelaxed(ctx context.Context, do func(*Tx) error) error {
 	return d.write(ctx, true, do)
@@ -130,8 +131,8 @@ func (d *DB) run() {
 }
 
 // group commits first, and all changes that arrive meanwhile, in one transaction. A relaxed
-// change does not wait for the fsync of one that arrives after it: that is left for the next
-// transaction.
+// change does not wait for the fsync of a later change. group returns that change as left, for
+// the next transaction.
 func (d *DB) group(members []*change, first *change) (done []*change, left *change) {
 	if err := d.begin(first.relaxed); err != nil {
 		// The waiting changes would fail the same way, each after a timeout.
@@ -209,8 +210,8 @@ func (d *DB) alone(c *change) {
 	close(c.done)
 }
 
-// begin begins a transaction. The commit of one that is not relaxed syncs the whole log, and
-// so the relaxed commits before it.
+// begin begins a transaction. The commit of a transaction that is not relaxed syncs the whole
+// log, including the relaxed commits before it.
 func (d *DB) begin(relaxed bool) error {
 	begin := func() error {
 		if err := d.relax(relaxed); err != nil {
@@ -238,7 +239,8 @@ func (d *DB) relax(relaxed bool) error {
 	if relaxed {
 		pragma = "PRAGMA synchronous = NORMAL"
 	}
-	// SQLite sets it when it prepares the statement, so that a cached one has no effect.
+	// SQLite applies it when it prepares the statement, so a cached statement would have no
+	// effect.
 	if err := sqlitex.ExecuteTransient(d.writer, pragma, nil); err != nil {
 		return named(err)
 	}
@@ -296,7 +298,7 @@ func (d *DB) commit(members []*change) error {
 	return nil
 }
 
-// abandon rolls the transaction back, which SQLite may have done itself.
+// abandon rolls the transaction back, unless SQLite already has.
 func (d *DB) abandon() {
 	_ = command(d.writer, "ROLLBACK")
 }

@@ -18,8 +18,8 @@ func together(t *testing.T, db *sqlite.DB, changes ...func(*sqlite.Tx) error) []
 	return togetherAs(t, db, db.Write, func(int) func(context.Context, func(*sqlite.Tx) error) error { return db.Write }, changes...)
 }
 
-// togetherAs is together with functions that write: hold blocks the writer, and as(i) writes
-// the change i.
+// togetherAs is like together, with other functions that write: hold blocks the writer, and
+// as(i) writes the change i.
 func togetherAs(
 	t *testing.T, db *sqlite.DB, hold func(context.Context, func(*sqlite.Tx) error) error,
 	as func(int) func(context.Context, func(*sqlite.Tx) error) error, changes ...func(*sqlite.Tx) error,

@@ -11,13 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Inspect returns what the file stores about a run, found by its id or its
-// task id: record, events, heartbeats and idempotency keys. It contains task
-// tokens. An id of no run is that of a job: record, earlier versions and last result;
-// of a webhook: record, progress and the newest deliveries; of a stream of events, such
-// as events/default: head, cursors, the newest checkpoints and rows; or of an event: its
-// row. Times of streams are nanoseconds since 1970. Another process may have the file
-// open. port.ErrNotFound if no tenant has such a record.
+// Inspect returns what the file stores about a run, found by its id or its task id: record,
+// events, heartbeats and idempotency keys. It contains task tokens. If no run has the id,
+// Inspect searches for a job (record, earlier versions, last result), a webhook (record,
+// progress, newest deliveries), a stream of events such as events/default (head, cursors,
+// newest checkpoints and rows), and an event (its row). Times of streams are nanoseconds since
+// 1970. Another process may have the file open. Inspect returns port.ErrNotFound if no tenant
+// has such a record.
 func Inspect(ctx context.Context, path, id string) (map[string]any, error) {
 	conn, err := connect(path, "PRAGMA query_only = ON")
 	if err != nil {
@@ -88,8 +88,8 @@ func hasColumn(tx *Tx, table, column string) (has bool, err error) {
 	return has, err
 }
 
-// others are the records besides runs, in the order in which an id is looked up. The
-// secrets of webhooks are not among them.
+// others are the records other than runs, in the order of the search. They do not include the
+// secrets of webhooks.
 var others = []struct {
 	table, query string
 	beside       map[string]string
@@ -118,12 +118,12 @@ var others = []struct {
 		WHERE s.stream >= 'events/' AND s.stream < 'events0' AND m.value ->> 'id' = ?`, nil},
 }
 
-// recordsOfRow are the records of a row of feed_records as a JSON array.
+// recordsOfRow returns the records of a row of feed_records as a JSON array.
 const recordsOfRow = "records(PACKED, COUNT, r.position, r.id, r.at, r.data)"
 
-// inspectBy returns the document of the row with the id, and beside it the lists of
-// the queries, which get the row's number. replace has words in the queries and their
-// replacements.
+// inspectBy returns the document of the row with the id as "record". It adds the results of the
+// queries in beside under their names. These queries get the row's number. replace has words in
+// the queries and their replacements.
 func inspectBy(tx *Tx, id, query string, beside map[string]string, replace ...string) (map[string]any, error) {
 	recordsOf := strings.NewReplacer(replace...).Replace(recordsOfRow)
 	replaced := strings.NewReplacer("RECORDS", recordsOf)

@@ -14,7 +14,8 @@ func TestLimitsDoNotPrepareAgain(t *testing.T) {
 	bound := regexp.MustCompile(`LIMIT\s+[?:@$][0-9A-Za-z]*`)
 	// SQLite also prepares a comparison with 0 or 1 again; the first stream has the number 1.
 	numbered := regexp.MustCompile(`feed_(records|marks) WHERE stream = \?`)
-	// So it does with the pool of a place, because two indexes have that.
+	// It also prepares a query for the pool of a place again, because two indexes have the
+	// column.
 	placed := regexp.MustCompile(`pool = \?\d* AND place IS`)
 	files := 0
 	for _, pattern := range []string{"*.go", filepath.Join("..", "..", "..", "local", "twin", "engine", "*.go")} {

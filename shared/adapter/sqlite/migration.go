@@ -13,10 +13,10 @@ const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
 	version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID`
 
-// Migrate brings the owner's tables to the version of the last step: step n,
-// from 1, leads from version n-1 to n in its own transaction. A step may have
-// several statements. Steps are only appended, never changed. Migrate returns
-// ErrNewer, without a change, if the file is beyond the last step.
+// Migrate brings the owner's tables to the version of the last step. Step n, from 1, changes
+// version n-1 to n in its own transaction. A step may have several statements. Steps are only
+// appended, never changed. Migrate returns ErrNewer, without a change, if the file is beyond
+// the last step.
 func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 	version, err := d.version(ctx, owner)
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 	return nil
 }
 
-// Migrated reports whether the file has the tables of an owner.
+// Migrated reports whether the file has the tables of any owner.
 func (d *DB) Migrated(ctx context.Context) (bool, error) {
 	tables := 0
 	err := d.Read(ctx, func(tx *Tx) error {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// news wakes those who wait for a commit. All writers of the file are in this process.
+// news wakes the readers that wait for a commit. All writers of the file are in this process.
 type news struct {
 	mu   sync.Mutex
 	next map[string]chan struct{}
@@ -21,7 +21,7 @@ func (n *news) about(topic string) <-chan struct{} {
 	return n.next[topic]
 }
 
-// announce is called after a commit.
+// announce closes the channel of the topic. It is called after a commit.
 func (n *news) announce(topic string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,8 +31,8 @@ func (n *news) announce(topic string) {
 	}
 }
 
-// await reads until a read finds something, once and again after each announcement of
-// the topic. It returns the error of ctx when that ends.
+// await calls read until it finds something: once, and again after each announcement of the
+// topic. If ctx ends, it returns the error of ctx.
 func (d *DB) await(ctx context.Context, topic string, read func(*Tx) (found bool, err error)) error {
 	for {
 		next, found := d.news.about(topic), false

@@ -24,8 +24,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the current record to testdata/record.json; see the README there")
 
-// older is a copy of the database of a kept folder, with the time of its last
-// write.
+// older copies the database of a folder in testdata. left is the time of its last write.
 func older(t *testing.T, folder string) (path string, left time.Time) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", folder, "data", "sortie.db"))
@@ -51,10 +50,10 @@ func TestOlderFileIsReadable(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		folder, tenant string
-		// outputs is the number of runs with bytes to delete, purged that of ended
+		// outputs is the number of runs with bytes to delete. purged is the number of ended
 		// runs without.
 		outputs, purged int
-		// shrinks: the file needs no Compact.
+		// shrinks means that the file needs no Compact.
 		shrinks bool
 	}{
 		{"folder-1", "local", 1, 1, false},

@@ -18,19 +18,19 @@ import (
 
 var _ port.CommitOutbox = (*Store)(nil)
 
-// outboxTopic is announced after each commit that may have a change.
+// outboxTopic is announced after each commit that may have added a change to the outbox.
 const outboxTopic = "outbox"
 
-// encodedChange begins the record of a change whose events were encoded by the commit. Its
-// tenant, with the length before it, and a block of the events follow. Other records are the
-// JSON of a port.Change.
+// encodedChange is the first byte of the record of a change whose events were encoded by the
+// commit. The length of the tenant, the tenant, and a block of the events follow. Other records
+// are the JSON of a port.Change.
 const encodedChange = 1
 
-// EncodeEvents makes each commit of a run encode its events, so that the record of the run is
-// neither stored nor read for them. It is called before the first commit.
+// EncodeEvents makes each commit of a run encode its events. So the outbox stores them without
+// the record of the run. It must be called before the first commit.
 func (s *Store) EncodeEvents(encode port.EncodeEvents) { s.encode = encode }
 
-// changeOf returns the record of the change of a commit.
+// changeOf returns the outbox record of the change of a commit.
 func (s *Store) changeOf(rec record) []byte {
 	if s.encode != nil {
 		records, err := s.encode(port.Change{Run: *rec.Run, Events: rec.Events})
@@ -70,7 +70,8 @@ func insertChange(tx *Tx, at time.Time, doc []byte) error {
 	return err
 }
 
-// write is DB.Write for what may have events or notes.
+// write is like DB.Write, for a change that may have events or notes. It adds the notes to the
+// outbox and announces outboxTopic.
 func (s *Store) write(ctx context.Context, notes []port.Note, do func(*Tx) error) error {
 	var doc []byte
 	if len(notes) > 0 {
@@ -96,8 +97,8 @@ func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
 	return wrap(s.write(ctx, notes, func(*Tx) error { return nil }), "store", "notes")
 }
 
-// ownID is the id of the change of a commit: its number. A change that was set aside by
-// another id has that.
+// ownID returns the id of the change of a commit, made of its number. A change that was set
+// aside with another id has that one.
 func ownID(n int64) string { return "#" + strconv.FormatInt(n, 10) }
 
 // ownNumber is the reverse of ownID.
@@ -119,7 +120,7 @@ func (s *Store) SetAside(ctx context.Context, c port.StoredChange) error {
 	}), "set aside change", c.ID)
 }
 
-// Stored implements port.Outbox. It misses none.
+// Stored implements port.Outbox. It misses no change.
 func (s *Store) Stored(ctx context.Context, after string, limit int) (changes []port.StoredChange, next string, err error) {
 	from := int64(0)
 	if after != "" {
@@ -163,7 +164,7 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	}), "remove changes", strings.Join(ids, " "))
 }
 
-// removeChanges removes those of the changes that are stored, and returns their number.
+// removeChanges removes the stored ones of the changes, and returns their number.
 func removeChanges(tx *Tx, ids []string) (removed int64, err error) {
 	for i := 0; i < len(ids); i++ {
 		query, key := "DELETE FROM outbox WHERE id = ?", []any{ids[i]}
@@ -189,7 +190,7 @@ type removal struct {
 	done bool
 }
 
-// Join implements port.CommitOutbox. The feed is one of the same DB.
+// Join implements port.CommitOutbox. The feed must be in the same DB.
 func (s *Store) Join(ctx context.Context, ids ...string) (context.Context, func() bool) {
 	r := &removal{ids: ids}
 	return Join(ctx, r), func() bool { return r.done }

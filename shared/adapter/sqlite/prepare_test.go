@@ -111,7 +111,7 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 	}
 }
 
-// connections returns those that are open and idle.
+// connections returns the open and idle connections.
 func (d *DB) connections() []*sqlite.Conn {
 	all := []*sqlite.Conn{d.writer}
 	for _, r := range d.readers.idle {

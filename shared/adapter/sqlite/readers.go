@@ -12,11 +12,11 @@ import (
 // same disk and page cache.
 const snapshots = 4
 
-// readers are the goroutines that read, each with a connection of its own. The one used
-// last is used first, because its statements are prepared, so there are as many as were
-// ever needed at once. (sqlitex.Pool rotates through all of its connections and starts a
-// goroutine per read, which makes a short read half as fast.) A query needs 64 KiB of
-// stack, which a caller that waits for long, such as a reader of a stream, does not keep.
+// readers are the goroutines that read, each with a connection of its own. The goroutine used
+// last is used first, because its statements are prepared. So there are only as many as were
+// needed at once. (sqlitex.Pool rotates through all of its connections and starts a goroutine
+// per read, which makes a short read half as fast.) A query needs 64 KiB of stack. A caller
+// that waits for long, such as a reader of a stream, does not keep that stack.
 type readers struct {
 	slots chan struct{} // has a value for each read that may start
 	mu    sync.Mutex
@@ -80,7 +80,7 @@ type reading struct {
 type ending struct {
 	err      error
 	panicked any
-	// lost: the reader is not used again.
+	// lost means that the reader must not be used again.
 	lost bool
 }
 
@@ -91,7 +91,7 @@ func (r *reader) run() {
 	}
 }
 
-// read gives do a transaction.
+// read calls do in a transaction and rolls it back.
 func (r *reader) read(next reading) (end ending) {
 	if err := command(r.conn, "BEGIN"); err != nil {
 		return ending{err: err}
@@ -107,11 +107,11 @@ func (r *reader) read(next reading) (end ending) {
 	return ending{err: next.do(tx)}
 }
 
-// Read calls do with a read-only transaction on a snapshot of the database that
-// includes every change acknowledged before the call. do runs in another goroutine and
-// must not keep the Tx. Read waits for one of a few connections. The end of ctx stops the
-// wait, and the query between two rows. The error is do's own, ctx's, or a fault. Read
-// re-raises a panic of do, and its runtime.Goexit.
+// Read calls do with a read-only transaction on a snapshot of the database that includes every
+// change acknowledged before the call. do runs in another goroutine and must not keep the Tx.
+// Read waits for one of a few connections. The end of ctx stops the wait, and a query between
+// two rows. Read returns do's error, ctx's error, or a fault. It re-raises a panic of do, and
+// its runtime.Goexit.
 func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	if err := d.enter(ctx); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	return end.err
 }
 
-// enter waits for a slot. Close waits until leave returns it.
+// enter waits for a slot for a read. Close waits until leave returns the slot.
 func (d *DB) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// resourceSteps are the migrations of the resources; see DB.Migrate. A removed resource
-// takes its labels along.
+// resourceSteps are the migrations of the resources; see DB.Migrate. The deletion of a resource
+// deletes its labels.
 var resourceSteps = []string{`
 CREATE TABLE resources (
 	n          INTEGER PRIMARY KEY,
@@ -90,7 +90,8 @@ func saveResource(tx *Tx, r port.Resource) error {
 
 const resourceColumns = "r.n, r.tenant, r.kind, r.id, r.version, r.created_at, r.due_at, r.doc"
 
-// resources returns the resources of a query with resourceColumns, and the row of the last.
+// resources returns the resources of a query with resourceColumns, and the number of each one's
+// row.
 func (s *Store) resources(ctx context.Context, query string, args ...any) (found []port.Resource, rowOf []int64, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		found, rowOf = nil, nil
@@ -130,7 +131,7 @@ func (s *Store) LoadResource(ctx context.Context, ref port.ResourceRef) (port.Re
 	return found[0], nil
 }
 
-// Resources implements port.ResourceStore. Its faults are those of List.
+// Resources implements port.ResourceStore. It returns the same faults as List.
 func (s *Store) Resources(ctx context.Context, tenant, kind, label string, page port.Page) ([]port.Resource, string, error) {
 	if err := checkLimit(page); err != nil {
 		return nil, "", err

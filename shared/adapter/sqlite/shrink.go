@@ -17,9 +17,9 @@ const (
 	setIncremental = "PRAGMA auto_vacuum = 2"
 )
 
-// The pages that Shrink leaves free: a 16th of the file, at least leastSlack. The next
-// writes use them, so that the file does not shrink and grow in turn. shrinkStep is the
-// number of pages that one change moves; other writers wait that long.
+// Shrink leaves free a 16th of the pages of the file, at least leastSlack. The next writes use
+// them, so that the file does not shrink and grow in turn. shrinkStep is the number of pages
+// that one change moves. Other writers wait that long.
 const (
 	leastSlack = 16
 	slackPart  = 16
@@ -28,7 +28,7 @@ const (
 
 // Size is the size of the database in bytes.
 type Size struct {
-	// File is the size of the file, Used that without free pages.
+	// File is the size of the file. Used is its size without free pages.
 	File, Used int64
 }
 
@@ -51,7 +51,8 @@ func (d *DB) pages(ctx context.Context) (pages, free, bytes int64, err error) {
 }
 
 // Shrink returns free pages at the end of the file to the disk, at most limit of them, and
-// reports how many. It does nothing in a file that Compact could not change.
+// reports how many. It does nothing in a file of an earlier version that Compact has not
+// rewritten.
 func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 	pages, free, _, err := d.pages(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 	return freed, d.beside(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 }
 
-// beside runs statements on a connection of their own.
+// beside runs statements on a connection of its own.
 func (d *DB) beside(ctx context.Context, statements ...string) error {
 	if err := d.enter(ctx); err != nil {
 		return err
@@ -107,10 +108,10 @@ func (d *DB) beside(ctx context.Context, statements ...string) error {
 // vacuums serializes Compact: the folder of temporary files is one variable of SQLite.
 var vacuums sync.Mutex
 
-// Compact rewrites a file of an earlier version so that Shrink works, and reports whether
-// it did. Without it everything else works. It needs up to twice the size of the file on the
-// disk; without that it returns a StoreFull fault and the file is unchanged, as it is after
-// a kill at any moment. Call it after Migrate, which refuses a file of a newer version.
+// Compact rewrites a file of an earlier version so that Shrink works, and reports whether it
+// did. Everything else works without it. It needs free disk space of up to twice the size of
+// the file, and otherwise returns a StoreFull fault. A failure, or a kill at any moment, leaves
+// the file unchanged. Call Compact after Migrate, which refuses a file of a newer version.
 func (d *DB) Compact(ctx context.Context) (done bool, err error) {
 	mode := 0
 	err = d.Read(ctx, func(tx *Tx) error {
@@ -136,5 +137,5 @@ func (d *DB) Compact(ctx context.Context) (done bool, err error) {
 	return done, nil
 }
 
-// quoted is a text literal of SQL.
+// quoted returns text as an SQL literal.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

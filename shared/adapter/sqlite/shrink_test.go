@@ -76,7 +76,7 @@ func TestFileShrinksAfterDeletes(t *testing.T) {
 	}
 }
 
-// earlierFile is a database as versions without Shrink created it, with free pages.
+// earlierFile creates a database as versions without Shrink did, with free pages.
 func earlierFile(t *testing.T, notes int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "it's.db")
@@ -156,7 +156,7 @@ func TestCompactWithoutSpace(t *testing.T) {
 	}
 }
 
-// TestKilledCompactIsHarmless kills processes that compact a file, at other moments each.
+// TestKilledCompactIsHarmless kills processes that compact a file, each at another moment.
 func TestKilledCompactIsHarmless(t *testing.T) {
 	t.Parallel()
 	path := earlierFile(t, 2000)

@@ -12,14 +12,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store implements port.Store and port.CommitOutbox in a DB, which other packages may use too. A
-// write that failed with a StoreFull or Unavailable fault was not applied.
+// Store implements port.Store and port.CommitOutbox in a DB, which other packages may use too.
+// A write that failed with a StoreFull or Unavailable fault was not applied.
 type Store struct {
 	db      *DB
 	clock   clock.Clock
 	newest  *newest
 	decoded *decoded.Documents[run.Run]
-	encode  port.EncodeEvents // nil stores changes as they are
+	encode  port.EncodeEvents // nil stores changes as JSON
 }
 
 var _ port.Store = (*Store)(nil)
@@ -42,8 +42,8 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New[run.Run](newestLimit, decodedSize)}, nil
 }
 
-// alive is the condition of records that lookups find, for the current time;
-// there is the condition of rows that still exist.
+// alive is the SQL condition of records that lookups find. there is that of rows that are not
+// yet to be purged. Both take the current time.
 const (
 	alive = "(expires_at IS NULL OR expires_at > ?)"
 	there = "(purge_at IS NULL OR purge_at > ?)"
@@ -51,7 +51,7 @@ const (
 
 func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
-// Create implements port.Store. A task id of another run is a conflict too.
+// Create implements port.Store. It also returns a conflict if another run has the task id.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	rec, err := s.recordOf(&first, 1)
 	if err != nil {
@@ -106,10 +106,11 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	return nil, nil
 }
 
-// errKnown ends the creation of a run whose key belongs to another one.
+// errKnown ends the creation of a run whose idempotency key belongs to another run.
 var errKnown = errors.New("known idempotency key")
 
-// useOfKey returns the run of the key's first use, nil for an unknown key.
+// useOfKey returns the document of the run that used the key first, or nil for an unknown key.
+// It returns ErrKeyTaken if the digest differs.
 func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {
 	var digest string
 	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
@@ -143,7 +144,7 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
 	}
-	// The conflicting row may have expired; then it does not count.
+	// An expired run in the conflicting row is deleted.
 	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND purge_at <= ?",
 		r.Tenant, r.ID, r.TaskID, now)
 	if err != nil {
@@ -210,7 +211,7 @@ func insertEvents(tx *Tx, n int64, rec record) error {
 	return insertChange(tx, rec.Events[len(rec.Events)-1].At, rec.change)
 }
 
-// Commit implements port.Store. A deleted run is a conflict.
+// Commit implements port.Store. It returns a conflict if a run was deleted.
 func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -282,7 +283,7 @@ func updateRun(tx *Tx, rec record) (n int64, err error) {
 	return n, err
 }
 
-// wrap adds what was being done to errors other than the port's answers.
+// wrap adds the operation and the id to an error. It returns the errors of the port unchanged.
 func wrap(err error, doing, id string) error {
 	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) || errors.Is(err, port.ErrNoBudget) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {

@@ -12,14 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// list identifies a list: its kind with the version of its cursors, whose list it
-// is, and its filter.
+// list identifies a list: its kind with the version of its cursors, its owner, and its filter.
 type list struct {
 	kind, scope string
 	state       run.State
 }
 
-// listOf is the list of runs of which a page is read.
+// listOf returns the list of runs to which the page belongs.
 func listOf(tenant string, page port.Page) list {
 	if page.JobID != "" {
 		return list{"runs of a job 1", tenant + "/" + page.JobID, page.State}
@@ -39,7 +38,7 @@ func (l list) cursor(place []byte) string {
 	return cursorText.EncodeToString(append(bytes.Clone(place), l.sum(place)...))
 }
 
-// after returns the place in a cursor, nil for none, or a fault.
+// after returns the place in a cursor, nil for an empty cursor, or a fault.
 func (l list) after(cursor string) ([]byte, error) {
 	if cursor == "" {
 		return nil, nil

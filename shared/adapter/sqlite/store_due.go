@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// purgeBatch is the number of records that Purge deletes per change; other
-// writers wait that long.
+// purgeBatch is the number of records that Purge deletes in one change. Other writers wait that
+// long.
 const purgeBatch = 100
 
 // Due implements port.Store.
@@ -33,8 +33,8 @@ func (s *Store) due(ctx context.Context, column string, now time.Time, after str
 	return s.duePage(ctx, "runs", column, now, after, limit, " AND "+there, s.now())
 }
 
-// duePage reads a page of a table by an indexed column. A place is the column and
-// the number of the last row. and is a further condition with its arguments.
+// duePage returns a page of a table, ordered by an indexed column. A place is the value of the
+// column and the number of the last row. and is a further condition, args are its arguments.
 func (s *Store) duePage(
 	ctx context.Context, table, column string, now time.Time, after string, limit int, and string, args ...any,
 ) (refs []run.Ref, next string, err error) {
@@ -64,7 +64,7 @@ func (s *Store) duePage(
 	return refs, next, err
 }
 
-// WithMachine implements port.Store. It reads the index only.
+// WithMachine implements port.Store. It reads only the index.
 func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (placed []port.Placement, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		placed = nil
@@ -87,7 +87,7 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (plac
 	return placed, wrap(err, "read", "the runs with a machine")
 }
 
-// refs returns the rows of a query with two columns.
+// refs returns the rows of a query with the columns tenant and id.
 func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run.Ref, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		refs = nil
@@ -104,16 +104,16 @@ func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run
 	return refs, err
 }
 
-// Ended returns the runs that have ended and have nothing left to do, the one that is to be
-// forgotten first being the first. Those that have expired are left out.
+// Ended returns the runs that have ended and have nothing left to do, ordered by their expiry.
+// It omits expired runs.
 func (s *Store) Ended(ctx context.Context, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE expires_at > ? AND act_by IS NULL
 		ORDER BY expires_at LIMIT 0 + ?`, s.now(), max(limit, 0))
 	return refs, wrap(err, "read", "the runs that have ended")
 }
 
-// Purge implements port.Store. It works in batches. With an error it returns
-// how many records it has deleted.
+// Purge implements port.Store. It works in batches. It also returns the number of deleted
+// records with an error.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	forgotten := 0
 	for forgotten < limit {

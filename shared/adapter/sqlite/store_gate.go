@@ -30,7 +30,7 @@ func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
 	return wrap(s.db.Write(ctx, func(tx *Tx) error { return setGate(tx, &g) }), "store the start gate of pool", g.Pool)
 }
 
-// setGate writes a gate if its version is the stored one; nil writes nothing.
+// setGate stores a gate if its version is the stored one. It ignores nil.
 func setGate(tx *Tx, g *run.StartGate) error {
 	if g == nil {
 		return nil

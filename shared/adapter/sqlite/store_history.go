@@ -17,21 +17,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The row of a run has its first events, without long ones: a row of their own for each would
-// be another page of its table and of its index in each commit. The row of the run is written
-// anyway, but as a whole, so that it must not grow without a limit.
+// The row of a run has its first events, except long ones. A separate row for each event would
+// change another page of its table and of its index in each commit. The row of the run is
+// written anyway, but as a whole, so its size is limited.
 const (
 	historyEvents = 24
 	historyBytes  = 1 << 10
 )
 
-// inHistory reports whether the row of its run has an event. doc is the encoded event.
+// inHistory reports whether the row of its run stores an event. doc is the encoded event.
 func inHistory(e run.Event, doc []byte) bool {
 	return e.Seq <= historyEvents && len(doc) <= historyBytes
 }
 
-// historyOf is what a write adds to the history: its events with commas between them as a
-// part that is not packed.
+// historyOf returns the part that a write adds to the history: its events with commas between
+// them, not packed. It returns nil without an event.
 func historyOf(rec record) []byte {
 	var docs [][]byte
 	for i, e := range rec.Events {
@@ -46,16 +46,17 @@ func historyOf(rec record) []byte {
 	return append(binary.AppendUvarint([]byte{unpackedPart}, uint64(len(part))), part...)
 }
 
-// A part of a history is packed: its length, and its events compressed as those of streams
-// are; or it is not: unpackedPart, its length, and its events. The parts are packed together
-// when the run has ended, and when they have filled a page: until then the row is written
-// with each event, and compression costs more than it saves.
+// A packed part of a history is its length, and its events compressed like those of streams.
+// Another part is unpackedPart, its length, and its events. The parts are packed together when
+// the run has ended, and when they have filled a page. Until then the row is written with each
+// event, and compression costs more than it saves.
 const (
 	unpackedPart = 0 // no packed part has this length
 	unpackedMost = 4 << 10
 )
 
-// joinHistory adds a part of historyOf to a history. A history that has ended is packed.
+// joinHistory appends a part of historyOf to a history. It packs the result if the run has
+// ended, or if it is longer than unpackedMost.
 func joinHistory(history, part []byte, ended bool) ([]byte, error) {
 	history = slices.Concat(history, part)
 	if !ended && len(history) <= unpackedMost {
@@ -69,7 +70,7 @@ func joinHistory(history, part []byte, ended bool) ([]byte, error) {
 	return append(binary.AppendUvarint(nil, uint64(len(packed))), packed...), nil
 }
 
-// historyDocs returns the events of a history with commas between them, a text for each part.
+// historyDocs returns the events of a history with commas between them, one text for each part.
 func historyDocs(history []byte) (docs [][]byte, err error) {
 	for len(history) > 0 {
 		packed := history[0] != unpackedPart
@@ -135,8 +136,9 @@ func arrayOf(docs [][]byte) []byte {
 	return slices.Concat([]byte("["), bytes.Join(docs, []byte(",")), []byte("]"))
 }
 
-// addHistory adds the functions joined(history, part, ended) and history_events(history) to a
-// connection: joinHistory, with NULL for none, and the events as a JSON array.
+// addHistory adds SQL functions to a connection. joined(history, part, ended) calls
+// joinHistory, where NULL is an empty history or part. history_events(history) returns the
+// events as a JSON array.
 func addHistory(conn *sqlite.Conn) error {
 	err := conn.CreateFunction("joined", &sqlite.FunctionImpl{
 		NArgs: 3, Deterministic: true,

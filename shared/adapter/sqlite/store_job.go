@@ -65,8 +65,8 @@ func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record, notes 
 	return nil
 }
 
-// writeJob stores the job in place of its revision before, and keeps the record of
-// an earlier version.
+// writeJob stores the job if the stored revision is before. It stores the record of a replaced
+// version too.
 func writeJob(tx *Tx, j job.Job, before int64, doc []byte) error {
 	if before == 0 {
 		return orConflict(tx.Exec(`INSERT INTO jobs (tenant, id, revision, version, created_at, wake_at, doc)
@@ -131,8 +131,8 @@ func (s *Store) document(ctx context.Context, into any, query string, args ...an
 	return err
 }
 
-// writeResult stores the result of a run that the write ends. A deleted job keeps
-// none, and a later job with its id does not get it.
+// writeResult stores the result of a run that ends with the write. It stores no result if the
+// job was deleted, even if a later job has its id.
 func writeResult(tx *Tx, w *port.Write) error {
 	result, ok := w.Result()
 	if !ok {
@@ -172,13 +172,13 @@ func (s *Store) DeletedVersion(ctx context.Context, tenant, jobID string) (versi
 	return version, wrap(err, "read the last version of job", jobID)
 }
 
-// Jobs implements port.Store. Its faults are those of List.
+// Jobs implements port.Store. It returns the same faults as List.
 func (s *Store) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
 	jobs, next, err := documentPage(ctx, s, "jobs", tenant, page, func(j job.Job) string { return j.ID })
 	return jobs, next, wrap(err, "list the jobs of", tenant)
 }
 
-// documentPage reads a page of the documents of a tenant in a table, ordered by id.
+// documentPage returns a page of the documents of a tenant in a table, ordered by id.
 func documentPage[T any](
 	ctx context.Context, s *Store, table, tenant string, page port.Page, id func(T) string,
 ) (found []T, next string, err error) {

@@ -9,27 +9,27 @@ import (
 // newestLimit is the capacity of each of the two halves.
 const newestLimit = 512
 
-// decodedSize bounds the documents of as many decoded runs in bytes.
+// decodedSize limits the total size of the cached documents of decoded runs, in bytes.
 const decodedSize = 4 << 20
 
-// newest caches the records that were written or read last, so that active runs
-// are not read and decoded at each step. It is exact: this process alone writes
-// the file, and every commit takes its records out before it begins, and notes them
-// before it returns. Otherwise a reader could see another row of the commit in the
-// file, and the record as it was before. A record in neither half is in the file.
+// newest caches the records that were written or read last, so that active runs are not read
+// and decoded at each step. It is exact, because only this process writes the file. Every
+// commit evicts its records before it begins, and caches them before it returns. Otherwise a
+// reader could see one row of the commit in the file, and another record in the cache as it was
+// before. A record in neither half is in the file.
 //
-// A reader of the file takes a mark first. If the record was evicted after the
-// mark, the evicted version may have been newer than the one that the reader
-// found, which is then not cached.
+// A reader of the file takes a mark first. If the record was evicted after the mark, the
+// evicted version may have been newer than the one that the reader found. The reader's version
+// is then not cached.
 type newest struct {
 	mu           sync.Mutex
 	young, aging map[run.Ref]note
 	// tasks finds the records whose task id differs from the run id.
 	tasks map[run.Ref]run.Ref
-	// committing counts the commits of a record that have begun and not ended. Nothing is
-	// noted of it meanwhile.
+	// committing counts the commits of a record that have begun and not ended. Meanwhile the
+	// record is not cached.
 	committing map[run.Ref]int
-	// left counts evictions; allLeft is the count at the last complete one.
+	// left counts evictions. allLeft is the count at the last eviction of all records.
 	left, allLeft mark
 }
 
@@ -39,7 +39,7 @@ type mark int64
 // note is a record, or its eviction.
 type note struct {
 	run *run.Run // never changed; nil for an eviction
-	// left is the count at its last eviction.
+	// left is the count at the last eviction of the record.
 	left mark
 }
 
@@ -47,7 +47,7 @@ func newNewest() *newest {
 	return &newest{young: map[run.Ref]note{}, aging: map[run.Ref]note{}, tasks: map[run.Ref]run.Ref{}, committing: map[run.Ref]int{}}
 }
 
-// now returns the mark to take before the file is read, or a run is created in it.
+// now returns the mark. A caller takes it before it reads the file or creates a run.
 func (n *newest) now() mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,11 +77,11 @@ func (n *newest) put(r *run.Run, since mark) {
 	n.note(r, since)
 }
 
-// note is put, with n.mu locked.
+// note is like put. n.mu is locked.
 func (n *newest) note(r *run.Run, since mark) {
 	old, ok := n.look(r.Ref())
 	switch {
-	case n.committing[r.Ref()] > 0: // its end notes the record
+	case n.committing[r.Ref()] > 0: // the end of the commit caches the record
 	case ok && old.run != nil:
 		if old.run.Version < r.Version && old.run.CreatedAt.Equal(r.CreatedAt) {
 			n.keep(r, old.left)
@@ -92,8 +92,8 @@ func (n *newest) note(r *run.Run, since mark) {
 	}
 }
 
-// commit evicts the records of a commit that begins, and returns the function that ends it:
-// with done it notes them, and without, the next decision starts from the file.
+// commit evicts the records of a commit that begins, and returns the function that ends the
+// commit. end(true) caches the records. After end(false) the next decision reads the file.
 func (n *newest) commit(records []record) (end func(done bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +119,7 @@ func (n *newest) commit(records []record) (end func(done bool)) {
 	}
 }
 
-// evict evicts records, and returns the mark after that. n.mu is locked.
+// evict evicts records, and returns the mark after the eviction. n.mu is locked.
 func (n *newest) evict(records []record) mark {
 	n.left++
 	for _, rec := range records {
@@ -179,7 +179,8 @@ func (n *newest) keep(r *run.Run, left mark) {
 	}
 }
 
-// write makes room by evicting the older half.
+// write stores a note. If the young half is full, it becomes the older half and the notes of
+// that are evicted.
 func (n *newest) write(ref run.Ref, as note) {
 	if len(n.young) >= newestLimit {
 		n.aging, n.young = n.young, make(map[run.Ref]note, newestLimit)

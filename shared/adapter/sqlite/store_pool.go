@@ -52,7 +52,7 @@ func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, mo
 	return ahead, wrap(err, "count the queue of pool", slot.Pool)
 }
 
-// Pools implements port.Store, ordered by tenant and pool.
+// Pools implements port.Store. It orders the pools by tenant and pool.
 func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		pools = nil
@@ -69,8 +69,8 @@ func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 	return pools, wrap(err, "read", "the pools")
 }
 
-// Reconcile implements port.Store. The records themselves have slots and queue places;
-// only the row that counts them can differ and is corrected. It removes past turns.
+// Reconcile implements port.Store. The records themselves have slots and queue places. Only the
+// row that counts them can differ and is corrected. Reconcile also removes past turns.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	// Compare without the writer first: a long queue takes a while to count.
 	var equal bool
@@ -111,7 +111,7 @@ func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
 type use struct{ held, queued int }
 
-// poolUse returns the counts by the records, and the stored ones.
+// poolUse returns the use counted from the records, and the stored counts.
 func poolUse(tx *Tx, tenant, pool string) (counted, stored use, err error) {
 	err = tx.QueryRow(`SELECT count(*) - count(place), count(place) FROM (
 			SELECT place FROM runs WHERE tenant = ?1 AND pool = ?2

@@ -41,7 +41,7 @@ func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) er
 	}), "store pool", p.ID)
 }
 
-// orConflict is the result of a conditional change of a row.
+// orConflict returns ErrConflict if a conditional change has changed no row.
 func orConflict(changed int64, err error) error {
 	if err == nil && changed == 0 {
 		return port.ErrConflict
@@ -64,7 +64,7 @@ func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) 
 	}), "delete pool", p.ID)
 }
 
-// PoolRecords implements port.Store. Its faults are those of List.
+// PoolRecords implements port.Store. It returns the same faults as List.
 func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
 	pools, next, err := documentPage(ctx, s, "pool_records", tenant, page, func(p run.Pool) string { return p.ID })
 	return pools, next, wrap(err, "list the pools of", tenant)

@@ -83,9 +83,9 @@ func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]b
 	return docs, err
 }
 
-// List implements port.Store. A cursor of another list is an InvalidRequest for
-// "cursor", a limit out of range one for "limit". Runs created at the same
-// moment are ordered by their commits, the newest first.
+// List implements port.Store. It returns an InvalidRequest for "cursor" if the cursor belongs
+// to another list, and for "limit" if the limit is out of range. Runs created at the same
+// moment are ordered by their commits, newest first.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	if err := checkLimit(page); err != nil {
 		return nil, "", err

@@ -11,16 +11,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// record is a write as it is stored. It is encoded before the writer runs it.
+// record is the stored form of a write. It is encoded before the writer runs it.
 type record struct {
 	*port.Write
-	// Run is that of the write, with the version that it gets. It is not changed any more.
+	// Run is the run of the write with its new version. It must not be changed.
 	Run    *run.Run
 	doc    []byte
 	events [][]byte
-	// history is the part of its history that the row of the run gets; nil without an event.
+	// history is the part that the write adds to the run's history, or nil without an event.
 	history []byte
-	// change is the record of the change in the outbox; nil without an event.
+	// change is the outbox record of the change, or nil without an event.
 	change []byte
 	columns
 }
@@ -28,7 +28,7 @@ type record struct {
 // columns are the indexed values of a record; nil is NULL.
 type columns struct {
 	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, place, job any
-	// side are the columns of the rows in side_slots.
+	// side has the columns of the rows in side_slots, by kind.
 	side map[string]sideSlot
 }
 
@@ -41,7 +41,7 @@ const (
 	sideKey = "key"
 )
 
-// recordOf encodes the write with the version that it gets, and counts it.
+// recordOf encodes the write with its new version, and counts it.
 func (s *Store) recordOf(w *port.Write, version int64) (record, error) {
 	r := new(run.Run)
 	*r = w.Run
@@ -60,7 +60,7 @@ func (s *Store) recordOf(w *port.Write, version int64) (record, error) {
 	if len(rec.events) > 0 {
 		rec.change, rec.history = s.changeOf(rec), historyOf(rec)
 	}
-	s.decoded.Put(doc, r) // while its commit is under way, each reader reads the file
+	s.decoded.Put(doc, r) // readers read the file while the commit is in progress
 	return rec, nil
 }
 
@@ -91,7 +91,7 @@ func columnsOf(r *run.Run) columns {
 	return c
 }
 
-// slotColumns are the columns of a slot that its pool counts so.
+// slotColumns returns the columns of a slot in the state that its pool counts.
 func slotColumns(s run.Slot, counted run.SlotState) (pool, place any) {
 	switch counted {
 	case run.SlotHeld:
@@ -102,13 +102,13 @@ func slotColumns(s run.Slot, counted run.SlotState) (pool, place any) {
 	return nil, nil
 }
 
-// machineColumn is the column of a machine: its JSON.
+// machineColumn returns the column of a machine: its JSON.
 func machineColumn(m run.Machine) string {
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always have a JSON form
 	return string(text)
 }
 
-// moment is the column of a time, NULL for the zero time.
+// moment returns the column of a time, NULL for the zero time.
 func moment(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -116,8 +116,8 @@ func moment(t time.Time) any {
 	return nanos(t)
 }
 
-// nanos is the time in Unix nanoseconds, limited to those of 64 bits (1678 to
-// 2262).
+// nanos returns the time in Unix nanoseconds. Times outside the range of 64 bits (1678 to 2262)
+// are limited to it.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -128,7 +128,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// encode is json.Marshal without HTML escapes.
+// encode is like json.Marshal, without HTML escapes.
 func encode(v any) ([]byte, error) {
 	var to bytes.Buffer
 	encoder := json.NewEncoder(&to)
@@ -139,7 +139,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(to.Bytes(), []byte("\n")), nil
 }
 
-// decodeRun decodes a record that is not one of the last commits, and counts it.
+// decodeRun returns the cached run of a document, or decodes and counts it.
 func (s *Store) decodeRun(doc []byte) (run.Run, error) {
 	if r, ok := s.decoded.Get(doc); ok {
 		return r, nil
@@ -158,7 +158,7 @@ func decodeRun(doc []byte) (run.Run, error) {
 	return r, nil
 }
 
-// fixOptions restores options of nil, for which JSON has no other word.
+// fixOptions restores nil options, which JSON encodes as null.
 func fixOptions(r *run.Run) {
 	if string(r.Work.Options) == "null" {
 		r.Work.Options = nil

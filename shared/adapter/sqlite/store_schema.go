@@ -10,10 +10,10 @@ import "strings"
 // their creation, so rows written at the same time share pages. Indexes of only
 // some runs are partial.
 //
-// There is no table of leases. The row of a run says whether the run holds a
-// slot or is queued for one, so the two cannot differ; side_slots says the same
-// about the slots of jobs and keys, in the same transaction. Triggers maintain the counts in
-// pools, so finding a free slot counts no rows.
+// There is no table of leases. The row of a run has the slot that the run holds, or its place
+// in the queue, so the two cannot differ. side_slots has the slots of jobs and keys, changed in
+// the same transaction. Triggers maintain the counts in pools, so finding a free slot counts no
+// rows.
 var storeSteps = []string{`
 CREATE TABLE runs (
 	n          INTEGER PRIMARY KEY,

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkSlots refuses a commit that took a slot which was not free, or a place in a full queue. It runs
-// after all writes, so slots that the same commit releases are free, in any
+// checkSlots refuses a commit that acquires a slot which was not free, or a place in a full
+// queue. It runs after all writes, so slots that the same commit releases are free, in any
 // order of the writes.
 func checkSlots(tx *Tx, records ...record) error {
 	for _, rec := range records {
@@ -33,8 +33,8 @@ func checkSlots(tx *Tx, records ...record) error {
 	return nil
 }
 
-// checkSlot checks one slot. It applies the limit in the pool's record and that of the
-// decision, which may be older.
+// checkSlot checks one slot. It applies the smaller one of two limits: that of the pool's
+// record and that of the decision, which may be older.
 func checkSlot(tx *Tx, tenant string, slot run.Slot, change run.LeaseChange) error {
 	joins := change == run.LeaseEnqueue && slot.QueueLimit > 0
 	if change != run.LeaseTake && change != run.LeaseGrant && !joins {
@@ -66,7 +66,7 @@ func takeTurns(tx *Tx, rec record) error {
 		lease = run.LeaseRequeue
 	}
 	switch lease {
-	case run.LeaseEnqueue: // at the end of the key's line as it was read
+	case run.LeaseEnqueue: // at the end of the key's queue as it was read
 		changed, err = tx.Exec(`INSERT INTO turns SELECT ?1, ?2, ?3, ?4, 1
 			WHERE ?5 = 0 OR EXISTS (SELECT 1 FROM turns WHERE tenant = ?1 AND pool = ?2 AND turn = ?3)
 			ON CONFLICT DO UPDATE SET last = excluded.last, queued = queued + 1 WHERE last = ?5`,

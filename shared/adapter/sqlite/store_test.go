@@ -324,8 +324,8 @@ func TestStoreCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The forms of the store's queries: one without an index would read all runs. Those by primary
-// keys have an empty plan.
+// TestEveryQueryUsesAnIndex has the forms of the store's queries. One without an index would
+// read all runs. Queries by primary key have an empty plan.
 func TestEveryQueryUsesAnIndex(t *testing.T) {
 	t.Parallel()
 	_, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))

@@ -44,7 +44,7 @@ func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
 	}), "delete warm machine", w.ID)
 }
 
-// setWarm writes a warm machine if its version is the stored one; nil writes nothing.
+// setWarm stores a warm machine if its version is the stored one. It ignores nil.
 func setWarm(tx *Tx, w *run.WarmMachine) error {
 	if w == nil {
 		return nil

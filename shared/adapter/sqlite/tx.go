@@ -21,8 +21,8 @@ type Tx struct {
 	ctx      context.Context
 	readOnly bool
 	open     []*Rows
-	// lost is the error for which SQLite rolled the whole transaction back, as
-	// it may where the disk is full. A later statement would commit by itself.
+	// lost is the error with which SQLite rolled back the whole transaction, as it may on a
+	// full disk. A later statement would commit by itself.
 	lost error
 }
 
@@ -57,8 +57,8 @@ func (t *Tx) Query(query string, args ...any) *Rows {
 	return rows
 }
 
-// prepare returns the cached statement, or one of its own for a query inside
-// the rows of the same query.
+// prepare returns the cached statement, or a new one for a query inside the rows of the same
+// query.
 func (t *Tx) prepare(rows *Rows) (stmt *sqlite.Stmt, err error) {
 	rows.nested = slices.ContainsFunc(t.open, func(r *Rows) bool { return r.query == rows.query })
 	if rows.nested {
@@ -69,7 +69,7 @@ func (t *Tx) prepare(rows *Rows) (stmt *sqlite.Stmt, err error) {
 	return stmt, named(err)
 }
 
-// QueryRow runs a query of which only the first row is read.
+// QueryRow runs a query and reads only its first row.
 func (t *Tx) QueryRow(query string, args ...any) Row { return Row{t.Query(query, args...)} }
 
 // end closes the rows that the function left open.
@@ -139,7 +139,7 @@ func (r *Rows) Scan(into ...any) error {
 	return nil
 }
 
-// Err returns the error that ended the rows; nil after the last row.
+// Err returns the error that ended the rows, or nil after the last row.
 func (r *Rows) Err() error { return r.err }
 
 // Close ends the query. It is idempotent; the end of the transaction closes
@@ -162,8 +162,8 @@ func (r *Rows) Close() {
 // Row is the one row of a query.
 type Row struct{ rows *Rows }
 
-// Scan copies the columns of the row as Rows.Scan does. It returns ErrNoRow
-// where the query has no rows.
+// Scan copies the columns of the row as Rows.Scan does. It returns ErrNoRow if the query has no
+// rows.
 func (r Row) Scan(into ...any) error {
 	defer r.rows.Close()
 	if !r.rows.Next() {

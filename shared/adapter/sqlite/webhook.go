@@ -46,7 +46,8 @@ func (s *Store) SaveWebhook(ctx context.Context, w webhook.Webhook, p *webhook.P
 	}), "store webhook", w.ID)
 }
 
-// saveProgress writes a progress over its version and returns the row of its webhook.
+// saveProgress stores a progress if its version is the stored one, and returns the row of its
+// webhook.
 func saveProgress(tx *Tx, p webhook.Progress) (n int64, err error) {
 	before := p.Version
 	p.Version++
@@ -75,7 +76,7 @@ func (s *Store) LoadWebhook(ctx context.Context, ref webhook.Ref) (w webhook.Web
 	return found[0], nil
 }
 
-// webhooks returns the webhooks of a condition.
+// webhooks returns the webhooks that match the condition where.
 func (s *Store) webhooks(ctx context.Context, where string, args ...any) (found []webhook.Webhook, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		found = nil
@@ -103,7 +104,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, w webhook.Webhook, notes ...p
 	}), "delete webhook", w.ID)
 }
 
-// Webhooks implements port.WebhookStore. Its faults are those of List.
+// Webhooks implements port.WebhookStore. It returns the same faults as List.
 func (s *Store) Webhooks(ctx context.Context, tenant string, page port.Page) ([]webhook.Webhook, string, error) {
 	if err := checkLimit(page); err != nil {
 		return nil, "", err
@@ -162,7 +163,7 @@ func (s *Store) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveri
 	}), "store the deliveries of webhook", p.ID)
 }
 
-// ofWebhook selects the deliveries of a webhook that have not expired.
+// ofWebhook is the query for the deliveries of a webhook that have not expired.
 const ofWebhook = `SELECT deliveries.doc FROM deliveries JOIN webhooks ON webhooks.n = deliveries.webhook
 	WHERE tenant = ? || '' AND id = ? || '' AND (expires_at IS NULL OR expires_at > ?) AND `
 

@@ -2,8 +2,8 @@ package sqlite
 
 // webhookSteps are the migrations of the webhooks; see DB.Migrate and storeSteps.
 //
-// The secrets are beside the record, which operators print. A deleted webhook takes its
-// deliveries along.
+// The secrets have a column of their own, because operators print the record. The deletion of a
+// webhook deletes its deliveries.
 var webhookSteps = []string{`
 CREATE TABLE webhooks (
 	n                INTEGER PRIMARY KEY,
