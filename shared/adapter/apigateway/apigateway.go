@@ -23,7 +23,7 @@ type Sockets struct {
 
 var _ port.Sockets = (*Sockets)(nil)
 
-// New returns the connections of the stage with a URL:
+// New returns the Sockets of the stage with a URL:
 // https://API.execute-api.REGION.amazonaws.com/STAGE. It makes no call.
 func New(cfg aws.Config, stage string) (*Sockets, error) {
 	u, err := url.Parse(stage)

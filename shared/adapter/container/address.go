@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Addresses are where an engine may be.
+// Addresses are the addresses at which an engine may listen.
 type Addresses struct {
 	// Tried are addresses such as "unix:///var/run/docker.sock", the most preferred first.
 	Tried []string
-	// Variable is the environment variable that named the address; empty if none did.
+	// Variable is the environment variable with the address; empty if no variable has one.
 	Variable string
-	// Certificates is the folder with ca.pem, cert.pem and key.pem for an address of tcp;
-	// empty is without TLS.
+	// Certificates is the folder with ca.pem, cert.pem and key.pem for an address of tcp; empty
+	// means no TLS.
 	Certificates string
 }
 
@@ -26,8 +26,8 @@ const (
 	runtimeFolder = "XDG_RUNTIME_DIR"
 )
 
-// FindAddresses returns the address in DOCKER_HOST, otherwise that in CONTAINER_HOST,
-// otherwise the usual sockets of Docker and Podman.
+// FindAddresses returns the address in DOCKER_HOST. Without it, it returns the one in
+// CONTAINER_HOST, and otherwise the usual sockets of Docker and Podman.
 func FindAddresses(lookup func(string) (string, bool)) (Addresses, error) {
 	get := func(name string) string {
 		value, _ := lookup(name)
@@ -57,8 +57,8 @@ func FindAddresses(lookup func(string) (string, bool)) (Addresses, error) {
 	return Addresses{Tried: usual(get(runtimeFolder), get("HOME"))}, nil
 }
 
-// usual lists the sockets of Docker, Podman and their machines: those of the system,
-// then those of the user.
+// usual returns the sockets of Docker, Podman and their machines: those of the system, then
+// those of the user.
 func usual(runtime, home string) []string {
 	paths := []string{"/var/run/docker.sock"}
 	if runtime != "" {

@@ -14,40 +14,41 @@ import (
 
 // Config configures a Runner. Cluster, Dir, Clock and Log are required.
 type Config struct {
-	// Addresses are where an engine may be; see FindAddresses.
+	// Addresses are the addresses at which an engine may listen; see FindAddresses.
 	Addresses Addresses
-	// Cluster distinguishes the Sorties that share an engine: 1 to 32 of [a-z0-9].
+	// Cluster distinguishes the Sortie instances that share an engine: 1 to 32 of [a-z0-9].
 	Cluster string
 	// Dir is a private folder for notes about the containers of Cluster.
 	Dir string
-	// Join, if set, is called once, when the engine answers for the first time. It
-	// returns how containers reach this Sortie.
+	// Join, if set, is called once, when the engine first responds. It returns how containers
+	// reach this Sortie instance.
 	Join func(ctx context.Context, at Place) (Route, error)
-	// Kept is how long a container remains after its machine was destroyed, or after it was
-	// first seen that it had ended by itself; 0 is DefaultKept.
+	// Kept is how long a container remains after its machine was destroyed, or after Prune
+	// first saw that it had ended by itself. 0 is DefaultKept.
 	Kept time.Duration
 
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// DefaultKept is longer than the time in which the end of an attempt is recorded.
+// DefaultKept is longer than it takes to record the end of an attempt.
 const DefaultKept = 10 * time.Minute
 
 // Place says where the containers of an engine run.
 type Place struct {
-	// Gateway is the address of the host in the engine's default network; invalid if the
-	// engine shows none.
+	// Gateway is the address of the host in the engine's default network. It is invalid if the
+	// engine does not report it.
 	Gateway netip.Addr
-	// Machine: the engine runs in a virtual machine, in which HostName is the host.
+	// Machine means that the engine runs in a virtual machine, where HostName is the name of
+	// the host.
 	Machine  bool
 	HostName string
-	// Rootless: the engine runs without root. Its default network does not reach the
-	// host; its "host" network is the host's if Podman is true.
+	// Rootless means that the engine runs without root. Its default network does not reach the
+	// host. If Podman is true, its "host" network is that of the host.
 	Rootless, Podman bool
 }
 
-// Route is how containers reach this Sortie. The zero value changes nothing.
+// Route is how containers reach this Sortie instance. The zero value changes nothing.
 type Route struct {
 	// Network is the network that containers join; empty is the engine's default.
 	Network string

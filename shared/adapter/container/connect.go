@@ -27,21 +27,22 @@ type engine struct {
 	route   Route
 	// cpus is the number of CPUs of the engine's host; 0 if it is unknown.
 	cpus int
-	// init: the engine has a program that forwards signals to the one of the image.
+	// init means that the engine has a program that forwards signals to the program of the
+	// image.
 	init bool
-	// swap: the engine can limit swap.
+	// swap means that the engine can limit swap.
 	swap bool
 }
 
-// podmanHeader is in every answer of Podman.
+// podmanHeader is in every response of Podman.
 const podmanHeader = "Libpod-Api-Version"
 
-// connectLimit is how long an engine may take to answer for the first time.
+// connectLimit is how long an engine may take for its first response.
 const connectLimit = 15 * time.Second
 
-// connected returns the engine, which it looks for at the first call and after that
-// until it finds one. Faults: Image if there is no engine, Unavailable if one does not
-// answer in time, or the one that the environment names not at all.
+// connected returns the engine. It searches for one at the first call, and again at each call
+// until it finds one. Faults: Image if there is no engine. Unavailable if an engine does not
+// respond in time, or if the one named by the environment does not respond at all.
 func (r *Runner) connected(ctx context.Context) (*engine, error) {
 	select {
 	case r.connecting <- struct{}{}:
@@ -84,7 +85,7 @@ func (r *Runner) connected(ctx context.Context) (*engine, error) {
 	return nil, none
 }
 
-// refusals returns the reasons of engines that are there and cannot be used.
+// refusals returns the errors of engines that exist and cannot be used.
 func refusals(failed []error) string {
 	var text strings.Builder
 	for _, err := range failed {
@@ -95,8 +96,8 @@ func refusals(failed []error) string {
 	return text.String()
 }
 
-// connect asks an engine what it is. It returns a fault if the engine answers and
-// cannot be used.
+// connect connects to an engine and reads its properties. It returns a fault if the engine
+// responds and cannot be used.
 func (r *Runner) connect(ctx context.Context, address string) (_ *engine, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -146,8 +147,8 @@ func (r *Runner) connect(ctx context.Context, address string) (_ *engine, err er
 	return e, nil
 }
 
-// gateway returns the address of the host in the engine's default network; invalid if it
-// is unknown.
+// gateway returns the address of the host in the engine's default network, or an invalid
+// address if it is unknown.
 func (r *Runner) gateway(ctx context.Context, api *client.Client) netip.Addr {
 	found, err := api.NetworkInspect(ctx, defaultNetwork, client.NetworkInspectOptions{})
 	if err != nil {
@@ -162,5 +163,5 @@ func (r *Runner) gateway(ctx context.Context, api *client.Client) netip.Addr {
 	return netip.Addr{}
 }
 
-// defaultNetwork is the default network of Docker. Podman has the name for its own.
+// defaultNetwork is the default network of Docker. Podman uses the name for its own.
 const defaultNetwork = "bridge"

@@ -24,11 +24,11 @@ type pull struct {
 	err  error
 }
 
-// pullLimit is the longest that an image may take.
+// pullLimit is the longest time that the pull of an image may take.
 const pullLimit = 30 * time.Minute
 
-// pull fetches an image that the engine does not have. The pull continues if ctx ends;
-// a repeated launch joins it. Faults: Image, Throttled, Unavailable.
+// pull pulls an image unless the engine has it. The pull continues if ctx ends, and a repeated
+// launch joins it. Faults: Image, Throttled, Unavailable.
 func (r *Runner) pull(ctx context.Context, e *engine, image string) error {
 	name, err := reference.ParseDockerRef(image)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Runner) pull(ctx context.Context, e *engine, image string) error {
 	}
 }
 
-// join returns the pull of an image, which it starts if none runs.
+// join returns the running pull of an image, or starts one.
 func (r *Runner) join(e *engine, image string) *pull {
 	r.pulls.mu.Lock()
 	defer r.pulls.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Runner) join(e *engine, image string) *pull {
 	return p
 }
 
-// fetch pulls an image. Most failures come in the stream of the answer.
+// fetch pulls an image. Most failures are reported in the stream of the response.
 func fetch(ctx context.Context, e *engine, image string) error {
 	answer, err := e.api.ImagePull(ctx, image, client.ImagePullOptions{})
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Launch implements port.Runner. The container is created under its name and then
-// started; a launch that finds it created starts it. A container of the attempt whose
-// program has ended by itself is adopted too: another one would run the attempt twice.
+// Launch implements port.Runner. It creates the container under its name and starts it. If the
+// container exists and was not started, Launch starts it. It also adopts a container of the
+// attempt whose program has ended by itself: another container would run the attempt twice.
 func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if err := check(spec); err != nil {
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the container: %v", err)
@@ -63,8 +63,8 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 // name returns the name of the container of a machine.
 func (r *Runner) name(machine string) string { return "sortie-" + r.cfg.Cluster + "-" + machine }
 
-// byName returns the container with the machine's name, which has an empty ID if there is
-// none. A destroyed one gives its name up.
+// byName returns the container with the machine's name, with an empty ID if no container has
+// it. A destroyed container loses its name.
 func (r *Runner) byName(ctx context.Context, e *engine, spec port.LaunchSpec) (container.InspectResponse, error) {
 	const what = "look for the container of the attempt"
 	answer, err := e.api.ContainerInspect(ctx, r.name(spec.Name), client.ContainerInspectOptions{})
@@ -125,8 +125,8 @@ func (r *Runner) started(ctx context.Context, e *engine, c container.InspectResp
 	return r.converted(now), nil
 }
 
-// notStarted is the fault of a container that could not be started. If the engine refuses
-// it, the container is removed, so that no machine exists.
+// notStarted returns the fault of a container that could not be started. If the engine refuses
+// the start, notStarted removes the container, so that no machine exists.
 func (r *Runner) notStarted(ctx context.Context, e *engine, id string, cause error) error {
 	err := launchFailure(ctx, cause)
 	if fault.Is(err, fault.Unavailable) {
@@ -138,10 +138,10 @@ func (r *Runner) notStarted(ctx context.Context, e *engine, id string, cause err
 	return err
 }
 
-// pidsLimit is the most processes and threads of a container.
+// pidsLimit is the largest number of processes and threads of a container.
 const pidsLimit = 4096
 
-// memoryPerCPU is the memory of a machine without one, in MB for each CPU.
+// memoryPerCPU is the memory of a machine whose spec has none, in MB for each CPU.
 const memoryPerCPU = 256
 
 // creation returns the request for a container.
@@ -184,8 +184,8 @@ func (r *Runner) creation(e *engine, spec port.LaunchSpec, network string) clien
 // container.
 const tmpfs = "rw,nosuid,nodev,exec,mode=1777"
 
-// environment returns the variables, sorted, with the addresses of Sortie as containers
-// reach them.
+// environment returns the variables, sorted. It replaces the addresses of Sortie with those by
+// which containers reach it.
 func environment(env, addresses map[string]string) []string {
 	var pairs []string
 	for old, other := range addresses {

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// List implements port.Runner for the containers with the labels of this Sortie. Without
-// an engine there is nothing to list.
+// List implements port.Runner for the containers with the labels of this Sortie instance.
+// Without an engine it lists nothing.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	const what = "list the containers"
 	e, err := r.connected(ctx)
@@ -53,10 +53,10 @@ func listed(c container.Summary, now port.MachinePhase) port.MachineStatus {
 	}
 }
 
-// Prune removes the containers whose machines were destroyed longer than Config.Kept ago,
-// those that ended by themselves and that it first saw so long ago, and the notes about
-// containers that the engine does not have. A container that ended while no process ran is
-// seen first by the next one, which then has Config.Kept to record its end.
+// Prune removes the containers whose machines were destroyed longer than Config.Kept ago, and
+// those that ended by themselves and that it first saw so long ago. It also removes notes about
+// containers that the engine does not have. If a container ends while no process runs, the next
+// process has Config.Kept from its first Prune to record the end.
 func (r *Runner) Prune(ctx context.Context) error {
 	if !r.found() {
 		return nil
@@ -88,8 +88,8 @@ func (r *Runner) Prune(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// over returns the containers that are over, and since when: their destruction, or the first
-// sight of their end. r.pruning is held.
+// over returns the ended containers with the time since when: their destruction, or when Prune
+// first saw their end. r.pruning is locked.
 func (r *Runner) over(found []container.Summary, now time.Time) map[string]time.Time {
 	ended := map[string]time.Time{}
 	for _, c := range found {

@@ -13,12 +13,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// logsLimit is the most that is read, in bytes, and about the most that the engine
+// logsLimit is the most that is read of a log, in bytes, and about the most that the engine
 // stores.
 const logsLimit = 8 << 20
 
-// Logs implements port.MachineLogs with the engine's logs. Of a longer log it returns
-// the end.
+// Logs implements port.MachineLogs with the engine's logs. It returns only the end of a longer
+// log.
 func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	const what = "read the container's log"
 	if !located(m) {
@@ -73,7 +73,7 @@ func (e *end) drop(n int) {
 	e.cut += n
 }
 
-// text returns what is stored, after a line that marks the cut.
+// text returns the stored bytes, after a line that marks the cut.
 func (e *end) text() []byte {
 	if over := e.kept.Len() - logsLimit; over > 0 {
 		e.drop(over)

@@ -40,7 +40,7 @@ func owner(labels map[string]string) port.MachineOwner {
 	return port.MachineOwner{Tenant: labels[keyTenant], RunID: labels[keyRun], Attempt: attempt}
 }
 
-// converted is a container of the engine.
+// converted returns the status of a container.
 func (r *Runner) converted(c container.InspectResponse) port.MachineStatus {
 	m := port.MachineStatus{
 		Machine: port.Machine{Runner: kind, ID: c.ID}, Name: c.Config.Labels[keyName], Owner: owner(c.Config.Labels),
@@ -58,7 +58,7 @@ func (r *Runner) converted(c container.InspectResponse) port.MachineStatus {
 	return m
 }
 
-// address returns the address of a container in the first of its networks; empty without
+// address returns the address of a container in the first of its networks. It is empty without
 // one, as in the network of the host.
 func address(s *container.NetworkSettings) string {
 	if s == nil {
@@ -76,7 +76,7 @@ func address(s *container.NetworkSettings) string {
 // recorded.
 const stateStopped container.ContainerState = "stopped"
 
-// phase converts the engine's state. Any other state proves nothing.
+// phase converts the engine's state. An unknown state proves nothing.
 func phase(state container.ContainerState) port.MachinePhase {
 	switch state {
 	case container.StateCreated, "configured", "initialized":
@@ -91,8 +91,8 @@ func phase(state container.ContainerState) port.MachinePhase {
 	return port.MachineUnknown
 }
 
-// moment parses a time of the engine; zero if it has none. The engine writes the zero
-// time for one that has not come.
+// moment parses a time of the engine. It returns the zero time if the engine has no time, or
+// writes the zero time for an event that has not happened.
 func moment(text string) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() <= 1970 {
@@ -104,8 +104,8 @@ func moment(text string) time.Time {
 // signalBase is added to the number of the signal that ended a program.
 const signalBase = 128
 
-// exit is how a program ended. The engine does not distinguish a program that exits with
-// 137 from one that was killed: it was killed if Sortie stopped it or its memory was
+// exit returns how a program ended. The engine does not distinguish a program that exits with
+// 137 from a killed one. exit reports a kill if Sortie stopped the program or its memory was
 // exhausted.
 func exit(s *container.State, n note) *port.Exit {
 	x := &port.Exit{Code: s.ExitCode, OOM: s.OOMKilled, Requested: n.Requested, Host: n.Host, At: moment(s.FinishedAt)}

@@ -14,12 +14,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// note is what Sortie did to a container, which the engine does not record.
+// note records what Sortie did to a container, which the engine does not.
 type note struct {
-	// Requested: Sortie stopped the container. Host: because the host shut down.
+	// Requested means that Sortie stopped the container. Host means that it did so because the
+	// host shut down.
 	Requested bool `json:"requested,omitempty"`
 	Host      bool `json:"host,omitempty"`
-	// KillAt is when a container that was stopped is killed; zero is never.
+	// KillAt is when a stopped container is killed; zero means never.
 	KillAt time.Time `json:"killAt,omitzero"`
 	// DestroyedAt is when the machine was destroyed; zero if it was not.
 	DestroyedAt time.Time `json:"destroyedAt,omitzero"`
@@ -69,7 +70,7 @@ func (n notes) of(id string) note {
 	return n.ids[id]
 }
 
-// all returns the notes by the ids of containers.
+// all returns all notes by container id.
 func (n notes) all() map[string]note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +79,7 @@ func (n notes) all() map[string]note {
 	return all
 }
 
-// change changes the note of a container and writes it before it returns.
+// change changes the note of a container and writes it to disk before it returns.
 func (n notes) change(id string, change func(*note)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,7 +99,7 @@ func (n notes) change(id string, change func(*note)) error {
 	return nil
 }
 
-// remove removes the note of a container that is removed.
+// remove removes the note of a removed container.
 func (n notes) remove(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

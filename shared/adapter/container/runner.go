@@ -22,7 +22,7 @@ type Runner struct {
 	notes notes
 
 	connecting chan struct{} // held while engine is read or set
-	engine     *engine       // nil until it answered
+	engine     *engine       // nil until it responded
 
 	pulls pulls
 
@@ -58,7 +58,7 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Close ends what the Runner does in the background. Containers keep running.
+// Close stops the background work of the Runner. Containers keep running.
 func (r *Runner) Close() error {
 	r.end()
 	r.tasks.Wait()
@@ -70,7 +70,7 @@ func (r *Runner) Close() error {
 	return r.engine.api.Close()
 }
 
-// Connect looks for the engine and returns why it found nothing.
+// Connect connects to the engine, and returns why it cannot.
 func (r *Runner) Connect(ctx context.Context) error {
 	_, err := r.connected(ctx)
 	return err
@@ -81,8 +81,8 @@ var idForm = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
 func located(m port.Machine) bool { return m.Runner == kind && idForm.MatchString(m.ID) }
 
-// reach returns the engine for a call about a machine that exists. The fault is
-// Unavailable: a machine whose engine is missing is not gone.
+// reach returns the engine for a call about a machine that exists. Its fault is Unavailable: a
+// machine whose engine is missing is not gone.
 func (r *Runner) reach(ctx context.Context, what string) (*engine, error) {
 	e, err := r.connected(ctx)
 	if err != nil {
@@ -111,7 +111,8 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 	return r.converted(found), nil
 }
 
-// inspect returns a container of this Sortie. One of another is not found.
+// inspect returns a container of this Sortie instance. It returns "not found" for one of
+// another instance.
 func (r *Runner) inspect(ctx context.Context, e *engine, id string) (container.InspectResponse, error) {
 	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// Stop implements port.Runner. The kill after the grace is noted first, so that the
-// next process repeats it if this one ends before. The engine's own stop would wait.
+// Stop implements port.Runner. It records the kill after the grace first, so that the next
+// process repeats it if this one ends before. It does not use the engine's stop, which would
+// block.
 func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
 	return r.stop(ctx, m, grace, false)
 }
@@ -63,9 +64,9 @@ func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	return nil
 }
 
-// noted changes the note of a container that has not ended, and reports whether it runs.
-// One that was created and has never run is removed. The engine is nil if it does not
-// know the container.
+// noted changes the note of a container that has not ended, and reports whether it runs. It
+// removes a container that was created and has never run. The returned engine is nil if it does
+// not know the container.
 func (r *Runner) noted(ctx context.Context, m port.Machine, what string, change func(*note)) (running bool, e *engine, err error) {
 	if !located(m) {
 		return false, nil, nil
@@ -104,8 +105,8 @@ func (r *Runner) removeUnstarted(ctx context.Context, e *engine, id, what string
 	return nil
 }
 
-// signal sends a signal to a running container. A container that ended meanwhile is no
-// error.
+// signal sends a signal to a running container. It returns no error if the container has ended
+// meanwhile.
 func (r *Runner) signal(ctx context.Context, e *engine, id, signal, what string) error {
 	_, err := e.api.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal})
 	if err == nil || errdefs.IsNotFound(err) {
@@ -144,7 +145,7 @@ func (r *Runner) killLater(id string, at time.Time) {
 	})
 }
 
-// killNow kills a container unless it has ended, and notes that.
+// killNow kills a container unless it has ended, and removes KillAt from its note.
 func (r *Runner) killNow(id string) error {
 	ctx, cancel := context.WithTimeout(r.life, connectLimit)
 	defer cancel()
@@ -162,8 +163,8 @@ func (r *Runner) killNow(id string) error {
 	return err
 }
 
-// StopAll stops all containers because the host shuts down, and returns when they have
-// ended or ctx ends; then it kills them.
+// StopAll stops all containers because the host shuts down. It returns when they have ended. If
+// ctx ends first, it kills them.
 func (r *Runner) StopAll(ctx context.Context, grace time.Duration) error {
 	if !r.found() {
 		return nil
@@ -187,7 +188,7 @@ func (r *Runner) StopAll(ctx context.Context, grace time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// stopAllLimit bounds StopAll when the engine does not answer.
+// stopAllLimit limits the duration of StopAll when the engine does not respond.
 const stopAllLimit = 30 * time.Second
 
 // found reports whether an engine has answered.

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// wordsLimit is the most that a fault has of an engine's message, in bytes.
+// wordsLimit is the longest part of an engine's message that a fault contains, in bytes.
 const wordsLimit = 500
 
 // words returns the engine's message on one line.
@@ -24,7 +24,7 @@ func words(err error) string {
 	return text
 }
 
-// says reports whether the message has one of the phrases, in lower case.
+// says reports whether the message contains one of the phrases, which are in lower case.
 func says(err error, phrases ...string) bool {
 	text := strings.ToLower(err.Error())
 	for _, phrase := range phrases {
@@ -40,21 +40,21 @@ func taken(err error) bool {
 	return errdefs.IsConflict(err) && says(err, "name") || says(err, "is already in use by", "already in use")
 }
 
-// full reports whether the engine lacks memory or storage. Engines answer that with the
+// full reports whether the engine has no memory or storage left. Engines report that with the
 // status of an internal error.
 func full(err error) bool {
 	return says(err, "no space left on device", "cannot allocate memory", "not enough memory", "disk quota exceeded", "insufficient resources")
 }
 
-// unusable reports whether a program or its configuration cannot be started. Engines
-// answer that with various statuses.
+// unusable reports whether a program or its configuration cannot be started. Engines report
+// that with various statuses.
 func unusable(err error) bool {
 	return says(err, "executable file not found", "no such file or directory: oci", "not a directory: oci", "exec format error",
 		"permission denied: oci", "exec: ", "oci runtime attempted to invoke a command that was not found", "no command specified", "no entrypoint or cmd")
 }
 
-// launchFailure is the fault of a launch. Those other than Unavailable and Throttled mean
-// that the engine refused it.
+// launchFailure returns the fault of a launch. A fault other than Unavailable and Throttled
+// means that the engine refused the launch.
 func launchFailure(ctx context.Context, err error) error {
 	const what = "launch the container"
 	switch {
@@ -70,8 +70,8 @@ func launchFailure(ctx context.Context, err error) error {
 	return failure(ctx, err, what)
 }
 
-// pullFailure is the fault of a pull. The engine reports a registry's refusal, and a
-// registry that does not answer, as internal errors.
+// pullFailure returns the fault of a pull. The engine reports a registry that refuses or does
+// not respond as an internal error.
 func pullFailure(ctx context.Context, err error, image string) error {
 	switch {
 	case ctx.Err() != nil:
@@ -86,7 +86,7 @@ func pullFailure(ctx context.Context, err error, image string) error {
 	return fault.Wrap(err, fault.Image, "cannot pull the image %s: %s", image, words(err))
 }
 
-// failure is the fault of a failed call. what is the action ("look the container up").
+// failure returns the fault of a failed call. what is the action ("look the container up").
 func failure(ctx context.Context, err error, what string) error {
 	f, known := errors.AsType[*fault.Fault](err)
 	switch {

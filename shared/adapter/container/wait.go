@@ -9,8 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// waitPause is the time between two looks at a container. The engine's own wait can
-// return before the exit code is known, and Podman's an exit code of another container.
+// waitPause is the time between two inspections of a container. The engine's own wait can
+// return before the exit code is known, and Podman's can return the exit code of another
+// container.
 const waitPause = 100 * time.Millisecond
 
 // Wait implements port.Runner.

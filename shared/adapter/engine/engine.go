@@ -17,17 +17,17 @@ import (
 type Config struct {
 	Kind port.EngineKind
 	// URL is the address of the server: http or https, without a query. MetricsURL is the
-	// address of its metrics where that is another one, as it is with Triton.
+	// address of its metrics if it is another one, as for Triton.
 	URL, MetricsURL string
-	// Key is sent as a bearer token; empty for a server that demands none.
+	// Key is sent as a bearer token; empty for a server that requires none.
 	Key string
-	// Slots and ContextTokens are used where the server does not report them; 0 is unknown.
+	// Slots and ContextTokens are used if the server does not report them; 0 means unknown.
 	Slots, ContextTokens int
 	// Clock is required. It times the limits of requests.
 	Clock clock.Clock
 }
 
-// Engine is a replica. NewEngine creates it; it is safe for concurrent use.
+// Engine is a replica. New creates it. It is safe for concurrent use.
 type Engine struct {
 	cfg     Config
 	dialect dialect
@@ -40,20 +40,20 @@ type Engine struct {
 
 var _ port.Engine = (*Engine)(nil)
 
-// dialect is what differs between the servers.
+// dialect implements what differs between the servers.
 type dialect interface {
 	// generation returns the path and the body of a request for a completion.
 	generation(g port.Generation) (path string, body any, err error)
-	// read adds an event of the answer to it, as its piece or its end.
+	// read adds an event of the response to the answer: a piece or the end.
 	read(data []byte, a *answer) error
-	// health is the path that answers 200 while the server takes requests.
+	// health is the path that returns 200 while the server accepts requests.
 	health() string
-	// capabilities asks the server what it is.
+	// capabilities reads the capabilities of the server.
 	capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error)
 	// series maps the names of the server's metrics to values of the load.
 	series() map[string]loadValue
-	// refusal returns the fault for a status other than 200 that has a meaning of its own
-	// with this server; nil leaves it to the general rule.
+	// refusal returns the fault for a status other than 200 that has a special meaning for this
+	// server, or nil to apply the general rule.
 	refusal(r refusal) *fault.Fault
 	// vectors reports whether the server has OpenAI's embeddings and a rerank path.
 	vectors() bool
@@ -91,9 +91,8 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// clients returns the clients for requests, and for those whose answer is a stream. A
-// handshake of TLS for each stream would take longer than the first token of many engines, so
-// that with TLS both are one.
+// clients returns the clients for requests and for streams. With TLS both are the same: a TLS
+// handshake for each stream would take longer than the first token of many engines.
 func clients(scheme string) (client, streamed *http.Client) {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	client = &http.Client{
@@ -102,7 +101,7 @@ func clients(scheme string) (client, streamed *http.Client) {
 			TLSHandshakeTimeout: 5 * time.Second,
 			IdleConnTimeout:     idle,
 			MaxIdleConnsPerHost: 64,
-			// A connection has its buffers while it waits for the next token, which is small.
+			// A connection keeps its buffers while it waits for the next token, which is small.
 			ReadBufferSize: connBuffer, WriteBufferSize: connBuffer,
 			DisableCompression: true, // a compressed stream waits for more
 		},
@@ -131,7 +130,7 @@ func address(field, text string) (*url.URL, error) {
 // Close closes the connections that are not in use.
 func (e *Engine) Close() { e.client.CloseIdleConnections() }
 
-// Health asks the server whether it takes requests.
+// Health reports whether the server accepts requests.
 func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
 	h, err := e.probe(ctx, e.dialect.health())
 	if ctx.Err() != nil {
@@ -143,7 +142,8 @@ func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
 	return h, nil
 }
 
-// Capabilities asks the server what it is. Configured values replace what it does not report.
+// Capabilities reads the capabilities of the server. Configured values replace those that it
+// does not report.
 func (e *Engine) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
 	c, err := e.dialect.capabilities(ctx, e)
 	if err != nil {

@@ -14,25 +14,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// largestEvent is the size of an event of an answer, in bytes. llama-server's final event
-// repeats the prompt.
+// largestEvent is the largest size of an event of an answer, in bytes. llama-server's final
+// event repeats the prompt.
 const largestEvent = 8 << 20
 
-// answer is a completion as far as it has been read.
+// answer is the part of a completion that was read.
 type answer struct {
-	// text is the piece of the event that was read last, reasoning the one before it.
+	// text is the piece of the event that was read last. reasoning precedes it.
 	text, reasoning string
-	// pieces is how many had text.
+	// pieces is the number of pieces with text.
 	pieces int
 	// finish is set by the final event; usage by the event that has it.
 	finish port.FinishReason
 	usage  port.Usage
-	// done: nothing follows that is of use.
+	// done means that the rest of the stream has no useful event.
 	done bool
 }
 
-// Generate requests a completion as a stream. Its goroutine waits for the pieces most of the
-// time, so it and what it calls have little on their stacks.
+// Generate requests a completion as a stream. Its goroutine waits for pieces most of the time,
+// so it and the functions that it calls use little stack.
 func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
 	s, err := e.begin(ctx, &g)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 	return s.end(), nil
 }
 
-// generation is a request for a completion whose answer is read.
+// generation is a request for a completion whose response is being read.
 type generation struct {
 	answer
 
@@ -82,7 +82,7 @@ func (s *generation) close() {
 	s.watch.stop()
 }
 
-// end returns the end of an answer that was read.
+// end returns the end of an answer that was read completely.
 func (s *generation) end() port.GenerationEnd {
 	end := port.GenerationEnd{Finish: s.finish, Usage: s.usage}
 	if !end.Counted {
@@ -101,12 +101,12 @@ func (s *generation) read(each func(port.Piece) error) error {
 	return s.ended()
 }
 
-// event handles an event, or the error in its place. over reports that nothing follows that
-// is of use.
+// event handles an event, or the error that was read in its place. over reports that no useful
+// event follows.
 func (s *generation) event(data string, failure error, each func(port.Piece) error) (over bool, err error) {
 	switch {
 	case s.ctx.Err() != nil && s.finish == "":
-		return true, context.Cause(s.ctx) // what was received before is not handed over
+		return true, context.Cause(s.ctx) // the pieces of this event are not passed on
 	case failure != nil && s.finish != "":
 		return true, nil // the answer was complete
 	case failure != nil:
@@ -124,7 +124,7 @@ func (s *generation) event(data string, failure error, each func(port.Piece) err
 	return s.done, nil
 }
 
-// ended returns whether an answer is whole whose stream has ended.
+// ended returns nil if the answer is complete when its stream ends, otherwise the reason.
 func (s *generation) ended() error {
 	switch {
 	case s.finish != "":
@@ -151,7 +151,7 @@ func unwrapEach(err error) error {
 	return err
 }
 
-// readEvent hands the pieces of an event to each.
+// readEvent passes the pieces of an event to each.
 func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) error {
 	a.text, a.reasoning = "", ""
 	data = bytes.TrimSpace(data)
@@ -179,12 +179,13 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 	return nil
 }
 
-// failed returns the fault for an error event: code if nothing was generated yet.
+// failed returns the fault for an error event. It has the code if no piece was generated
+// before.
 func (a *answer) failed(message string, code fault.Code) error {
 	return a.failedAs(http.StatusInternalServerError, message, code)
 }
 
-// failedAs is failed for an answer with a status.
+// failedAs is like failed, for a response with a status.
 func (a *answer) failedAs(status int, message string, code fault.Code) error {
 	f := fault.New(code, "the engine failed: %s", message)
 	switch {
@@ -198,14 +199,14 @@ func (a *answer) failedAs(status int, message string, code fault.Code) error {
 	return port.EngineAnswer{Fault: f, Status: status}
 }
 
-// finishes maps the engines' words.
+// finishes maps the finish reasons of the engines.
 var finishes = map[string]port.FinishReason{
 	"stop": port.FinishStop, "eos": port.FinishStop, "eos_token": port.FinishStop, "stop_sequence": port.FinishStop, "word": port.FinishStop,
 	"length": port.FinishLength, "limit": port.FinishLength,
 	"content_filter": port.FinishFilter,
 }
 
-// end takes the final event's reason.
+// end sets the finish reason of the final event.
 func (a *answer) end(reason string) error {
 	finish, known := finishes[reason]
 	if !known {

@@ -25,7 +25,8 @@ type watch struct {
 	release func() // of the timer; nil without one
 }
 
-// watchLimits returns a context that ends with ctx, or with a DecodeTimeout as its cause.
+// watchLimits returns a context that ends with ctx, or at a limit with a DecodeTimeout as its
+// cause.
 func watchLimits(ctx context.Context, c clock.Clock, limits port.GenerationLimits) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watch{clock: c, limits: limits, start: c.Now(), cancel: cancel}
@@ -35,7 +36,7 @@ func watchLimits(ctx context.Context, c clock.Clock, limits port.GenerationLimit
 	return ctx, w
 }
 
-// piece records that one has come.
+// piece records that a piece was received.
 func (w *watch) piece() { w.last.Store(w.clock.Now().UnixNano()) }
 
 // stop ends the watch.
@@ -49,7 +50,8 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// check ends the request if a limit has passed, and is called again when the next one may have.
+// check ends the request if a limit has passed. Otherwise it schedules itself for the time of
+// the next limit.
 func (w *watch) check() {
 	due, why := w.due()
 	left := due.Sub(w.clock.Now())
@@ -65,7 +67,7 @@ func (w *watch) check() {
 	}
 }
 
-// due returns the time of the limit that comes first, and what it says.
+// due returns the time of the earliest limit, and the message for it.
 func (w *watch) due() (at time.Time, why string) {
 	if l := w.limits.Total; l > 0 {
 		at, why = w.start.Add(l), "did not finish within "+l.String()

@@ -8,9 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// llamacpp is llama-server. While it loads, every path answers 503 "Loading model". It
-// does not look at the model's name, and keeps a request for which it has no slot without
-// an answer.
+// llamacpp is llama-server. While it loads, every path returns 503 "Loading model". It ignores
+// the name of the model. It keeps a request without a free slot without responding.
 type llamacpp struct{ openai }
 
 func (llamacpp) health() string { return "/health" }
@@ -51,7 +50,7 @@ func (llamacpp) capabilities(ctx context.Context, e *Engine) (port.EngineCapabil
 	return c, nil
 }
 
-// workloads maps the words of llama-server's list of models.
+// workloads maps the workloads in llama-server's list of models.
 var workloads = map[string]port.Workload{
 	"completion": port.WorkloadCompletion, "embedding": port.WorkloadEmbedding, "rerank": port.WorkloadRerank,
 }

@@ -37,14 +37,14 @@ func highest(most *float64, v float64) *float64 {
 	return &v
 }
 
-// slotted is a dialect whose server reports its slots, too.
+// slotted is a dialect whose server also reports its slots.
 type slotted interface {
 	// slots returns the load of a server that serves no metrics.
 	slots(ctx context.Context, e *Engine) (port.EngineLoad, error)
 }
 
-// Load reads the server's metrics. A server that serves none has the load of its slots, and
-// an empty one if it does not report them: llama-server answers 501 without its options for them.
+// Load reads the server's metrics. If the server has none, the load is that of its slots, or
+// empty if it does not report those. llama-server returns 501 without its options for them.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 	resp, err := e.report(ctx, e.metrics.JoinPath("/metrics"))
 	if err != nil {
@@ -71,7 +71,7 @@ func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 	return load, nil
 }
 
-// report requests what the server reports at a path; nil if it does not serve that.
+// report requests a report at a path. It returns nil if the server does not serve the path.
 func (e *Engine) report(ctx context.Context, at *url.URL) (*http.Response, error) {
 	resp, err := e.open(ctx, e.client, http.MethodGet, at, nil)
 	if err != nil || resp.StatusCode == http.StatusOK {

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The paths of vectors and of scores.
+// The paths for embeddings and for reranking.
 const (
 	embeddingsPath = "/v1/embeddings"
 	rerankPath     = "/v1/rerank"
@@ -42,8 +42,8 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// openaiUsage is the usage of a request. Engines that count the reasoning do it in the
-// details, as OpenAI, or in a member beside them.
+// openaiUsage is the usage of a request. Engines that count the reasoning report it in the
+// details, as OpenAI does, or in a member beside them.
 type openaiUsage struct {
 	PromptTokens     count `json:"prompt_tokens"`
 	CompletionTokens count `json:"completion_tokens"`
@@ -72,9 +72,9 @@ func (openai) generation(g port.Generation) (string, any, error) { //nolint:unpa
 	return path, body, nil
 }
 
-// openaiEvent is an event of a completion's stream. Text is a completion's, delta a
-// conversation's. llama-server and older versions of vLLM call the reasoning
-// reasoning_content, newer ones reasoning, and some versions send it under both names.
+// openaiEvent is an event of a completion's stream. Text belongs to a completion, Delta to a
+// conversation. llama-server and older versions of vLLM name the reasoning reasoning_content,
+// newer ones reasoning. Some versions send it under both names.
 type openaiEvent struct {
 	Choices []struct {
 		Text  string `json:"text"`
@@ -92,8 +92,8 @@ type openaiEvent struct {
 	} `json:"error"`
 }
 
-// thought is a piece of reasoning; empty for a value that is no text, since no standard has these
-// members.
+// thought is a piece of reasoning. It is empty for a value that is not a string, because no
+// standard defines these members.
 type thought string
 
 // UnmarshalJSON implements json.Unmarshaler for every value.
@@ -105,9 +105,9 @@ func (t *thought) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// read takes the text, the finish reason and the usage wherever they are: llama-server
-// sends the reason in an event of its own, vLLM with the last token and the usage in an
-// event without choices.
+// read reads the text, the finish reason and the usage in any event. llama-server sends the
+// reason in a separate event. vLLM sends it with the last token, and the usage in an event
+// without choices.
 func (openai) read(data []byte, a *answer) error {
 	var e openaiEvent
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -142,14 +142,14 @@ func statusFault(status json.RawMessage) fault.Code {
 	case err != nil:
 		return fault.PoolUnavailable
 	case number == http.StatusTooManyRequests, number == http.StatusServiceUnavailable:
-		return fault.ReplicaExhausted // vLLM finds that its queue is full when it has begun the answer
+		return fault.ReplicaExhausted // vLLM detects its full queue after it has begun the response
 	case number >= 400 && number < 500:
 		return fault.InvalidParams
 	}
 	return fault.PoolUnavailable
 }
 
-// Embed requests vectors.
+// Embed returns the vectors of inputs.
 func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedded, error) {
 	if !e.dialect.vectors() {
 		return port.Embedded{}, fault.New(fault.InvalidParams, "the engine %s has no embeddings", e.cfg.Kind)
@@ -180,8 +180,8 @@ type indexedScore struct {
 	Score float64 `json:"relevance_score"`
 }
 
-// inOrder returns the answers to want inputs by their index. Fault: WorkerReset unless
-// each input has one answer, and that is whole.
+// inOrder returns the answers to want inputs, ordered by index. Fault: WorkerReset unless each
+// input has exactly one answer, and that is whole.
 func inOrder[A, T any](what string, want int, answers []A, of func(A) (index int, value T, whole bool)) ([]T, error) {
 	values, seen := make([]T, want), make([]bool, want)
 	for _, a := range answers {
@@ -197,7 +197,7 @@ func inOrder[A, T any](what string, want int, answers []A, of func(A) (index int
 	return values, nil
 }
 
-// Rerank requests scores.
+// Rerank returns the scores of documents.
 func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranked, error) {
 	if !e.dialect.vectors() {
 		return port.Ranked{}, fault.New(fault.InvalidParams, "the engine %s does not rerank", e.cfg.Kind)

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Replicas are the engines of the replicas that a process uses. They keep their connections.
-// It is safe for concurrent use.
+// Replicas has the engines of the replicas that a process uses. They keep their connections. It
+// is safe for concurrent use.
 type Replicas struct {
 	clock clock.Clock
 	mock  func(slots int) port.Engine
@@ -18,7 +18,7 @@ type Replicas struct {
 	known map[string]port.Engine
 }
 
-// NewReplicas returns no engines yet. mock makes one of the kind mock.
+// NewReplicas returns Replicas without an engine. mock creates an engine of the kind mock.
 func NewReplicas(c clock.Clock, mock func(slots int) port.Engine) *Replicas {
 	return &Replicas{clock: c, mock: mock, known: map[string]port.Engine{}}
 }

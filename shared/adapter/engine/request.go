@@ -19,7 +19,7 @@ import (
 const (
 	largestAnswer  = 64 << 20
 	largestRefusal = 16 << 10
-	// longestMessage is the most of an engine's message that a fault has.
+	// longestMessage is the longest part of an engine's message that a fault contains.
 	longestMessage = 500
 )
 
@@ -54,8 +54,8 @@ func decode(ctx context.Context, resp *http.Response, into any) error {
 	return nil
 }
 
-// send sends a request and returns an answer with status 200, whose body the caller
-// closes. Any other answer is a fault.
+// send sends a request and returns the response with status 200, whose body the caller must
+// close. Any other status is a fault.
 func (e *Engine) send(ctx context.Context, by *http.Client, method string, to *url.URL, body any) (*http.Response, error) {
 	resp, err := e.open(ctx, by, method, to, body)
 	if err != nil || resp.StatusCode == http.StatusOK {
@@ -65,7 +65,7 @@ func (e *Engine) send(ctx context.Context, by *http.Client, method string, to *u
 	return nil, e.refused(ctx, resp)
 }
 
-// open sends a request and returns the answer, whatever its status.
+// open sends a request and returns the response with any status.
 func (e *Engine) open(ctx context.Context, by *http.Client, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -98,7 +98,7 @@ func (e *Engine) open(ctx context.Context, by *http.Client, method string, to *u
 	return resp, nil
 }
 
-// probe asks a path that answers 200 while the server takes requests.
+// probe requests a path that returns 200 while the server accepts requests.
 func (e *Engine) probe(ctx context.Context, path string) (port.EngineHealth, error) {
 	resp, err := e.open(ctx, e.client, http.MethodGet, e.base.JoinPath(path), nil)
 	if err != nil {
@@ -119,16 +119,16 @@ func withoutURL(err error) error {
 	return err
 }
 
-// refusal is an answer of a server with another status than 200.
+// refusal is a response of a server with a status other than 200.
 type refusal struct {
 	status int
-	// path is that of the request.
+	// path is the path of the request.
 	path string
-	// message and kind are of the body; empty if it has none.
+	// message and kind come from the body; empty if it has none.
 	message, kind string
 }
 
-// refused returns the fault for an answer with another status than 200.
+// refused returns the fault for a response with a status other than 200.
 func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, largestRefusal))
 	if err != nil && ctx.Err() != nil {
@@ -137,7 +137,7 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	return port.EngineAnswer{Fault: e.faultOf(resp, text), Status: resp.StatusCode}
 }
 
-// faultOf returns the fault for an answer with a text.
+// faultOf returns the fault for a response with this body.
 func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 	message, kind := messageOf(text)
 	switch resp.StatusCode {
@@ -159,13 +159,14 @@ func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
 }
 
-// isBusy returns the fault for a request that the engine refuses because it has too many.
+// isBusy returns the fault for a request that the engine refuses because it has too many
+// requests.
 func isBusy(message string) *fault.Fault {
 	return fault.New(fault.ReplicaExhausted, "the engine is busy: %s", message)
 }
 
-// refusedParams returns the fault for parameters that the engine refuses, with the field of a
-// prompt that is too long.
+// refusedParams returns the fault for parameters that the engine refuses. For a prompt that is
+// too long it has the field.
 func refusedParams(message string) *fault.Fault {
 	f := fault.New(fault.InvalidParams, "the engine refuses the request: %s", message)
 	if tooLong.MatchString(message) {
@@ -174,8 +175,8 @@ func refusedParams(message string) *fault.Fault {
 	return f
 }
 
-// tooLong is in what the servers say of a prompt that is longer than their context:
-// llama-server, vLLM, and TGI.
+// tooLong matches the messages of llama-server, vLLM, and TGI about a prompt that is longer
+// than their context.
 var tooLong = regexp.MustCompile("exceeds the available context size|maximum context length|`inputs` (must have less than|tokens \\+)")
 
 // messageOf returns the message of an error body and its kind. The servers send

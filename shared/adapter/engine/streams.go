@@ -12,12 +12,12 @@ import (
 	"net/url"
 )
 
-// largestHeader is the most that the header of an answer may have, in bytes.
+// largestHeader is the largest header of a response, in bytes.
 const largestHeader = 1 << 20
 
-// streams sends each request over a connection of its own, which ends with its answer. A
-// stream waits for tokens most of the time; the connections of http.Transport have two
-// goroutines each, which would wait with it.
+// streams sends each request over a connection of its own, which is closed with its response. A
+// stream waits for tokens most of the time. The connections of http.Transport have two
+// goroutines each, which would wait too.
 type streams struct {
 	dialer *net.Dialer
 }
@@ -86,7 +86,7 @@ func writeRequest(to io.Writer, req *http.Request) error {
 	return only.Write(to) //nolint:wrapcheck // its caller does
 }
 
-// readHeader reads the header of the answer behind those of interim answers.
+// readHeader reads the header of the final response and skips interim responses.
 func readHeader(from *bufio.Reader, req *http.Request) (*http.Response, error) {
 	for {
 		resp, err := http.ReadResponse(from, req) //nolint:bodyclose // streamBody closes the connection

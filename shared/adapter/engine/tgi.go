@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// tgi is Text Generation Inference. Every error of a stream is status 200 and an event
-// with an error type. Its prompts are texts; it has one model.
+// tgi is Text Generation Inference. Every error of a stream has status 200 and is an event with
+// an error type. It accepts only prompts, no messages, and has one model.
 type tgi struct{}
 
 type tgiParameters struct {
@@ -19,7 +19,7 @@ type tgiParameters struct {
 	Seed         *int64   `json:"seed,omitempty"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	TopP         *float64 `json:"top_p,omitempty"`
-	// DoSample: without it parameters choose the most likely token always.
+	// DoSample makes the parameters apply. Without it the most likely token is always chosen.
 	DoSample bool `json:"do_sample"`
 	// Details asks for the finish reason and the numbers of tokens.
 	Details bool `json:"details"`

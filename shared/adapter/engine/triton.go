@@ -13,11 +13,11 @@ import (
 
 // triton is Triton with a model that streams (a decoupled model with text_input and
 // text_output). The end of its stream is not marked, so the model must send the output
-// finish_reason with its last text. Errors are 400 to 500 with {"error": "…"}, a first
-// error of the model as an event with status 400.
+// finish_reason with its last text. Errors have status 400 to 500 and {"error": "..."}. If the
+// first event of the model is an error, it has status 400.
 type triton struct{}
 
-// tritonName is what a model can be called in a path.
+// tritonName matches the names of models that a path can contain.
 var tritonName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 func (triton) generation(g port.Generation) (string, any, error) {

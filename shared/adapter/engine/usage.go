@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// count is a number of tokens as an engine says it; negative if it is malformed, which does not
-// end an answer.
+// count is a number of tokens that an engine reports. It is negative if it is malformed, which
+// does not end an answer.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler for every value.
@@ -23,7 +23,8 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// usageOf returns the usage that an engine says, or that it does not count.
+// usageOf returns the usage that an engine reports. It has Counted false if a number is
+// malformed.
 func usageOf(in, out, reasoning count) port.Usage {
 	if in < 0 || out < 0 {
 		return port.Usage{}

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// vllm is vLLM's server. It refuses connections while it loads. After its engine has died
-// it answers 500, and 503 at /health. A 503 of another path is its full queue.
+// vllm is vLLM's server. It refuses connections while it loads. After its engine has died it
+// returns 500, and 503 at /health. A 503 of another path means that its queue is full.
 type vllm struct{ openai }
 
 func (vllm) health() string { return "/health" }
@@ -54,7 +54,7 @@ func (vllm) refusal(r refusal) *fault.Fault {
 	case r.status == http.StatusNotFound && r.kind == "NotFoundError":
 		return fault.New(fault.ModelUnknown, "the engine does not have the model: %s", r.message)
 	case r.status == http.StatusNotFound && (strings.HasSuffix(r.path, embeddingsPath) || strings.HasSuffix(r.path, rerankPath)):
-		return refusedParams("it does not have " + r.path) // it has the paths of what its model can do
+		return refusedParams("it does not have " + r.path) // a server has only the paths that its model can serve
 	}
 	return nil
 }

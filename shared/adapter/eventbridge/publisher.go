@@ -1,13 +1,12 @@
 // Package eventbridge publishes events to a bus of Amazon EventBridge.
 //
-// Each event is one entry: source "orch.event", the event's type ("job.started") as
-// the detail type, its time, the run and the task as resources, and as the detail the
-// message: a CloudEvent with the signed event. Rules can match any of them.
+// Each event is one entry. Its source is "orch.event", its detail type the event's type
+// ("job.started"), its resources the run and the task, and its detail the message: a CloudEvent
+// with the signed event. It has the event's time. Rules can match any of them.
 //
-// A call makes as few requests as the API allows, and an entry that the bus
-// refuses does not affect the others. The requests of a call are made at the same time: a
-// bus keeps no order. A signed event that is not a JSON object is
-// refused without a request.
+// A call makes as few requests as the API allows. An entry that the bus refuses does not affect
+// the others. The requests of a call are concurrent, because a bus keeps no order. A signed
+// event that is not a JSON object is refused without a request.
 package eventbridge
 
 import (
@@ -39,7 +38,7 @@ const (
 	maxSendTries  = 6
 )
 
-// Concurrent is the number of requests of one call that are made at the same time.
+// Concurrent is the number of concurrent requests of one call.
 const Concurrent = 10
 
 // Publisher publishes to one bus. It is safe for concurrent use.
@@ -66,8 +65,8 @@ type entry struct {
 	types.PutEventsRequestEntry
 }
 
-// Publish implements port.Publisher. Events that the bus did not accept fail
-// with Unavailable.
+// Publish implements port.Publisher. It returns Unavailable for events that the bus did not
+// accept.
 func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	refused := make([]error, len(events))
 	var batch []entry

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// machine is a machine as the API shows it: what the Runner reads of it.
+// machine has the fields of a machine in the API that the Runner reads.
 type machine struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -20,12 +20,12 @@ type machine struct {
 	CreatedAt string         `json:"created_at"`
 	UpdatedAt string         `json:"updated_at"`
 	Config    *machineConfig `json:"config"`
-	// IncompleteConfig replaces Config if the machine's host does not answer.
+	// IncompleteConfig replaces Config if the machine's host does not respond.
 	IncompleteConfig *machineConfig  `json:"incomplete_config"`
 	Events           []*machineEvent `json:"events"`
 }
 
-// known returns the configuration, nil if the API does not know it.
+// known returns the configuration, or nil if the API does not report it.
 func (m *machine) known() *machineConfig {
 	if m.Config != nil {
 		return m.Config
@@ -33,7 +33,7 @@ func (m *machine) known() *machineConfig {
 	return m.IncompleteConfig
 }
 
-// metadata returns a value of the metadata, empty without one.
+// metadata returns a value of the metadata, or "" without one.
 func (m *machine) metadata(key string) string {
 	if c := m.known(); c != nil {
 		return c.Metadata[key]
@@ -60,7 +60,7 @@ type monitorEvent struct {
 	ExitEvent *exitEvent `json:"exit_event"`
 }
 
-// exitEvent is the end of a program. Fly omits what is 0, and has -1 for no signal.
+// exitEvent is the end of a program. Fly omits values of 0. -1 means no signal.
 type exitEvent struct {
 	ExitCode      int       `json:"exit_code"`
 	GuestExitCode int       `json:"guest_exit_code"`
@@ -114,7 +114,7 @@ type dnsConfig struct {
 	SkipRegistration bool `json:"skip_registration,omitempty"`
 }
 
-// stopConfig is how Fly stops a machine: Signal, and SIGKILL after Timeout.
+// stopConfig configures how Fly stops a machine: Signal, then SIGKILL after Timeout.
 type stopConfig struct {
 	Signal  string   `json:"signal,omitempty"`
 	Timeout duration `json:"timeout,omitempty"`
@@ -126,6 +126,6 @@ type duration time.Duration
 // MarshalJSON implements json.Marshaler.
 func (d duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON implements json.Unmarshaler. The API has texts and numbers of nanoseconds;
-// the Runner reads neither.
+// UnmarshalJSON implements json.Unmarshaler. The API has strings and numbers of nanoseconds.
+// The Runner reads neither.
 func (d *duration) UnmarshalJSON([]byte) error { return nil }

@@ -14,38 +14,38 @@ import (
 	"time"
 )
 
-// client calls the Machines API. It reads whole answers, but for those of open.
+// client calls the Machines API. It reads responses completely, except those of open.
 type client struct {
 	http *http.Client
-	// sleep waits before a call is repeated; it returns false if the context ends first.
+	// sleep waits before a call is repeated. It returns false if the context ends first.
 	sleep func(ctx context.Context, d time.Duration) bool
 }
 
-// A call that did not reach the API, by the answer of a proxy before it, is made again.
-// repeatAfter is the first pause, which doubles.
+// A call is repeated if the response of a proxy shows that it did not reach the API.
+// repeatAfter is the first pause, which doubles each time.
 const (
 	repeats     = 3
 	repeatAfter = 100 * time.Millisecond
 )
 
-// refusalLimit limits what is read of a refusal, answerLimit an answer about machines, which
-// repeats their configurations. Both are in bytes.
+// refusalLimit limits how much of a refusal is read. answerLimit limits a response about
+// machines, which repeats their configurations. Both are in bytes.
 const (
 	refusalLimit = 4 << 10
 	answerLimit  = 64 << 20
 )
 
-// apiError is a refusal of the API.
+// apiError is an error response of the API.
 type apiError struct {
 	status int
-	// text is what the refusal says, code its code; both may be empty.
+	// text and code are those of the response; both may be empty.
 	text, code string
 }
 
-// Error returns the words of the refusal.
+// Error returns the text of the response.
 func (e *apiError) Error() string { return e.text }
 
-// refusedBy returns the error of a refusal.
+// refusedBy returns the error for an error response.
 func refusedBy(answer *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, refusalLimit))
 	if err != nil {
@@ -96,7 +96,7 @@ func (c client) List(ctx context.Context, app, query string) ([]*machine, error)
 	return *found, nil
 }
 
-// Wait waits until the machine is in one of the states. The API takes whole seconds.
+// Wait waits until the machine is in one of the states. The API accepts whole seconds.
 func (c client) Wait(ctx context.Context, app, id string, states []string, limit time.Duration) error {
 	query := url.Values{"state": states, "timeout": {strconv.Itoa(int(limit.Seconds()))}}
 	return done(c.repeat(ctx, http.MethodGet, machineOf(app, id)+"/wait?"+query.Encode(), nil))
@@ -112,7 +112,8 @@ func (c client) Destroy(ctx context.Context, app, id string) error {
 	return done(c.repeat(ctx, http.MethodDelete, machineOf(app, id)+"?kill=true", nil))
 }
 
-// repeat is open for a call that can be applied twice.
+// repeat is like open, for a call that can be applied twice. It repeats the call after the
+// error of a proxy.
 func (c client) repeat(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	for try := 0; ; try++ {
 		answer, err := c.open(ctx, method, path, in)
@@ -126,7 +127,8 @@ func (c client) repeat(ctx context.Context, method, path string, in any) (*http.
 	}
 }
 
-// open makes a call and returns its answer, which the caller closes; a refusal is an error.
+// open makes a call and returns its response, which the caller must close. It returns an
+// *apiError for an error response.
 func (c client) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -155,7 +157,7 @@ func (c client) open(ctx context.Context, method, path string, in any) (*http.Re
 	return answer, nil
 }
 
-// read decodes the answer of a call.
+// read decodes the response of a call.
 func read[T any](answer *http.Response, err error) (*T, error) {
 	if err != nil {
 		return nil, err
@@ -168,7 +170,7 @@ func read[T any](answer *http.Response, err error) (*T, error) {
 	return &found, nil
 }
 
-// done closes the answer of a call.
+// done closes the response of a call.
 func done(answer *http.Response, err error) error {
 	if err != nil {
 		return err
@@ -177,8 +179,8 @@ func done(answer *http.Response, err error) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// Authorization returns the header of a Fly token: one of a user, or several with commas
-// between them, of which macaroons are preferred.
+// Authorization returns the header for a Fly token: one of a user, or several separated by
+// commas. It prefers macaroons.
 func Authorization(token string) string {
 	token = strings.TrimSpace(token)
 	for scheme, rest, found := strings.Cut(token, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "FlyV1")); scheme, rest, found = strings.Cut(token, " ") {

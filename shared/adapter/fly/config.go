@@ -14,8 +14,8 @@ import (
 
 // Config configures a Runner. Apps, Token, Cluster, Clock and Log are required.
 type Config struct {
-	// Apps contain the machines. A change of their number or order sends a
-	// repeated launch to another app, so change them only while no run starts.
+	// Apps contain the machines. After a change of their number or order, a repeated launch
+	// uses another app. So change them only while no run starts.
 	Apps []string
 	// Token is a Fly token for all apps.
 	Token string
@@ -26,26 +26,25 @@ type Config struct {
 	// BaseURL is the URL of the API, with an optional path; empty is
 	// DefaultBaseURL.
 	BaseURL string
-	// Cluster distinguishes the Sorties that share an app, 1 to 63 characters.
-	// It is the metadata "orchestrator".
+	// Cluster distinguishes the Sortie instances that share an app, 1 to 63 characters. It is
+	// the metadata "orchestrator".
 	Cluster string
-	// Regions are tried in order if Fly has no capacity, after the region of
-	// the spec. Empty leaves the choice to Fly.
+	// Regions are tried in order if Fly has no capacity, after the region of the spec. If
+	// empty, Fly chooses.
 	Regions []string
-	// CreatesPerSecond limits creations per app, with bursts of Burst; Fly
-	// allows one a second and three, which is the Burst of 0. CreatesPerSecond 0 is no
-	// limit of the API; see StartLimits. Both are the StartLimits, by which
-	// callers pace launches. The Runner itself paces its calls too: a launch that tries
-	// several regions needs more than one. One that would wait longer than MaxPause is
-	// throttled at once; 0 is five seconds.
+	// CreatesPerSecond limits creations per app, with bursts of Burst. Fly allows one a second
+	// in bursts of three; a Burst of 0 is three. CreatesPerSecond 0 means that the API has no
+	// limit. Callers pace launches by StartLimits, which returns both. The Runner itself paces
+	// its calls too, because a launch that tries several regions makes more than one. A call
+	// that would wait longer than MaxPause is throttled at once; 0 is five seconds.
 	CreatesPerSecond float64
 	Burst            int
 	MaxPause         time.Duration
-	// CreateTimeout bounds one creation, so that time remains to look for its
-	// machine; 0 is DefaultCreateTimeout.
+	// CreateTimeout limits one creation, so that time remains to search for its machine; 0 is
+	// DefaultCreateTimeout.
 	CreateTimeout time.Duration
-	// LookAgain is the pause before the second look for a machine whose
-	// creation got no answer; 0 is two seconds. Fly's lists lag.
+	// LookAgain is the pause before the second search for a machine whose creation got no
+	// response; 0 is two seconds. Fly's lists lag.
 	LookAgain time.Duration
 	// Logs is true if the API serves the output of a machine under ".../logs".
 	// The local API does, Fly's does not.
@@ -66,7 +65,7 @@ const (
 // Defaults of Config.
 const (
 	DefaultBaseURL = "https://api.machines.dev"
-	// DefaultCreateTimeout is above the slowest answers observed.
+	// DefaultCreateTimeout is longer than the slowest responses observed.
 	DefaultCreateTimeout = 45 * time.Second
 )
 

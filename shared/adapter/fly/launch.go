@@ -52,7 +52,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	panic("unreachable: there is always a region to try")
 }
 
-// create tries once, and leaves time for the lookups after it.
+// create makes one creation call. Its timeout leaves time for the lookups after it.
 func (r *Runner) create(ctx context.Context, app string, in machineInput) (*machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 		return r.adoptLost(ctx, app, spec, taken)
 	}
 	found, err := r.client.Get(ctx, app, match[1])
-	if classify(err) == noMachine { // Fly does not show it yet, or no more
+	if classify(err) == noMachine { // it is not visible yet, or not any more
 		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
 	}
 	if err != nil {
@@ -94,8 +94,8 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 	return r.converted(app, found), nil
 }
 
-// adoptLost looks for the machine that a creation without a clear answer may
-// have created, at once and, because lists lag, once more.
+// adoptLost searches for the machine that a creation without a clear response may have created:
+// at once and, because lists lag, once more.
 func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec, lost error) (port.MachineStatus, error) {
 	const what = "launch the machine"
 	query := url.Values{
@@ -126,8 +126,8 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 	return port.MachineStatus{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
 }
 
-// pick returns the machine of the attempt: a live one before one that is gone,
-// and the newest of those.
+// pick returns the newest live machine of the attempt. If all are gone, it returns the newest
+// of them.
 func (r *Runner) pick(found []*machine, spec port.LaunchSpec) *machine {
 	var best *machine
 	for _, m := range found {
@@ -150,15 +150,15 @@ func (r *Runner) owns(m *machine, spec port.LaunchSpec) bool {
 		m.metadata(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
-// maxStopTimeout is the longest that Fly waits between SIGTERM and SIGKILL on
-// machines with shared CPUs (Fly: kill_timeout). Longer graces are cut to it.
+// maxStopTimeout is the longest time that Fly waits between SIGTERM and SIGKILL on machines
+// with shared CPUs (Fly: kill_timeout). Longer graces are reduced to it.
 const maxStopTimeout = limit.CancelGrace
 
 // memoryPerCPU is the least memory of a machine with shared CPUs, in MiB for each.
 const memoryPerCPU = 256
 
-// input converts the spec for Fly. It sets everything whose default would rerun
-// a failed worker or stop it with another signal.
+// input converts the spec for Fly. It sets every field whose default would rerun a failed
+// worker or stop it with another signal.
 func (r *Runner) input(spec port.LaunchSpec) (machineInput, error) {
 	metadata := map[string]string{
 		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,

@@ -14,19 +14,19 @@ import (
 
 const (
 	logsTimeout = 30 * time.Second
-	// logsLimit is the most that is read, in bytes; the local API stores less.
+	// logsLimit is the most that is read of a log, in bytes. The local API stores less.
 	logsLimit = 8 << 20
 )
 
 var _ port.MachineLogs = (*Runner)(nil)
 
-// logReader requests the output of a machine.
+// logReader reads the output of a machine.
 type logReader struct {
 	client *http.Client
 	base   *url.URL
 }
 
-// Logs returns the output of the machine's program: of its version, if it has one. It
+// Logs returns the output of the machine's program, of this version if the machine has one. It
 // returns ErrNotFound if the API has no logs.
 func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	const what = "read the machine's log"

@@ -17,14 +17,14 @@ const (
 	keyTenant  = "tenant"
 	keyRun     = "run_id"
 	keyAttempt = "attempt"
-	// keyPool and keyWarm are of a warm machine that no attempt was started on. keyPool and
-	// keyKept are of one that stays after its attempt.
+	// A warm machine on which no attempt was started has keyPool and keyWarm. A machine that
+	// stays after its attempt has keyPool and keyKept.
 	keyPool = "pool"
 	keyWarm = "warm"
 	keyKept = "kept"
 )
 
-// checkMetadata checks that the API's filters can find a value.
+// checkMetadata returns an error for a value that the API's filters cannot find.
 func checkMetadata(key, value string) error {
 	if len(value) > 255 {
 		return fmt.Errorf("%s is longer than 255 characters", key)
@@ -40,13 +40,13 @@ func checkMetadata(key, value string) error {
 // kind is the Runner of the machines of this adapter.
 const kind = "fly"
 
-// named matches the apps and ids that are one part of a URL's path.
+// named matches apps and ids that are valid as one part of a URL's path.
 var named = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// located reports whether the machine can have a URL.
+// located reports whether the machine's app and id are valid in a URL.
 func located(m port.Machine) bool { return named.MatchString(m.App) && named.MatchString(m.ID) }
 
-// converted is a machine of Fly.
+// converted returns the status of a machine of Fly.
 func (r *Runner) converted(app string, m *machine) port.MachineStatus {
 	attempt, err := strconv.Atoi(m.metadata(keyAttempt))
 	if err != nil {
@@ -112,9 +112,9 @@ func phase(state string) port.MachinePhase {
 	return port.MachineUnknown
 }
 
-// started reports whether the program of the machine's configuration was started at least
-// once: Fly reports the request of a start and the start itself with the same type. Events
-// before an update are those of an earlier attempt.
+// started reports whether the program of the machine's current configuration was started at
+// least once. Fly reports the request of a start and the start itself with the same type.
+// Events before an update belong to an earlier attempt.
 func started(m *machine) bool {
 	for _, e := range m.Events {
 		switch {
@@ -128,8 +128,8 @@ func started(m *machine) bool {
 	return false
 }
 
-// exit returns the last exit of the machine's program, nil if Fly reports no
-// exit, or the program was started again or replaced. Fly lists the newest event first.
+// exit returns the last exit of the machine's program. It returns nil if Fly reports no exit,
+// or if the program was started again or replaced. Fly lists the newest event first.
 func exit(m *machine) *port.Exit {
 	for _, e := range m.Events {
 		if e == nil {
@@ -145,11 +145,11 @@ func exit(m *machine) *port.Exit {
 	return nil
 }
 
-// sourceHost is the source of an exit event if the local Fly Machines API ended the
-// machine because it shut down.
+// sourceHost is the source of an exit event if the local Fly Machines API ended the machine for
+// its own shutdown.
 const sourceHost = "host"
 
-// killedCode is the exit code of a program that SIGKILL ended.
+// killedCode is the exit code of a program that SIGKILL has ended.
 const killedCode = 128 + int(syscall.SIGKILL)
 
 func exitOf(e *machineEvent) *port.Exit {

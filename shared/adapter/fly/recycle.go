@@ -8,13 +8,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// recycles is what Recycle does.
+// recycles describes Recycle in errors.
 const recycles = "recycle the warm machine"
 
-// Recycle implements port.WarmMachines in one call, which replaces the configuration of the
-// attempt by that of Prepare and starts nothing. The call names the version that was seen
-// stopped after the attempt: it never changes a machine that has another attempt. A call
-// without a clear answer looks what it, or another one for the same record, has done.
+// Recycle implements port.WarmMachines in one call. The call replaces the configuration of the
+// attempt with that of Prepare and starts nothing. It names the version that was seen stopped
+// after the attempt, so it never changes a machine that has another attempt. After a call
+// without a clear response, Recycle reads whether that call, or another one for the same
+// record, was applied.
 func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
 	in, err := r.prepared(spec)
 	if err == nil && m.Version == "" {

@@ -21,9 +21,9 @@ import (
 type Runner struct {
 	cfg    Config
 	client client
-	// paces limit the calls of this process by app; empty where nothing is paced. The start
-	// gate of a pool counts launches, in all processes. A launch in several regions makes a
-	// call in each, which only these limit.
+	// paces limit the calls of this process by app. They are empty if nothing is paced. The
+	// start gate of a pool counts launches, in all processes. A launch in several regions makes
+	// a call in each region, which only these limits count.
 	paces map[string]*rate.Limiter
 	log   *slog.Logger
 	idle  func()
@@ -66,8 +66,8 @@ func New(cfg Config) (*Runner, error) {
 // Close closes idle connections.
 func (r *Runner) Close() { r.idle() }
 
-// startMargin is added to the documented time between two creations, so that a pace
-// of several processes whose calls take different times stays below the limit.
+// startMargin is a factor for the documented time between two creations. With it, several
+// processes whose calls take different times stay below the limit.
 const startMargin = 1.05
 
 // apps returns the apps of a placement.
@@ -78,9 +78,9 @@ func (r *Runner) apps(where run.Placement) []string {
 	return r.cfg.Apps
 }
 
-// StartLimits implements port.StartLimits. Without a configured pace only a placement that
-// names the runner has the documented limit of Fly: a local API has none, and may start the
-// machines of other placements. The pace of those is Fly's once they are throttled.
+// StartLimits implements port.StartLimits. Without a configured pace, only a placement that
+// names the runner has Fly's documented limit. A local API has no limit, and may start the
+// machines of other placements. Those get Fly's pace after they were throttled.
 func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	perSecond := r.cfg.CreatesPerSecond
 	if perSecond == 0 {
@@ -98,7 +98,7 @@ func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	return paces
 }
 
-// AppOf distributes machines over the apps by name.
+// AppOf returns the app of a machine, chosen by its name.
 func (r *Runner) AppOf(where run.Placement, name string) string {
 	apps := r.apps(where)
 	hash := fnv.New32a()
@@ -106,8 +106,7 @@ func (r *Runner) AppOf(where run.Placement, name string) string {
 	return apps[int64(hash.Sum32())%int64(len(apps))]
 }
 
-// regions returns the regions to try, at least one; "" leaves the choice to
-// Fly.
+// regions returns the regions to try, at least one. "" lets Fly choose.
 func (r *Runner) regions(where run.Placement, first string) []string {
 	regions := slices.Clone(r.cfg.Regions)
 	if where.Fly != nil && len(where.Fly.Regions) > 0 {
@@ -139,7 +138,7 @@ func (r *Runner) pace(ctx context.Context, app string) error {
 	return nil
 }
 
-// sleep waits; it returns false if the context ends first.
+// sleep waits. It returns false if the context ends first.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -179,7 +178,7 @@ func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) 
 	if !located(m) {
 		return nil
 	}
-	if m.Version != "" { // the machine may have another attempt now
+	if m.Version != "" { // another attempt may use the machine now
 		now, err := r.client.Get(ctx, m.App, m.ID)
 		switch {
 		case classify(err) == noMachine, err == nil && now.InstanceID != m.Version:

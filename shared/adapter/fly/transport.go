@@ -36,8 +36,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// newTransport sets no timeout for the first byte of an answer: Fly may take long for a
-// creation, and do it.
+// newTransport returns a transport without a timeout for the first byte of a response. Fly may
+// take long for a creation and still complete it.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -47,8 +47,8 @@ func newTransport() *http.Transport {
 		MaxIdleConns:        256,
 		MaxIdleConnsPerHost: 128,
 		IdleConnTimeout:     90 * time.Second,
-		// A function that was frozen finds its connections gone without a word: a ping
-		// finds that, before a request waits for its timeout.
+		// The connections of a function that was frozen may be dead without a notice. A ping
+		// detects that before a request waits for its timeout.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 	}
 }

@@ -9,35 +9,35 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// verdict is the meaning of an error of the client.
+// verdict classifies an error of the client.
 type verdict int
 
 const (
 	fine verdict = iota
-	// unknown: the call may or may not have been applied.
+	// unknown means that the call may or may not have been applied.
 	unknown
-	// nameTaken: a live machine has the name.
+	// nameTaken means that a live machine has the name.
 	nameTaken
-	// noMachine and noApp: Fly does not know the machine or the app.
+	// noMachine and noApp mean that Fly does not know the machine or the app.
 	noMachine
 	noApp
-	// notYet: the wait timed out.
+	// notYet means that the wait timed out.
 	notYet
 	throttled
 	noRoom
 	badImage
 	badToken
-	// wrongState: the machine's state does not allow the call.
+	// wrongState means that the machine's state does not allow the call.
 	wrongState
-	// busy: another caller has the machine's lease.
+	// busy means that another caller holds the machine's lease.
 	busy
-	// changed: the machine is no longer at the version that the call named.
+	// changed means that the machine no longer has the version that the call named.
 	changed
 	refused
 )
 
-// classify returns the verdict on an error. Several of Fly's refusals share a
-// status and differ only in their text.
+// classify returns the verdict on an error. Several of Fly's errors share a status and differ
+// only in their text.
 func classify(err error) verdict {
 	if err == nil {
 		return fine
@@ -68,7 +68,7 @@ func classify(err error) verdict {
 	case status == http.StatusRequestTimeout || status >= 500:
 		return unknown
 	case status < 400:
-		return unknown // no answer that the API documents
+		return unknown // not a documented response
 	case capacity:
 		return noRoom
 	case status == http.StatusConflict && has("lease"):
@@ -91,7 +91,7 @@ func classify(err error) verdict {
 	return refused
 }
 
-// launchFailure is the fault of a launch that created no machine.
+// launchFailure returns the fault of a launch that created no machine.
 func launchFailure(ctx context.Context, err error) error {
 	const what = "launch the machine"
 	if ctx.Err() == nil {
@@ -111,8 +111,7 @@ func launchFailure(ctx context.Context, err error) error {
 	return failure(ctx, err, what)
 }
 
-// failure is the fault of a failed call. what is the action ("look the machine
-// up").
+// failure returns the fault of a failed call. what is the action ("look the machine up").
 func failure(ctx context.Context, err error, what string) error {
 	switch verdict := classify(err); {
 	case ctx.Err() != nil:

@@ -10,27 +10,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Fly waits for one second to a minute, in whole seconds, and accepts one wait
-// a second per machine.
+// Fly waits for one second to a minute, in whole seconds. It accepts one wait a second per
+// machine.
 const (
 	waitLeast = time.Second
 	waitMost  = time.Minute
 	waitPause = time.Second
-	// waitSlack is how much longer than the wait its answer may take; the
-	// client has no timeout.
+	// waitSlack is how much longer than the wait its response may take. The client has no
+	// timeout.
 	waitSlack = 10 * time.Second
 )
 
-// Wait implements port.Runner. It waits for a machine that Fly does not show
-// too, because new machines appear late, and returns ErrNotFound if it never
-// does.
+// Wait implements port.Runner. It also waits for a machine that Fly does not show, because new
+// machines appear late. It returns ErrNotFound if the machine never appears.
 func (r *Runner) Wait(ctx context.Context, m port.Machine, until port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	const what = "wait for the machine"
 	if !located(m) {
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	states := []string{"destroyed"}
-	if until == port.MachineGone && m.Version != "" { // the machine may stay
+	if until == port.MachineGone && m.Version != "" { // the machine may be kept after its program has ended
 		states = []string{"stopped", "destroyed"}
 	}
 	if until == port.MachineRunning {

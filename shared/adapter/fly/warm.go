@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Prepare implements port.WarmMachines. The machine has the image and the size of its
-// record, and no environment: StartWarm brings it.
+// Prepare implements port.WarmMachines. The machine has the image and the size of its record.
+// It gets its environment from StartWarm.
 func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
 	in, err := r.prepared(spec)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineS
 	return port.MachineStatus{}, launchFailure(ctx, err)
 }
 
-// prepared is the configuration of a machine that no attempt was started on.
+// prepared returns the configuration of a machine on which no attempt was started.
 func (r *Runner) prepared(spec port.WarmSpec) (machineInput, error) {
 	in, err := r.input(port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB})
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Runner) prepared(spec port.WarmSpec) (machineInput, error) {
 	return in, nil
 }
 
-// adoptWarm returns the machine with the name if it is that of the record.
+// adoptWarm returns the machine with the name if it is the machine of the record.
 func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, taken error) (port.MachineStatus, error) {
 	const what = "find out who has the warm machine's name"
 	answer, ok := errors.AsType[*apiError](taken)
@@ -70,11 +70,11 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 	return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the warm machine's name belongs to another machine")
 }
 
-// StartWarm implements port.WarmMachines in one call, which changes the machine's
-// configuration and starts it. The call names the version of the stopped machine, so that
-// of two concurrent ones only the first is applied: Fly would restart a machine that runs.
-// A machine whose record has no version, or another one, is read first; one that is to be
-// kept starts in that version only.
+// StartWarm implements port.WarmMachines in one call, which changes the machine's configuration
+// and starts it. The call names the version of the stopped machine. So only the first of two
+// concurrent calls is applied: Fly would restart a running machine. StartWarm first reads a
+// machine whose record has no version, or another one. A machine that is to be kept starts only
+// in the recorded version.
 func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
 	in, err := r.input(spec)
 	if err != nil || !located(m) {
@@ -107,12 +107,12 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 	return started, err
 }
 
-// startsWarm is what StartWarm does.
+// startsWarm describes StartWarm in errors.
 const startsWarm = "start the warm machine"
 
-// startVersion starts a version of the machine. A call without a clear answer looks what it,
-// or another one of the same attempt, has done. other is the machine if it has another
-// version, otherwise nil.
+// startVersion starts a version of the machine. After a call without a clear response, it reads
+// whether that call, or another one of the same attempt, was applied. other is the machine if
+// it has another version, otherwise nil.
 func (r *Runner) startVersion(
 	ctx context.Context, m port.Machine, version string, in machineInput, spec port.LaunchSpec,
 ) (status port.MachineStatus, other *machine, err error) {
@@ -141,8 +141,8 @@ func (r *Runner) startVersion(
 	return port.MachineStatus{}, other, failure(ctx, errors.Join(err, seen), startsWarm)
 }
 
-// lookWarm reads a machine that is to start for the spec. Fault: LaunchRefused for one that
-// another attempt has.
+// lookWarm reads a machine that is to start for the spec. Fault: LaunchRefused if another
+// attempt uses the machine.
 func (r *Runner) lookWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (*machine, error) {
 	found, err := r.client.Get(ctx, m.App, m.ID)
 	switch {
@@ -170,7 +170,7 @@ func (r *Runner) starts(m *machine, spec port.LaunchSpec) bool {
 		m.metadata(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
-// update changes and starts a machine of a version, and returns it.
+// update changes and starts the machine if it has this version, and returns it.
 func (r *Runner) update(ctx context.Context, m port.Machine, in machineInput, version string) (*machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()

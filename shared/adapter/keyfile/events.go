@@ -27,14 +27,14 @@ var ofEvents = kind[ed25519.PrivateKey]{
 	},
 }
 
-// EventKeys has the keys of a file that sign events, and reads it again when the file
-// changes. It is safe for concurrent use.
+// EventKeys has the keys in a file that sign events. It reads the file again when it changes.
+// It is safe for concurrent use.
 type EventKeys struct{ file[ed25519.PrivateKey] }
 
 var _ port.EventKeys = (*EventKeys)(nil)
 
-// OpenEvents reads the keys of events, or creates the file with a new key; its folder
-// must exist. The error describes an invalid file.
+// OpenEvents reads the keys of events, or creates the file with a new key. The folder of the
+// file must exist. The error describes an invalid file.
 func OpenEvents(path string) (*EventKeys, error) {
 	k := &EventKeys{file[ed25519.PrivateKey]{path: path, kind: ofEvents}}
 	return k, k.open()
@@ -69,8 +69,8 @@ func (k *EventKeys) Published(context.Context) (all []json.RawMessage, err error
 	return all, nil
 }
 
-// RotateEvents adds a new first key to a file with keys of events, which must exist. The
-// other keys stay published, because exported events are verified at any time.
+// RotateEvents adds a new first key to an existing file with keys of events. The other keys
+// stay published, because exported events may be verified at any time.
 func RotateEvents(path string, now time.Time) (Rotation, error) {
 	return rotate(path, ofEvents, now, math.MaxInt64)
 }

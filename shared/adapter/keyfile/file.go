@@ -25,12 +25,12 @@ const blockType = "PRIVATE KEY"
 // headRetired is the PEM header of a key that no longer signs.
 const headRetired = "Retired"
 
-// kind is a kind of keys.
+// kind describes an algorithm of keys.
 type kind[P any] struct {
 	// name is the algorithm.
 	name string
 	make func() (P, error)
-	// id returns the id of a key. An error is a key of another kind.
+	// id returns the id of a key. It returns an error for a key of another kind.
 	id func(private P) (string, error)
 }
 
@@ -58,8 +58,8 @@ func readKeys[P any](path string, of kind[P]) ([]key[P], error) {
 	return keys, nil
 }
 
-// makeFile writes a file with a new key. If another process was faster, its file
-// is used.
+// makeFile writes a file with a new key. If another process has written the file first, that
+// file is used.
 func makeFile[P any](path string, of kind[P]) error {
 	first, err := newKey(of)
 	if err != nil {
@@ -100,8 +100,7 @@ func format[P any](keys []key[P]) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads the keys of a file. A key of another kind is an error, not
-// ignored.
+// parse reads the keys of a file. It returns an error for a key of another kind.
 func parse[P any](text []byte, of kind[P]) ([]key[P], error) {
 	var keys []key[P]
 	for {

@@ -13,14 +13,13 @@ import (
 type Rotation struct {
 	// Made is the new first key.
 	Made string `json:"made"`
-	// Kept are the keys whose signatures stay valid; Dropped were removed.
+	// Kept are the keys whose signatures stay valid. Dropped are the removed keys.
 	Kept    []string `json:"kept"`
 	Dropped []string `json:"dropped"`
 }
 
-// Rotate adds a new first key to the file, which must exist, and removes the
-// keys that stopped signing more than keep ago, when all their tokens have
-// expired. Concurrent calls wait for each other.
+// Rotate adds a new first key to an existing file. It removes the keys that stopped signing
+// more than keep ago, when all their tokens have expired. Concurrent calls wait for each other.
 func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err error) {
 	return rotate(path, tokens, now, keep)
 }

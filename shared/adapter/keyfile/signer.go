@@ -1,14 +1,13 @@
 // Package keyfile keeps the keys that sign tokens in a file, and those that sign events
 // in another, for a Sortie that runs on one host.
 //
-// A file has one or more private keys, as PKCS #8 in PEM, the newest first: for ECDSA on
-// P-256, or Ed25519 keys of events. The first one signs; signatures of all are valid.
-// Rotate adds a new first key and removes the keys whose last token has expired. Keys of
-// events are kept. The id of a token's key is its thumbprint (RFC 7638).
+// A file has one or more private keys, as PKCS #8 in PEM, newest first: for ECDSA on P-256, or
+// Ed25519 keys of events. The first one signs. Signatures of all are valid. Rotate adds a new
+// first key and removes the keys whose last token has expired. Keys of events are never
+// removed. The id of a token's key is its thumbprint (RFC 7638).
 //
-// The file is complete or absent, even if several processes create or rotate it
-// concurrently, and a signer uses a rotated file at its next call. A file that
-// other users can read is refused.
+// The file is complete or absent, even if several processes create or rotate it concurrently. A
+// signer uses a rotated file at its next call. A file that other users can read is refused.
 package keyfile
 
 import (
@@ -34,7 +33,7 @@ type Signer struct{ file[*ecdsa.PrivateKey] }
 
 var _ port.Signer = (*Signer)(nil)
 
-// file has the keys of a kind.
+// file caches the keys of one kind in a file.
 type file[P any] struct {
 	path string
 	kind kind[P]
@@ -51,8 +50,8 @@ type key[P any] struct {
 	retired time.Time
 }
 
-// Open reads the keys, or creates the file with a new key; its folder must
-// exist. The error describes an invalid file.
+// Open reads the keys, or creates the file with a new key. The folder of the file must exist.
+// The error describes an invalid file.
 func Open(path string) (*Signer, error) {
 	s := &Signer{file[*ecdsa.PrivateKey]{path: path, kind: tokens}}
 	return s, s.open()
@@ -68,7 +67,7 @@ func (s *file[P]) open() error {
 	return err
 }
 
-// load returns the present keys of the file.
+// load returns the current keys of the file.
 func (s *file[P]) load() ([]key[P], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,7 @@ func (s *file[P]) load() ([]key[P], error) {
 	return keys, nil
 }
 
-// now is load with an Unavailable fault for errors.
+// now is like load, with an Unavailable fault for errors.
 func (s *file[P]) now() ([]key[P], error) {
 	keys, err := s.load()
 	if err != nil {

@@ -1,15 +1,13 @@
 // Package kms signs tokens with keys of AWS KMS: ECDSA on P-256 with SHA-256.
 //
-// Private keys never leave KMS, and each signature is one call. Verification
-// needs no call, because the public keys are read once per process. To replace
-// a key, configure the new one after the one that signs, so that every process
-// accepts its signatures, and then before it. Remove the old one when its last
-// token has expired.
+// Private keys never leave KMS, and each signature is one call. Verification needs no call,
+// because each process reads the public keys once. To replace a key, first configure the new
+// one after the current one, so that every process accepts its signatures. Then configure it
+// before the current one. Remove the old key when its last token has expired.
 //
-// Signatures have the form of JWS (R and S, 64 bytes), and key ids do not
-// identify the account. Aliases are refused, since an alias can change between
-// a signature and its verification, and so are keys that are not for signing on
-// P-256.
+// Signatures have the form of JWS (R and S, 64 bytes), and key ids do not identify the account.
+// Aliases are refused, because an alias can change between a signature and its verification.
+// Keys that are not for signing on P-256 are refused too.
 package kms
 
 import (
@@ -38,8 +36,8 @@ const maxTries = 6
 type Signer struct {
 	client *kms.Client
 	names  []string
-	// loading has the loaded keys; a goroutine that takes them out puts them
-	// back. nil before the first load.
+	// loading contains the loaded keys, nil before the first load. A goroutine that receives
+	// them must send them back.
 	loading chan []key
 }
 
@@ -114,8 +112,7 @@ func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 	return signature, nil
 }
 
-// Keys implements port.Signer. It leaves out keys after the first that KMS has
-// disabled or deleted.
+// Keys implements port.Signer. It omits keys after the first that KMS has disabled or deleted.
 func (s *Signer) Keys(ctx context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.load(ctx)
 	if err != nil {

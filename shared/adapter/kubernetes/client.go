@@ -17,9 +17,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Client makes the calls of a cluster's API that a Runner needs. The clientset of client-go
-// has the same calls, and links the types of every group of the API, which is a third of a
-// program.
+// Client makes the calls of a cluster's API that a Runner needs. The clientset of client-go has
+// the same calls, but links the types of every API group, which are a third of a program.
 type Client interface {
 	Jobs(namespace string) Calls[*batchv1.Job, *batchv1.JobList]
 	Pods(namespace string) Calls[*corev1.Pod, *corev1.PodList]
@@ -29,8 +28,8 @@ type Client interface {
 	Log(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error)
 }
 
-// Calls are the calls about the objects of one kind in one namespace, T one of them and L a
-// list. Their errors are those of client-go.
+// Calls are the calls about the objects of one kind in one namespace. T is an object and L a
+// list. The errors are those of client-go.
 type Calls[T, L any] interface {
 	Create(ctx context.Context, object T, o metav1.CreateOptions) (T, error)
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
@@ -40,10 +39,10 @@ type Calls[T, L any] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// calls implements Client by REST clients of the two groups.
+// calls implements Client with the REST clients of two API groups.
 type calls struct{ core, batch rest.Interface }
 
-// objectTypes are the types that the calls encode and decode, parameters their options.
+// objectTypes are the types that the calls encode and decode. parameters encodes their options.
 var (
 	objectTypes = schemeOf(batchv1.AddToScheme, corev1.AddToScheme)
 	parameters  = runtime.NewParameterCodec(objectTypes)
@@ -60,8 +59,8 @@ func schemeOf(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return all
 }
 
-// newCalls returns the client of a configuration. Both groups share its limit of calls and
-// its connections.
+// newCalls returns the client of a configuration. Both groups share its rate limit and its
+// connections.
 func newCalls(config *rest.Config) (*calls, error) {
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -15,26 +15,25 @@ import (
 type Config struct {
 	// Client is the client of the cluster; see Connect.
 	Client Client
-	// Cluster is the deployment's name of the cluster, Machine.Cluster.
+	// Cluster is the name of the cluster in this deployment, as in Machine.Cluster.
 	Cluster string
-	// Orchestrator distinguishes the Sorties that share a namespace. It is a label's
-	// value, 1 to 63 letters, digits, '-', '_' and '.'.
+	// Orchestrator distinguishes the Sortie instances that share a namespace. It is the value
+	// of a label: 1 to 63 letters, digits, '-', '_' and '.'.
 	Orchestrator string
-	// Namespaces can have machines. The first one has those of launches without a
-	// namespace.
+	// Namespaces are the namespaces that can have machines. The first one is for launches
+	// without a namespace.
 	Namespaces []string
-	// PodDefaults is a pod specification, a JSON object, on which those of pools and jobs
-	// are laid; empty for none.
+	// PodDefaults is a pod specification, a JSON object. Those of pools and jobs override it.
+	// It may be empty.
 	PodDefaults json.RawMessage
-	// StartWait is how long a launch observes a pod that has not started, to see why it
-	// does not; 0 is DefaultStartWait. Unschedulable is how long the pod may be
-	// unschedulable within this time, for a cluster that adds nodes; 0 is
-	// DefaultUnschedulable.
+	// StartWait is how long a launch observes a pod that has not started, to report why; 0 is
+	// DefaultStartWait. Unschedulable is how long the pod may be unschedulable within this
+	// time, for a cluster that adds nodes; 0 is DefaultUnschedulable.
 	StartWait, Unschedulable time.Duration
 	// Keep is how long the Job of a machine that is gone is kept, with its exit and its
 	// log; 0 is DefaultKeep.
 	Keep time.Duration
-	// Poll makes the Runner read by calls instead of watching, for a process that is
+	// Poll makes the Runner read by calls instead of a watch. It is for a process that is
 	// suspended between its calls, such as a Lambda function.
 	Poll bool
 

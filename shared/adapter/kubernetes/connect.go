@@ -11,16 +11,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Client-side limits of the calls to a cluster, a second and in a burst. The defaults of
+// Client-side limits of the calls to a cluster, per second and in a burst. The defaults of
 // client-go, 5 and 10, delay every start.
 const (
 	CallsPerSecond = 50
 	CallBurst      = 100
 )
 
-// Connect returns a client of the cluster of a kubeconfig file and a context in it. An
-// empty context is the file's current one. An empty file is the cluster that this process
-// runs in, with its service account. It makes no call.
+// Connect returns a client of the cluster in a context of a kubeconfig file. An empty context
+// is the file's current one. With an empty file it connects to the cluster in which this
+// process runs, with its service account. It makes no call.
 func Connect(kubeconfig, context string) (Client, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
@@ -33,7 +33,7 @@ func Connect(kubeconfig, context string) (Client, error) {
 	return ConnectWith(config)
 }
 
-// ConnectWith is Connect with a configuration.
+// ConnectWith is like Connect, for a configuration.
 func ConnectWith(config *rest.Config) (Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.UserAgent = CallsPerSecond, CallBurst, "sortie"

@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// ConfigOf returns the client configuration of the text of a kubeconfig file. The text must
-// contain everything that it needs: it is used on other hosts, so files and programs that it
-// names are refused, and so is a connection that is not verified. The error contains no
-// value of a secret. withoutUser ignores the credentials of the text.
+// ConfigOf returns the client configuration in the text of a kubeconfig file. It is used on
+// other hosts, so ConfigOf refuses references to files and programs. It also refuses a
+// connection that is not verified. The error contains no secret value. withoutUser ignores the
+// credentials of the text.
 func ConfigOf(kubeconfig string, withoutUser bool) (*rest.Config, error) {
 	all, err := clientcmd.Load([]byte(kubeconfig))
 	if err != nil {
@@ -65,11 +65,11 @@ func ConfigOf(kubeconfig string, withoutUser bool) (*rest.Config, error) {
 	return config, nil
 }
 
-// tokenLife is how long a bearer token is used. One of EKS is valid for 15 minutes.
+// tokenLife is how long a bearer token is used. A token of EKS is valid for 15 minutes.
 const tokenLife = 10 * time.Minute
 
-// ConnectByToken is ConnectWith with bearer tokens that sign returns. A token is used for
-// ten minutes, and not again after the cluster has refused it.
+// ConnectByToken is like ConnectWith, with bearer tokens from sign. A token is used for ten
+// minutes, and not again after the cluster has refused it.
 func ConnectByToken(config *rest.Config, sign func(*http.Request) (token string, err error), c clock.Clock) (Client, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tokens{next: next, sign: sign, clock: c} })

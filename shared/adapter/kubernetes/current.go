@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Current is a Runner whose client can change, because its credentials are rotated. It is
-// safe for concurrent use.
+// Current is a Runner whose client is replaced when its credentials are rotated. It is safe for
+// concurrent use.
 type Current struct {
 	cfg     Config
 	connect func(ctx context.Context) (Client, error)
@@ -25,9 +25,9 @@ var (
 	_ port.MachineLogs = (*Current)(nil)
 )
 
-// NewCurrent returns a Runner that polls. Each of its calls first asks connect for the
-// client, which is the same one while the credentials are; connect makes no call of the
-// cluster. cfg needs no Client.
+// NewCurrent returns a Runner that polls. Each of its calls first gets the client from connect,
+// which returns the same client while the credentials are unchanged. connect makes no call to
+// the cluster. cfg needs no Client.
 func NewCurrent(cfg Config, connect func(ctx context.Context) (Client, error)) (*Current, error) {
 	cfg.Poll = true
 	checked := cfg

@@ -10,10 +10,10 @@
 // Destroy ends the pod and marks the Job. A Job that has been gone for a while is
 // deleted by List, with its pod and its Secret.
 //
-// The Runner watches its Jobs and pods with one informer for each namespace and reads
-// their state from its cache. Inspect asks the API server. With Config.Poll nothing
-// watches: every method asks the API server.
+// The Runner watches its Jobs and pods with one informer for each namespace and reads their
+// state from its cache. Inspect reads from the API server. With Config.Poll there is no watch:
+// every method reads from the API server.
 //
-// A Job whose annotations name another run or attempt is never adopted. A namespace
-// that cannot be watched is reported by List and does not hide the others.
+// A Job whose annotations name another run or attempt is never adopted. List reports a
+// namespace that cannot be watched, and still lists the others.
 package kubernetes

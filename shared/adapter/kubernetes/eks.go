@@ -9,10 +9,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// EKSTokens returns a function that signs bearer tokens for an EKS cluster with the
-// credentials of a configuration: the presigned URL of a call of STS, by which the cluster
-// asks STS who signed it. It makes no call, and the call needs no permission. A token is a
-// secret.
+// EKSTokens returns a function that signs bearer tokens for an EKS cluster with the credentials
+// of a configuration. A token is the presigned URL of a call of STS, with which the cluster
+// reads from STS who signed it. The function makes no call, and the presigned call needs no
+// permission. A token is a secret.
 func EKSTokens(cfg aws.Config, cluster string) func(*http.Request) (string, error) {
 	signer := sts.NewPresignClient(sts.NewFromConfig(cfg))
 	return func(r *http.Request) (string, error) {

@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Stop implements port.Runner: it marks and deletes the pod with the grace, or, if there is no pod,
-// suspends the Job so that it gets none.
+// Stop implements port.Runner. It marks the pod and deletes it with the grace. If there is no
+// pod, it suspends the Job, so that no pod is created.
 func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
 	return r.end(ctx, m, grace, keyStopped, "stop the machine")
 }
 
-// Destroy implements port.Runner: it suspends the Job, deletes its pod with the shortest
-// grace, one second, and marks the Job, so that its name is free once the pod has ended.
-// List deletes the Job later.
+// Destroy implements port.Runner. It suspends the Job, deletes its pod with the shortest grace,
+// one second, and marks the Job. The name is free when the pod has ended. List deletes the Job
+// later.
 func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	return r.end(ctx, m, 0, keyDestroyed, "destroy the machine")
 }
@@ -56,9 +56,9 @@ func (r *Runner) end(ctx context.Context, m port.Machine, grace time.Duration, m
 // stopTries is how often stopPod reads a pod that changes meanwhile.
 const stopTries = 3
 
-// stopPod marks a pod whose program has not ended, and deletes it. Without the mark it
-// could not be seen later whether the program ended on request: the kubelet deletes the pod
-// again at its end, which replaces the time of the deletion.
+// stopPod marks a pod whose program has not ended, and deletes it. Without the mark it would be
+// unknown later whether the program ended on request: the kubelet deletes the pod again at its
+// end, which replaces the deletion time.
 func (r *Runner) stopPod(ctx context.Context, at place, pod *corev1.Pod, grace time.Duration) error {
 	for range stopTries {
 		err := r.markPod(ctx, pod)
@@ -81,7 +81,7 @@ func (r *Runner) stopPod(ctx context.Context, at place, pod *corev1.Pod, grace t
 	return r.deletePod(ctx, pod, grace)
 }
 
-// markPod marks a pod as stopped, if it has not changed since it was read.
+// markPod marks a pod as stopped unless it has changed since it was read.
 func (r *Runner) markPod(ctx context.Context, p *corev1.Pod) error {
 	if _, marked := p.Annotations[keyStopped]; marked || p.DeletionTimestamp != nil {
 		return nil
@@ -127,11 +127,11 @@ func (r *Runner) release(ctx context.Context, p *corev1.Pod) error {
 	return err
 }
 
-// goneSince has the time since when this process has seen each Job gone. Its own clock
-// decides, because that of the cluster can differ.
+// goneSince maps a Job to the time when this process first saw that it is gone. The times are
+// those of its own clock, because the cluster's clock can differ.
 type goneSince map[types.UID]time.Time
 
-// due updates the times and returns the places that have been gone for keep.
+// due updates the times and returns the places of Jobs that have been gone for keep.
 func (g goneSince) due(gone []place, now time.Time, keep time.Duration) (due []place) {
 	present := make(map[types.UID]bool, len(gone))
 	for _, at := range gone {
@@ -152,13 +152,13 @@ func (g goneSince) due(gone []place, now time.Time, keep time.Duration) (due []p
 	return due
 }
 
-// reapLimit and reapTime limit what one List deletes.
+// reapLimit and reapTime limit the deletions of one List.
 const (
 	reapLimit = 20
 	reapTime  = 5 * time.Second
 )
 
-// reap deletes the Jobs that have been gone for a while.
+// reap deletes the Jobs that have been gone for Config.Keep.
 func (r *Runner) reap(ctx context.Context, p *part, gone []place) {
 	p.mu.Lock()
 	due := p.gone.due(gone, r.cfg.Clock.Now(), r.cfg.Keep)

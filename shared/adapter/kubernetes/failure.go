@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// said returns the words of the API server; empty if it did not answer.
+// said returns the message of the API server, or "" if it did not respond.
 func said(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -19,8 +19,8 @@ func said(err error) string {
 	return words("", status.Status().Message)
 }
 
-// launchFailure is the fault of a refused creation; nil if it is unclear whether the
-// object was created.
+// launchFailure returns the fault of a refused creation. It returns nil if it is unclear
+// whether the object was created.
 func launchFailure(err error) *fault.Fault {
 	const what = "cannot launch the machine"
 	switch {
@@ -35,7 +35,7 @@ func launchFailure(err error) *fault.Fault {
 	return nil
 }
 
-// failure is the fault of a failed call. what is the action ("look the machine up").
+// failure returns the fault of a failed call. what is the action ("look the machine up").
 func failure(ctx context.Context, err error, what string) *fault.Fault {
 	switch {
 	case ctx.Err() != nil:

@@ -14,17 +14,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ttl is when the cluster itself deletes the Job of a Sortie that does not run anymore.
-// The pod remains, with its finalizer.
+// ttl is when the cluster itself deletes a finished Job, for a Sortie instance that no longer
+// runs. The pod remains, with its finalizer.
 const ttl = 24 * time.Hour
 
-// undisturbed asks autoscalers not to evict the pod to save a node.
+// undisturbed are annotations that ask autoscalers not to evict the pod to save a node.
 var undisturbed = map[string]string{
 	"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 	"karpenter.sh/do-not-disrupt":                    "true",
 }
 
-// checkSpec returns what is wrong with a specification.
+// checkSpec returns an error that names every problem of a specification.
 func checkSpec(spec port.LaunchSpec) error {
 	var problems []error
 	refuse := func(is bool, format string, args ...any) {
@@ -89,7 +89,7 @@ func secretFor(job *batchv1.Job, env map[string]string) *corev1.Secret {
 	}
 }
 
-// secretOf returns the name of the Secret of a Job; empty for a Job of others.
+// secretOf returns the name of the Secret of a Job, or "" for a Job that Sortie did not create.
 func secretOf(job *batchv1.Job) string {
 	for _, c := range job.Spec.Template.Spec.Containers {
 		if n := len(c.EnvFrom); c.Name == container && n > 0 && c.EnvFrom[n-1].SecretRef != nil {

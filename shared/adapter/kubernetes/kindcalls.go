@@ -17,8 +17,8 @@ type pointer[T any] interface {
 	runtime.Object
 }
 
-// kindCalls implements Calls, as the package gentype of client-go does, which links the
-// fakes of client-go and parsers of OpenAPI documents.
+// kindCalls implements Calls like the package gentype of client-go, which would link the fakes
+// of client-go and parsers of OpenAPI documents.
 type kindCalls[T, L any, PT pointer[T], PL pointer[L]] struct {
 	client          rest.Interface
 	name, namespace string
@@ -28,7 +28,7 @@ func callsOf[T, L any, PT pointer[T], PL pointer[L]](client rest.Interface, name
 	return &kindCalls[T, L, PT, PL]{client, name, namespace}
 }
 
-// about completes a request.
+// about adds the kind, the namespace and the options to a request.
 func (r *kindCalls[T, L, PT, PL]) about(request *rest.Request, options runtime.Object) *rest.Request {
 	return request.UseProtobufAsDefaultIfPreferred(true).Namespace(r.namespace).Resource(r.name).VersionedParams(options, parameters)
 }
@@ -65,7 +65,7 @@ func (r *kindCalls[T, L, PT, PL]) Patch(
 	return patched, r.about(r.client.Patch(kind), &o).Name(name).SubResource(subresources...).Body(patch).Do(ctx).Into(patched)
 }
 
-// Delete implements Calls. Its options are the body of the request.
+// Delete implements Calls. The options are the body of the request.
 func (r *kindCalls[T, L, PT, PL]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	request := r.client.Delete().UseProtobufAsDefaultIfPreferred(true)
 	return request.Namespace(r.namespace).Resource(r.name).Name(name).Body(&o).Do(ctx).Error()

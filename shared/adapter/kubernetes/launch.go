@@ -14,10 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Launch implements port.Runner: it creates the Job and its Secret, or adopts the Job of
-// the same name and owner, and observes its pod until it starts or the cluster shows why
-// it does not. Then it destroys the machine again, whose end Inspect shows: a sweep may have
-// found it.
+// Launch implements port.Runner. It creates the Job and its Secret, or adopts the Job of the
+// same name and owner. Then it observes the pod until it starts or the cluster reports why it
+// does not. In that case it destroys the machine. Inspect still shows the end of that machine,
+// because a sweep may have found it.
 func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if ctx.Err() != nil {
 		return port.MachineStatus{}, failure(ctx, ctx.Err(), "launch the machine")
@@ -42,13 +42,13 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if refused != nil {
 		return port.MachineStatus{}, r.withdraw(ctx, p, at, refused)
 	}
-	if !status.Known() || status.Owner != spec.Owner { // the cache does not have it yet
+	if !status.Known() || status.Owner != spec.Owner { // the cache does not contain it yet
 		status = objects{job: made}.status(r.cfg.Cluster, at, true)
 	}
 	return status, nil
 }
 
-// partFor returns the part in which the placement of a launch is.
+// partFor returns the part with the namespace of a launch.
 func (r *Runner) partFor(spec port.LaunchSpec) (*part, error) {
 	namespace := r.cfg.Namespaces[0]
 	if k := spec.Kubernetes; k != nil {
@@ -71,7 +71,7 @@ func (r *Runner) partFor(spec port.LaunchSpec) (*part, error) {
 // refer to the Secret.
 func secretName(machine string) string { return machine + "-" + strings.ToLower(rand.Text()) }
 
-// create creates the Job, or returns the one that the attempt has.
+// create creates the Job, or returns the existing Job of the attempt.
 func (r *Runner) create(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec) (made *batchv1.Job, adopted bool, err error) {
 	for range 2 {
 		made, err = r.cfg.Client.Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{})
@@ -90,9 +90,9 @@ func (r *Runner) create(ctx context.Context, job *batchv1.Job, spec port.LaunchS
 	return nil, false, fault.Wrap(err, fault.Unavailable, "cannot launch the machine: its name is being freed")
 }
 
-// adopt returns the Job with the name if it is that of the attempt. free reports that it
-// belonged to a machine that was destroyed, and is deleted. cause is why the Job was not
-// created; taken, that its name exists.
+// adopt returns the Job with the name if it belongs to the attempt. free reports that it
+// belonged to a destroyed machine and is deleted. cause is the error of the creation. taken
+// means that the name exists.
 func (r *Runner) adopt(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec, cause error, taken bool) (found *batchv1.Job, free bool, err error) {
 	const what = "launch the machine"
 	found, err = r.cfg.Client.Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
@@ -125,7 +125,7 @@ func (r *Runner) adopt(ctx context.Context, job *batchv1.Job, spec port.LaunchSp
 	return nil, true, nil
 }
 
-// ensureSecret creates the Secret of a Job. For an adopted Job it may exist.
+// ensureSecret creates the Secret of a Job. The Secret of an adopted Job may exist.
 func (r *Runner) ensureSecret(ctx context.Context, job *batchv1.Job, spec port.LaunchSpec, adopted bool) error {
 	secrets := r.cfg.Client.Secrets(job.Namespace)
 	if adopted && (finished(job) || job.Status.Ready != nil && *job.Status.Ready > 0) {
@@ -142,12 +142,12 @@ func (r *Runner) ensureSecret(ctx context.Context, job *batchv1.Job, spec port.L
 	return r.withdraw(ctx, r.parts[job.Namespace], at, launchFailure(err))
 }
 
-// observePause is the pause between two looks at what is not watched: the time, and the
-// events of a Job without a pod.
+// observePause is the pause between two checks of what is not watched: the time, and the events
+// of a Job without a pod.
 const observePause = time.Second
 
-// awaitStart observes a Job until its pod has started, the start failed, or StartWait is
-// over. The status is zero while the cache does not show the Job.
+// awaitStart observes a Job until its pod has started, the start has failed, or StartWait is
+// over. The status is zero while the cache does not contain the Job.
 func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.MachineStatus, refused *fault.Fault) {
 	changed, end := p.subscribe(at.uid)
 	defer end()
@@ -181,8 +181,8 @@ func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.Ma
 	}
 }
 
-// refusal returns why the job controller cannot create the pod of a Job, which only its
-// events show; nil if they show nothing.
+// refusal returns why the job controller cannot create the pod of a Job, which only the events
+// of the Job show. It returns nil if they show nothing.
 func (r *Runner) refusal(ctx context.Context, at place) *fault.Fault {
 	events, err := r.cfg.Client.Events(at.namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(at.uid) + ",reason=FailedCreate", Limit: 10,
@@ -200,7 +200,8 @@ func (r *Runner) refusal(ctx context.Context, at place) *fault.Fault {
 	return nil
 }
 
-// forgetTime limits how long a failed launch waits until the cache shows its machine gone.
+// forgetTime limits how long a failed launch waits until the cache shows that its machine is
+// gone.
 const forgetTime = 2 * time.Second
 
 // withdraw destroys the machine of a failed launch and returns its fault. If that fails,

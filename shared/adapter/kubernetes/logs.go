@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Logs implements port.MachineLogs with the log that the node has of the container. The
-// middle of a log over twice the limit of a stored one is left out.
+// Logs implements port.MachineLogs with the node's log of the container. If the log is over
+// twice the limit of a stored one, Logs omits the middle.
 func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	const what = "read the machine's log"
 	none := fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
@@ -48,8 +48,8 @@ func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	return text, nil
 }
 
-// readEnds reads the first and the last size bytes, with a mark between them for what is
-// left out.
+// readEnds reads the first and the last size bytes, with a mark between them for the omitted
+// ones.
 func readEnds(from io.Reader, size int) ([]byte, error) {
 	begin, err := io.ReadAll(io.LimitReader(from, int64(size)))
 	if err != nil || len(begin) < size {
