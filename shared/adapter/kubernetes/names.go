@@ -16,22 +16,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Labels and annotations of the Jobs, pods and Secrets of an attempt. A label holds a
-// value that Kubernetes accepts, the annotation of the same name the full one.
+// Labels and annotations of the Jobs, pods and Secrets of an attempt. A label has the value in
+// a form that Kubernetes accepts. The annotation of the same name has the full value.
 const (
 	keyJob         = "job-id"
 	keyRun         = "run-id"
 	keyScheduledAt = "scheduled-at"
-	// labelOwner distinguishes the Sorties that share a cluster.
+	// labelOwner distinguishes the Sortie instances that share a cluster.
 	labelOwner = "sortie/orchestrator"
 	keyTenant  = "sortie/tenant"
 	keyAttempt = "sortie/attempt"
 	// keyStopped marks a pod that was stopped before its program had ended, and a Job whose
 	// machine was stopped before it had a pod. keyDestroyed marks a Job whose machine was
-	// destroyed: its name is free once its pod has ended.
+	// destroyed. The name of that Job is free when its pod has ended.
 	keyStopped   = "sortie/stopped"
 	keyDestroyed = "sortie/destroyed"
-	// finalizer keeps the status of a pod that was deleted.
+	// finalizer keeps a deleted pod, so that its status can be read.
 	finalizer = "sortie/outcome"
 	// labelJobUID is the label with which the job controller marks the pods of a Job.
 	labelJobUID  = "batch.kubernetes.io/controller-uid"
@@ -52,8 +52,8 @@ var (
 	objectUID  = limit.Form{First: limit.Lower + limit.Digits + "-", Rest: limit.Lower + limit.Digits + "-", Most: 64}
 )
 
-// label returns the value if a label can have it, otherwise a name that starts with its
-// readable part and ends with 60 bits of its hash.
+// label returns the value if it is valid in a label. Otherwise it returns a name that starts
+// with the valid characters of the value and ends with 60 bits of its hash.
 func label(value string) string {
 	if labelValue.Matches(value) {
 		return value
@@ -71,7 +71,7 @@ func label(value string) string {
 	return strings.Trim(readable+tail, "-")
 }
 
-// scheduled formats the time of a firing as a run's id does.
+// scheduled formats the time of a firing as in a run's id.
 func scheduled(at time.Time) string { return at.UTC().Format("20060102T150405Z") }
 
 // marks returns the labels and annotations of an attempt.
@@ -90,7 +90,7 @@ func marks(orchestrator string, spec port.LaunchSpec) (labels, annotations map[s
 	return labels, annotations
 }
 
-// owner returns the attempt of an object; zero if it has none.
+// owner returns the attempt of an object, or the zero value without one.
 func owner(o metav1.Object) port.MachineOwner {
 	a := o.GetAnnotations()
 	attempt := 0
@@ -106,11 +106,12 @@ type place struct {
 	uid             types.UID
 }
 
-// id is the part of a place in port.Machine.ID: the name of the Job and its UID, which
-// distinguishes it from later Jobs of the name.
+// id returns the place as in port.Machine.ID: the name of the Job and its UID, which
+// distinguishes it from later Jobs with the name.
 func (p place) id() string { return p.name + "." + string(p.uid) }
 
-// placeOf returns the place of a machine; false if it cannot be one of this cluster.
+// placeOf returns the place of a machine. It returns false if the machine cannot belong to this
+// cluster.
 func placeOf(cluster string, m port.Machine) (place, bool) {
 	name, uid, ok := strings.Cut(m.ID, ".")
 	ok = ok && m.Cluster == cluster && nameSpace.Matches(m.App) && jobName.Matches(name) && objectUID.Matches(uid)

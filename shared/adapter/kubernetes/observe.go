@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Observed returns the machines that the cache shows, also those that are gone, without a
-// call of the API server. With an error the machines of some namespaces are missing or old.
+// Observed returns the machines in the cache, including those that are gone, without a call to
+// the API server. With an error, the machines of some namespaces are missing or outdated.
 func (r *Runner) Observed(ctx context.Context) (all []port.MachineStatus, err error) {
 	var failed []error
 	for _, namespace := range r.cfg.Namespaces {

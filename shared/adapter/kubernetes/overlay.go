@@ -10,8 +10,8 @@ import (
 	tags "k8s.io/apimachinery/third_party/forked/golang/json"
 )
 
-// overlay lays the pod specification of a later layer on that of an earlier one, as
-// "kubectl patch" does: objects are merged, and so are lists whose entries have a key.
+// overlay merges the pod specification of a later layer into that of an earlier one, like
+// "kubectl patch". It merges objects, and lists whose entries have a key.
 func overlay(base, over corev1.PodSpec) (corev1.PodSpec, error) {
 	original, err := document(base)
 	if err != nil {
@@ -44,9 +44,9 @@ func document(spec corev1.PodSpec) (fields map[string]any, err error) {
 	return fields, json.Unmarshal(text, &fields)
 }
 
-// mergeObject merges the fields of over into base, objects of the Go type of. Lists are
-// merged as the tags patchStrategy and patchMergeKey of the type say. The package
-// strategicpatch of Kubernetes does the same, and links parsers of OpenAPI documents.
+// mergeObject merges the fields of over into base. Both are objects of the Go type of. Lists
+// are merged according to the tags patchStrategy and patchMergeKey of the type. The package
+// strategicpatch of Kubernetes does the same, but links parsers of OpenAPI documents.
 func mergeObject(base, over map[string]any, of reflect.Type) error {
 	for name, value := range over {
 		var err error
@@ -72,7 +72,7 @@ func mergeObject(base, over map[string]any, of reflect.Type) error {
 	return nil
 }
 
-// mergeField merges a field that is an object.
+// mergeField merges a field that is an object, unless its strategy is to replace it.
 func mergeField(base, over map[string]any, of reflect.Type, name string) (map[string]any, error) {
 	field, strategies, _, err := tags.LookupPatchMetadataForStruct(of, name)
 	if err != nil || slices.Contains(strategies, "replace") {
@@ -81,7 +81,7 @@ func mergeField(base, over map[string]any, of reflect.Type, name string) (map[st
 	return base, mergeObject(base, over, field)
 }
 
-// mergeListField merges a field that is a list, or replaces it.
+// mergeListField merges a field that is a list, or replaces it, according to its strategy.
 func mergeListField(base, over []any, of reflect.Type, name string) ([]any, error) {
 	field, strategies, key, err := tags.LookupPatchMetadataForStruct(of, name)
 	if err != nil || !slices.Contains(strategies, "merge") {
@@ -111,8 +111,8 @@ func mergeListField(base, over []any, of reflect.Type, name string) ([]any, erro
 	return reorder(all, base, over, key), nil
 }
 
-// reorder puts the entries of over in their order, and the others before those that follow
-// them in base.
+// reorder keeps the entries of over in their order. It inserts the others before those that
+// follow them in base.
 func reorder(all, base, over []any, key string) []any {
 	var ours, others []any
 	for _, entry := range all {
@@ -135,8 +135,8 @@ func reorder(all, base, over []any, key string) []any {
 	return append(ordered, others...)
 }
 
-// identity returns what identifies an entry of a list: the value of its key, or the entry
-// itself if it is not an object. It is nil for an object without the key.
+// identity returns the value that identifies an entry of a list: the value of its key, or the
+// entry itself if it is not an object. It is nil for an object without the key.
 func identity(entry any, key string) any {
 	if object, ok := entry.(map[string]any); ok {
 		return object[key]

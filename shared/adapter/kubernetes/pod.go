@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// parsePod decodes a pod specification. Unknown fields are errors. Its container, if it
-// has one, is the worker's and gets its name.
+// parsePod decodes a pod specification. Unknown fields are errors. If it has a container, that
+// is the worker's container and gets its name.
 func parsePod(field string, document json.RawMessage) (corev1.PodSpec, error) {
 	var spec corev1.PodSpec
 	if len(document) == 0 {
@@ -37,9 +37,9 @@ func parsePod(field string, document json.RawMessage) (corev1.PodSpec, error) {
 	return spec, nil
 }
 
-// podSpec returns the pod of an attempt: the defaults of the deployment, on which those
-// of the pool and then the job's are laid. What Sortie must set replaces what they set.
-// secret is the Secret with the environment.
+// podSpec returns the pod of an attempt. It merges the specifications of the pool and then of
+// the job into the defaults of the deployment. Values that Sortie must set replace theirs.
+// secret is the name of the Secret with the environment.
 func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (corev1.PodSpec, error) {
 	pod, err := parsePod("podDefaults", defaults)
 	if err != nil {
@@ -49,7 +49,7 @@ func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (cor
 	if spec.Kubernetes != nil {
 		layers["settings.podDefaults"] = spec.Kubernetes.PodDefaults
 	}
-	// A record of an earlier version may have what is refused now.
+	// A record of an earlier version may contain fields that are refused now.
 	if err := errors.Join(join(CheckPodDefaults(layers["settings.podDefaults"])), join(CheckPodSpec(layers["podSpec"]))); err != nil {
 		return pod, err
 	}
@@ -70,13 +70,13 @@ func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (cor
 	return pod, unrestricted(&pod)
 }
 
-// setWorker sets what Sortie decides about the container.
+// setWorker sets the fields of the container that Sortie determines.
 func setWorker(c *corev1.Container, spec port.LaunchSpec, secret string) {
 	c.Name, c.Image = container, spec.Image
 	if len(spec.Command) > 0 {
 		c.Args = make([]string, len(spec.Command))
 		for i, arg := range spec.Command {
-			c.Args[i] = strings.ReplaceAll(arg, "$", "$$") // otherwise $(NAME) is replaced
+			c.Args[i] = strings.ReplaceAll(arg, "$", "$$") // otherwise Kubernetes would replace $(NAME)
 		}
 	}
 	c.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { _, ours := spec.Env[v.Name]; return ours })
@@ -90,7 +90,7 @@ func setWorker(c *corev1.Container, spec port.LaunchSpec, secret string) {
 	atLeast(&c.Resources.Limits, corev1.ResourceMemory, memory)
 }
 
-// atLeast sets a resource that the pod specification leaves out.
+// atLeast sets a resource unless the pod specification has it.
 func atLeast(list *corev1.ResourceList, name corev1.ResourceName, quantity *resource.Quantity) {
 	if *list == nil {
 		*list = corev1.ResourceList{}
@@ -100,8 +100,8 @@ func atLeast(list *corev1.ResourceList, name corev1.ResourceName, quantity *reso
 	}
 }
 
-// setPod sets what Sortie decides about the pod. Security settings that the
-// specifications leave out get the values of the Pod Security Standard "restricted".
+// setPod sets the fields of the pod that Sortie determines. Security settings that the
+// specifications omit get the values of the Pod Security Standard "restricted".
 func setPod(pod *corev1.PodSpec, spec port.LaunchSpec) {
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.TerminationGracePeriodSeconds = new(seconds(spec.StopGrace))
@@ -129,7 +129,7 @@ func setPod(pod *corev1.PodSpec, spec port.LaunchSpec) {
 	}
 }
 
-// prefer lets the scheduler prefer nodes of a region.
+// prefer adds a preference for nodes of a region.
 func prefer(pod *corev1.PodSpec, region string) {
 	if pod.Affinity == nil {
 		pod.Affinity = &corev1.Affinity{}
@@ -160,8 +160,8 @@ func restrict(c *corev1.Container) {
 	}
 }
 
-// seconds returns a time in whole seconds, rounded up, at least 1: with 0 the cluster
-// deletes a pod without waiting for its end.
+// seconds returns a duration in whole seconds, rounded up, at least 1. With 0 the cluster would
+// delete a pod without waiting for its end.
 func seconds(d time.Duration) int64 { return max(1, int64(math.Ceil(d.Seconds()))) }
 
 func is(b *bool) bool { return b != nil && *b }

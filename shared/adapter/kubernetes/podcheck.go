@@ -19,16 +19,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// CheckPodSpec returns the faults of the pod specification of a job, each with the
-// field's path. It can have the fields that Sortie supports, and names no object that may
-// belong to others, such as a Secret. Its pod conforms to the Pod Security Standard
-// "restricted".
+// CheckPodSpec returns the faults of the pod specification of a job, each with the field's
+// path. The specification may have only fields that Sortie supports. It must not name an object
+// that may belong to others, such as a Secret. Its pod must conform to the Pod Security
+// Standard "restricted".
 func CheckPodSpec(document json.RawMessage) []*fault.Fault {
 	return checkPod("podSpec", document, authorJob)
 }
 
-// CheckPodDefaults returns the faults of the pod specification of a pool, each with the
-// field's path. It can have what the operator of a pool chooses, and nothing that reaches
+// CheckPodDefaults returns the faults of the pod specification of a pool, each with the field's
+// path. It may also have the fields that the operator of a pool chooses, but none that reaches
 // the node.
 func CheckPodDefaults(document json.RawMessage) []*fault.Fault {
 	return checkPod("settings.podDefaults", document, authorPool)
@@ -60,7 +60,7 @@ func checkPod(field string, document json.RawMessage, who author) (found []*faul
 	return found
 }
 
-// join returns the faults as one error, nil without one.
+// join returns the faults as one error, or nil without a fault.
 func join(faults []*fault.Fault) error {
 	problems := make([]error, len(faults))
 	for i, f := range faults {
@@ -75,7 +75,8 @@ type walker struct {
 	refuse func(field, why string)
 }
 
-// walk checks a value and all below it. path is that of fieldsOf, at the one in the document.
+// walk checks a value and the fields below it. path is its path in fieldsOf, at the path in the
+// document.
 func (w walker) walk(v reflect.Value, path, at string) {
 	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return
@@ -116,7 +117,7 @@ func (w walker) walk(v reflect.Value, path, at string) {
 	}
 }
 
-// entryOf returns the path of the entries of a list.
+// entryOf returns the path of the entries of a list in fieldsOf.
 func entryOf(list string) string {
 	if list == "containers" || list == "initContainers" {
 		return anyContainer
@@ -124,8 +125,8 @@ func entryOf(list string) string {
 	return list + ".*"
 }
 
-// jsonName returns the name of a field in JSON, and whether its own fields are there
-// instead of it.
+// jsonName returns the name of a field in JSON. inline reports that JSON has the fields of the
+// field instead of it.
 func jsonName(field reflect.StructField) (name string, inline bool) {
 	name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return name, name == "" && slices.Contains(strings.Split(options, ","), "inline")
@@ -134,8 +135,8 @@ func jsonName(field reflect.StructField) (name string, inline bool) {
 // evaluator has the checks of the Pod Security Standards.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// unrestricted returns why a pod does not conform to the Pod Security Standard
-// "restricted"; nil if it does.
+// unrestricted returns why a pod does not conform to the Pod Security Standard "restricted", or
+// nil if it does.
 func unrestricted(pod *corev1.PodSpec) error {
 	checks, err := evaluator()
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// author is who writes a pod specification.
+// author is the author of a pod specification.
 type author int
 
-// The authors, each of which can set what those before it can.
+// The authors. Each can set the fields of the ones before.
 const (
 	authorJob  author = iota // each client that can store a job
 	authorPool               // an administrator
 )
 
-// anyContainer means "containers.*" and "initContainers.*" in the paths of fields.
+// anyContainer represents "containers.*" and "initContainers.*" in the paths of fields.
 const anyContainer = "container"
 
-// fieldsOf lists the fields of a pod specification that Sortie supports, by who can set
-// them. A field has all that is below it. A field that is not listed is refused, so a
-// field that a later version of the API adds is refused too.
+// fieldsOf lists the fields of a pod specification that Sortie supports, by the author who can
+// set them. A field includes all fields below it. A field that is not listed is refused, and so
+// are fields that later versions of the API add.
 var fieldsOf = [...][]string{
 	authorJob: slices.Concat([]string{
 		"activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
@@ -61,7 +61,7 @@ func handler(name string) []string {
 	return below(anyContainer+"."+name, "exec", "httpGet.httpHeaders", "httpGet.path", "httpGet.port", "httpGet.scheme")
 }
 
-// parents has the fields of fieldsOf and the fields around them.
+// parents contains the fields of fieldsOf and the fields around them.
 var parents = func() (all [len(fieldsOf)]map[string]bool) {
 	for who, fields := range fieldsOf {
 		all[who] = map[string]bool{"containers": true, "initContainers": true}
@@ -84,7 +84,7 @@ func (a author) supports(path string) (whole, some bool) {
 	return whole, some
 }
 
-// refusal returns why an author cannot set a field, and what would be right.
+// refusal returns why an author cannot set a field, and what is allowed instead.
 func (a author) refusal(path string) string {
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	whole, some := authorPool.supports(path)
@@ -105,15 +105,15 @@ func (a author) refusal(path string) string {
 	return "not allowed, Sortie does not support the field; leave it out"
 }
 
-// reaching are the names of fields with which a pod reaches its node.
+// reaching lists the names of fields with which a pod reaches its node.
 var reaching = []string{
 	"hostNetwork", "hostPID", "hostIPC", "hostPort", "hostIP", "host", "sysctls", "windowsOptions", "mountPropagation", "volumeDevices",
 	"hostPath", "csi", "flexVolume", "nfs", "iscsi", "fc",
 }
 
-// rules return what is wrong with the value of a supported field; empty for nothing. They
-// are those of the Pod Security Standard "restricted", with the field and with what would
-// be right, and some of Sortie's own.
+// rules return what is wrong with the value of a supported field, or "" if it is valid. They
+// are the rules of the Pod Security Standard "restricted", with the field and the valid values,
+// and some rules of Sortie.
 var rules = map[string]func(who author, value any) string{
 	"os.name":                                                  want(new(corev1.Linux)),
 	"priorityClassName":                                        priorityProblem,

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// want returns the rule of a field with one value.
+// want returns the rule of a field with only one valid value.
 func want[T comparable](right *T) func(author, any) string {
 	return func(_ author, value any) string {
 		if value == any(*right) {
@@ -25,8 +25,8 @@ func userProblem(_ author, value any) string {
 	return ""
 }
 
-// profileProblem refuses a pod without seccomp or AppArmor. A profile of the node is the
-// operator's choice.
+// profileProblem refuses a pod without seccomp or AppArmor. Only a pool may use a profile of
+// the node.
 func profileProblem(who author, value any) string {
 	switch profile := fmt.Sprint(value); {
 	case profile == "RuntimeDefault" || profile == "Localhost" && who == authorPool:

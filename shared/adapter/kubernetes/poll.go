@@ -15,7 +15,7 @@ import (
 // pollPage is how many objects one call of a poll returns.
 const pollPage = 500
 
-// read replaces the cache with what the API server has: Jobs first, because a Job that has
+// read replaces the cache with the state of the API server. It reads Jobs first: a Job that has
 // ended without a pod in the cache would be a machine whose exit is lost.
 func (p *part) read(ctx context.Context, cfg Config) error {
 	jobs, err := readAll(ctx, cfg, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -41,7 +41,7 @@ func (p *part) read(ctx context.Context, cfg Config) error {
 	return p.jobs.Replace(jobs, "")
 }
 
-// readAll reads the objects of this Sortie, in pages.
+// readAll reads the objects of this Sortie instance, in pages.
 func readAll(ctx context.Context, cfg Config, list pager.ListPageFunc) (all []any, err error) {
 	pages := pager.New(list)
 	pages.PageSize = pollPage
@@ -53,8 +53,8 @@ func readAll(ctx context.Context, cfg Config, list pager.ListPageFunc) (all []an
 	return all, err
 }
 
-// look returns the objects of a Job as the cache shows them, or, if nothing watches, as
-// the API server does; none if that does not answer.
+// look returns the objects of a Job in the cache. If the Runner polls, it reads them from the
+// API server, and returns no objects if that does not respond.
 func (r *Runner) look(ctx context.Context, p *part, at place) objects {
 	if !r.cfg.Poll {
 		return p.seen(at.uid)
@@ -66,7 +66,8 @@ func (r *Runner) look(ctx context.Context, p *part, at place) objects {
 	return o
 }
 
-// observed returns a machine as look shows it. known is false if it shows nothing.
+// observed returns the machine with the objects of look. known is false if look returns no
+// objects.
 func (r *Runner) observed(ctx context.Context, p *part, at place) (now port.MachineStatus, known bool) {
 	o := r.look(ctx, p, at)
 	return o.status(r.cfg.Cluster, at, p.patient(at.uid, r.cfg)), o.known() || !r.cfg.Poll

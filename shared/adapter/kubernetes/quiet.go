@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// quiet is a handler that turns every record into one for debugging.
+// quiet is a handler that changes the level of every record to debug.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -27,6 +27,6 @@ func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handle
 // WithGroup implements slog.Handler.
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
-// apiGone reports whether the API server has forgotten the version of a watch. The
-// informer lists again.
+// apiGone reports whether the API server no longer has the version of a watch. The informer
+// then lists again.
 func apiGone(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

@@ -31,7 +31,7 @@ var (
 	_ port.MachineLogs = (*Runner)(nil)
 )
 
-// New returns a Runner that watches its namespaces, or polls. The caller closes it.
+// New returns a Runner that watches its namespaces, or polls. The caller must close it.
 func New(cfg Config) (*Runner, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -57,8 +57,8 @@ func (r *Runner) Close() {
 	r.ended.Wait()
 }
 
-// find returns the part and the place of a machine; nil if it cannot be one of this
-// cluster.
+// find returns the part and the place of a machine. The part is nil if the machine cannot
+// belong to this cluster.
 func (r *Runner) find(m port.Machine) (*part, place) {
 	at, ok := placeOf(r.cfg.Cluster, m)
 	if !ok {
@@ -67,7 +67,7 @@ func (r *Runner) find(m port.Machine) (*part, place) {
 	return r.parts[at.namespace], at
 }
 
-// fetch asks the API server for the objects of a Job.
+// fetch reads the objects of a Job from the API server.
 func (r *Runner) fetch(ctx context.Context, at place) (objects, error) {
 	var o objects
 	job, err := r.cfg.Client.Jobs(at.namespace).Get(ctx, at.name, metav1.GetOptions{})
@@ -90,7 +90,7 @@ func (r *Runner) fetch(ctx context.Context, at place) (objects, error) {
 	return o, nil
 }
 
-// Inspect implements port.Runner. It asks the API server, unless the cache shows that the
+// Inspect implements port.Runner. It reads from the API server, unless the cache shows that the
 // machine is gone, which is final.
 func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatus, error) {
 	const what = "look the machine up"
@@ -171,11 +171,11 @@ func reached(now, wanted port.MachinePhase) bool {
 	return slices.Index(order, now) >= slices.Index(order, wanted)
 }
 
-// syncWait is how long List waits for the first answer of the cluster.
+// syncWait is how long List waits for the first response of the cluster.
 const syncWait = 5 * time.Second
 
-// List implements port.Runner with the cache, which it fills first if nothing watches. It
-// deletes Jobs that have been gone for a while.
+// List implements port.Runner with the cache, which it fills first if the Runner polls. It
+// deletes Jobs that have been gone for Config.Keep.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	var failed []error
 	for _, namespace := range r.cfg.Namespaces {
@@ -195,8 +195,8 @@ func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) e
 	return errors.Join(failed...)
 }
 
-// ready waits for the first answers to the informers of a part, or reads it, and returns
-// why its cache is not up to date.
+// ready waits for the first responses to the informers of a part, or reads the part. It returns
+// why the cache is not up to date.
 func (r *Runner) ready(ctx context.Context, p *part) error {
 	if r.cfg.Poll {
 		return p.read(ctx, r.cfg)
@@ -270,7 +270,7 @@ func (r *Runner) deletePod(ctx context.Context, p *corev1.Pod, grace time.Durati
 	})
 }
 
-// foreign returns the fault of a launch for a Job that is not of the attempt.
+// foreign returns the fault of a launch if the Job does not belong to the attempt.
 func foreign(j *batchv1.Job, orchestrator string, spec port.LaunchSpec) *fault.Fault {
 	if j.Labels[labelOwner] == orchestrator && owner(j) == spec.Owner {
 		return nil

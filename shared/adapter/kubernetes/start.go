@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// unschedulable returns the condition of a pod that the scheduler cannot bind to a node;
-// nil for another pod.
+// unschedulable returns the condition of a pod that the scheduler cannot bind to a node, or nil
+// for another pod.
 func unschedulable(p *corev1.Pod) *corev1.PodCondition {
 	c := podCondition(p, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
@@ -19,9 +19,9 @@ func unschedulable(p *corev1.Pod) *corev1.PodCondition {
 	return c
 }
 
-// startProblem returns why a pod does not start; nil if it starts, has started, or may
-// start. job is the name of its Job, with which the name of the Secret starts that is
-// created after the Job. patient: the pod may still be unschedulable.
+// startProblem returns why a pod does not start. It returns nil if the pod starts, has started,
+// or may start. job is the name of its Job. The name of the Secret that is created after the
+// Job starts with it. patient means that the pod may still be unschedulable.
 func startProblem(p *corev1.Pod, job string, patient bool) *fault.Fault {
 	if c := unschedulable(p); c != nil && !patient {
 		return fault.New(fault.Capacity, "cannot launch the machine: the cluster cannot schedule the pod: %s", words(c.Reason, c.Message))
@@ -39,11 +39,11 @@ func startProblem(p *corev1.Pod, job string, patient bool) *fault.Fault {
 	return nil
 }
 
-// suspendedWords is what a Job shows that another controller, such as Kueue, has suspended
-// until its queue has room.
+// suspendedWords describe a Job that another controller, such as Kueue, has suspended until its
+// queue has room.
 const suspendedWords = "the Job is suspended by another controller of the cluster"
 
-// waiting returns why a pod that may start has not started; empty if the cluster shows no
+// waiting returns why a pod that may start has not started, or "" if the cluster reports no
 // reason. job is the name of its Job.
 func (o objects) waiting(job string) string {
 	p := o.pod()
@@ -71,8 +71,8 @@ func awaitsSecret(w corev1.ContainerStateWaiting, job string) bool {
 	return strings.Contains(message, `secret "`+job+`-`) && strings.Contains(message, `" not found`)
 }
 
-// permanent are parts of messages of registries about an image that another try does not
-// get either.
+// permanent lists parts of the messages of registries for images that another try cannot pull
+// either.
 var permanent = []string{"not found", "manifest unknown", "denied", "unauthorized", "no match for platform", "does not exist"}
 
 func waitingProblem(w corev1.ContainerStateWaiting, job string) *fault.Fault {
@@ -95,8 +95,8 @@ func waitingProblem(w corev1.ContainerStateWaiting, job string) *fault.Fault {
 	return fault.New(fault.Image, "cannot launch the machine: the cluster cannot use the image: %s", words(w.Reason, w.Message))
 }
 
-// refusedPod returns the fault of a Job that cannot get a pod, from the message of its
-// event FailedCreate; nil if the job controller tries again with success in view.
+// refusedPod returns the fault of a Job that cannot get a pod, from the message of its event
+// FailedCreate. It returns nil if a further try of the job controller may succeed.
 func refusedPod(message string) *fault.Fault {
 	switch {
 	case strings.Contains(message, "exceeded quota"):
@@ -107,7 +107,7 @@ func refusedPod(message string) *fault.Fault {
 	return nil
 }
 
-// wordsLimit is the length of a message of the cluster in a fault, in bytes.
+// wordsLimit is the longest part of a message of the cluster in a fault, in bytes.
 const wordsLimit = 1000
 
 // words returns the reason and the message of the cluster on one line.

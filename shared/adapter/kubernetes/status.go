@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// objects are a Job and its pods. The Job is nil after its deletion. There is at most one
-// pod, but in rare cases the job controller creates two.
+// objects are a Job and its pods. The Job is nil after its deletion. There is usually at most
+// one pod; in rare cases the job controller creates two.
 type objects struct {
 	job  *batchv1.Job
 	pods []*corev1.Pod
 }
 
-// known reports whether there is anything to see of the machine.
+// known reports whether the machine has any objects.
 func (o objects) known() bool { return o.job != nil || len(o.pods) > 0 }
 
-// pod returns the pod that counts: one that has not ended, otherwise the newest; nil
+// pod returns the relevant pod: one that has not ended, otherwise the newest. It returns nil
 // without pods.
 func (o objects) pod() *corev1.Pod {
 	var best *corev1.Pod
@@ -34,8 +34,8 @@ func (o objects) pod() *corev1.Pod {
 	return best
 }
 
-// status returns the machine as its objects show it. patient: its pod may still be
-// unschedulable.
+// status returns the status of the machine with these objects. patient means that its pod may
+// still be unschedulable.
 func (o objects) status(cluster string, at place, patient bool) port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: kind, Cluster: cluster, App: at.namespace, ID: at.id()}, Name: at.name, Phase: port.MachineUnknown}
 	pod := o.pod()
@@ -66,8 +66,8 @@ func (o objects) status(cluster string, at place, patient bool) port.MachineStat
 	return s
 }
 
-// ended reports whether none of the pod's containers runs or will run. The scheduler
-// cannot bind a pod that is deleted to a node.
+// ended reports whether none of the pod's containers runs or will run. The scheduler does not
+// bind a deleted pod to a node.
 func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil && p.Spec.NodeName == ""
 }
@@ -85,7 +85,7 @@ func podPhase(p *corev1.Pod) port.MachinePhase {
 	return port.MachineCreating
 }
 
-// jobPhase is the phase of a Job without pods.
+// jobPhase returns the phase of a Job without pods.
 func jobPhase(j *batchv1.Job) port.MachinePhase {
 	switch {
 	case finished(j), withdrawn(j) && condition(j, batchv1.JobSuspended) != nil:
@@ -96,7 +96,7 @@ func jobPhase(j *batchv1.Job) port.MachinePhase {
 	return port.MachineCreating
 }
 
-// withdrawn reports whether Sortie suspended the Job, so that it gets no pod.
+// withdrawn reports whether Sortie suspended the Job, so that no pod is created.
 func withdrawn(j *batchv1.Job) bool {
 	_, stopped := j.Annotations[keyStopped]
 	return is(j.Spec.Suspend) && (stopped || destroyed(j))
@@ -126,7 +126,7 @@ func podCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondit
 	return nil
 }
 
-// worker returns the status of the worker's container; nil before it exists.
+// worker returns the status of the worker's container, or nil before it exists.
 func worker(p *corev1.Pod) *corev1.ContainerStatus {
 	for i := range p.Status.ContainerStatuses {
 		if p.Status.ContainerStatuses[i].Name == container {
@@ -139,15 +139,15 @@ func worker(p *corev1.Pod) *corev1.ContainerStatus {
 // Reasons of terminated containers and pods.
 const (
 	reasonOOM = "OOMKilled"
-	// reasonLost: the container was not found when its pod was stopped.
+	// reasonLost means that the container was not found when its pod was stopped.
 	reasonLost = "ContainerStatusUnknown"
 )
 
-// killed is the exit code of a program that SIGKILL ended.
+// killed is the exit code of a program that SIGKILL has ended.
 const killed = 128 + 9
 
-// podExit returns how the worker of a pod that has ended exited. It is nil for a pod that
-// ended without a program and was not stopped. A program that never ran has no signal.
+// podExit returns how the worker of an ended pod exited. It returns nil for a pod that ended
+// without a program and was not stopped. The exit of a program that never ran has no signal.
 func podExit(p *corev1.Pod) *port.Exit {
 	c := worker(p)
 	if c == nil || c.State.Terminated == nil {
@@ -180,8 +180,8 @@ func interrupted(p *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue || p.Status.Reason == "Evicted"
 }
 
-// deletedBefore reports whether the deletion of the pod was requested by the time. Times
-// of the cluster are whole seconds.
+// deletedBefore reports whether the deletion of the pod was requested before or at a time.
+// Times of the cluster are whole seconds.
 func deletedBefore(p *corev1.Pod, at time.Time) bool {
 	if p.DeletionTimestamp == nil {
 		return false
@@ -193,8 +193,8 @@ func deletedBefore(p *corev1.Pod, at time.Time) bool {
 	return at.IsZero() || !at.Before(requested)
 }
 
-// stoppedAt returns when a pod without the status of its program ended; zero if it is
-// unknown.
+// stoppedAt returns when a pod without the status of its program ended, or the zero time if it
+// is unknown.
 func stoppedAt(p *corev1.Pod) time.Time {
 	if c := podCondition(p, corev1.DisruptionTarget); c != nil {
 		return c.LastTransitionTime.UTC()

@@ -24,21 +24,21 @@ import (
 // byUID is the index of Jobs and pods by the UID of the Job.
 const byUID = "uid"
 
-// part is the cache of one namespace.
+// part is the cache of the Jobs and pods of one namespace.
 type part struct {
 	namespace  string
 	jobs, pods cache.Indexer
-	// informers fill the cache; none if the Runner polls.
+	// informers fill the cache. It is empty if the Runner polls.
 	informers []cache.SharedIndexInformer
 
 	mu sync.Mutex
-	// broken has the failure of the last call of each informer; none if it succeeded.
+	// broken has the error of the last call of each informer that failed.
 	broken map[string]error
 	// waiting are the channels of callers that wait for a change of a Job or its pods.
 	waiting map[types.UID]map[chan struct{}]struct{}
 	gone    goneSince
-	// stuck is when this process saw the pod of each Job unschedulable first. The clock of
-	// the cluster can differ.
+	// stuck maps a Job to the time when this process first saw its pod unschedulable. The clock
+	// of the cluster can differ.
 	stuck map[types.UID]time.Time
 }
 
@@ -63,11 +63,11 @@ func newPart(cfg Config, namespace string) (*part, error) {
 	return p, errors.Join(noJobs, noPods)
 }
 
-// uidOfJob and uidOfPod return the UID of the Job of an object.
+// uidOfJob and uidOfPod return the UID of the Job to which an object belongs.
 func uidOfJob(o metav1.Object) types.UID { return o.GetUID() }
 func uidOfPod(o metav1.Object) types.UID { return types.UID(o.GetLabels()[labelJobUID]) }
 
-// indexes returns the index of a cache.
+// indexes returns the index of a cache by the UID of the Job.
 func indexes(of func(metav1.Object) types.UID) cache.Indexers {
 	return cache.Indexers{byUID: func(o any) ([]string, error) {
 		about, err := meta.Accessor(o)
@@ -78,7 +78,7 @@ func indexes(of func(metav1.Object) types.UID) cache.Indexers {
 	}}
 }
 
-// informer returns an informer about the objects of this Sortie. of returns the UID of
+// informer returns an informer about the objects of this Sortie instance. of returns the UID of
 // the Job of an object.
 func informer[L runtime.Object](
 	p *part, cfg Config, kind string, example runtime.Object, calls lister[L], of func(metav1.Object) types.UID,
@@ -119,7 +119,7 @@ func informer[L runtime.Object](
 	return i, errors.Join(i.SetTransform(slim), i.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}), added)
 }
 
-// slim removes from an object what the Runner does not read, which is most of it.
+// slim removes the fields of an object that the Runner does not read, which are most of it.
 func slim(o any) (any, error) {
 	if about, err := meta.Accessor(o); err == nil {
 		about.SetManagedFields(nil)
@@ -135,8 +135,7 @@ func slim(o any) (any, error) {
 
 // run watches until the context ends.
 func (p *part) run(ctx context.Context, cfg Config) {
-	// Failures are reported by List. Those of the informers' own log are of no use to an
-	// operator.
+	// List reports failures. Those in the informers' own log do not help an operator.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet{cfg.Log.Handler()}))
 	var all sync.WaitGroup
 	for _, i := range p.informers {
@@ -145,7 +144,7 @@ func (p *part) run(ctx context.Context, cfg Config) {
 	all.Wait()
 }
 
-// time records since when a pod is unschedulable.
+// time records when a pod was first seen unschedulable, or removes that record.
 func (p *part) time(pod *corev1.Pod, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +169,8 @@ func (p *part) forget(o any) {
 	}
 }
 
-// patient reports whether the pod of a Job may still be unschedulable.
+// patient reports whether the pod of a Job may still be unschedulable within
+// Config.Unschedulable.
 func (p *part) patient(uid types.UID, cfg Config) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *part) patient(uid types.UID, cfg Config) bool {
 	return !known || cfg.Clock.Now().Sub(since) < cfg.Unschedulable
 }
 
-// status returns a machine as the cache shows it.
+// status returns the status of a machine from the cache.
 func (p *part) status(at place, cfg Config) port.MachineStatus {
 	return p.seen(at.uid).status(cfg.Cluster, at, p.patient(at.uid, cfg))
 }
@@ -195,8 +195,8 @@ func (p *part) observe(ctx context.Context, kind string, err error) {
 	}
 }
 
-// health returns the failure of the watch; nil if the cache is up to date, apart from the
-// usual delay.
+// health returns the error of the watch. It returns nil if the cache is up to date, apart from
+// the usual delay.
 func (p *part) health() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +213,7 @@ func (p *part) health() error {
 
 var errNotRead = errors.New("the cluster's first answer is outstanding")
 
-// seen returns the objects of a Job as the cache shows them.
+// seen returns the objects of a Job in the cache.
 func (p *part) seen(uid types.UID) (o objects) {
 	for _, j := range indexed[*batchv1.Job](p.jobs, uid) {
 		o.job = j
@@ -235,7 +235,8 @@ func indexed[T any](i cache.Indexer, uid types.UID) (all []T) {
 	return all
 }
 
-// places returns all Jobs in the cache, and those of pods without one.
+// places returns the places of all Jobs in the cache, including Jobs of which only pods are
+// left.
 func (p *part) places() map[types.UID]place {
 	all := map[types.UID]place{}
 	for _, o := range p.jobs.List() {
@@ -253,8 +254,8 @@ func (p *part) places() map[types.UID]place {
 	return all
 }
 
-// subscribe returns a channel that receives a value after each change of the Job or its
-// pods, and how to end that.
+// subscribe returns a channel that receives a value after each change of the Job or its pods.
+// end ends the subscription.
 func (p *part) subscribe(uid types.UID) (changed <-chan struct{}, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +279,7 @@ func (p *part) signal(uid types.UID) {
 	for c := range maps.Keys(p.waiting[uid]) {
 		select {
 		case c <- struct{}{}:
-		default: // it has a signal that it has not read
+		default: // an unread signal is pending
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package lambda invokes functions of AWS Lambda asynchronously: Lambda queues the event
-// and answers before the function runs. It may deliver an event more than once, and again
-// after an error of the function.
+// Package lambda invokes functions of AWS Lambda asynchronously. Lambda queues the event and
+// responds before the function runs. It may deliver an event more than once, and again after an
+// error of the function.
 package lambda
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// maxTries is how often a call is tried: its caller has waited for a commit, and a sweep
-// repeats what fails.
+// maxTries is how often a call is tried. It is low because the caller waits after its commit,
+// and a sweep repeats failed calls.
 const maxTries = 2
 
-// Function is a function that can be invoked. It is safe for concurrent use.
+// Function is a Lambda function. It is safe for concurrent use.
 type Function struct {
 	client *lambda.Client
 	arn    string
@@ -34,7 +34,7 @@ func New(cfg aws.Config, arn string) (*Function, error) {
 	return &Function{lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.RetryMaxAttempts = maxTries }), arn}, nil
 }
 
-// Invoke queues an event, which is the JSON of a value. Fault: Unavailable.
+// Invoke queues the JSON of an event. Fault: Unavailable.
 func (f *Function) Invoke(ctx context.Context, event any) error {
 	payload, err := json.Marshal(event)
 	if err != nil {

@@ -8,29 +8,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Reasoning is in a prompt that the mock answers with reasoning before its answer.
+// Reasoning in a prompt makes the mock send reasoning before its answer.
 const Reasoning = "cause-reasoning"
 
-// Course is how a generation runs.
+// Course is the plan of a generation.
 type Course struct {
-	// Failure ends it after a number of pieces; empty for a whole answer.
+	// Failure ends the generation after After pieces; empty for a complete answer.
 	Failure Failure
 	After   int
-	// Every is the time for each token, First the time before the first one besides.
+	// Every is the time for each token. First is additional time before the first one.
 	First, Every time.Duration
-	// Repeats is the number of the piece that is sent twice, from 1; 0 for no piece. The engine
-	// counts it once.
+	// Repeats is the number of the piece that is sent twice, from 1; 0 for none of them. The
+	// engine counts the piece once.
 	Repeats int
-	// Reasons is how many of the first tokens are reasoning. For a prompt with the text
-	// Reasoning it is half of them.
+	// Reasons is the number of first tokens that are reasoning. For a prompt with the text
+	// Reasoning it is half of the tokens.
 	Reasons int
-	// Finish is the reason of the end; empty is what the tokens say.
+	// Finish is the finish reason; empty means the one that follows from the tokens.
 	Finish port.FinishReason
-	// Keeps is how long the engine keeps the slot of a request that its caller has closed.
+	// Keeps is how long the engine keeps the slot of a request after its caller has closed it.
 	Keeps time.Duration
 }
 
-// leave frees the slot of a generation, of one that its caller has closed only when the
+// leave frees the slot of a generation. If the caller closed the request, it does so when the
 // engine notices that.
 func (e *Engine) leave(c Course, ended bool) {
 	if ended || c.Keeps == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// limits are those of a generation, and since when they count.
+// limits has the limits of a generation and the times from which they count.
 type limits struct {
 	clock       clock.Clock
 	of          port.GenerationLimits
@@ -22,10 +22,10 @@ func newLimits(c clock.Clock, of port.GenerationLimits) *limits {
 	return &limits{clock: c, of: of, start: now, last: now}
 }
 
-// piece records that one was sent.
+// piece records that a piece was sent.
 func (l *limits) piece() { l.last, l.begun = l.clock.Now(), true }
 
-// wait waits for d, or returns a DecodeTimeout at the first limit.
+// wait waits for d. It returns a DecodeTimeout at the first limit.
 func (l *limits) wait(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package mockengine implements port.Engine without a model: its answers follow from the
-// request alone. It is for development, for tests and for the simulation; it counts one
-// token for each word, and can be made to fail in the ways of real engines.
+// Package mockengine implements port.Engine without a model. Its answers depend only on the
+// request. It is for development, tests and the simulation. It counts one token for each word,
+// and can fail in the ways of real engines.
 package mockengine
 
 import (
@@ -27,35 +27,35 @@ const Version = "1"
 // Failure is a way in which the next generation fails.
 type Failure string
 
-// The failures. All but FailBusy and FailStart come after a number of pieces.
+// The failures. All except FailBusy and FailStart happen after a number of pieces.
 const (
-	// FailBusy: the engine refuses the request because it is busy.
+	// FailBusy means that the engine refuses the request because it is busy.
 	FailBusy Failure = "busy"
-	// FailStart: the engine fails before the first piece.
+	// FailStart means that the engine fails before the first piece.
 	FailStart Failure = "start"
-	// FailReset: the connection breaks.
+	// FailReset means that the connection breaks.
 	FailReset Failure = "reset"
-	// FailEarly: the answer ends regularly, without the engine's final event.
+	// FailEarly means that the answer ends normally, without the engine's final event.
 	FailEarly Failure = "early"
-	// FailError: the engine sends an error in the middle of its answer.
+	// FailError means that the engine sends an error in the middle of its answer.
 	FailError Failure = "error"
-	// FailStall: nothing more comes until the request is closed.
+	// FailStall means that no more is sent until the request is closed.
 	FailStall Failure = "stall"
 )
 
-// Config is a mock. Clock is required; other zero values are defaults.
+// Config configures a mock. Clock is required. Other zero values are defaults.
 type Config struct {
 	Clock clock.Clock
 	// Model is the only model; empty is "mock".
 	Model string
-	// Slots is how many generations run at one time, 4 by default; more are refused.
+	// Slots is the number of concurrent generations, 4 by default. More are refused.
 	Slots int
 	// ContextTokens is the longest prompt with its answer, 32768 by default.
 	ContextTokens int
 	// TokenEvery is the time for each token; 0 sends them at once.
 	TokenEvery time.Duration
-	// Plan returns the course of each generation; nil is that of FailNext. It is called by
-	// one generation at a time.
+	// Plan returns the course of each generation; nil uses FailNext. It is called by one
+	// generation at a time.
 	Plan func(port.Generation) Course
 }
 
@@ -88,15 +88,15 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// FailNext makes the generation that starts next fail after a number of pieces. Calls
-// queue up.
+// FailNext makes the next generation fail after a number of pieces. Repeated calls plan the
+// failures of the following ones.
 func (e *Engine) FailNext(how Failure, after int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next = append(e.next, Course{Failure: how, After: after})
 }
 
-// SetLoading makes the engine refuse all requests, or take them again.
+// SetLoading makes the engine refuse all requests, or accept them again.
 func (e *Engine) SetLoading(loading bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *Engine) Capabilities(ctx context.Context) (port.EngineCapabilities, err
 	}, ctx.Err()
 }
 
-// Load returns how many generations run.
+// Load returns the number of running generations.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -139,7 +139,7 @@ func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 	return port.EngineLoad{Running: &running, Waiting: &waiting, KVCacheUsageRatio: &used}, ctx.Err()
 }
 
-// begin takes a slot and the next planned course. The caller calls end.
+// begin acquires a slot and returns the next planned course. The caller must call end.
 func (e *Engine) begin(g port.Generation) (Course, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +174,7 @@ func (e *Engine) end() {
 	e.changed.Broadcast()
 }
 
-// check refuses what the model and its context cannot do.
+// check returns a fault for another model, or for more tokens than the context has.
 func (e *Engine) check(model string, tokens int) error {
 	switch {
 	case model != "" && model != e.cfg.Model:
@@ -185,7 +185,7 @@ func (e *Engine) check(model string, tokens int) error {
 	return nil
 }
 
-// Generate sends words that follow from the prompt and the seed. Without a limit of the client
+// Generate sends words that depend on the prompt and the seed. Without a limit of the client
 // they end by themselves, with the reason stop.
 func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
 	if err := g.Check(); err != nil {
@@ -263,8 +263,8 @@ type failed struct{ how Failure }
 
 func (f failed) Error() string { return "planned failure: " + string(f.how) }
 
-// Planned returns the failure that FailNext planned and that ended a generation with err;
-// empty for another error.
+// Planned returns the planned failure that ended a generation with err, or "" for another
+// error.
 func Planned(err error) Failure {
 	f, _ := errors.AsType[failed](err)
 	return f.how
@@ -285,13 +285,13 @@ func promptOf(g port.Generation) string {
 	return b.String()
 }
 
-// stopped reports whether a stop text is at the end of the answer. The mock sends whole
-// words, so a stop text that begins within a word leaves the word's beginning out too.
+// stopped reports whether the answer contains a stop text. The mock sends whole words, so a
+// stop text that begins within a word removes the whole word.
 func stopped(text string, stops []string) bool {
 	return slices.ContainsFunc(stops, func(s string) bool { return s != "" && strings.Contains(text, s) })
 }
 
-// words are the words of an answer, with a character of several bytes among them.
+// words generates the words of an answer. One of them has a character of several bytes.
 type words struct{ state [sha256.Size]byte }
 
 var vocabulary = []string{
@@ -307,7 +307,7 @@ func newWords(prompt string, seed *int64) *words {
 	return &words{state: sha256.Sum256(append(number[:], prompt...))}
 }
 
-// length is how many words an answer has without a limit: 32 to 95.
+// length is the number of words of an answer without a limit: 32 to 95.
 func (w *words) length() int { return 32 + int(w.state[1])%64 }
 
 func (w *words) next() string {
@@ -315,7 +315,7 @@ func (w *words) next() string {
 	return vocabulary[int(w.state[0])%len(vocabulary)]
 }
 
-// Embed returns vectors of eight numbers that follow from the inputs.
+// Embed returns vectors of eight numbers that depend on the inputs.
 func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedded, error) {
 	var answer port.Embedded
 	answer.Counted = true
@@ -338,7 +338,7 @@ func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedd
 	return answer, ctx.Err()
 }
 
-// Rerank scores a document by the share of the query's words that it has.
+// Rerank scores a document by the share of the query's words that it contains.
 func (e *Engine) Rerank(ctx context.Context, request port.Reranking) (port.Ranked, error) {
 	var answer port.Ranked
 	answer.Counted = true

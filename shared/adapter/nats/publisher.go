@@ -1,16 +1,16 @@
 // Package nats publishes events to a stream of NATS JetStream.
 //
 // Each event is one message with the subject "orch.event." and its type, such as
-// "orch.event.job.completed". Its content is the message of the event: a CloudEvent with
-// the signed event. The stream drops a message whose header Nats-Msg-Id it has stored
-// within a day; the header is port.PublishedEvent.DedupID.
+// "orch.event.job.completed". Its content is the message of the event: a CloudEvent with the
+// signed event. The header Nats-Msg-Id is port.PublishedEvent.DedupID. The stream drops a
+// message whose header it has stored within a day.
 //
-// The package uses the stream of the subject "orch.event.>", whatever its name and
-// limits. Without one it creates the stream ORCH_EVENT: in files, one replica, messages
-// for the retention and at least a day, Duplicates of a day, no other limit.
+// The package uses the stream of the subject "orch.event.>", with any name and limits. Without
+// such a stream it creates ORCH_EVENT: in files, one replica, messages for the retention and at
+// least a day, Duplicates of a day, no other limit.
 //
-// An outage of the server fails a call at once. The connection is made again in the
-// background, without an end. Errors and logs have no credentials.
+// During an outage of the server a call fails at once. The client reconnects in the background,
+// without a limit. Errors and logs contain no credentials.
 package nats
 
 import (
@@ -35,7 +35,7 @@ const (
 	Stream = "ORCH_EVENT"
 	// Subjects are the subjects of all events.
 	Subjects = subject + ">"
-	// Duplicates is how long the stream drops repeated messages.
+	// Duplicates is how long the stream detects and drops repeated messages.
 	Duplicates = 24 * time.Hour
 
 	subject = "orch.event."
@@ -48,18 +48,17 @@ const (
 
 // Config configures a Publisher.
 type Config struct {
-	// URL is "nats://" or "tls://", with the user and the password or the token of the
-	// server if it requires them, a host and a port. Servers of a cluster have commas
-	// between them.
+	// URL is "nats://" or "tls://", the user and password or the token if the server requires
+	// them, a host and a port. The servers of a cluster are separated by commas.
 	URL string
-	// Credentials is the path of a file with a JWT and its key; empty without one.
+	// Credentials is the path of a file with a JWT and its key; empty for no file.
 	Credentials string
 	// Retention is how long a new stream keeps messages.
 	Retention time.Duration
 	Log       *slog.Logger
 }
 
-// Check returns an error for a URL that cannot be used. It does not contain the URL.
+// Check returns an error for an invalid URL. The error does not contain the URL.
 func (c Config) Check() error {
 	for server := range strings.SplitSeq(c.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(server))
@@ -82,13 +81,14 @@ type Publisher struct {
 	retention time.Duration
 
 	mu sync.Mutex
-	// ready: the stream exists.
+	// ready means that the stream exists.
 	ready bool
 }
 
 var _ port.Publisher = (*Publisher)(nil)
 
-// Connect returns a Publisher. The server need not be reachable yet. Close closes it.
+// Connect returns a Publisher. The server need not be reachable yet. The caller must close the
+// Publisher.
 func Connect(c Config) (*Publisher, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (
 	return failed, err
 }
 
-// publish publishes events, and sets the reasons of those that were not stored.
+// publish publishes events, and sets the errors of those that were not stored.
 func (p *Publisher) publish(ctx context.Context, events []port.PublishedEvent, reasons []error) {
 	acks := make([]jetstream.PubAckFuture, len(events))
 	for i, event := range events {
@@ -211,7 +211,7 @@ func (p *Publisher) setReady(ready bool) {
 	p.ready = ready
 }
 
-// faultOf returns the fault of a failure.
+// faultOf returns the fault for an error.
 func faultOf(err error) error {
 	switch {
 	case fault.Is(err, fault.InvalidRequest):

@@ -16,7 +16,7 @@ import (
 // scope is the instrumentation scope of all spans.
 const scope = "github.com/sortie-dev/sortie"
 
-// encode returns the message of spans of the service with attributes.
+// encode returns the message with spans and the attributes of the service.
 func encode(service map[string]string, spans []trace.Span) []*tracepb.ResourceSpans {
 	resource := &resourcepb.Resource{}
 	for _, name := range slices.Sorted(maps.Keys(service)) {
@@ -53,10 +53,10 @@ func encodeSpan(s trace.Span) *tracepb.Span {
 	return span
 }
 
-// sampled is the flag of W3C Trace Context; spans that are not sampled are not exported.
+// sampled is the flag of W3C Trace Context. Only sampled spans are exported.
 const sampled = 1
 
-// nanoseconds returns a time since 1970; earlier ones are 0.
+// nanoseconds returns a time as Unix nanoseconds, and 0 for a time before 1970.
 func nanoseconds(t time.Time) uint64 { return uint64(max(t.UnixNano(), 0)) } //nolint:gosec // not negative
 
 func attributes(list []trace.Attribute) []*commonpb.KeyValue {

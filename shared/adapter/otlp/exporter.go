@@ -1,9 +1,10 @@
 // Package otlp exports the traces of runs by OTLP over HTTP.
 //
-// Committed puts a commit into a bounded queue and returns at once; its spans are made and
+// Committed adds a commit to a bounded queue and returns at once. Its spans are created and
 // sent later. A full queue drops the newest commit. A commit that the collector refuses, or
-// that cannot be sent in several tries, is dropped. The spans of the same commit have the same ids whenever they are sent, so
-// a repetition is no other span. Dropped commits are counted and logged.
+// that fails in several tries, is dropped. The spans of a commit have the same ids whenever
+// they are sent, so repeated spans are duplicates of the first. Dropped commits are counted and
+// logged.
 package otlp
 
 import (
@@ -40,9 +41,9 @@ const (
 // Config configures an Exporter.
 type Config struct {
 	otel.Config
-	// Version is the attribute service.version; empty leaves it out.
+	// Version is the attribute service.version; empty omits it.
 	Version string
-	// Secrets returns the headers of each request instead of Headers; nil if they are fixed.
+	// Secrets, if set, returns the headers of each request and replaces Headers.
 	Secrets func(context.Context) (map[string]string, error)
 	Clock   clock.Clock
 	Log     *slog.Logger
@@ -52,14 +53,15 @@ type Config struct {
 type Exporter struct {
 	config Config
 	client *http.Client
-	// wake has an element after a commit. The goroutine that puts an element into sending
-	// is the only one that sends.
+	// wake receives a value after a commit. Only the goroutine that has put a value into
+	// sending may send.
 	wake, sending chan struct{}
 
 	mu      sync.Mutex
 	queue   []commit
 	dropped int
-	// failures counts the failed tries of the first batch, which is not sent before retryAt.
+	// failures is the number of failed tries of the first batch, which is not sent before
+	// retryAt.
 	failures int
 	retryAt  time.Time
 }
@@ -111,8 +113,7 @@ func (e *Exporter) Dropped() int {
 	return n
 }
 
-// Run exports commits until ctx ends. Those that follow each other while a request is under
-// way are sent together.
+// Run exports commits until ctx ends. Commits that arrive during a request are sent together.
 func (e *Exporter) Run(ctx context.Context) {
 	for {
 		e.Flush(ctx)
@@ -131,8 +132,8 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// pause returns a channel that is ready when a failed batch may be sent again; nil without
-// one.
+// pause returns a channel that receives a value when a failed batch may be sent again. It is
+// nil for an empty queue.
 func (e *Exporter) pause() (<-chan time.Time, func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +144,8 @@ func (e *Exporter) pause() (<-chan time.Time, func()) {
 	return ready, func() { stop() }
 }
 
-// Flush implements port.Traces. It ends when a request fails, and sends nothing in the pause after a failed request. A request that ctx cancels has not failed.
+// Flush implements port.Traces. It returns when a request fails, and sends nothing in the pause
+// after a failed request. A request that ctx cancels does not count as failed.
 func (e *Exporter) Flush(ctx context.Context) {
 	select {
 	case e.sending <- struct{}{}:
@@ -171,7 +173,7 @@ func (e *Exporter) Flush(ctx context.Context) {
 	}
 }
 
-// next returns the first batch of the queue; none in a pause.
+// next returns the first batch of the queue. It is empty during a pause.
 func (e *Exporter) next() []commit {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -189,8 +191,8 @@ func (e *Exporter) sent(n int) {
 	e.retryAt = time.Time{}
 }
 
-// failed records a failed try of a batch. It drops the batch after the last one, or if the
-// collector refuses it for good.
+// failed records a failed try of a batch. It drops the batch after the last try, or if the
+// collector refuses it permanently.
 func (e *Exporter) failed(ctx context.Context, n int, cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -209,5 +211,5 @@ func (e *Exporter) remove(n int) {
 	e.failures = 0
 }
 
-// cut cuts a text of the collector for the log.
+// cut shortens a text of the collector for the log.
 func cut(text string) string { return limit.Cut(text, limit.Message) }

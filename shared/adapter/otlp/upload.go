@@ -21,7 +21,7 @@ import (
 // answerLimit is the largest part of a response that is read, in bytes.
 const answerLimit = 64 << 10
 
-// refusal is the error of a response that is no success.
+// refusal is the error for a response without success.
 type refusal struct {
 	status int
 	after  time.Duration
@@ -30,8 +30,8 @@ type refusal struct {
 
 func (r refusal) Error() string { return fmt.Sprintf("got status %d: %s", r.status, r.text) }
 
-// retryable reports whether a request that failed may succeed later: the specification has
-// the list of statuses. after is how long the collector wants no request, at least.
+// retryable reports whether a failed request may succeed later, by the statuses that the
+// specification lists. after is the minimum time for which the collector wants no request.
 func retryable(err error) (ok bool, after time.Duration) {
 	r, refused := errors.AsType[refusal](err)
 	if !refused {

@@ -1,11 +1,11 @@
-// Package probe sends canaries: heartbeats of a task that is not a run. A canary
-// takes the whole path of a worker's heartbeat, from the public address over
-// the check of its token to the store, so that its answer shows that heartbeats
-// are received. Another route, such as /healthz, is another function in a
-// deployed Sortie and may work while that of heartbeats is throttled or broken.
+// Package probe sends canaries: heartbeats of a task that is not a run. A canary takes the
+// whole path of a worker's heartbeat, from the public address through the check of its token to
+// the store. So its response shows that heartbeats are received. Another route, such as
+// /healthz, is another function in a deployed Sortie. It may work while the route of heartbeats
+// is throttled or broken.
 //
-// A canary returns within its limit, and nil only for an answer of Sortie
-// itself. It follows no redirect, as workers do not.
+// A canary returns within its limit. It returns nil only for a response of Sortie itself. Like
+// workers, it follows no redirect.
 package probe
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// limit bounds one canary; a worker's heartbeat has the same timeout.
+// limit limits the duration of a canary. A worker's heartbeat has the same timeout.
 const limit = 10 * time.Second
 
-// New returns a function that sends a canary with a token to the Sortie at an
-// address. task is the task id of canaries.
+// New returns a function that sends a canary with a token to the Sortie instance at an address.
+// task is the task id of canaries.
 func New(publicURL, task string) func(ctx context.Context, token string) error {
 	client := &http.Client{
 		Timeout:       limit,

@@ -1,7 +1,7 @@
 // Package prometheus serves the metrics of package series in Prometheus' text format.
 //
-// Counters and histograms are those of the process: they count since its start. Gauges are
-// read for each response.
+// Counters and histograms belong to the process: they count since its start. Gauges are read
+// for each response.
 package prometheus
 
 import (
@@ -21,7 +21,7 @@ import (
 // fraction of a second, a run up to days.
 var buckets = []float64{0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600}
 
-// milliseconds are those of the histograms of inference tasks.
+// milliseconds are the bucket bounds of the histograms of inference tasks.
 var milliseconds = []float64{5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000, 600_000}
 
 // Registry counts commits and samples. It implements port.Observer and is safe for

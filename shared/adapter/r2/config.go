@@ -3,9 +3,9 @@
 // Outputs is Sortie's side: two buckets, of which workers can write one.
 // Uploader is the worker's side: it writes to that bucket only.
 //
-// Memory use does not grow with the size of an object. Failures are faults that
-// wrap the SDK's error. Checksums that R2 does not support are sent only where
-// the API requires them, and credentials come from Config only.
+// Memory use does not grow with the size of an object. Failures are faults that wrap the SDK's
+// error. Checksums that R2 does not support are sent only if the API requires them. Credentials
+// come only from Config.
 package r2
 
 import (
@@ -33,8 +33,8 @@ type Config struct {
 	// request, so that keys can change while the process runs, and must return
 	// quickly.
 	Current func(ctx context.Context) (Keys, error)
-	// Uploads is the bucket that workers write to, Kept the bucket of accepted
-	// outputs. An Uploader needs Uploads only.
+	// Uploads is the bucket that workers write to, Accepted the bucket of accepted outputs. An
+	// Uploader needs only Uploads.
 	Uploads, Accepted string
 	// CopyLimit is the size in bytes above which Accept copies in parts of that
 	// size, from 5 MiB, the smallest part, to 5 GiB, the most that one
@@ -56,7 +56,7 @@ const (
 	maxKey   = 1024 // bytes
 )
 
-// copyAtOnce is a size that a store copies in a fraction of the minute that a
+// copyAtOnce is a size that a store copies in a fraction of a minute, which is the time that a
 // caller of Accept has.
 const copyAtOnce = 512 * mebi
 
@@ -87,7 +87,7 @@ func (c Config) check(accepted bool) error {
 	return nil
 }
 
-// pathStyle: every store supports path style; host style needs DNS.
+// pathStyle is true because every store supports path style, and host style needs DNS.
 const pathStyle = true
 
 // client returns the SDK's client of the endpoints.

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// named turns an error of the SDK into one of the port's. doing completes "the
-// object store cannot …".
+// named converts an error of the SDK to one of the port. doing completes "the object store
+// cannot ...".
 func named(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func named(err error, doing string) error {
 	return fault.Wrap(err, fault.Unavailable, "the object store cannot %s now", doing)
 }
 
-// status returns the HTTP status of the answer in err, or 0.
+// status returns the HTTP status of the response in err, or 0.
 func status(err error) int {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return answer.HTTPStatusCode()

@@ -17,9 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Accept implements port.Outputs. Each part of a copy requires etag, so that
-// all parts are of one object, and the copy is looked up before Accept returns.
-// If a copy in parts runs out of time, the next call resumes it.
+// Accept implements port.Outputs. Each part of a copy requires etag, so that all parts belong
+// to one object. Accept reads the head of the copy before it returns. If a copy in parts runs
+// out of time, the next call resumes it.
 func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, error) {
 	source, err := o.Head(ctx, port.Uploads, key)
 	if err != nil {
@@ -52,8 +52,8 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 	return accepted, nil
 }
 
-// digestOf returns the SHA-256 of a copied object if the store reports it. That of an
-// object in parts is one of the parts' checksums.
+// digestOf returns the SHA-256 of a copied object if the store reports it. The checksum of an
+// object in parts is computed from those of its parts, so digestOf returns "" for it.
 func digestOf(copied *s3.CopyObjectOutput) string {
 	if copied == nil || copied.CopyObjectResult == nil || copied.CopyObjectResult.ChecksumType == types.ChecksumTypeComposite {
 		return ""
@@ -65,8 +65,8 @@ func digestOf(copied *s3.CopyObjectOutput) string {
 	return fmt.Sprintf("sha256:%x", sum)
 }
 
-// source is the header that names the object to copy, URL-encoded. A plus sign
-// is encoded too, because stores read it as a space.
+// source returns the header that names the object to copy, URL-encoded. A plus sign is encoded
+// too, because stores decode it as a space.
 func (o *Outputs) source(key string) *string {
 	segments := strings.Split(o.uploads+"/"+key, "/")
 	for i, segment := range segments {
@@ -89,9 +89,8 @@ func (o *Outputs) delete(ctx context.Context, bucket *string, key string) error 
 	return gone(named(err, "delete an output"))
 }
 
-// DeletePrefix implements port.Outputs. It deletes objects one by one: the bulk
-// call requires a checksum that not every store supports, and a task has few
-// objects.
+// DeletePrefix implements port.Outputs. It deletes objects one by one. The bulk call requires a
+// checksum that not every store supports, and a task has few objects.
 func (o *Outputs) DeletePrefix(ctx context.Context, name port.Bucket, prefix string) error {
 	bucket, err := o.bucket(name)
 	if err != nil {
@@ -137,7 +136,7 @@ func (o *Outputs) abort(ctx context.Context, bucket *string, upload types.Multip
 	return gone(named(err, "abort an upload"))
 }
 
-// gone turns "not found" into success.
+// gone returns nil for "not found", and other errors unchanged.
 func gone(err error) error {
 	if errors.Is(err, port.ErrNotFound) {
 		return nil

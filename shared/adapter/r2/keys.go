@@ -44,7 +44,7 @@ func (c Config) keys() Keys {
 	return Keys{c.Endpoint, c.AccountID, c.Region, c.AccessKeyID, c.SecretAccessKey}
 }
 
-// current returns the validated keys of a request.
+// current returns a function that returns the validated keys for a request.
 func (c Config) current() func(context.Context) (Keys, error) {
 	return func(ctx context.Context) (Keys, error) {
 		keys := c.keys()
@@ -77,11 +77,11 @@ type resolver struct {
 	known map[place]smithyendpoints.Endpoint
 }
 
-// place is what an endpoint depends on: the other parameters of the rules are the same for
-// all operations of this package.
+// place contains the parameters on which an endpoint depends. The other parameters of the rules
+// are the same for all operations of this package.
 type place struct{ endpoint, region, bucket string }
 
-// maxPlaces is above the number of buckets; the keys, and with them the endpoint, rarely
+// maxPlaces is above the number of buckets. The keys, and with them the endpoint, rarely
 // change.
 const maxPlaces = 16
 
@@ -99,8 +99,8 @@ func (r *resolver) ResolveEndpoint(ctx context.Context, params s3.EndpointParame
 	return r.resolve(ctx, keys, params)
 }
 
-// resolve returns the endpoint for some keys. The SDK's rules, which use regular
-// expressions, are evaluated once for each place.
+// resolve returns the endpoint for keys. The SDK's rules use regular expressions, so they are
+// evaluated once for each place.
 func (r *resolver) resolve(ctx context.Context, keys Keys, params s3.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	at := place{keys.Endpoint, keys.Region, aws.ToString(params.Bucket)}
 	r.mu.Lock()
@@ -123,8 +123,8 @@ func (r *resolver) resolve(ctx context.Context, keys Keys, params s3.EndpointPar
 	return found, nil
 }
 
-// separate returns a copy of an endpoint whose options of authentication are its own: the
-// SDK changes them for each request.
+// separate returns a copy of an endpoint with its own authentication options, because the SDK
+// changes them for each request.
 func separate(e smithyendpoints.Endpoint) smithyendpoints.Endpoint {
 	known := e.Properties
 	e.Headers, e.Properties = e.Headers.Clone(), smithy.Properties{}

@@ -96,7 +96,7 @@ func (o *Outputs) Put(ctx context.Context, name port.Bucket, key, contentType st
 	return named(err, "write an object")
 }
 
-// Upload implements port.Outputs as an Uploader does.
+// Upload implements port.Outputs like Uploader.Upload.
 func (o *Outputs) Upload(ctx context.Context, name port.Bucket, key, contentType string, content io.ReaderAt, size int64) error {
 	bucket, err := o.bucket(name)
 	if err != nil {
@@ -125,8 +125,8 @@ func (o *Outputs) Replace(ctx context.Context, name port.Bucket, key, contentTyp
 	return err
 }
 
-// Open implements port.Outputs. A span that ends beyond the object is cut; one
-// that starts there is empty. A Length of 0 reads to the end.
+// Open implements port.Outputs. A span that ends beyond the object is shortened. A span that
+// starts beyond it is empty. A Length of 0 reads to the end.
 func (o *Outputs) Open(ctx context.Context, name port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
 	bucket, err := o.bucket(name)
 	if err != nil {
@@ -156,7 +156,7 @@ func (o *Outputs) Open(ctx context.Context, name port.Bucket, key string, span p
 	return &body{got.Body}, object, nil
 }
 
-// byteRange is the Range header of the span; nil for the whole object.
+// byteRange returns the Range header of the span, or nil for the whole object.
 func byteRange(span port.Span) *string {
 	switch {
 	case span == port.Span{}:
@@ -167,7 +167,7 @@ func byteRange(span port.Span) *string {
 	return aws.String(fmt.Sprintf("bytes=%d-%d", span.Offset, span.Offset+span.Length-1))
 }
 
-// body turns read errors in the middle of an object into faults.
+// body converts read errors in the middle of an object to faults.
 type body struct{ from io.ReadCloser }
 
 func (b *body) Read(p []byte) (int, error) {

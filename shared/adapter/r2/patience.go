@@ -11,17 +11,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// An Uploader retries each request for about two minutes, as long as a worker
-// waits for its source, because the output took longer to create. Outputs does
-// not retry; the state machine does.
+// An Uploader retries each request for about two minutes, because the output took longer to
+// create. A worker waits as long for its source. Outputs does not retry, because the state
+// machine does.
 const (
 	uploadAttempts   = 18
 	uploadFirstPause = 100 * time.Millisecond
 	uploadLastPause  = 10 * time.Second
 )
 
-// patient is the retry policy of an Uploader: the SDK's with more than three
-// tries, and without retries for a body that cannot be read.
+// patient is the retry policy of an Uploader. It is the SDK's with more than three tries, and
+// without retries for a body that cannot be read.
 func patient() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.RateLimiter = uploadAttempts, ratelimit.None
@@ -44,7 +44,7 @@ type unreadable struct{ cause error }
 func (e *unreadable) Error() string { return "the body cannot be read: " + e.cause.Error() }
 func (e *unreadable) Unwrap() error { return e.cause }
 
-// readable marks the read errors of a body.
+// readable wraps the read errors of a body in unreadable.
 type readable struct{ io.ReaderAt }
 
 func (r readable) ReadAt(p []byte, at int64) (int, error) {

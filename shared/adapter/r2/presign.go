@@ -19,9 +19,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// presigner makes the URLs of the SDK's presign client with the SDK's signer alone. The
-// client assembles its middleware for each URL, which takes 15 times as many
-// allocations as the signature.
+// presigner creates the same URLs as the SDK's presign client, with only the SDK's signer. The
+// client assembles its middleware for each URL, which takes 15 times as many allocations as the
+// signature.
 type presigner struct {
 	endpoints *resolver
 	signer    *v4.Signer
@@ -49,16 +49,16 @@ const (
 	unsignedPayload = "UNSIGNED-PAYLOAD"
 )
 
-// presigned is what a URL permits.
+// presigned describes the request that a URL permits.
 type presigned struct {
 	method, operation, bucket, key string
 	query                          url.Values
-	// header is what the request must have.
+	// header contains the headers that the request must have.
 	header http.Header
 	ttl    time.Duration
 }
 
-// sign returns the URL. It is signed with the keys of the present.
+// sign returns the URL, signed with the current keys.
 func (p *presigner) sign(ctx context.Context, of presigned) (string, error) {
 	if of.key == "" {
 		return "", errors.New("empty key")
@@ -105,7 +105,7 @@ func (o *Outputs) PresignGet(ctx context.Context, key, disposition, contentType 
 	return signed, named(err, "sign a download")
 }
 
-// PresignPut implements port.Outputs. The URL requires that Content-Type.
+// PresignPut implements port.Outputs. The URL requires the given Content-Type.
 func (o *Outputs) PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error) {
 	if err := checkTTL(ttl); err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (o *Outputs) PresignPut(ctx context.Context, key, contentType string, ttl t
 	return signed, named(err, "sign an upload")
 }
 
-// checkTTL checks the limits of signatures of version 4.
+// checkTTL returns a fault for a ttl beyond the limits of signatures of version 4.
 func checkTTL(ttl time.Duration) error {
 	if ttl < time.Second || ttl > 7*24*time.Hour {
 		return fault.Invalid("ttl", "a presigned URL lives from 1 second to 7 days")

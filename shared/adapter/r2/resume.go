@@ -15,17 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// copiesInFlight is the number of concurrent part copies. Their bytes stay
-// inside the store.
+// copiesInFlight is the number of concurrent part copies. Their bytes do not leave the store.
 const copiesInFlight = 16
 
-// note describes a copy in parts that is not complete, stored beside its object
-// in Kept. Workers cannot write there. It is needed because an upload does not
-// report the source of its parts, and parts of two objects would form one that
-// was never accepted.
+// note describes an incomplete copy in parts. It is stored beside its object in the bucket
+// Accepted, which workers cannot write. An upload does not report the source of its parts.
+// Without the note, parts of two objects could form one that was never accepted.
 type note struct {
 	Upload string `json:"upload"`
-	// ETag is that of the copied object, and Part the size of a part.
+	// ETag is the ETag of the copied object. Part is the size of a part.
 	ETag string `json:"etag"`
 	Part int64  `json:"part"`
 }
@@ -33,8 +31,8 @@ type note struct {
 // noteLimit is far above the size of a note, in bytes.
 const noteLimit = 4 << 10
 
-// noteKey is the key of the note about an object: within its task's prefix, and
-// never the key of an object.
+// noteKey returns the key of the note about an object. It has the prefix of the object's task,
+// and is never the key of an object.
 func noteKey(key string) string {
 	const copying = ".copying"
 	if len(key)+len(copying) > maxKey {
@@ -43,9 +41,8 @@ func noteKey(key string) string {
 	return key + copying
 }
 
-// keepInParts copies an object that is too large for one call. A copy that
-// fails for lack of time or an outage is kept for the next call; one that the
-// store refuses is aborted.
+// acceptInParts copies an object that is too large for one call. After a timeout or an outage
+// the copy is kept for the next call. If the store refuses the copy, it is aborted.
 func (o *Outputs) acceptInParts(ctx context.Context, source port.Object) error {
 	t := transfer{s3: o.s3, bucket: o.accepted, key: source.Key, contentType: source.ContentType, inFlight: copiesInFlight}
 	n, there, err := o.resume(ctx, t, note{ETag: source.ETag, Part: max(o.copyLimit, (source.Size+maxParts-1)/maxParts)})
@@ -69,22 +66,22 @@ func (o *Outputs) acceptInParts(ctx context.Context, source port.Object) error {
 	if err != nil {
 		t.abort(ctx, n.Upload)
 	}
-	// The upload of a note that cannot be deleted no longer exists. The
-	// bucket's lifecycle rule deletes the note.
+	// If the note cannot be deleted, it names an upload that no longer exists. The bucket's
+	// lifecycle rule deletes the note.
 	_ = o.delete(ctx, &o.accepted, noteKey(source.Key))
 	return err
 }
 
-// refused reports whether the store would refuse the copy again: the object was
-// deleted or replaced, or the upload was aborted.
+// refused reports whether the store would refuse the copy again, because the object was deleted
+// or replaced, or the upload was aborted.
 func refused(err error) bool {
 	told := status(err)
 	return errors.Is(err, port.ErrChanged) || errors.Is(err, port.ErrNotFound) ||
 		told >= http.StatusBadRequest && told < http.StatusInternalServerError && told != http.StatusTooManyRequests
 }
 
-// resume finds the upload of an earlier call for the same copy and its parts by
-// number, or starts one.
+// resume returns the upload of an earlier call for the same copy, and its parts by number.
+// Without one it starts an upload.
 func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun note, there map[int32]*string, err error) {
 	if begun, err = o.readNote(ctx, t.key); err != nil {
 		return begun, nil, err
@@ -109,7 +106,7 @@ func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun no
 	return wanted, nil, err
 }
 
-// readNote reads the note of a copy; an empty one if it does not exist.
+// readNote returns the note of a copy, or an empty note if it does not exist.
 func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
 	body, _, err := o.Open(ctx, port.Accepted, noteKey(key), port.Span{Length: noteLimit})
 	if err != nil {
@@ -119,7 +116,7 @@ func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
 	_, err = text.ReadFrom(body)
 	var n note
 	if err = errors.Join(err, body.Close()); err == nil && json.Unmarshal(text.Bytes(), &n) != nil {
-		n = note{} // no note of ours: it is replaced
+		n = note{} // not a note: it is replaced
 	}
 	return n, err
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// abortLimit bounds the clean-up after a failed transfer.
+// abortLimit limits the duration of the clean-up after a failed transfer.
 const abortLimit = 10 * time.Second
 
 // multipart are the S3 operations that start and end a transfer in parts.
@@ -63,8 +63,7 @@ func (t transfer) begin(ctx context.Context) (upload string, err error) {
 	return *begun.UploadId, nil
 }
 
-// finish sends each part except those whose ETags are known, and completes the
-// object.
+// finish sends the parts whose ETags are unknown, and completes the object.
 func (t transfer) finish(ctx context.Context, upload string, total, size int64, there map[int32]*string, send send) error {
 	parts := make([]types.CompletedPart, (total+size-1)/size)
 	group, sending := errgroup.WithContext(ctx)

@@ -7,8 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// partSize is the size of one request's body, and partsInFlight the number of
-// concurrent parts.
+// partSize is the size of one request's body. partsInFlight is the number of concurrent parts.
 const (
 	partSize      = 8 * mebi
 	partsInFlight = 2
@@ -21,7 +20,7 @@ type uploadCalls interface {
 	multipart
 }
 
-// Uploader writes to the bucket for uploads. It is safe for concurrent use.
+// Uploader writes to the bucket Uploads. It is safe for concurrent use.
 type Uploader struct {
 	s3     uploadCalls
 	bucket string
@@ -36,18 +35,17 @@ func NewUploader(cfg Config) (*Uploader, error) {
 	return &Uploader{s3: cfg.client(newResolver(cfg.current()), func(o *s3.Options) { o.Retryer = patient() }), bucket: cfg.Uploads}, nil
 }
 
-// wholeAgain is how often an upload that the store aborted is started again.
+// wholeAgain is how often an upload that the store has aborted is restarted.
 const wholeAgain = 2
 
-// Upload writes size bytes of body under the key: with one request up to 8 MiB,
-// otherwise in parts of at least 8 MiB, two at a time. It retries each request
-// for about two minutes. The object appears complete or not at all. The error
-// is an Unavailable fault; the call is idempotent.
+// Upload writes size bytes of body under the key. It sends up to 8 MiB in one request,
+// otherwise parts of at least 8 MiB, two at a time. It retries each request for about two
+// minutes. The object appears complete or not at all. The error is an Unavailable fault. The
+// call is idempotent.
 func (u *Uploader) Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error {
 	for again := 0; ; again++ {
 		err := u.upload(ctx, key, readable{body}, size, contentType)
-		// A repeated completion whose first answer was lost looks like this
-		// too.
+		// A repeated completion whose first response was lost also returns NoSuchUpload.
 		if code(err) != "NoSuchUpload" || again == wholeAgain {
 			return err
 		}

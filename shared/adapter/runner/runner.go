@@ -1,5 +1,5 @@
-// Package runner implements port.Runner on several runners. Each pool names the one that
-// creates its machines, and each machine the one that created it.
+// Package runner implements port.Runner on several runners. Each pool names the runner that
+// creates its machines. Each machine names the runner that created it.
 //
 // A machine of a runner that is not configured is unreachable, not gone: its calls return
 // an Unavailable fault.
@@ -34,10 +34,9 @@ var (
 	_ port.WarmMachines = (*Runner)(nil)
 )
 
-// New returns a Runner. The keys of runners are the names in placements and in machines;
-// a runner may have several. standard is the name of the runner of launches without one,
-// and of machines that were recorded without one. Without any runner, standard is empty and
-// no machine can be launched.
+// New returns a Runner. The keys of runners are the names in placements and in machines. A
+// runner may have several names. standard is the runner of launches and of recorded machines
+// that name no runner. Without any runner, standard is empty and no machine can be launched.
 func New(standard string, runners map[string]port.Runner) (*Runner, error) {
 	if runners[standard] == nil && len(runners) > 0 {
 		return nil, fmt.Errorf("cannot use the default runner %q: want one of %s", standard, names(runners))
@@ -45,12 +44,12 @@ func New(standard string, runners map[string]port.Runner) (*Runner, error) {
 	return &Runner{standard, maps.Clone(runners)}, nil
 }
 
-// names lists the configured names.
+// names returns the configured names, separated by commas.
 func names(runners map[string]port.Runner) string {
 	return strings.Join(slices.Sorted(maps.Keys(runners)), ", ")
 }
 
-// named returns a runner; nil if it is not configured.
+// named returns a runner, or nil if it is not configured.
 func (r *Runner) named(name string) port.Runner {
 	if name == "" {
 		name = r.standard
@@ -96,8 +95,8 @@ func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePha
 	return one.Wait(ctx, m, phase, limit)
 }
 
-// List implements port.Runner: it reads all runners at the same time, so that a slow one
-// does not use up the time of the others.
+// List implements port.Runner. It reads all runners concurrently, so that a slow one does not
+// use up the time of the others.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -168,7 +167,7 @@ func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	return one.Destroy(ctx, m)
 }
 
-// StartLimits implements port.StartLimits. A runner without the capability has no places.
+// StartLimits implements port.StartLimits. It returns nil for a runner without the capability.
 func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	if limits, ok := r.named(where.Runner).(port.StartLimits); ok {
 		return limits.StartLimits(where)
@@ -184,7 +183,7 @@ func (r *Runner) AppOf(where run.Placement, machineName string) string {
 	return ""
 }
 
-// Logs implements port.MachineLogs. It returns ErrNotFound if the runner keeps no logs.
+// Logs implements port.MachineLogs. It returns ErrNotFound if the runner has no logs.
 func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	one, err := r.of(m)
 	if err != nil {
@@ -206,7 +205,7 @@ func (r *Runner) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineS
 	return port.MachineStatus{}, noWarm(spec.Runner)
 }
 
-// StartWarm implements port.WarmMachines. Its fault is that of Prepare.
+// StartWarm implements port.WarmMachines. It returns the same fault as Prepare.
 func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if one, ok := r.named(m.Runner).(port.WarmMachines); ok {
 		return one.StartWarm(ctx, m, spec)
@@ -214,7 +213,7 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 	return port.MachineStatus{}, noWarm(m.Runner)
 }
 
-// Recycle implements port.WarmMachines. Its fault is that of Prepare.
+// Recycle implements port.WarmMachines. It returns the same fault as Prepare.
 func (r *Runner) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
 	if one, ok := r.named(m.Runner).(port.WarmMachines); ok {
 		return one.Recycle(ctx, m, spec)

@@ -1,9 +1,9 @@
 // Package scheduler wakes jobs by Amazon EventBridge Scheduler.
 //
-// Each job has at most one schedule: "at" its next wake-up, in one group, with a name
-// derived from the job. Set updates it, and Remove deletes it. The service must not
-// delete a schedule after its invocation: that could be the schedule that the invoked
-// function has just updated. A function that finds no job removes the schedule.
+// Each job has at most one schedule: "at" its next wake-up, in one group, with a name derived
+// from the job. Set updates it, and Remove deletes it. The service must not delete a schedule
+// after its invocation, because the invoked function may just have updated that schedule. If
+// the function finds no job, it removes the schedule.
 package scheduler
 
 import (
@@ -26,21 +26,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The delivery of a wake-up. After the last try it goes to the dead-letter queue, and
-// the sweep fires the job.
+// The delivery of a wake-up. After the last try it is sent to the dead-letter queue, and the
+// sweep fires the job.
 const (
 	deliveryTries   = 10
 	deliverySeconds = 300
 )
 
-// maxTries is how often the SDK tries a call that is throttled.
+// maxTries is how often the SDK tries a throttled call.
 const maxTries = 8
 
-// earliest is how far ahead of now a wake-up is set at least: the service rejects a
-// time that has passed when the call arrives.
+// earliest is the minimum time from now to a wake-up. The service rejects a time that has
+// passed when the call arrives.
 const earliest = 2 * time.Second
 
-// Config says what a wake-up invokes. All fields but Clock are names or ARNs.
+// Config configures Schedules. All fields except Clock are names or ARNs.
 type Config struct {
 	// Group is the name of the schedule group.
 	Group string
@@ -50,7 +50,7 @@ type Config struct {
 	Clock                       clock.Clock
 }
 
-// Schedules are the schedules of one group. It is safe for concurrent use.
+// Schedules sets the schedules of one group. It is safe for concurrent use.
 type Schedules struct {
 	client *scheduler.Client
 	config Config
@@ -58,7 +58,7 @@ type Schedules struct {
 
 var _ port.Schedules = (*Schedules)(nil)
 
-// New returns the adapter. It makes no call.
+// New returns Schedules. It makes no call.
 func New(cfg aws.Config, config Config) (*Schedules, error) {
 	for name, value := range map[string]string{
 		"schedule group": config.Group, "function": config.Function, "role": config.Role, "dead-letter queue": config.DeadLetters,
@@ -71,8 +71,8 @@ func New(cfg aws.Config, config Config) (*Schedules, error) {
 	return &Schedules{client, config}, nil
 }
 
-// Name returns the name of a job's schedule: the beginning of the job's id, and a hash
-// of tenant and id. It has at most 64 letters, digits and '-'.
+// Name returns the name of a job's schedule: the start of the job's id, and a hash of tenant
+// and id. It has at most 64 letters, digits and '-'.
 func Name(ref job.Ref) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
 	hash := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
@@ -126,8 +126,8 @@ func (s *Schedules) schedule(ref job.Ref, at time.Time) (*scheduler.UpdateSchedu
 	}, nil
 }
 
-// Precision implements port.Schedules. The service promises the minute, and the function may
-// have to start.
+// Precision implements port.Schedules. The service is precise to the minute, and the function
+// may have a cold start.
 func (s *Schedules) Precision() time.Duration { return 90 * time.Second }
 
 // Remove implements port.Schedules.

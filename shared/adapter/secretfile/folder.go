@@ -1,4 +1,4 @@
-// Package secretfile keeps named secrets in files, for a Sortie that runs on one
+// Package secretfile stores named secrets in files, for a Sortie instance that runs on one
 // host: one file per secret, FOLDER/TENANT/NAME.
 //
 // A change is effective at once. A folder or a file that other users can read is
@@ -44,7 +44,7 @@ func (f Folder) Secret(_ context.Context, tenant, name string) (string, error) {
 	return string(text), nil
 }
 
-// Put stores a value, in place of an earlier one.
+// Put stores a value and replaces an earlier one.
 func (f Folder) Put(tenant, name, value string) error {
 	path, err := f.path(tenant, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (f Folder) List(tenant string) ([]string, error) {
 	return names, nil
 }
 
-// Delete removes a secret. It returns port.ErrNotFound for one that does not exist.
+// Delete removes a secret. It returns port.ErrNotFound if it does not exist.
 func (f Folder) Delete(tenant, name string) error {
 	path, err := f.path(tenant, name)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 )
 
-// ReadClients returns the document of a stage's clients without a cache. It is
-// empty if the secret was never filled.
+// ReadClients returns the document of a stage's clients without a cache. The document is empty
+// if the secret was never filled.
 func ReadClients(ctx context.Context, cfg aws.Config, stage string) (Clients, error) {
 	name := Name(stage, Clients{}.kind())
 	answer, err := secretsmanager.NewFromConfig(cfg).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
@@ -31,8 +31,8 @@ func ReadClients(ctx context.Context, cfg aws.Config, stage string) (Clients, er
 	return clients, nil
 }
 
-// UpdateClients replaces the records in a stage's secret by the result of change.
-// Of concurrent calls, the last one wins.
+// UpdateClients replaces the records in a stage's secret with the result of change. If calls
+// are concurrent, the last one wins.
 func UpdateClients(ctx context.Context, cfg aws.Config, stage string, change func([]access.Token) ([]access.Token, error)) error {
 	clients, err := ReadClients(ctx, cfg, stage)
 	if err != nil {

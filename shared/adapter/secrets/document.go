@@ -28,12 +28,11 @@ type Document interface {
 
 // Clients are the callers of the API.
 type Clients struct {
-	// Tokens are bearer tokens with all scopes but exec of the tenant "default"; several
-	// during a rotation.
+	// Tokens are bearer tokens of the tenant "default" with all scopes except exec. There are
+	// several during a rotation.
 	Tokens []string `json:"tokens,omitempty"`
-	// Records are the other tokens. A document without tokens has an empty list,
-	// so that the last token can be revoked; a document without both members is
-	// incomplete.
+	// Records are the other tokens. A document without tokens has an empty list, so that the
+	// last token can be revoked. A document without both members is incomplete.
 	Records []access.Token `json:"records"`
 }
 
@@ -42,21 +41,21 @@ func (c Clients) All() []access.Token {
 	return slices.Concat(access.OfTexts(c.Tokens, access.Default, access.Default), c.Records)
 }
 
-// Fly is the access to the Machines API.
+// Fly has the token of the Machines API.
 type Fly struct {
 	Token string `json:"token"`
 }
 
-// Kubernetes is the access to the cluster of pools with the runner "kubernetes".
+// Kubernetes has the credentials of the cluster for pools with the runner "kubernetes".
 type Kubernetes struct {
-	// Kubeconfig is the text of a kubeconfig file, with all that it needs.
+	// Kubeconfig is the text of a kubeconfig file without references to other files.
 	Kubeconfig string `json:"kubeconfig"`
-	// EKS is the name of an EKS cluster, at which the role of the function authenticates
-	// itself in place of the user of Kubeconfig; empty for another cluster.
+	// EKS is the name of an EKS cluster; empty for another cluster. The role of the function
+	// authenticates to it in place of the user of Kubeconfig.
 	EKS string `json:"eks,omitempty"`
 }
 
-// Canary is the access of the canary to the API: a client token.
+// Canary has the client token with which the canary calls the API.
 type Canary struct {
 	Token string `json:"token"`
 }
@@ -66,21 +65,22 @@ type Traces struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// Outputs is the access of Sortie and its workers to the buckets.
+// Outputs has the keys of Sortie and its workers to the buckets.
 type Outputs struct {
-	// AccountID is Cloudflare's. Endpoint and Region are for other stores than
-	// R2.
+	// AccountID is the id of the Cloudflare account. Endpoint and Region are for stores other
+	// than R2.
 	AccountID string `json:"accountId,omitempty"`
 	Endpoint  string `json:"endpoint,omitempty"`
 	Region    string `json:"region,omitempty"`
-	// The first key reaches both buckets, the worker's only Uploads.
+	// The first key has access to both buckets. The worker's key has access only to Uploads.
 	AccessKeyID           string `json:"accessKeyId"`
 	SecretAccessKey       string `json:"secretAccessKey"`
 	WorkerAccessKeyID     string `json:"workerAccessKeyId"`
 	WorkerSecretAccessKey string `json:"workerSecretAccessKey"`
 }
 
-// Events is the key that signs events. A stage gets a random one when it is deployed.
+// Events has the seed of the key that signs events. A stage gets a random seed when it is
+// deployed.
 type Events struct {
 	// Seed is at least 43 random letters and digits.
 	Seed string `json:"seed"`
@@ -89,13 +89,13 @@ type Events struct {
 // seedLength is the number of characters of a seed: 256 random bits.
 const seedLength = 43
 
-// Bytes returns the private part of the key: 32 bytes.
+// Bytes returns the private key: 32 bytes.
 func (e Events) Bytes() []byte {
 	sum := sha256.Sum256([]byte(e.Seed))
 	return sum[:]
 }
 
-// documents has one line for each kind.
+// documents lists the kinds of documents.
 var documents = []struct {
 	zero    Document
 	meaning string
@@ -127,8 +127,8 @@ func Meanings() map[string]string {
 	return meanings
 }
 
-// Parse reads the document of a kind. The error names every problem; an unknown
-// field is one.
+// Parse decodes the document of a kind. The error names every problem. An unknown field is a
+// problem.
 func Parse(kind string, text []byte) (Document, error) {
 	for _, d := range documents {
 		if d.zero.kind() == kind {
@@ -235,7 +235,7 @@ func (o Outputs) keys() [][2]string {
 	}
 }
 
-// plain checks that a value can be part of a header.
+// plain returns an error unless a value can be part of a header.
 func plain(field, value string) []error {
 	switch {
 	case value == "":

@@ -8,8 +8,8 @@ func Name(stage, kind string) string { return "sortie/" + stage + "/" + kind }
 // SeedName returns the name of the parameter with the seed of a stage's key of events.
 func SeedName(stage string) string { return "/sortie/" + stage + "/events" }
 
-// nameOf returns the name of a secret given by name or ARN. An ARN ends in the
-// name, a hyphen and six random characters.
+// nameOf returns the name of a secret from its name or ARN. An ARN ends in the name, a hyphen
+// and six random characters.
 func nameOf(id string) string {
 	_, name, isARN := strings.Cut(id, ":secret:")
 	const suffix = len("-AbCdEf")

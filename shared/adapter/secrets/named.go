@@ -21,7 +21,7 @@ import (
 // NamedTTL is how long the value of a named secret is used before it is read again.
 const NamedTTL = time.Minute
 
-// Jobs begins the names of named secrets in a stage.
+// Jobs is the prefix of the names of named secrets in a stage.
 const Jobs = "jobs/"
 
 // Named reads the named secrets of a stage: sortie/STAGE/jobs/TENANT/NAME. It is safe

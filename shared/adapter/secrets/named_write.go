@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// PutNamed stores a named secret of a stage, in place of an earlier one. Readers see
-// the new value within NamedTTL.
+// PutNamed stores a named secret of a stage and replaces an earlier one. Readers see the new
+// value within NamedTTL.
 func PutNamed(ctx context.Context, cfg aws.Config, stage, tenant, name, value string) error {
 	id, err := jobSecret(stage, tenant, name)
 	if err != nil {
@@ -60,15 +60,15 @@ func ListNamed(ctx context.Context, cfg aws.Config, stage, tenant string) ([]str
 	return names, nil
 }
 
-// DeleteNamed removes a named secret of a stage at once. It returns port.ErrNotFound
-// for one that does not exist.
+// DeleteNamed removes a named secret of a stage at once. It returns port.ErrNotFound if it does
+// not exist.
 func DeleteNamed(ctx context.Context, cfg aws.Config, stage, tenant, name string) error {
 	id, err := jobSecret(stage, tenant, name)
 	if err != nil {
 		return err
 	}
 	client := secretsmanager.NewFromConfig(cfg)
-	// DeleteSecret without a recovery window succeeds for an unknown name.
+	// DeleteSecret without a recovery window also succeeds for an unknown name.
 	_, err = client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &id})
 	if err == nil {
 		_, err = client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &id, ForceDeleteWithoutRecovery: aws.Bool(true)})

@@ -3,10 +3,10 @@
 // is one secret with one JSON document. The key of events is a parameter of
 // Systems Manager (package seed).
 //
-// A secret is read once in five minutes. A rotated one is used within that
-// time, or ten seconds after the old one was refused. During an outage of
-// Secrets Manager the last value stays in use. Incomplete documents are
-// refused. Errors and log lines never contain a value or a part of one.
+// A secret is read once in five minutes. A rotated one is used within that time, or ten seconds
+// after the old one was refused. During an outage of Secrets Manager the last value remains in
+// use. Incomplete documents are refused. Errors and log lines never contain a value or a part
+// of one.
 package secrets
 
 import (
@@ -28,8 +28,8 @@ import (
 // DefaultTTL is how long a value is used before it is read again.
 const DefaultTTL = 5 * time.Minute
 
-// readPause is the shortest time between two reads of one secret, however often
-// its value is refused.
+// readPause is the shortest time between two reads of one secret, even if its value is refused
+// repeatedly.
 const readPause = 10 * time.Second
 
 // readLimit is how long a reader with an old value waits for a newer one.
@@ -40,7 +40,7 @@ type Config struct {
 	// TTL is how long a value is used before it is read again; 0 is DefaultTTL.
 	TTL   time.Duration
 	Clock clock.Clock
-	// Log reports the use of an old value after a failed read.
+	// Log receives a record when an old value is used after a failed read.
 	Log *slog.Logger
 }
 
@@ -50,22 +50,21 @@ type Secret[D Document] struct {
 	source Source
 	id     string
 	config Config
-	// known has the state in memory; a goroutine that takes it out puts it
-	// back.
+	// known contains the state in memory. A goroutine that receives it must send it back.
 	known chan known[D]
 }
 
-// Source is where the text of a secret is.
+// Source reads the text of a secret.
 type Source struct {
-	// Text returns the text, "" if it was never set.
+	// Text returns the text, or "" if it was never set.
 	Text func(ctx context.Context) (string, error)
-	// Fill is the command that sets it.
+	// Fill is the command that sets the text.
 	Fill string
 }
 
 type known[D Document] struct {
 	document D
-	// has is true if there is a document, read at readAt.
+	// has is true if a document was read, at readAt.
 	has    bool
 	readAt time.Time
 	// triedAt is the time of the last read, successful or not.
@@ -88,8 +87,8 @@ func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], err
 	}})
 }
 
-// OpenFrom returns the secret with this name in another source than Secrets Manager. It
-// makes no call.
+// OpenFrom returns the secret with this name in a source other than Secrets Manager. It makes
+// no call.
 func OpenFrom[D Document](id string, config Config, from Source) (*Secret[D], error) {
 	var problems []error
 	if id == "" {
@@ -115,9 +114,8 @@ func OpenFrom[D Document](id string, config Config, from Source) (*Secret[D], er
 	return s, nil
 }
 
-// Get returns the document from memory, or reads it if that is too old. If the
-// read fails it returns the old document, or an Unavailable fault if there is
-// none.
+// Get returns the document from memory, or reads it if that is too old. If the read fails it
+// returns the old document, or an Unavailable fault without an old one.
 func (s *Secret[D]) Get(ctx context.Context) (D, error) {
 	var k known[D]
 	select {

@@ -15,9 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Pushes sends to one FIFO queue, with a message group for each tenant: SQS gives the
-// messages of a group to one receiver at a time. A message is the JSON of a Push. It is
-// safe for concurrent use.
+// Pushes sends to one FIFO queue, with a message group for each tenant. SQS delivers the
+// messages of a group to one receiver at a time. A message is the JSON of a Push. It is safe
+// for concurrent use.
 type Pushes struct {
 	client *sqs.Client
 	url    string
@@ -30,7 +30,7 @@ type Push struct {
 	Tenant string `json:"tenant"`
 }
 
-// NewPushes returns the queue with a URL. It makes no call.
+// NewPushes returns Pushes to the queue with a URL. It makes no call.
 func NewPushes(cfg aws.Config, url string) (*Pushes, error) {
 	if url == "" {
 		return nil, errors.New("cannot use the queue of connections: its URL is missing")
@@ -38,8 +38,8 @@ func NewPushes(cfg aws.Config, url string) (*Pushes, error) {
 	return &Pushes{sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.RetryMaxAttempts = maxTries }), url}, nil
 }
 
-// Push implements port.Pushes. SQS drops a message whose tenant and reason it has got in the
-// last five minutes.
+// Push implements port.Pushes. SQS drops a message if it has received one with the same tenant
+// and reason in the last five minutes.
 func (p *Pushes) Push(ctx context.Context, tenant, reason string) error {
 	body, err := json.Marshal(Push{tenant})
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *Pushes) Push(ctx context.Context, tenant, reason string) error {
 	return nil
 }
 
-// digest makes an id of any text: SQS permits 128 characters of ASCII.
+// digest returns an id for any text, because SQS permits only 128 ASCII characters.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

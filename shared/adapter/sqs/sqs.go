@@ -1,7 +1,7 @@
 // Package sqs queues webhooks in a standard queue of Amazon SQS.
 //
-// A message is the JSON of a port.Wake without its delay, which is that of the message. The
-// queue may deliver a message more than once, late, and in another order.
+// A message is the JSON of a port.Wake without its delay, which is the delay of the message.
+// The queue may deliver messages more than once, late, and out of order.
 package sqs
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// maxEntries is the number of messages in one request (SQS quotas).
+// maxEntries is the largest number of messages in one request (SQS quotas).
 const maxEntries = 10
 
-// maxTries is how often a call is made, and how often the messages of a request that the
-// queue has not accepted are sent.
+// maxTries is how often a call is made. It is also how often messages of a request are sent
+// that the queue has not accepted.
 const maxTries = 4
 
 // Wakes sends to one queue. It is safe for concurrent use.
@@ -36,7 +36,7 @@ type Wakes struct {
 
 var _ port.Wakes = (*Wakes)(nil)
 
-// New returns the queue with a URL. It makes no call.
+// New returns Wakes to the queue with a URL. It makes no call.
 func New(cfg aws.Config, url string) (*Wakes, error) {
 	if url == "" {
 		return nil, errors.New("cannot use the queue of webhooks: its URL is missing")
@@ -44,8 +44,8 @@ func New(cfg aws.Config, url string) (*Wakes, error) {
 	return &Wakes{sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.RetryMaxAttempts = maxTries }), url}, nil
 }
 
-// Wake implements port.Wakes. A delay is rounded up to a whole second, and is at most
-// port.MaxWakeDelay. The fault is Unavailable; some of the webhooks may then be queued.
+// Wake implements port.Wakes. It rounds a delay up to a whole second, and limits it to
+// port.MaxWakeDelay. The fault is Unavailable. Some of the webhooks may then be queued.
 func (w *Wakes) Wake(ctx context.Context, wakes ...port.Wake) error {
 	for batch := range slices.Chunk(wakes, maxEntries) {
 		entries := make([]types.SendMessageBatchRequestEntry, len(batch))
@@ -66,7 +66,7 @@ func (w *Wakes) Wake(ctx context.Context, wakes ...port.Wake) error {
 	return nil
 }
 
-// send sends messages, and again those that the queue has not accepted.
+// send sends messages, and repeats those that the queue has not accepted.
 func (w *Wakes) send(ctx context.Context, entries []types.SendMessageBatchRequestEntry) error {
 	for range maxTries {
 		answer, err := w.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &w.url, Entries: entries})

@@ -1,13 +1,12 @@
 // Package stepfunctions runs executions on AWS Step Functions.
 //
-// It adds what the port promises beyond the service: starting a name again with
-// the same input succeeds after the execution's end too, where the service
-// reports that the name exists. Names, inputs and outputs are checked before
-// the call, with the messages of the local engine.
+// It adds promises of the port to the service. Starting a name again with the same input
+// succeeds even after the execution's end, when the service reports that the name exists.
+// Names, inputs and outputs are checked before the call, with the messages of the local engine.
 //
-// The ARN of an execution is derived from the state machine's and the
-// execution's name. The state machine may be given by the ARN of a version or
-// an alias, which then runs the executions.
+// The ARN of an execution is derived from the ARN of the state machine and the execution's
+// name. The state machine may be given by the ARN of a version or an alias, which then runs the
+// executions.
 package stepfunctions
 
 import (
@@ -32,7 +31,7 @@ import (
 // with growing pauses: about half a minute, or until ctx ends.
 const maxTries = 8
 
-// Executions are those of one state machine. It is safe for concurrent use.
+// Executions implements port.Executions with one state machine. It is safe for concurrent use.
 type Executions struct {
 	client *sfn.Client
 	// machine is the state machine's ARN, prefix the common part of its
@@ -42,8 +41,7 @@ type Executions struct {
 
 var _ port.Executions = (*Executions)(nil)
 
-// New returns the adapter for the state machine with this ARN. It makes no
-// call.
+// New returns Executions of the state machine with this ARN. It makes no call.
 func New(cfg aws.Config, stateMachine string) (*Executions, error) {
 	prefix, err := executionPrefix(stateMachine)
 	if err != nil {
@@ -116,8 +114,8 @@ func (e *Executions) Fail(ctx context.Context, token, name, cause string) error 
 // once disables the SDK's retries of one call.
 func once(o *sfn.Options) { o.RetryMaxAttempts = 1 }
 
-// Heartbeat implements port.Executions. It is tried once: a worker's request waits
-// for it, and its next heartbeat has the same effect.
+// Heartbeat implements port.Executions. It is tried once, because a worker's request waits for
+// it and the next heartbeat has the same effect.
 func (e *Executions) Heartbeat(ctx context.Context, token string) error {
 	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token}, once)
 	return named(err, "take a heartbeat")
@@ -164,8 +162,7 @@ func named(err error, doing string) error {
 	return unavailable(err, doing)
 }
 
-// unavailable converts every other error. doing completes "Step Functions
-// cannot …".
+// unavailable converts every other error. doing completes "Step Functions cannot ...".
 func unavailable(err error, doing string) error {
 	if err == nil {
 		return nil

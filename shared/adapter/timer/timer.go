@@ -1,6 +1,6 @@
-// Package timer wakes jobs by timers of this process. The wake-ups are in memory:
-// after a restart the sweep sets them again from the stored jobs. A wake-up is consumed
-// when its call succeeds; until then it is delivered again after a short delay.
+// Package timer wakes jobs by timers of this process. The wake-ups are in memory. After a
+// restart the sweep sets them again from the stored jobs. A wake-up is removed when its call
+// succeeds. Until then it is delivered again after a short delay.
 package timer
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// longest bounds a wait for the next wake-up. The timers of the host run on while its
-// clock is set, and stop while it sleeps.
+// longest limits a wait for the next wake-up. The timers of the host continue while its clock
+// is set, and stop while the host is suspended.
 const longest = 10 * time.Second
 
-// Schedules are timers. It is safe for concurrent use.
+// Schedules implements port.Schedules with timers. It is safe for concurrent use.
 type Schedules struct {
 	clock clock.Clock
 
 	mu sync.Mutex
-	// wakeUps has the wake-up of each job, queue also those that were replaced.
+	// wakeUps has the wake-up of each job. queue also has replaced wake-ups.
 	wakeUps map[job.Ref]time.Time
 	queue   queue
-	// failed counts the failed calls of each job since the last one that succeeded.
+	// failed counts the failed calls of each job since the last successful one.
 	failed  map[job.Ref]int
 	changed chan struct{}
 }
@@ -47,7 +47,7 @@ func (s *Schedules) Set(_ context.Context, ref job.Ref, at time.Time) error {
 	return nil
 }
 
-// set is Set with the lock held.
+// set is like Set. The lock is held.
 func (s *Schedules) set(ref job.Ref, at time.Time) {
 	if s.wakeUps[ref].Equal(at) {
 		return
@@ -60,7 +60,7 @@ func (s *Schedules) set(ref job.Ref, at time.Time) {
 	}
 }
 
-// Precision implements port.Schedules: a wake-up is delivered at its time.
+// Precision implements port.Schedules. A wake-up is delivered at its time.
 func (s *Schedules) Precision() time.Duration { return 0 }
 
 // Remove implements port.Schedules. It does not fail.
@@ -71,8 +71,8 @@ func (s *Schedules) Remove(_ context.Context, ref job.Ref) error {
 	return nil
 }
 
-// Run delivers wake-ups to wake, most at once, until ctx ends. One whose call fails is
-// delivered again. Run returns when wake has returned.
+// Run calls wake for each due wake-up until ctx ends. most limits the concurrent calls. A wake-up
+// whose call fails is delivered again. Run returns when all calls have returned.
 func (s *Schedules) Run(ctx context.Context, most int, wake func(context.Context, job.Ref) error) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -96,13 +96,13 @@ func (s *Schedules) Run(ctx context.Context, most int, wake func(context.Context
 	}
 }
 
-// again returns the delays of a wake-up whose calls fail.
+// again returns the delay after a number of failed calls.
 func again(failed int) time.Duration {
 	return retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second, Multiplier: 2}.Delay(failed)
 }
 
-// called notes the end of a call. After a failure the job has another wake-up, even if it
-// was replaced or removed meanwhile: a call that has nothing to do sets the right one.
+// called records the end of a call. After a failure the job gets another wake-up, even if it
+// was replaced or removed meanwhile: an unneeded call sets the right one.
 func (s *Schedules) called(ref job.Ref, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,8 @@ func (s *Schedules) await(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// next removes the wake-ups that are due, or returns the time to the next one.
+// next removes and returns the wake-ups that are due. Without one it returns the time to the
+// next one.
 func (s *Schedules) next() (due []job.Ref, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ type wakeUp struct {
 	at  time.Time
 }
 
-// queue is a heap of wake-ups, the earliest first.
+// queue is a heap of wake-ups, earliest first.
 type queue []wakeUp
 
 func (q queue) Len() int           { return len(q) }

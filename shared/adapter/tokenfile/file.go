@@ -1,10 +1,10 @@
-// Package tokenfile keeps the records of client tokens in a file, for a Sortie
-// that runs on one host.
+// Package tokenfile stores the records of client tokens in a file, for a Sortie instance that
+// runs on one host.
 //
-// A server reads the file once per CacheTime, and at once after an unknown token:
-// a new token is valid immediately, a revoked one for CacheTime at most. While the
-// file exists a token is required, even if the last one was revoked. A file that
-// other users can read is refused, and so is a malformed one.
+// A server reads the file once per CacheTime, and at once after an unknown token. So a new
+// token is valid immediately, and a revoked one for CacheTime at most. While the file exists a
+// token is required, even if the last one was revoked. A file that other users can read is
+// refused. So is a malformed file.
 package tokenfile
 
 import (
@@ -35,8 +35,8 @@ type document struct {
 	Records []access.Token `json:"records"`
 }
 
-// Read returns the records of a file; exists is false if there is no file. The
-// error describes an invalid file.
+// Read returns the records of a file. exists is false if the file does not exist. The error
+// describes an invalid file.
 func Read(path string) (tokens []access.Token, exists bool, err error) {
 	text, err := private.Read(path, sizeLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +61,8 @@ func Read(path string) (tokens []access.Token, exists bool, err error) {
 	return d.Records, true, nil
 }
 
-// Update replaces the records of a file, which it creates if it is missing, by
-// the result of change. Concurrent calls wait for each other.
+// Update replaces the records of a file with the result of change. It creates a missing file.
+// Concurrent calls wait for each other.
 func Update(path string, change func([]access.Token) ([]access.Token, error)) (err error) {
 	unlock, err := private.Lock(filepath.Dir(path))
 	if err != nil {
@@ -106,8 +106,8 @@ func Open(path string, c clock.Clock) (*File, error) {
 	return f, err
 }
 
-// Current returns the records; required is true while the file exists. The error
-// is an Unavailable fault for a file that cannot be used.
+// Current returns the records. required is true while the file exists. The error is an
+// Unavailable fault if the file is invalid.
 func (f *File) Current(context.Context) (tokens []access.Token, required bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Receiver decodes and keeps what is sent to it. It is safe for concurrent use.
+// Receiver decodes and stores the requests that it receives. It is safe for concurrent use.
 type Receiver struct {
 	// URL is the endpoint, without a path.
 	URL string
-	// Answer refuses all requests; nil accepts them.
+	// Answer, if set, writes the response to all requests, which are refused. nil accepts them.
 	Answer func(http.ResponseWriter)
 
 	t        *testing.T
@@ -95,7 +95,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Requests returns the requests, the refused ones too.
+// Requests returns all requests, including refused ones.
 func (r *Receiver) Requests() []*http.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Receiver) Service() map[string]string {
 	return r.service
 }
 
-// Spans returns the spans, in the order in which they came.
+// Spans returns the spans in the order of their arrival.
 func (r *Receiver) Spans() Spans {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *Receiver) Await(condition func(Spans) bool) Spans {
 // Spans are received spans.
 type Spans []*tracepb.Span
 
-// Named returns the spans of a name.
+// Named returns the spans with a name.
 func (s Spans) Named(name string) Spans {
 	return slices.DeleteFunc(slices.Clone(s), func(span *tracepb.Span) bool { return span.GetName() != name })
 }
@@ -157,7 +157,7 @@ func (s Spans) Names() []string {
 	return names
 }
 
-// Attribute returns the text of an attribute; empty without it.
+// Attribute returns the text of an attribute, or "" without it.
 func Attribute(list []*commonpb.KeyValue, name string) string {
 	for _, a := range list {
 		if a.GetKey() == name {

@@ -1,5 +1,5 @@
-// Package seed reads the seed of the key of events, an encrypted parameter of Systems
-// Manager: it costs nothing, unlike a secret. It is a package of its own because the client
+// Package seed reads the seed of the key of events from an encrypted parameter of Systems
+// Manager. Unlike a secret, a parameter is free. It is a package of its own because the client
 // of Systems Manager is large and only functions need it.
 package seed
 
@@ -17,8 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// Open returns the seed of the key of events. A parameter that does not exist is made with
-// a random seed, by one of any number of processes. Open makes no call.
+// Open returns the seed of the key of events. If the parameter does not exist, the first read
+// creates it with a random seed. Only one of concurrent processes creates it. Open makes no
+// call.
 func Open(cfg aws.Config, name string, config secrets.Config) (*secrets.Secret[secrets.Events], error) {
 	p := parameter{ssm.NewFromConfig(cfg), name}
 	return secrets.OpenFrom[secrets.Events](name, config, secrets.Source{Text: p.text, Fill: "aws ssm delete-parameter --name " + name})
@@ -30,7 +31,7 @@ type parameter struct {
 	name   string
 }
 
-// text returns the value of the parameter, and makes it if it does not exist.
+// text returns the value of the parameter. It creates the parameter if it does not exist.
 func (p parameter) text(ctx context.Context) (string, error) {
 	text, err := p.get(ctx)
 	if err != nil || text != "" {
@@ -47,10 +48,10 @@ func (p parameter) text(ctx context.Context) (string, error) {
 	if _, exists := errors.AsType[*types.ParameterAlreadyExists](err); err != nil && !exists {
 		return "", fmt.Errorf("cannot make the parameter: %w", err)
 	}
-	return p.get(ctx) // another process may have made it
+	return p.get(ctx) // another process may have created it
 }
 
-// get returns the value, "" if the parameter does not exist.
+// get returns the value, or "" if the parameter does not exist.
 func (p parameter) get(ctx context.Context) (string, error) {
 	answer, err := p.client.GetParameter(ctx, &ssm.GetParameterInput{Name: &p.name, WithDecryption: aws.Bool(true)})
 	if _, absent := errors.AsType[*types.ParameterNotFound](err); absent {
