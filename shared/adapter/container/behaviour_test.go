@@ -40,7 +40,7 @@ func gone(t *testing.T, r *container.Runner, m port.Machine) port.Exit {
 	return *got.Exit
 }
 
-// TestContainerHasAnAddress inspects a container of two networks, of which one gave it no
+// TestContainerHasAnAddress inspects a container in two networks, one of which gave it no
 // address.
 func TestContainerHasAnAddress(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,7 @@ func TestEndedAttemptIsNotRunAgain(t *testing.T) {
 	}
 }
 
-// TestCreatedContainerIsStarted adopts a container that was created and could not be
-// started.
+// TestCreatedContainerIsStarted adopts a container that was created and whose start failed.
 func TestCreatedContainerIsStarted(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -221,7 +220,7 @@ func TestPruneRemovesContainersThatEnded(t *testing.T) {
 	if _, err := p.runner.Inspect(limited(t), destroyed.Machine); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("got %v, want the destroyed container removed", err)
 	}
-	gone(t, p.runner, ended.Machine) // it was seen for the first time
+	gone(t, p.runner, ended.Machine) // Prune saw the end for the first time
 	if err := p.runner.Prune(limited(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +253,7 @@ func TestLogsAreCut(t *testing.T) {
 }
 
 // TestMachineOfAnotherSortie inspects, stops and destroys a container with the labels of
-// another Sortie.
+// another Sortie instance.
 func TestMachineOfAnotherSortie(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -15,15 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// engine is the part of the Docker Engine API that the Runner uses, in process. Its
-// containers are goroutines of porttest.RunnerProgram. The same suite runs on a real
-// engine (make test-containers); this one is for faults that a real engine does not have.
+// engine is the part of the Docker Engine API that the Runner uses, in process. Its containers
+// are goroutines of porttest.RunnerProgram. The same suite runs on a real engine (make
+// test-containers). This one injects faults that a real engine does not have.
 type engine struct {
 	t    *testing.T
 	mu   sync.Mutex
 	next int
 	all  []*guest
-	// images are the images that the engine has; remote those of its registry.
+	// images are the images of the engine, remote those of its registry.
 	images, remote []string
 	// log is the output of every program.
 	log []byte
@@ -168,7 +168,7 @@ func (e *engine) image(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"Id": "sha256:1"})
 }
 
-// pull answers as an engine does: with status 200, before the registry has answered.
+// pull responds with status 200 before the registry has responded, as an engine does.
 func (e *engine) pull(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

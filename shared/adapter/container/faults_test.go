@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// kill ends the containers without their Runner, as an engine that is killed does.
+// kill ends the containers without their Runner, like an engine that is killed.
 func (e *engine) kill() {
 	e.mu.Lock()
 	for _, g := range e.all {
@@ -30,8 +30,8 @@ func TestEngineThatIsAway(t *testing.T) {
 	engineThatIsAway(t, setup(t), image)
 }
 
-// engineThatIsAway has a machine while no call reaches its engine. The machine is not
-// gone, and is found again.
+// engineThatIsAway has a machine while no call reaches its engine. The machine is not gone, and
+// is found when the engine is back.
 func engineThatIsAway(t *testing.T, p platform, image string) {
 	t.Helper()
 	s, late := spec("r-away", "rest"), spec("r-late", "rest")
@@ -68,8 +68,7 @@ func engineThatIsAway(t *testing.T, p platform, image string) {
 	}
 }
 
-// TestEngineThatIsKilled ends with its containers, which the engine shows after its
-// restart.
+// TestEngineThatIsKilled kills the engine with its containers. It shows them after its restart.
 func TestEngineThatIsKilled(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -14,17 +14,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// proxy is a connection to an engine that fails the creation of containers, or every call.
+// proxy forwards calls to an engine. It can fail the creation of containers, or every call.
 type proxy struct {
 	url string
 	mu  sync.Mutex
 	// next is the fault of the next creation of each machine name.
 	next map[string]porttest.RunnerFault
-	// down: no call reaches the engine.
+	// down means that no call reaches the engine.
 	down bool
 }
 
-// newProxy serves a proxy before the engine at an address.
+// newProxy serves a proxy for the engine at an address.
 func newProxy(t *testing.T, address string) *proxy {
 	p := &proxy{next: map[string]porttest.RunnerFault{}}
 	target, err := url.Parse(address)
@@ -77,7 +77,7 @@ func (p *proxy) fail(name string, how porttest.RunnerFault) {
 	p.next[name] = how
 }
 
-// cut lets no call reach the engine while it is down.
+// cut sets whether calls reach the engine.
 func (p *proxy) cut(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

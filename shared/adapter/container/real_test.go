@@ -24,7 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// realImage has this test program, and nothing else. It is not in a registry.
+// realImage contains only this test program. It is not in a registry.
 const realImage = "localhost/sortie-test:1"
 
 // realEngine returns the address of a real engine, with realImage. "make test-containers" sets
@@ -78,7 +78,7 @@ func importImage(address, image string, content map[string][]byte, changes ...st
 	return errors.Join(err, made.Close())
 }
 
-// clusters gives each test its own.
+// clusters returns a cluster name of its own to each test.
 var clusters = struct {
 	sync.Mutex
 	next int
@@ -142,8 +142,8 @@ func TestRealEngine(t *testing.T) {
 	})
 }
 
-// reportsOOM reports whether the engine reports that memory was exhausted. Podman 4.3 does
-// not with cgroups of version 1 if the first process of the container is killed.
+// reportsOOM reports whether the engine reports that memory was exhausted. With cgroups of
+// version 1, Podman 4.3 does not if the first process of the container is killed.
 func reportsOOM(t *testing.T, address string) bool {
 	t.Helper()
 	api, err := client.New(client.WithHost(address))
@@ -172,8 +172,8 @@ func TestRealMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestRealConfinement reads what the container has: no capabilities, no new privileges,
-// a read-only root and writable /tmp. Its output is read after it ended and was
+// TestRealConfinement checks that the container has no capabilities, no new privileges, a
+// read-only root and a writable /tmp. The output can be read after the container ended and was
 // destroyed, until it is pruned.
 func TestRealConfinement(t *testing.T) {
 	t.Parallel()

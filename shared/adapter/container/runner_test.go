@@ -52,7 +52,7 @@ func eat() {
 	}
 }
 
-// look prints what the program may do.
+// look prints the permissions of the program.
 func look() {
 	status, err := os.ReadFile("/proc/self/status")
 	fmt.Println(string(status), err)

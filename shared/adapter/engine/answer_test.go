@@ -30,7 +30,7 @@ func serve(t testing.TB, cfg engine.Config, handler http.HandlerFunc) *engine.En
 	return e
 }
 
-// streamed sends a text as the answer's events.
+// streamed sends a text as the events of the answer.
 func streamed(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -51,7 +51,7 @@ const (
 	last  = `{"choices":[{"text":"b","finish_reason":"stop"}]}`
 )
 
-// TestEventStreamRules has the rules of the WHATWG's event streams.
+// TestEventStreamRules checks the rules of the WHATWG for event streams.
 func TestEventStreamRules(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body string }{
@@ -90,7 +90,7 @@ func TestIncompleteAnswers(t *testing.T) {
 		"data: " + piece + "\n\ndata: nothing\n\n",
 		"data: " + piece + "\n\ndata: [1]\n\n",
 		"data: " + piece + "\n\ndata: " + strings.Repeat("x", 9<<20) + "\n\n",
-		// what a vLLM sends that dies
+		// the events of a vLLM that dies
 		"data: " + piece + "\n\ndata: {\"error\": {\"message\": \"EngineCore encountered an issue.\", \"type\": \"InternalServerError\", \"param\": null, \"code\": 500}}\n\ndata: [DONE]\n\n",
 	} {
 		e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(body))
@@ -104,7 +104,7 @@ func TestIncompleteAnswers(t *testing.T) {
 	}
 }
 
-// TestRefusalInTheStream has a vLLM that refuses a request after it has begun the answer.
+// TestRefusalInTheStream has a vLLM that refuses a request after it has begun its response.
 func TestRefusalInTheStream(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]fault.Code{503: fault.ReplicaExhausted, 429: fault.ReplicaExhausted, 400: fault.InvalidParams, 500: fault.PoolUnavailable} {
@@ -156,7 +156,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestModelWithoutVectors has a vLLM whose model generates text: it has no path for others.
+// TestModelWithoutVectors has a vLLM whose model generates text. It has no path for other
+// workloads.
 func TestModelWithoutVectors(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]fault.Code{
@@ -235,7 +236,7 @@ func TestTritonRefusesNamesThatChangeThePath(t *testing.T) {
 	}
 }
 
-// FuzzAnswer reads any stream: it ends, and succeeds only with a finish reason.
+// FuzzAnswer reads any stream. Generate returns, and succeeds only with a finish reason.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"data: " + piece + "\n\ndata: " + last + "\n\n", "data: [DONE]\n\n", ":\n\n", `data: {"token":{"text":"a"},"generated_text":"a"}` + "\n\n", `data: {"text_output":"a","finish_reason":"stop"}` + "\n\n"} {
 		for kind := range 4 {
@@ -255,7 +256,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestEngineGetsTheTraceContext: the server's request has that of the call, and none without.
+// TestEngineGetsTheTraceContext checks that the server's request has the trace context of the
+// call, and no other.
 func TestEngineGetsTheTraceContext(t *testing.T) {
 	t.Parallel()
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -274,7 +276,8 @@ func TestEngineGetsTheTraceContext(t *testing.T) {
 	}
 }
 
-// TestPromptThatIsTooLongIsNamed has what the servers say of it, and of other parameters.
+// TestPromptThatIsTooLongIsNamed has the messages of servers about a long prompt, and about
+// other parameters.
 func TestPromptThatIsTooLongIsNamed(t *testing.T) {
 	t.Parallel()
 	for message, field := range map[string]string{

@@ -30,7 +30,7 @@ func setup(t *testing.T, kind port.EngineKind) (*engine.Engine, *mockengine.Engi
 	return e, mock, server, now
 }
 
-// planned are the faults of the suite as failures of the mock.
+// planned maps the faults of the suite to failures of the mock.
 var planned = map[porttest.EngineFault]mockengine.Failure{
 	porttest.EngineIsBusy: mockengine.FailBusy, porttest.EngineFails: mockengine.FailStart, porttest.EngineResets: mockengine.FailReset,
 	porttest.EngineEndsEarly: mockengine.FailEarly, porttest.EngineSendsError: mockengine.FailError, porttest.EngineStalls: mockengine.FailStall,

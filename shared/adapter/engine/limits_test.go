@@ -13,10 +13,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// silent sends the beginning of an answer, and nothing more until the request is closed.
+// silent sends the start of an answer, and nothing more until the request is closed.
 func silent(contentType, begun string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server sees the end of a request behind its body
+		_, _ = io.Copy(io.Discard, r.Body) // a server detects the end of a request after it has read the body
 		if begun != "" {
 			w.Header().Set("Content-Type", contentType)
 			_, _ = io.WriteString(w, begun)
@@ -26,8 +26,8 @@ func silent(contentType, begun string) http.HandlerFunc {
 	}
 }
 
-// TestSilentAnswers: what a server sends before the first piece does not count as one. The
-// end of the caller's context is no failure of the engine.
+// TestSilentAnswers checks that data before the first piece does not count as a piece. The end
+// of the caller's context is no failure of the engine.
 func TestSilentAnswers(t *testing.T) {
 	t.Parallel()
 	limits := port.GenerationLimits{First: 50 * time.Millisecond, Gap: time.Hour, Total: time.Hour}

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestLoadWithoutMetrics asks a llama-server for its load that has a request and was started
-// without the option for metrics, and one without that for slots besides.
+// TestLoadWithoutMetrics reads the load of a llama-server that has a request and was started
+// without the option for metrics, and of one also without the option for slots.
 func TestLoadWithoutMetrics(t *testing.T) {
 	t.Parallel()
 	const unserved = `{"error":{"code":501,"message":"This server does not support slots endpoint. Start it with --slots","type":"not_supported_error"}}`

@@ -66,13 +66,13 @@ func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*ser
 	return server, e, now
 }
 
-// TestRealEngines runs the suite on real inference servers, and lets them fail within an
-// answer. Each test has a server of its own, which takes little time; TestRealVLLM is for the
-// one that takes longer.
+// TestRealEngines runs the suite on real inference servers, and makes them fail within an
+// answer. Each test has a server of its own, which starts quickly. TestRealVLLM is for the
+// server that starts slowly.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton} {
-		t.Run(string(kind), func(t *testing.T) { // one after the other: their processes are many
+		t.Run(string(kind), func(t *testing.T) { // sequential, because they have many processes
 			installed := install(t, kind)
 			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
 				server, e, now := launch(t, installed, kind)
@@ -103,8 +103,8 @@ func TestRealEngines(t *testing.T) {
 	}
 }
 
-// failWithin calls fail when the server has generated a piece of a long answer.
-// With a clock, it moves it past the limit between two pieces.
+// failWithin calls fail when the server has generated a piece of a long answer. With a clock,
+// it advances the clock past the limit between two pieces.
 func failWithin(t *testing.T, e port.Engine, server *servers.Server, fail func(), now *clock.Virtual, want fault.Code) {
 	t.Helper()
 	done := generateUntil(t, e, server, fail)
@@ -116,14 +116,14 @@ func failWithin(t *testing.T, e port.Engine, server *servers.Server, fail func()
 	}
 }
 
-// generateUntil starts a long answer and returns when it has called fail, at the first piece.
-// The channel gets the error of the answer, also of one that is whole.
+// generateUntil starts a long answer, calls fail at the first piece and returns. The channel
+// receives the error of the answer, nil if it is complete.
 func generateUntil(t *testing.T, e port.Engine, server *servers.Server, fail func()) <-chan error {
 	t.Helper()
 	pieces, failed := 0, make(chan struct{})
 	done := make(chan error, 1)
 	g := port.Generation{Model: server.Model, Prompt: "the archive", MaxTokens: 1500, Limits: port.GenerationLimits{Gap: time.Minute}}
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // the limits are those of a clock that may stand
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute) // the clock of the limits may not advance
 	go func() {
 		defer stop()
 		end, err := e.Generate(ctx, g, func(port.Piece) error {
@@ -142,7 +142,7 @@ func generateUntil(t *testing.T, e port.Engine, server *servers.Server, fail fun
 	return done
 }
 
-// pass moves the clock until an answer has ended.
+// pass advances the clock until an answer has ended.
 func pass(now *clock.Virtual, done <-chan error) {
 	for len(done) == 0 {
 		if _, waits := now.Next(); waits {
@@ -151,7 +151,7 @@ func pass(now *clock.Virtual, done <-chan error) {
 	}
 }
 
-// waitIdle asks the engine until it has no request.
+// waitIdle waits until the engine has no request.
 func waitIdle(t *testing.T, e port.Engine) {
 	t.Helper()
 	for {
@@ -165,8 +165,8 @@ func waitIdle(t *testing.T, e port.Engine) {
 	}
 }
 
-// awaitEnds waits until the log of a Triton, which does not report running requests, has the
-// end of each.
+// awaitEnds waits until the log of a Triton has the end of each request, because Triton does
+// not report running requests.
 func awaitEnds(t *testing.T, server *servers.Server) {
 	t.Helper()
 	for {

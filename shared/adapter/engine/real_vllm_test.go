@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// TestRealVLLM runs the suite on a vLLM, and lets it fail within an answer. Its tests use one
-// server, one after the other, because it takes up to a minute to start.
+// TestRealVLLM runs the suite on a vLLM, and makes it fail within an answer. Its tests share
+// one server sequentially, because it takes up to a minute to start.
 //
 //nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
@@ -52,7 +52,7 @@ func TestRealVLLM(t *testing.T) {
 	})
 }
 
-// suiteOnVLLM runs the suite. A test has the server for itself.
+// suiteOnVLLM runs the suite. One test at a time uses the server.
 func suiteOnVLLM(t *testing.T, server *servers.Server) {
 	t.Helper()
 	var one sync.Mutex
@@ -68,9 +68,8 @@ func suiteOnVLLM(t *testing.T, server *servers.Server) {
 	})
 }
 
-// queueOfVLLM sends more requests than the server has slots. The others wait, one beyond the
-// server's limit is refused, and requests that are cancelled leave their slots to those that
-// wait.
+// queueOfVLLM sends more requests than the server has slots. The others wait. A request beyond
+// the server's limit is refused. Cancelled requests free their slots for waiting ones.
 func queueOfVLLM(t *testing.T, server *servers.Server) {
 	t.Helper()
 	e, _ := adapt(t, port.EngineVLLM, server)
@@ -130,8 +129,8 @@ func queueOfVLLM(t *testing.T, server *servers.Server) {
 }
 
 // vllmIsAskedToEnd terminates the server within an answer. It ends the answer at once, with an
-// error event and a regular end; or, if it has closed its engine before it has read that the
-// engine is dead, it keeps the answer open forever. Then the limit between two pieces ends it.
+// error event and a regular end. If it has closed its engine before it has read that the engine
+// is dead, it keeps the answer open forever. Then the limit between two pieces ends it.
 func vllmIsAskedToEnd(t *testing.T, server *servers.Server) {
 	t.Helper()
 	e, now := adapt(t, port.EngineVLLM, server)
@@ -140,7 +139,7 @@ func vllmIsAskedToEnd(t *testing.T, server *servers.Server) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	for len(done) == 0 && ctx.Err() == nil {
-		_ = clock.Sleep(ctx, clock.System{}, 10*time.Millisecond) // an error if it has waited long enough
+		_ = clock.Sleep(ctx, clock.System{}, 10*time.Millisecond) // returns an error at the deadline
 	}
 	if len(done) == 0 {
 		want = fault.DecodeTimeout
@@ -152,7 +151,7 @@ func vllmIsAskedToEnd(t *testing.T, server *servers.Server) {
 	t.Logf("the answer ended with %s", want)
 }
 
-// refusedByVLLM sends parameters that the server refuses, though an adapter does not.
+// refusedByVLLM sends parameters that the server refuses and the adapter does not.
 func refusedByVLLM(t *testing.T, server *servers.Server) {
 	t.Helper()
 	e, _ := adapt(t, port.EngineVLLM, server)
@@ -171,10 +170,10 @@ func refusedByVLLM(t *testing.T, server *servers.Server) {
 	}
 }
 
-// sameGreedyText asks a vLLM and a llama-server with the same weights for the most probable
-// text behind random prompts. The whole texts are equal, and so are the numbers of tokens and
-// the reasons of the end. Both servers compute with 32 bits: the logarithms of probabilities
-// differ by less than 0.00003, the two best tokens hardly ever by so little.
+// sameGreedyText requests the most probable text behind random prompts from a vLLM and a
+// llama-server with the same weights. The texts, the numbers of tokens and the finish reasons
+// are equal. Both servers compute with 32 bits. Their logarithms of probabilities differ by
+// less than 0.00003. Those of the two best tokens are rarely that close.
 func sameGreedyText(t *testing.T, server *servers.Server) {
 	t.Helper()
 	of := func(kind port.EngineKind, server *servers.Server) *engine.Engine {

@@ -9,7 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestReasoningIsSeparated has the forms in which servers send the reasoning before an answer.
+// TestReasoningIsSeparated checks the forms in which servers send the reasoning before an
+// answer.
 func TestReasoningIsSeparated(t *testing.T) {
 	t.Parallel()
 	for name, delta := range map[string]string{
@@ -34,7 +35,7 @@ func TestReasoningIsSeparated(t *testing.T) {
 	}
 }
 
-// TestUsageThatIsNone has usages that no request has: the answer is whole, and not counted.
+// TestUsageThatIsNone has invalid usages. The answer is complete, and its usage is not counted.
 func TestUsageThatIsNone(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string]port.Usage{

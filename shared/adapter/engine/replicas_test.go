@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestReplicasKeepTheirEngines asks for the engines of replicas that are the same, or differ.
+// TestReplicasKeepTheirEngines requests the engines of equal and of different replicas.
 func TestReplicasKeepTheirEngines(t *testing.T) {
 	t.Parallel()
 	r := engine.NewReplicas(clock.System{}, func(slots int) port.Engine {

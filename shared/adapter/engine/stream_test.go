@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// events reads an event stream by the rules of the WHATWG, line by line, and returns the data
+// events parses an event stream by the rules of the WHATWG, line by line, and returns the data
 // of its events. It shares no code with the adapter.
 func events(stream string) (found []string) {
 	stream = strings.TrimPrefix(stream, "\ufeff")
@@ -56,7 +56,7 @@ func inParts(body string, size int) http.HandlerFunc {
 	}
 }
 
-// answerTo returns what a generation is answered to a stream.
+// answerTo returns the result of a generation whose response is a stream.
 func answerTo(t *testing.T, kind port.EngineKind, handler http.HandlerFunc) string {
 	t.Helper()
 	text, end, err := generate(t.Context(), serve(t, engine.Config{Kind: kind}, handler))
@@ -87,14 +87,14 @@ func TestEventStreamInParts(t *testing.T) {
 	if got := answerTo(t, port.EngineVLLM, inParts(wide, 1)); !strings.HasPrefix(got, `"é€😀"`) {
 		t.Errorf("got %s, want the characters whole", got)
 	}
-	// A byte order mark is one at the start of a stream alone.
+	// Only at the start of a stream is a byte order mark one.
 	if got := answerTo(t, port.EngineVLLM, streamed("data: "+piece+"\n\n\ufeffdata: {\n\ndata: "+last+"\n\n")); !strings.HasPrefix(got, `"ab"`) {
 		t.Errorf("got %s, want the line with another field name ignored", got)
 	}
 }
 
-// FuzzEventStream reads any stream, cut anywhere: the answer is that to the same events in
-// their plainest form.
+// FuzzEventStream reads any stream, split anywhere. The answer equals that to the same events
+// in their plainest form.
 func FuzzEventStream(f *testing.F) {
 	for _, seed := range []string{
 		"data: " + piece + "\n\ndata: " + last + "\n\n", "data: " + piece + "\r\n\r\ndata:" + last + "\r\r", "\ufeffdata: " + last + "\n\n", ":\n\ndata\n\ndata: " + last + "\n\n",

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// raw returns an engine whose server hands each connection to answer, and then closes it.
+// raw returns an engine whose server passes each connection to answer, and then closes it.
 func raw(t *testing.T, answer func(net.Conn)) *engine.Engine {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func raw(t *testing.T, answer func(net.Conn)) *engine.Engine {
 	return e
 }
 
-// receive reads a request, and reports whether its client keeps the connection for it alone.
+// receive reads a request, and reports whether its client uses the connection only for it.
 func receive(conn net.Conn) (alone bool) {
 	r, err := http.ReadRequest(bufio.NewReader(conn))
 	if err != nil {
@@ -57,7 +57,7 @@ func receive(conn net.Conn) (alone bool) {
 	return err == nil && r.Close
 }
 
-// TestAnswersOfServers sends what servers and the proxies before them may send.
+// TestAnswersOfServers sends responses that servers and proxies before them may send.
 func TestAnswersOfServers(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -100,7 +100,7 @@ func TestAnswersOfServers(t *testing.T) {
 	}
 }
 
-// TestRefusalBeforeTheRequest answers a long request that was not read.
+// TestRefusalBeforeTheRequest responds to a long request before reading it.
 func TestRefusalBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	e := raw(t, func(conn net.Conn) {
@@ -112,8 +112,8 @@ func TestRefusalBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestConnectionEndsWithItsStream: a server that has more to send, or has not answered, sees
-// the end of the connection when its reader has closed it.
+// TestConnectionEndsWithItsStream checks that a server sees the end of the connection when the
+// reader has closed it, even if the server has more to send or has not responded.
 func TestConnectionEndsWithItsStream(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the caller has gone")

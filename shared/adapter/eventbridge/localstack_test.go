@@ -13,8 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// TestPublisherOnLocalStack receives all of Sortie's events by a rule and a
-// queue.
+// TestPublisherOnLocalStack receives all of Sortie's events through a rule and a queue.
 func TestPublisherOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.LocalStack(t)

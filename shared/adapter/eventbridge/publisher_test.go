@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// entry is one of PutEvents.
+// entry is an entry of PutEvents.
 type entry struct {
 	EventBusName, Source, DetailType, Detail string
 	Time                                     float64

@@ -11,13 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// listed is a machine in the answer of a list.
+// listed is a machine in the response of a list.
 type listed struct {
 	id, state, createdAt, attempt string
 }
 
-// lostCreations serves an app whose creations are never answered, and a list that has
-// destroyed machines only on request, as Fly does.
+// lostCreations serves an app that never responds to creations. Like Fly, it lists destroyed
+// machines only on request.
 func lostCreations(machines []listed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -39,9 +39,8 @@ func lostCreations(machines []listed) http.HandlerFunc {
 	}
 }
 
-// TestLostCreationAdoptsTheAttemptsMachine leaves creations without an answer: the
-// machine of the attempt is adopted, also if it has ended, so that its program does not
-// run twice.
+// TestLostCreationAdoptsTheAttemptsMachine never responds to creations. The machine of the
+// attempt is adopted even if it has ended, so that its program does not run twice.
 func TestLostCreationAdoptsTheAttemptsMachine(t *testing.T) {
 	t.Parallel()
 	const early, late = "2026-03-01T08:00:00Z", "2026-03-01T08:00:05Z"

@@ -13,7 +13,7 @@ import (
 	"github.com/superfly/fly-go/tokens"
 )
 
-// TestAuthorizationIsThatOfTheOfficialClient compares the header with that of fly-go.
+// TestAuthorizationIsThatOfTheOfficialClient compares the header with the one of fly-go.
 func TestAuthorizationIsThatOfTheOfficialClient(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{
@@ -25,7 +25,8 @@ func TestAuthorizationIsThatOfTheOfficialClient(t *testing.T) {
 	}
 }
 
-// TestCallIsRepeatedAfterAProxysRefusal: an update is not, which would restart a machine.
+// TestCallIsRepeatedAfterAProxysRefusal checks that an update is not repeated, because that
+// would restart a machine.
 func TestCallIsRepeatedAfterAProxysRefusal(t *testing.T) {
 	t.Parallel()
 	for status, calls := range map[int]int{http.StatusBadGateway: 1 + repeats, http.StatusServiceUnavailable: 1 + repeats, http.StatusInternalServerError: 1, http.StatusConflict: 1} {

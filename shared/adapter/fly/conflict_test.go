@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestConflictsAreDistinguished answers 409 for different causes: a lack of capacity ends a
-// launch, and a machine that is leased or has changed is tried again later.
+// TestConflictsAreDistinguished responds 409 for different causes. A lack of capacity ends a
+// launch. A machine that is leased or has changed is tried again later.
 func TestConflictsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

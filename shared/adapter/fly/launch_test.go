@@ -81,9 +81,9 @@ func TestLaunchFindsItsMachineDespiteFaults(t *testing.T) {
 	}
 }
 
-// TestMachineOfAnotherAttemptIsNotAdopted leaves a creation without an answer
-// while the platform shows the machine of the previous attempt, and launches
-// under that machine's name. Rule 5 of shared/README.md.
+// TestMachineOfAnotherAttemptIsNotAdopted does not respond to a creation while the platform
+// shows the machine of the previous attempt, and launches under that machine's name. Rule 5 of
+// shared/README.md.
 func TestMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) { c.Apps, c.LookAgain = c.Apps[:1], time.Millisecond })

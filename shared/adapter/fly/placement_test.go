@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestPlacementChoosesAppsAndRegions launches on a full platform: each region of the pool
-// is tried in its order, in an app of the pool.
+// TestPlacementChoosesAppsAndRegions launches on a full platform. Each region of the pool is
+// tried in order, in an app of the pool.
 func TestPlacementChoosesAppsAndRegions(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

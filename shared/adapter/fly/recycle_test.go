@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// shellSpec is the record of a machine whose program is a shell, and one that runs a script on
-// it.
+// shellSpec returns the record of a machine whose program is a shell, so that an attempt can
+// run a script.
 func shellSpec(id string) port.WarmSpec {
 	s := warmSpec(id)
 	s.Image = shell
@@ -165,7 +165,7 @@ func TestLateCallsForARecycledMachine(t *testing.T) {
 	}
 }
 
-// TestRecyclingFails refuses the call, loses its answer, or has another machine.
+// TestRecyclingFails refuses the call, loses its response, or uses another machine.
 func TestRecyclingFails(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -219,8 +219,8 @@ func TestRecyclingFails(t *testing.T) {
 	}
 }
 
-// TestKeptMachineLosesItsExit has a machine that stops without an exit event: it counts as ended
-// after a while, without an exit.
+// TestKeptMachineLosesItsExit has a machine that stops without an exit event. After exitLag it
+// counts as ended, without an exit.
 func TestKeptMachineLosesItsExit(t *testing.T) {
 	t.Parallel()
 	late := &shifted{}
@@ -253,7 +253,7 @@ func TestKeptMachineLosesItsExit(t *testing.T) {
 	}
 }
 
-// shifted is a clock that is ahead by a time.
+// shifted is a clock with an offset.
 type shifted struct {
 	clock.Clock
 	by atomic.Int64

@@ -50,8 +50,8 @@ func (p platform) running(t *testing.T, m port.Machine) port.MachineStatus {
 	return port.MachineStatus{}
 }
 
-// TestWarmMachineIsStartedOnce prepares a machine, and starts it by many concurrent calls:
-// it runs once, as the machine of the attempt, and is gone after its program.
+// TestWarmMachineIsStartedOnce prepares a machine, and starts it by many concurrent calls. It
+// runs once, as the machine of the attempt, and is gone after its program.
 func TestWarmMachineIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -94,7 +94,7 @@ func TestWarmMachineIsStartedOnce(t *testing.T) {
 	}
 }
 
-// TestStartOfAWarmMachineFails refuses the call, loses its answer, or has no machine.
+// TestStartOfAWarmMachineFails refuses the call, loses its response, or has no machine.
 func TestStartOfAWarmMachineFails(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -27,7 +27,8 @@ func TestEventKeys(t *testing.T) {
 	})
 }
 
-// TestKeysHaveFilesOfTheirOwn: a key of tokens signs no events, and the reverse.
+// TestKeysHaveFilesOfTheirOwn checks that a key of tokens signs no events, and that a key of
+// events signs no tokens.
 func TestKeysHaveFilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	of, ofTokens := filepath.Join(t.TempDir(), "events.pem"), filepath.Join(t.TempDir(), "tokens.pem")

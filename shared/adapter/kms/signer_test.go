@@ -147,7 +147,7 @@ func TestKeyIDsHideTheAccount(t *testing.T) {
 	}
 }
 
-// TestOutageIsRetried: the next call reads the keys again.
+// TestOutageIsRetried checks that the next call reads the keys again.
 func TestOutageIsRetried(t *testing.T) {
 	t.Parallel()
 	service, cfg := setup(t, "a")

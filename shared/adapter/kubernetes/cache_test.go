@@ -10,7 +10,7 @@ import (
 )
 
 // TestStateIsWatchedAndCached checks that the informers read each namespace once, and that
-// further looks at machines make no call.
+// further reads of machines make no call.
 func TestStateIsWatchedAndCached(t *testing.T) {
 	t.Parallel()
 	c, r := setup(t)

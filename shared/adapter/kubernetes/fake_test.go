@@ -34,13 +34,12 @@ const (
 	noImage = "registry.example.org/unknown:none"
 )
 
-// cluster plays the job controller and a node on client-go's fake. Programs are
-// goroutines.
+// cluster simulates the job controller and a node on client-go's fake. Programs are goroutines.
 type cluster struct {
 	*fake.Clientset
 	t  *testing.T
 	mu sync.Mutex
-	// faults are by name of the Job, broken are namespaces that cannot be watched.
+	// faults are by name of the Job. broken has the namespaces that cannot be watched.
 	faults map[string]porttest.RunnerFault
 	broken map[string]bool
 	// held are the names of Jobs that another controller suspends at their creation.
@@ -50,7 +49,7 @@ type cluster struct {
 	ended    sync.WaitGroup
 }
 
-// The calls of Client by those of the fake, which has all of the API.
+// The methods of Client call the fake, which has the whole API.
 
 func (c *cluster) Jobs(namespace string) Calls[*batchv1.Job, *batchv1.JobList] {
 	return c.BatchV1().Jobs(namespace)
@@ -144,8 +143,8 @@ func (c *cluster) holds(job *batchv1.Job) bool {
 	return c.held[job.Name]
 }
 
-// resume is the controller that suspends Jobs. The pod that the Job gets does not start: no
-// node has room for it if full, otherwise its image cannot be pulled.
+// resume acts as the controller that suspends Jobs. The pod of the Job does not start. If full,
+// no node has room for it; otherwise its image cannot be pulled.
 func (c *cluster) resume(namespace, name string, full bool) {
 	c.mu.Lock()
 	held := c.held[name]
@@ -164,7 +163,7 @@ func (c *cluster) resume(namespace, name string, full bool) {
 	c.createPod(job, full)
 }
 
-// createPod is the job controller.
+// createPod acts as the job controller.
 func (c *cluster) createPod(job *batchv1.Job, full bool) {
 	p := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	p.Namespace, p.Name, p.UID, p.CreationTimestamp = job.Namespace, job.Name+"-x", uuid.NewUUID(), metav1.Now()
@@ -211,7 +210,7 @@ func (c *cluster) createSecret(a clienttesting.Action) (bool, runtime.Object, er
 	return true, secret, nil
 }
 
-// exit is what the node reports of a program that ended.
+// exit sets the status that the node reports for an ended program.
 func (c *cluster) exit(p *corev1.Pod, code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +227,7 @@ func (c *cluster) exit(p *corev1.Pod, code int) {
 	c.check(c.Tracker().Update(podsKind, p, p.Namespace))
 }
 
-// pod returns a copy of a pod; nil if it does not exist.
+// pod returns a copy of a pod, or nil if it does not exist.
 func (c *cluster) pod(namespace, name string) *corev1.Pod {
 	found, err := c.Tracker().Get(podsKind, namespace, name)
 	if err != nil {
@@ -271,7 +270,7 @@ func (c *cluster) endPod(namespace, name string, grace int64) {
 	}
 }
 
-// patchJob is also the job controller, which deletes the pods of a suspended Job.
+// patchJob also acts as the job controller, which deletes the pods of a suspended Job.
 func (c *cluster) patchJob(a clienttesting.Action) (bool, runtime.Object, error) {
 	_, changed, err := clienttesting.ObjectReaction(c.Tracker())(a)
 	if err != nil {
@@ -297,7 +296,7 @@ func (c *cluster) patchPod(a clienttesting.Action) (bool, runtime.Object, error)
 	return true, changed, err
 }
 
-// deleteJob is also the garbage collector.
+// deleteJob also acts as the garbage collector.
 func (c *cluster) deleteJob(a clienttesting.Action) (bool, runtime.Object, error) {
 	deletion := a.(clienttesting.DeleteActionImpl)
 	if policy := deletion.DeleteOptions.PropagationPolicy; policy == nil || *policy != metav1.DeletePropagationBackground {
@@ -342,8 +341,9 @@ func (c *cluster) watch(a clienttesting.Action) (bool, watch.Interface, error) {
 	return true, own(w), nil
 }
 
-// own passes on what is about objects of this Sortie: the fake ignores the selector. An
-// informer changes what it gets, and a new watch of the fake gives away its own objects.
+// own passes on only events about objects of this Sortie instance, because the fake ignores the
+// selector. It copies the objects: an informer changes them, and a new watch of the fake
+// returns its own objects.
 func own(w watch.Interface) watch.Interface {
 	out := make(chan watch.Event)
 	filtered := watch.NewProxyWatcher(out)

@@ -41,8 +41,8 @@ func launched(t *testing.T, r *Runner, s port.LaunchSpec) port.MachineStatus {
 	return m
 }
 
-// TestGoneMachineIsDeleted: the Job and its pod stay for the time in which the exit and
-// the log are read, and are deleted by the first list after it.
+// TestGoneMachineIsDeleted keeps the Job and its pod for the time in which the exit and the log
+// are read. The first list after that deletes them.
 func TestGoneMachineIsDeleted(t *testing.T) {
 	t.Parallel()
 	c, r := setup(t, func(c *Config) { c.Keep = time.Nanosecond })
@@ -110,8 +110,8 @@ func TestStoppedPodIsMarked(t *testing.T) {
 	}
 }
 
-// TestFinishedMachineIsAdopted: a launch whose answer was lost does not run its program
-// again after its end.
+// TestFinishedMachineIsAdopted checks that a launch whose response was lost does not run its
+// program again after its end.
 func TestFinishedMachineIsAdopted(t *testing.T) {
 	t.Parallel()
 	c, r := setup(t)
@@ -142,7 +142,7 @@ func TestPlacementIsChecked(t *testing.T) {
 	}
 }
 
-// TestLogEnds: the middle of a long log is left out, and marked.
+// TestLogEnds checks that the middle of a long log is omitted and marked.
 func TestLogEnds(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{0, 10, limit.Log, 2 * limit.Log, 5*limit.Log + 7} {
@@ -159,8 +159,8 @@ func TestLogEnds(t *testing.T) {
 	}
 }
 
-// TestForeignJobIsNotAMachine: a Job of another Sortie with the same name and the same
-// attempt is not adopted.
+// TestForeignJobIsNotAMachine does not adopt a Job of another Sortie instance with the same
+// name and attempt.
 func TestForeignJobIsNotAMachine(t *testing.T) {
 	t.Parallel()
 	c, r := setup(t)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kubectl lays a pod specification on another with the package that "kubectl patch" uses.
+// kubectl merges pod specifications with the package that "kubectl patch" uses.
 func kubectl(base, over corev1.PodSpec) (spec corev1.PodSpec, err error) {
 	original, err := json.Marshal(base)
 	if err != nil {
@@ -30,8 +30,8 @@ func kubectl(base, over corev1.PodSpec) (spec corev1.PodSpec, err error) {
 	return spec, json.Unmarshal(merged, &spec)
 }
 
-// TestOverlayIsThatOfKubectl lays random pod specifications on each other. Each field of the
-// type can be set.
+// TestOverlayIsThatOfKubectl merges random pod specifications. Each field of the type can be
+// set.
 func TestOverlayIsThatOfKubectl(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

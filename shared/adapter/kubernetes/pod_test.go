@@ -161,8 +161,8 @@ func TestPodSpecIsChecked(t *testing.T) {
 	}
 }
 
-// TestJobHasTheLabelsOfItsPool lays labels on the Job alone: controllers of the cluster look
-// at Jobs, and some at pods of their own.
+// TestJobHasTheLabelsOfItsPool checks that only the Job has the labels. Controllers of the
+// cluster read those of Jobs, and some those of their own pods.
 func TestJobHasTheLabelsOfItsPool(t *testing.T) {
 	t.Parallel()
 	spec := example()

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// What a refused field says.
+// The messages of refused fields.
 const (
 	node     = "not allowed, it reaches the node"
 	operator = "not allowed, the operator of the pool chooses it"
@@ -100,8 +100,8 @@ var dangers = map[string]struct{ document, says string }{
 	"initContainers.0.envFrom":                              {`+{"initContainers": [{"name": "i", "image": "x", "envFrom": [{"secretRef": {"name": "others"}}]}]}`, secret},
 }
 
-// TestDangerousFieldsAreRefused checks each of them at the job, in the defaults of a pool,
-// and when a pod is built from the record of a job that was stored before.
+// TestDangerousFieldsAreRefused checks each field in a job, in the defaults of a pool, and when
+// a pod is built from the stored record of a job.
 func TestDangerousFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	for field, row := range dangers {
@@ -129,7 +129,7 @@ func TestDangerousFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// only fails unless there is one fault, of a field.
+// only fails the test unless there is one fault, about the field.
 func only(t *testing.T, got []*fault.Fault, field, says string) {
 	t.Helper()
 	if len(got) != 1 || got[0].Field != field || got[0].Code != fault.Unprocessable || !strings.Contains(got[0].Message, says) {
@@ -150,7 +150,7 @@ func TestVolumesOfOtherKindsAreRefused(t *testing.T) {
 	}
 }
 
-// TestPodsConformToTheStandard builds pods of what jobs can set.
+// TestPodsConformToTheStandard builds pods with fields that jobs can set.
 func TestPodsConformToTheStandard(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{
@@ -174,7 +174,7 @@ func TestPodsConformToTheStandard(t *testing.T) {
 	}
 }
 
-// TestBuiltPodIsChecked: the layers conform, and so does what they make together.
+// TestBuiltPodIsChecked checks that the merged pod conforms, as its layers do.
 func TestBuiltPodIsChecked(t *testing.T) {
 	t.Parallel()
 	if _, err := podSpec(json.RawMessage(`{"hostNetwork": true}`), example(), "the-secret"); err == nil || !strings.Contains(err.Error(), "restricted: host namespaces (hostNetwork=true)") {
@@ -182,8 +182,9 @@ func TestBuiltPodIsChecked(t *testing.T) {
 	}
 }
 
-// TestFieldsOfPods lists every field of the API's pod specifications with who can set it.
-// A field of a new version of the API is a difference to read: it is refused.
+// TestFieldsOfPods compares every field of the API's pod specifications, and who can set it,
+// with a file. A field of a new version of the API is refused, and fails the test until the
+// file has it.
 func TestFieldsOfPods(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -217,7 +218,7 @@ func TestFieldsOfPods(t *testing.T) {
 	}
 }
 
-// list reports each field of a type that is decided as a whole.
+// list reports each field of a type that is permitted or refused as a whole.
 func list(typ reflect.Type, path string, report func(path, who string)) {
 	if path != "" {
 		byJob, someByJob := authorJob.supports(path)

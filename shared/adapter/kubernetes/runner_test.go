@@ -46,7 +46,7 @@ func setup(t *testing.T, change ...func(*Config)) (*cluster, *Runner) {
 	return c, r
 }
 
-// spread is a Runner whose launches name a namespace, as those of different pools do.
+// spread is a Runner whose launches name a namespace, as launches of different pools do.
 type spread struct {
 	*Runner
 	c *cluster
@@ -108,7 +108,7 @@ func suite(t *testing.T, change func(*Config)) {
 	})
 }
 
-// awaitBroken returns when the part has noticed that it cannot be watched.
+// awaitBroken returns when the part has detected that it cannot be watched.
 func awaitBroken(t *testing.T, p *part) {
 	t.Helper()
 	often := time.NewTicker(5 * time.Millisecond)

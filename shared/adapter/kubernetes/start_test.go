@@ -36,8 +36,8 @@ func TestPodThatGetsNoNodeAfterItsLaunch(t *testing.T) {
 	}
 }
 
-// TestEndOfAFailedLaunchIsShown inspects the machine as a sweep does that has found it
-// during the launch.
+// TestEndOfAFailedLaunchIsShown inspects the machine like a sweep that found it during the
+// launch.
 func TestEndOfAFailedLaunchIsShown(t *testing.T) {
 	t.Parallel()
 	c, r := setup(t)

@@ -39,7 +39,7 @@ func deleted(second int) func(*corev1.Pod) {
 	}
 }
 
-// deletedAgain has the deletion of a kubelet after the end of the program.
+// deletedAgain sets the deletion by a kubelet after the end of the program.
 func deletedAgain(second int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(second)), new(int64(0))
@@ -164,7 +164,8 @@ func TestWhyAPodDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestWhatAMachineWaitsFor checks the words of a cluster about a machine that may start.
+// TestWhatAMachineWaitsFor checks the reasons that a cluster reports for a machine that may
+// start.
 func TestWhatAMachineWaitsFor(t *testing.T) {
 	t.Parallel()
 	waits := func(reason, message string) objects {

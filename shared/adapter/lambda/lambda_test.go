@@ -15,7 +15,7 @@ import (
 
 const arn = "arn:aws:lambda:eu-central-1:210987654321:function:sortie-dev-dispatch"
 
-// invoke invokes a function whose API answers with a status, and returns the request.
+// invoke invokes a function whose API responds with a status, and returns the request.
 func invoke(t *testing.T, status int) (path, kind, body string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -73,7 +73,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// connect returns a publisher, after it has connected.
+// connect returns a connected publisher.
 func connect(t *testing.T, c Config) *Publisher {
 	t.Helper()
 	c.Retention = retention
@@ -143,7 +143,7 @@ func reader(t *testing.T, s *server.Server) jetstream.JetStream {
 	return js
 }
 
-// event returns an event of a run, or of a tenant's pool for n of 0.
+// event returns an event of run n, or with n of 0 an event of a tenant's pool.
 func event(tenant string, n int) port.PublishedEvent {
 	e := events.Envelope{EventID: fmt.Sprint("urn:orch:event:", tenant, n), EventType: "policy.updated", TenantID: tenant, IdempotencyKey: "orch-policy.updated-pool/default-1"}
 	if n > 0 {
@@ -209,8 +209,8 @@ func TestStreamIsCreated(t *testing.T) {
 	}
 }
 
-// TestStreamOfTheOperatorIsUsed has a stream with another name, which gets the events; the
-// deleted one is created again.
+// TestStreamOfTheOperatorIsUsed has a stream with another name, to which the events are
+// published. If it is deleted, a stream is created.
 func TestStreamOfTheOperatorIsUsed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{})
@@ -284,7 +284,7 @@ func TestOutageDelaysEvents(t *testing.T) {
 	}
 }
 
-// TestServerMayStartLater connects before there is a server.
+// TestServerMayStartLater connects before the server is started.
 func TestServerMayStartLater(t *testing.T) {
 	t.Parallel()
 	s := serve(t, server.Options{})

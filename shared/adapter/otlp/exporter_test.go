@@ -144,7 +144,7 @@ func TestBatchThatFailsIsDropped(t *testing.T) {
 	}
 }
 
-// TestRefusedBatchIsDropped is a collector that wants another key, and one that redirects.
+// TestRefusedBatchIsDropped has a collector that requires another key, and one that redirects.
 func TestRefusedBatchIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusPermanentRedirect} {
@@ -178,8 +178,8 @@ func TestRetryAfterIsHonored(t *testing.T) {
 	}
 }
 
-// TestFullQueueDropsCommits commits to an exporter whose receiver never answers: no call
-// waits for it.
+// TestFullQueueDropsCommits commits to an exporter whose receiver never responds. No call
+// blocks.
 func TestFullQueueDropsCommits(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
@@ -221,8 +221,8 @@ func TestRunSendsWhatIsCommitted(t *testing.T) {
 	<-ended
 }
 
-// TestCancelledRequestIsSentAgain is a process that stops: Run ends, and the last Flush sends
-// what it has not sent.
+// TestCancelledRequestIsSentAgain simulates a process that stops. Run returns, and the last
+// Flush sends the remaining commits.
 func TestCancelledRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 	called, f := make(chan struct{}), (*fixture)(nil)

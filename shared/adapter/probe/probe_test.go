@@ -47,11 +47,10 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// acknowledged is Sortie's answer to a heartbeat.
+// acknowledged is Sortie's response to a heartbeat.
 const acknowledged = `{"acknowledged":true,"shouldCancel":false,"serverTime":"2026-01-02T03:04:05Z"}`
 
-// TestCanaryTakesTheWholePath sends canaries to a Sortie whose routes or whose store
-// fail.
+// TestCanaryTakesTheWholePath sends canaries to a server whose routes or whose store fail.
 func TestCanaryTakesTheWholePath(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })

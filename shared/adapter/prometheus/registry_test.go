@@ -117,8 +117,7 @@ func TestTextPassesTheLinter(t *testing.T) {
 	}
 }
 
-// TestWithoutRunsTheGaugesAreThere reads a registry without commits, which functions
-// serve.
+// TestWithoutRunsTheGaugesAreThere reads a registry without commits, as functions serve it.
 func TestWithoutRunsTheGaugesAreThere(t *testing.T) {
 	t.Parallel()
 	text, err := prometheus.New(pools).Text(t.Context())

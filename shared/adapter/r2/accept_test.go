@@ -63,7 +63,7 @@ func TestObjectChangedDuringCopyIsNotAccepted(t *testing.T) {
 	}
 }
 
-// copied replaces the answers of copies.
+// copied replaces the responses of copies.
 type copied struct {
 	http.RoundTripper
 	fields string

@@ -31,7 +31,7 @@ func TestRequestsShareNoEndpoint(t *testing.T) {
 	type changed struct{}
 	_, want := resolve()
 	scheme := want[0].SchemeID
-	for range 3 { // the first is not the remembered one
+	for range 3 { // the first one is not cached
 		e, options := resolve()
 		if options[0].SchemeID != scheme || options[0].SignerProperties.Has(changed{}) || options[0].IdentityProperties.Has(changed{}) || e.Properties.Has(changed{}) {
 			t.Error("got the changes of another request, want none")

@@ -80,8 +80,7 @@ func (b big) put(letter string) string {
 	return there.ETag
 }
 
-// keep copies the object until that many parts are copied, and returns how many
-// were.
+// keep copies the object until that many parts are copied. It returns their number.
 func (b big) keep(etag string, most int32) (copied int32, err error) {
 	b.Helper()
 	ctx, end := context.WithCancel(b.Context())
@@ -93,7 +92,7 @@ func (b big) keep(etag string, most int32) (copied int32, err error) {
 	return c.copied.Load(), err
 }
 
-// kept checks that Accepted has the object of the letter and nothing else.
+// accepted checks that the bucket Accepted contains only the object of the letter.
 func (b big) accepted(letter string) {
 	b.Helper()
 	body, object, err := outputs(b.T, b.ours).Open(b.Context(), port.Accepted, b.key, port.Span{})
@@ -112,7 +111,7 @@ func (b big) accepted(letter string) {
 	}
 }
 
-// left counts the objects and uploads in Accepted.
+// left returns the numbers of objects and uploads in the bucket Accepted.
 func (b big) left() (objects, uploads int) {
 	b.Helper()
 	listed, err := client(b.ours).ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: &b.ours.Accepted})
@@ -149,8 +148,8 @@ func TestCopyResumes(t *testing.T) {
 	b.accepted("a")
 }
 
-// TestCopyOfALongKeyResumes: the key of the note beside an object has at most
-// 1024 bytes, as the object's key.
+// TestCopyOfALongKeyResumes checks that the key of the note has at most 1024 bytes, like the
+// key of an object.
 func TestCopyOfALongKeyResumes(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"big", ".copying", "ü"} {
@@ -171,7 +170,7 @@ func TestCopyOfALongKeyResumes(t *testing.T) {
 	}
 }
 
-// TestCopyRestartsForAnotherObject: parts of a replaced object are not used.
+// TestCopyRestartsForAnotherObject checks that parts of a replaced object are not used.
 // Rule 14 of shared/README.md.
 func TestCopyRestartsForAnotherObject(t *testing.T) {
 	t.Parallel()
@@ -205,7 +204,7 @@ func TestCopyRestartsWithoutItsUpload(t *testing.T) {
 	b.accepted("a")
 }
 
-// TestDeletePrefixAbortsCopies: the run may be cancelled during a copy.
+// TestDeletePrefixAbortsCopies cancels the run during a copy.
 func TestDeletePrefixAbortsCopies(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)

@@ -21,7 +21,7 @@ func program(p fake.Process) int {
 	return porttest.RunnerProgram(func(key string) string { return p.Env[key] }, p.Terminated, p.Killed)
 }
 
-// waits runs until its machine is killed.
+// waits is a program that runs until its machine is killed.
 func waits(p fake.Process) int {
 	<-p.Killed
 	return 1
@@ -62,7 +62,7 @@ func (o on) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatu
 	return o.Runner.Launch(ctx, spec)
 }
 
-// TestNoRunner launches nothing and lists nothing in a deployment without runners.
+// TestNoRunner launches and lists nothing in a deployment without runners.
 func TestNoRunner(t *testing.T) {
 	t.Parallel()
 	none, err := runner.New("", nil)
@@ -80,7 +80,7 @@ func TestNoRunner(t *testing.T) {
 	}
 }
 
-// TestListOfOneRunner lists the machines of one runner alone.
+// TestListOfOneRunner lists only the machines of one runner.
 func TestListOfOneRunner(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -110,7 +110,7 @@ func TestRunner(t *testing.T) {
 		t.Run("runner "+name, func(t *testing.T) {
 			t.Parallel()
 			porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
-				next := fake.Applied // the fate of the next launch
+				next := fake.Applied // the outcome of the next launch
 				p := setup(t, func(c fake.Call) fake.Fate {
 					if c.Method != "Launch" {
 						return fake.Applied

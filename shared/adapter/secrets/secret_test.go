@@ -65,7 +65,7 @@ func (d *desk) get(input json.RawMessage) (any, error) {
 	return map[string]any{"ARN": arn, "Name": "sortie/prod/fly", "SecretString": d.value}, nil
 }
 
-// becomes changes the value of the secret, and whether it can be read.
+// becomes changes the value of the secret and whether it can be read.
 func (d *desk) becomes(value string, down bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func TestSecretIsCached(t *testing.T) {
 	d.gives("FlyV1 fm2_next", 2)
 }
 
-// TestRefusalReloadsTheSecret, at most every ten seconds.
+// TestRefusalReloadsTheSecret reloads it at most every ten seconds.
 func TestRefusalReloadsTheSecret(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)

@@ -18,7 +18,7 @@ import (
 
 const queue = "https://sqs.eu-central-1.amazonaws.com/123456789012/deliveries"
 
-// request is a request as the queue gets it.
+// request is a request that the queue receives.
 type request struct {
 	QueueURL string `json:"QueueUrl"`
 	Entries  []struct {
@@ -28,8 +28,8 @@ type request struct {
 	}
 }
 
-// open returns a queue that answers each request by serve, with the ids that it accepts
-// and a fault of the sender.
+// open returns a queue whose responses come from serve: the ids that it accepts and whether the
+// fault is the sender's.
 func open(t *testing.T, serve func(r request) (accepted []string, senderFault bool, err error)) *sqs.Wakes {
 	t.Helper()
 	cfg := awstest.Serve(t, map[string]awstest.Call{"SendMessageBatch": func(body json.RawMessage) (any, error) {
@@ -87,7 +87,7 @@ func TestWakesAreSentInBatches(t *testing.T) {
 	}
 }
 
-// A queue that accepts a part of a request gets the rest again, and nothing twice.
+// A queue that accepts a part of a request receives only the rest again.
 func TestRefusedMessagesAreSentAgain(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -30,8 +30,8 @@ type service struct {
 	answers map[string][]any
 }
 
-// setup returns the adapter for a service with these answers by operation, in
-// order; the last one is repeated.
+// setup returns the adapter for a service with these responses by operation, in order. The last
+// one is repeated.
 func setup(t *testing.T, answers map[string][]any) (*service, *stepfunctions.Executions) {
 	t.Helper()
 	s := &service{inputs: map[string]map[string]string{}, answers: answers}
@@ -92,8 +92,8 @@ func TestStartRequest(t *testing.T) {
 	}
 }
 
-// TestStartAfterTheEnd: the service reports that the name exists, whatever the
-// input is. Rule 13 of shared/README.md.
+// TestStartAfterTheEnd has a service that reports, for any input, that the name exists.
+// Rule 13 of shared/README.md.
 func TestStartAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -147,7 +147,7 @@ func TestInvalidInputIsRefusedWithoutACall(t *testing.T) {
 	}
 }
 
-// TestTokenGone covers the three errors of the service for it.
+// TestTokenGone covers the three errors of the service for a token that is gone.
 func TestTokenGone(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -211,8 +211,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestOutagesAreUnavailable: every call returns the same fault, with the
-// service's message only for the log.
+// TestOutagesAreUnavailable checks that every call returns the same fault. Only its log text
+// has the service's message.
 func TestOutagesAreUnavailable(t *testing.T) {
 	t.Parallel()
 	down := awstest.Refusal{Code: "AccessDeniedException", Message: "secret words"}

@@ -62,8 +62,8 @@ func newAccount(t *testing.T, c awsfake.StepFunctionsConfig, ask func(execution,
 	return a
 }
 
-// step makes everything that is due. A call during a step, as of the machine's
-// function, leaves it to that step.
+// step executes everything that is due. If it is called during a step, such as by the machine's
+// function, the running step executes it.
 func (a *account) step() {
 	a.again.Store(true)
 	for a.again.Load() && a.stepping.TryLock() {
@@ -92,7 +92,7 @@ func (a *account) pass(d time.Duration) {
 	a.clock.Advance(until.Sub(a.clock.Now()))
 }
 
-// leaping is the account's clock for the SDK: a pause passes at once.
+// leaping is the account's clock for the SDK, in which a pause takes no time.
 type leaping struct{ *account }
 
 // Now implements clock.Clock.
@@ -138,8 +138,8 @@ func (s stepped) Fail(ctx context.Context, token, name, cause string) error {
 	return s.Executions.Fail(ctx, token, name, cause)
 }
 
-// TestExecutions runs the suite without faults. The service keeps the
-// executions, so a restart is a new client.
+// TestExecutions runs the suite without faults. The service stores the executions, so a restart
+// is a new client.
 func TestExecutions(t *testing.T) {
 	t.Parallel()
 	porttest.Executions(t, func(t *testing.T, ask func(execution, token string)) porttest.ExecutionsHarness {
@@ -150,9 +150,8 @@ func TestExecutions(t *testing.T) {
 	})
 }
 
-// TestExecutionsWithFaults starts and completes a hundred executions on a
-// service that loses and throttles calls: a caller that repeats its call has
-// started once and completed once.
+// TestExecutionsWithFaults starts and completes a hundred executions on a service that loses
+// and throttles calls. A caller that repeats its call has started and completed each once.
 func TestExecutionsWithFaults(t *testing.T) {
 	t.Parallel()
 	tokens := map[string]string{}
@@ -236,8 +235,8 @@ func TestQuotaDelaysCalls(t *testing.T) {
 	}
 }
 
-// TestFullHistoryFailsTheExecution: the visit of the suite's first state has six
-// events.
+// TestFullHistoryFailsTheExecution limits the history. The visit of the suite's first state has
+// six events.
 func TestFullHistoryFailsTheExecution(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]port.ExecutionStatus{5: port.ExecutionFailed, 6: port.ExecutionRunning} {

@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// LocalStack's clock cannot be moved: all limits of the suite's machine and all
-// waits are divided by five.
+// LocalStack's clock cannot be advanced, so all limits of the suite's machine and all waits are
+// divided by five.
 const faster = 5
 
 // TestExecutionsOnLocalStack runs the suite with a state machine per test and

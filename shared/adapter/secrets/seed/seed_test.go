@@ -16,13 +16,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// parameters is Systems Manager with one parameter at most.
+// parameters is Systems Manager with at most one parameter.
 type parameters struct {
 	*testing.T
 
 	mu     sync.Mutex
 	value  string
-	before string // what another process puts before the first call of PutParameter
+	before string // the value that another process stores before the first call of PutParameter
 	made   int
 }
 
@@ -54,7 +54,7 @@ func (p *parameters) put(input json.RawMessage) (any, error) {
 	return map[string]any{"Version": 1}, nil
 }
 
-// open returns the seed of a process, and the log of that.
+// open returns the seed as a new process reads it, and the log of that process.
 func (p *parameters) open() (*secrets.Secret[secrets.Events], *bytes.Buffer) {
 	p.Helper()
 	var log bytes.Buffer
@@ -83,8 +83,8 @@ func TestSeedIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestSeedOfAnotherProcessIsUsed lets another process make the parameter after this one
-// has found none.
+// TestSeedOfAnotherProcessIsUsed has another process that creates the parameter after this one
+// has not found it.
 func TestSeedOfAnotherProcessIsUsed(t *testing.T) {
 	t.Parallel()
 	const theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
