@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// fixedAnswer is a transport that answers every call with the same response.
+// fixedAnswer is a transport that returns the same response to every call.
 type fixedAnswer struct {
 	status int
 	after  string

@@ -149,7 +149,7 @@ func timingOf(e *contract.TaskEnvelope) timing {
 	}
 }
 
-// callTimeout bounds one call, so that three calls fit into the heartbeat
+// callTimeout returns the timeout of one call, such that three calls fit into the heartbeat
 // timeout.
 func (d timing) callTimeout() time.Duration {
 	if d.timeout == 0 {

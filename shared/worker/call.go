@@ -42,7 +42,7 @@ func (a answer) problem() contract.Problem {
 	return p
 }
 
-// err describes an answer that is not ok. It is a *retryableError if a retry may
+// err returns the error of an answer that is not ok. It is a *retryableError if a retry may
 // succeed.
 func (a answer) err() error {
 	err := fmt.Errorf("unexpected status %d %s", a.status, http.StatusText(a.status))
@@ -56,8 +56,8 @@ func (a answer) err() error {
 	return &retryableError{err, a.retryAfter}
 }
 
-// retryableError is an error after which the same call may succeed, not before
-// after has passed.
+// retryableError is an error after which the same call may succeed. The retry must wait at
+// least after.
 type retryableError struct {
 	err   error
 	after time.Duration
@@ -66,8 +66,8 @@ type retryableError struct {
 func (e *retryableError) Error() string { return e.err.Error() }
 func (e *retryableError) Unwrap() error { return e.err }
 
-// send sends a request and reads the answer. Its errors do not contain the URL,
-// which may be a secret.
+// send sends a request and reads the response. Its errors do not contain the URL, which may be
+// a secret.
 func (t *Task) send(req *http.Request) (answer, error) {
 	resp, err := t.http.Do(req)
 	if err != nil {

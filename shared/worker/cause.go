@@ -34,8 +34,8 @@ var (
 // wrapped together with the reason.
 var ErrUndelivered = errors.New("the result could not be delivered")
 
-// causeOf returns the cause for an answer of the control plane; nil
-// if it does not end the work.
+// causeOf returns the cause for an answer of the control plane, or nil if the answer does not
+// end the work.
 func causeOf(a answer) error {
 	switch a.status {
 	case http.StatusGone:

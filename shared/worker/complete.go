@@ -17,31 +17,29 @@ type Result struct {
 	// Output describes the output. If it is nil or has no OutputPath, the object
 	// that UploadOutput stored is the output, if any.
 	Output *contract.TaskOutput
-	// Metrics are figures of the work: any value that encodes to a JSON object.
-	// The SDK adds the figures of the contract (Options.Usage); on equal names
-	// those of Metrics win. A value of another kind is logged and left out.
+	// Metrics are figures of the work: any value that encodes to a JSON object. The SDK adds
+	// the figures of the contract (Options.Usage). If names are equal, those of Metrics take
+	// precedence. Any other value is logged and omitted.
 	Metrics any
-	// PartialProgress describes how far cancelled work came: any value that
-	// encodes to JSON. It is reported with outcome CANCELLED only.
+	// PartialProgress describes the progress of cancelled work: any value that encodes to JSON.
+	// It is reported only with outcome CANCELLED.
 	PartialProgress any
-	// Exit is how the program of a job ended. Workers that do not run a program leave
-	// it nil.
+	// Exit is how the program of a job ended. It is nil for workers that do not run a program.
 	Exit *contract.Exit
 }
 
-// cancelLookup bounds how long Complete waits after SIGTERM for the answer that
-// says whether a cancel was requested.
+// cancelLookup limits how long Complete waits after SIGTERM for the answer that reports whether
+// a cancel was requested.
 const cancelLookup = 3 * time.Second
 
-// Complete reports the outcome: SUCCEEDED if failure is nil, CANCELLED if it is
-// not and a cancel was requested, FAILED otherwise, with the category of Fail. It
-// returns the final state that the control plane decided on, which may differ.
+// Complete reports the outcome. It is SUCCEEDED if failure is nil, and CANCELLED if failure is
+// not nil and a cancel was requested. Otherwise it is FAILED, with the category of Fail.
+// Complete returns the final state that the control plane has decided, which may differ.
 //
-// Complete retries as the package comment describes; if it gives up, the error
-// wraps ErrUndelivered. If nothing is to be reported, because the control plane
-// no longer accepts reports or because the machine is being stopped, it sends
-// nothing and returns the cause. Complete may be repeated with the same
-// arguments; the control plane refuses a different outcome.
+// Complete retries as the package comment describes. If it gives up, the error wraps
+// ErrUndelivered. It sends nothing and returns the cause if the control plane no longer accepts
+// reports, or if the machine is being stopped. Complete may be repeated with the same
+// arguments. The control plane refuses a different outcome.
 func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalState string, err error) {
 	cause := context.Cause(t.ctx)
 	if abandoned(cause) {
@@ -83,7 +81,7 @@ func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalStat
 	return finalState, nil
 }
 
-// flushed sends the rest of the output and returns how many bytes of it were lost.
+// flushed sends the rest of the output and returns the number of lost bytes.
 func (t *Task) flushed(ctx context.Context) (lost int64) {
 	if t.sender == nil {
 		return 0
@@ -116,8 +114,8 @@ func (t *Task) isCancelRequested(ctx context.Context) bool {
 	return t.cancelRequested
 }
 
-// report builds the body of completed. Values that do not encode to JSON are
-// left out, so that they do not prevent the report.
+// report builds the body of completed. It omits values that do not encode to JSON, so that they
+// do not prevent the report.
 func (t *Task) report(ctx context.Context, r Result, failure, cause error) contract.TaskCompleted {
 	body := contract.TaskCompleted{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
@@ -157,7 +155,7 @@ func (t *Task) output(given *contract.TaskOutput) *contract.TaskOutput {
 	return &merged
 }
 
-// metrics merges figures into one JSON object; later ones win.
+// metrics merges figures into one JSON object. Later figures take precedence.
 func (t *Task) metrics(ctx context.Context, figures ...any) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for _, part := range figures {

@@ -12,11 +12,10 @@
 //		}))
 //	}
 //
-// Main reads TASK_ENVELOPE from the environment, sends started, sends a
-// heartbeat at each interval, calls the function, and sends completed with what
-// the function returned. Run does the same for a program that has its own main.
-// Start, Task.Complete and Task.Close are the parts of Run. The command
-// sortie-exec wraps a program in any other language.
+// Main reads TASK_ENVELOPE from the environment, sends started, sends a heartbeat at each
+// interval, calls the function, and sends completed with the function's result. Run does the
+// same for a program that has its own main. Start, Task.Complete and Task.Close are the parts
+// of Run. The command sortie-exec wraps a program in any other language.
 //
 //	envelope ──▶ started ──200──▶ your function ──▶ uploads ──▶ completed ──▶ exit
 //	                │                 ▲    │ Progress
@@ -26,16 +25,15 @@
 //
 // # Cancellation
 //
-// The context of the function ends when the work must stop. context.Cause
-// returns the reason: ErrCancelled, ErrExpired, ErrMismatch, ErrEnded,
-// ErrTerminated or ErrDeadline. If the function has not returned after four
-// fifths of the grace period (see Task.Grace), Run abandons it and reports what
-// is due; Main then ends the process.
+// The context of the function ends when the work must stop. context.Cause returns the reason:
+// ErrCancelled, ErrExpired, ErrMismatch, ErrEnded, ErrTerminated or ErrDeadline. The function
+// must return within four fifths of the grace period (see Task.Grace). After that, Run abandons
+// it and sends the report. Main then ends the process.
 //
-// After SIGTERM the SDK sends a heartbeat at once to learn whether a cancel was
-// requested. If it was, the outcome is CANCELLED. If not, the machine is being
-// stopped: a failed attempt is not reported, because the control plane sees the
-// end of the machine and does not count it against the retry limit.
+// After SIGTERM the SDK sends a heartbeat at once to find out whether a cancel was requested.
+// If it was, the outcome is CANCELLED. If not, the machine is being stopped, and a failed
+// attempt is not reported. The control plane sees the end of the machine and does not count it
+// against the retry limit.
 //
 // # Heartbeats and progress
 //
@@ -46,11 +44,11 @@
 //
 // # Output
 //
-// With Options.SendsOutput the work writes its output to Task.Stdout and Task.Stderr,
-// and clients read it while the work runs. It is sent every 2 seconds while a client
-// follows it, otherwise every 30 seconds, and before completed. Writes never wait for
-// a call: output that does not fit into 768 KiB replaces the oldest, and a line says
-// how many bytes are missing.
+// With Options.SendsOutput the work writes its output to Task.Stdout and Task.Stderr, and
+// clients read it while the work runs. It is sent every 2 seconds while a client follows it,
+// otherwise every 30 seconds, and before completed. Writes never wait for a call. Output that
+// does not fit into 768 KiB replaces the oldest, and a line reports the number of missing
+// bytes.
 //
 // # Delivery
 //
@@ -62,9 +60,9 @@
 //
 // # Workers of the export contract
 //
-// If the environment has no TASK_ENVELOPE but the export contract's
-// CALLBACK_URL, the result is reported with one call of that URL in the shape of
-// that contract. There are no heartbeats and no uploads.
+// If the environment has the export contract's CALLBACK_URL and no TASK_ENVELOPE, the result is
+// reported with one call of that URL in the shape of that contract. There are no heartbeats and
+// no uploads.
 //
 // # Secrets and resources
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// controlPlane answers as Sortie does and prints what the worker reports.
+// controlPlane responds like Sortie and prints the worker's reports.
 func controlPlane(answers map[string]string) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
@@ -28,7 +28,7 @@ func controlPlane(answers map[string]string) *httptest.Server {
 	}))
 }
 
-// assignment is what worker.ReadAssignment reads from the environment of a
+// assignment returns the assignment that worker.ReadAssignment reads from the environment of a
 // machine.
 func assignment(plane string) worker.Assignment {
 	return worker.Assignment{TaskID: "task-1", Envelope: &contract.TaskEnvelope{
@@ -77,7 +77,7 @@ func ExampleRun_cancel() {
 	// cancelled: true
 }
 
-// Fail says which category a failure has and whether another attempt may help.
+// Fail sets the category of a failure and whether another attempt may succeed.
 func ExampleFail() {
 	plane := controlPlane(map[string]string{"completed": `{"acknowledged": true, "finalState": "FAILED"}`})
 	defer plane.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Failure is an error with a category of the contract. Fail makes one.
+// Failure is an error with a category of the contract. Fail creates one.
 type Failure struct {
 	// Category is one of contract.Categories, such as
 	// contract.CategoryUserCode. If it is empty, it is derived as Fail describes.
@@ -22,12 +22,11 @@ type Failure struct {
 	Err error
 }
 
-// Fail returns err with a category and whether another attempt may succeed. The
-// function of a worker returns it, wrapped or not.
+// Fail returns err with a category and whether another attempt may succeed. The function of a
+// worker may return it wrapped.
 //
-// An error without a Failure has the category USER_CODE, a full disk
-// INFRASTRUCTURE and an exceeded context deadline TIMEOUT, each with the
-// category's retry rule.
+// An error without a Failure has the category USER_CODE. A full disk has INFRASTRUCTURE, and an
+// exceeded context deadline TIMEOUT. Each has the category's retry rule.
 func Fail(category string, retryable bool, err error) error {
 	return &Failure{Category: category, Retryable: &retryable, Err: err}
 }
@@ -38,7 +37,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// The control plane cuts texts at the same lengths.
+// The control plane truncates texts at the same lengths.
 const (
 	maxMessage = 2 << 10
 	maxTrace   = 16 << 10

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// progressInterval is the least time between a call and the heartbeat that
-// reports a change of the progress.
+// progressInterval is the shortest time between a call and the heartbeat that reports a change
+// of the progress.
 const progressInterval = time.Second
 
 // progress is the part of a heartbeat that the work sets.
@@ -74,7 +74,7 @@ func (t *Task) sendHeartbeats() {
 // for short intervals.
 func (t *Task) firstHeartbeatDelay() time.Duration { return min(firstDelay, t.timing.interval/8) }
 
-// markAnswered records that the control plane answered after SIGTERM.
+// markAnswered records that the control plane has responded after SIGTERM.
 func (t *Task) markAnswered() {
 	select {
 	case <-t.answered:
@@ -83,7 +83,7 @@ func (t *Task) markAnswered() {
 	}
 }
 
-// signalProgress wakes sendHeartbeats to look at the progress.
+// signalProgress makes sendHeartbeats check the progress.
 func (t *Task) signalProgress() {
 	select {
 	case t.progressed <- struct{}{}:
@@ -91,16 +91,16 @@ func (t *Task) signalProgress() {
 	}
 }
 
-// hasNewProgress reports whether the progress differs from the last that a
-// heartbeat delivered.
+// hasNewProgress reports whether the progress differs from that of the last delivered
+// heartbeat.
 func (t *Task) hasNewProgress() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.progress != t.delivered
 }
 
-// heartbeat sends one heartbeat and applies its answer. The error is a
-// *retryableError, a cause, or a refusal.
+// heartbeat sends one heartbeat and applies the response. The error is a *retryableError, a
+// cause, or a refusal.
 func (t *Task) heartbeat(ctx context.Context) error {
 	t.mu.Lock()
 	now := t.progress
@@ -145,7 +145,7 @@ func cancelCause(reason string) error {
 	return fmt.Errorf("%w: %s", ErrCancelled, cut(reason, maxMessage))
 }
 
-// renew replaces the token and the URLs by valid newer ones.
+// renew replaces the token and the URLs with newer ones that are valid.
 func (t *Task) renew(r contract.TokenRenewal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// maxInput is more than the control plane accepts as the input of a program.
+// maxInput is larger than any input of a program that the control plane accepts.
 const maxInput = 8 << 20
 
-// inputTimeout bounds the reading of the input with its retries.
+// inputTimeout limits the download of the input with its retries.
 const inputTimeout = 2 * time.Minute
 
-// Input returns the standard input of a job's program; nil if it is empty. It retries
-// for at most two minutes and then returns a Failure with category INFRASTRUCTURE.
+// Input returns the standard input of a job's program, or nil if it is empty. It retries for at
+// most two minutes and then returns a Failure with category INFRASTRUCTURE.
 func (t *Task) Input(ctx context.Context) ([]byte, error) {
 	e := t.assignment.Envelope
 	if e == nil || e.Program == nil || e.Program.Input == nil {

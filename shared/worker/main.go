@@ -23,9 +23,9 @@ const (
 	ExitTerminated = 128 + int(syscall.SIGTERM)
 )
 
-// Main runs a whole worker: it reads the environment, does the task, logs JSON
-// lines to standard error and returns the exit code. The first SIGTERM or SIGINT
-// ends the context of the work, the second ends the process.
+// Main runs a whole worker: it reads the environment, does the task, logs JSON lines to
+// standard error and returns the exit code. The first SIGTERM or SIGINT ends the context of the
+// work. The second ends the process.
 func Main(work Func) int {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	a, err := ReadAssignment(os.Environ())

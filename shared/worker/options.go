@@ -15,9 +15,8 @@ import (
 
 // Options configure a worker. The zero value is valid.
 type Options struct {
-	// HTTP makes the calls and the uploads. Its Timeout bounds both; 0 is best,
-	// because the SDK sets a timeout for each call. nil selects a client that is
-	// closed with the Task.
+	// HTTP makes the calls and the uploads. Its Timeout limits both. 0 is best, because the SDK
+	// sets a timeout for each call. nil selects a client that is closed with the Task.
 	HTTP *http.Client
 	// Clock is the time source; nil selects the system clock.
 	Clock clock.Clock
@@ -34,23 +33,23 @@ type Options struct {
 	// Terminated returns such a channel. If it is not nil, started announces
 	// handlesSigterm.
 	Terminated <-chan struct{}
-	// SendsOutput: the work writes its output to Task.Stdout and Task.Stderr, so that
+	// SendsOutput means that the work writes its output to Task.Stdout and Task.Stderr, so that
 	// clients can read it while the work runs.
 	SendsOutput bool
 	// Usage returns the resource figures that completed reports; nil selects the
 	// function Usage.
 	Usage func() contract.TaskMetrics
-	// ReportTimeout bounds the retries of started, completed and the callback if
-	// the envelope has no deadline; 0 selects an hour.
+	// ReportTimeout limits the retries of started, completed and the callback if the envelope
+	// has no deadline; 0 selects an hour.
 	ReportTimeout time.Duration
-	// ResultTimeout bounds the retries of started, of completed and of each upload, from its
-	// first try; 0 leaves them until the attempt's deadline. It is for platforms that keep
-	// the exit code, and that start the attempt again.
+	// ResultTimeout limits the retries of started, of completed and of each upload, counted
+	// from the first try; 0 means until the attempt's deadline. It is for platforms that store
+	// the exit code and start the attempt again.
 	ResultTimeout time.Duration
 }
 
-// withDefaults replaces zero values by defaults. The function that it returns
-// releases what it created.
+// withDefaults replaces zero values with defaults. The returned function releases the resources
+// that it has created.
 func (o Options) withDefaults() (Options, func()) {
 	release := func() {}
 	if o.HTTP == nil {

@@ -55,8 +55,7 @@ func TestResultSurvivesOutage(t *testing.T) {
 	})
 }
 
-// The result was accepted and its answer lost, so heartbeats are answered with
-// 410 meanwhile.
+// The result was accepted and its response lost, so heartbeats get 410 meanwhile.
 func TestCompletedIsRepeatedAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

@@ -18,11 +18,11 @@ const (
 const (
 	chunkSize  = 24 << 10
 	outboxSize = 768 << 10
-	// earlySize is the amount of output that is sent at once while less than earlyTotal
-	// was sent, so that the beginning of the output is visible early.
+	// earlySize is the amount of output that is sent at once while less than earlyTotal was
+	// sent. So the start of the output is visible early.
 	earlySize  = 256 << 10
 	earlyTotal = 1 << 20
-	// mostChunks is the approximate number of chunks of a batch whose output alternates
+	// mostChunks is the approximate number of chunks of a batch if its output alternates
 	// between the streams.
 	mostChunks = 16
 )
@@ -31,18 +31,18 @@ const (
 type chunk struct {
 	stream string
 	data   []byte
-	// since is when its oldest byte was written; zero if it has none.
+	// since is when the oldest byte was written; zero for an empty chunk.
 	since time.Time
 }
 
-// outbox holds output until it is sent. Its memory is bounded: output that does not fit
-// replaces the oldest, and a line states how many bytes are missing. It is safe for
+// outbox holds output until it is sent. Its memory is limited: output that does not fit
+// replaces the oldest, and a line reports the number of missing bytes. It is safe for
 // concurrent use, and a write never waits for a call.
 type outbox struct {
 	mu      sync.Mutex
 	pending []chunk
 	size    int
-	taken   int64            // bytes that were taken out to be sent
+	taken   int64            // bytes that were removed to be sent
 	missing map[string]int64 // dropped bytes before the next output of each stream
 	dropped int64            // all dropped bytes
 	closed  bool
@@ -112,7 +112,7 @@ func (o *outbox) isEarly() bool {
 	return o.size >= earlySize && o.taken < earlyTotal
 }
 
-// sentMuch reports whether the beginning of the output was taken.
+// sentMuch reports whether the first earlyTotal bytes of the output were removed to be sent.
 func (o *outbox) sentMuch() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (o *outbox) isEmpty() bool {
 	return o.size == 0 && len(o.missing) == 0
 }
 
-// take removes the oldest output, at most most chunks of it.
+// take removes and returns the oldest output, at most most chunks.
 func (o *outbox) take(most int) []chunk {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,8 +149,7 @@ func (o *outbox) take(most int) []chunk {
 	return batch
 }
 
-// marked returns the chunk, preceded by a line with the number of bytes that are missing
-// before it.
+// marked returns the chunk, preceded by a line with the number of bytes missing before it.
 func (o *outbox) marked(c chunk) chunk {
 	if n := o.missing[c.stream]; n > 0 {
 		delete(o.missing, c.stream)
@@ -159,8 +158,8 @@ func (o *outbox) marked(c chunk) chunk {
 	return c
 }
 
-// merged joins chunks that alternate between the streams, in groups that follow each
-// other, so that about mostChunks are left. Full chunks stay as they are.
+// merged joins chunks that alternate between the streams. It joins groups of adjacent chunks,
+// so that about mostChunks are left. Full chunks are unchanged.
 func merged(pending []chunk) []chunk {
 	if len(pending) <= mostChunks {
 		return pending
@@ -182,8 +181,8 @@ func merged(pending []chunk) []chunk {
 	return list
 }
 
-// close drops the remaining output and accepts no more. It returns the number of bytes
-// that were not sent, those of rest included.
+// close drops the remaining output and accepts no more. It returns the number of unsent bytes,
+// including those of rest.
 func (o *outbox) close(rest []chunk) (lost int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 )
 
 // Output is sent every followedInterval while a client follows it, and every idleInterval
-// otherwise. New output waits a short time for more. Before the first response the worker
-// does not know whether a client follows, and sends soon.
+// otherwise. New output is held for a short time to gather more. Before the first response the
+// worker does not know whether a client follows, so it sends early.
 const (
 	followedInterval = 2 * time.Second
 	idleInterval     = 30 * time.Second
 	gatherTime       = 100 * time.Millisecond
-	// idleChunks is the number of chunks that are sent per idleInterval once earlyTotal
-	// was sent.
+	// idleChunks is the number of chunks sent in each idleInterval after the first earlyTotal
+	// bytes.
 	idleChunks = 4
-	// outputTimeout bounds FlushOutput.
+	// outputTimeout limits FlushOutput.
 	outputTimeout = 30 * time.Second
 )
 
@@ -35,12 +35,12 @@ var ErrOutputNotSent = errors.New("output was not sent")
 // sender sends the output of the work in order.
 type sender struct {
 	box *outbox
-	// ctx is that of sendOutput, until FlushOutput ends it.
+	// ctx is the context of sendOutput. FlushOutput ends it.
 	ctx  context.Context //nolint:containedctx // of a goroutine
 	stop context.CancelFunc
-	// turn is held by the goroutine that sends. It guards the fields below.
+	// turn is held by the goroutine that sends, and guards the fields below.
 	turn     chan struct{}
-	batch    []chunk // taken from the box; the first one may have been received
+	batch    []chunk // removed from the box; the control plane may have received the first one
 	sequence int
 	followed bool
 	answered bool
@@ -54,15 +54,14 @@ func newSender(ctx context.Context, now func() time.Time) *sender {
 	return s
 }
 
-// Stdout returns a writer to the standard output of the task, which clients read while the
-// work runs. It needs Options.SendsOutput; without it, and for a worker that has only
-// CALLBACK_URL, it discards everything. A write takes all bytes without a call and without
-// an error. While the control plane does not answer, at most 768 KiB are held; more output
-// replaces the oldest, and a line in the output states how many bytes are missing. It is
-// safe for concurrent use.
+// Stdout returns a writer to the standard output of the task, which clients read while the work
+// runs. Without Options.SendsOutput, and for a worker that has only CALLBACK_URL, it discards
+// everything. A write accepts all bytes without a call and without an error. While the control
+// plane does not respond, at most 768 KiB are held. More output replaces the oldest, and a line
+// in the output reports the number of missing bytes. It is safe for concurrent use.
 func (t *Task) Stdout() io.Writer { return t.stream(stdout) }
 
-// Stderr is Stdout for the standard error.
+// Stderr is like Stdout, for the standard error.
 func (t *Task) Stderr() io.Writer { return t.stream(stderr) }
 
 func (t *Task) stream(name string) io.Writer {
@@ -79,11 +78,11 @@ type flushed struct {
 	err  error
 }
 
-// FlushOutput sends the output that was written so far, and accepts no more. It retries
-// for at most 30 seconds, after a cancel request for an eighth of the grace period.
-// Complete calls it; another call returns the same result. The error wraps
-// ErrOutputNotSent; then UploadLog can store the output instead. Without
-// Options.SendsOutput it returns ErrOutputNotSent.
+// FlushOutput sends the output that was written so far, and accepts no more. It retries for at
+// most 30 seconds, or after a cancel request for an eighth of the grace period. Complete calls
+// it; another call returns the same result. The error wraps ErrOutputNotSent. In that case
+// UploadLog can store the output instead. Without Options.SendsOutput it returns
+// ErrOutputNotSent.
 func (t *Task) FlushOutput(ctx context.Context) error {
 	if t.sender == nil {
 		return ErrOutputNotSent
@@ -206,8 +205,8 @@ func (t *Task) awaitOutputTime(ctx context.Context, failures int) error {
 	return nil
 }
 
-// sendAll sends the output in the box. frugal limits the number of chunks if no client
-// follows and much was sent.
+// sendAll sends the output in the box. If frugal, it limits the number of chunks while no
+// client follows and much was sent.
 func (t *Task) sendAll(ctx context.Context, frugal bool) error {
 	s := t.sender
 	select {
@@ -235,7 +234,7 @@ func (t *Task) sendAll(ctx context.Context, frugal bool) error {
 	return ErrOutputNotSent
 }
 
-// sendChunk makes one call. After an error that is not retryable the control plane refuses
+// sendChunk makes one call. An error that is not retryable means that the control plane refuses
 // output, and the task stops sending it.
 func (t *Task) sendChunk(ctx context.Context, c chunk) error {
 	s := t.sender

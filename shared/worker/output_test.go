@@ -26,8 +26,8 @@ type sent struct {
 	ages  []time.Duration // of the calls
 }
 
-// received checks the sequences and returns the output. Calls for which answered is
-// false had no answer and are repeated.
+// received checks the sequences and returns the output. Calls for which answered is false had
+// no response and are repeated.
 func (s *fixture) received(answered func(n int) bool) sent {
 	s.t.Helper()
 	got := sent{text: map[string]string{}}
@@ -275,7 +275,7 @@ func TestOutputTakesFewCalls(t *testing.T) {
 	}
 }
 
-// Without the option nothing is announced or sent.
+// Without the option no output is announced or sent.
 func TestOutputIsNotSentWithoutTheOption(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// at is a step of reporting work: a call of Progress after a time.
+// at is a call of Progress after a duration.
 type at struct {
 	after   time.Duration
 	percent int

@@ -7,15 +7,14 @@ import (
 	"runtime/debug"
 )
 
-// Func is the work of a worker. Its context ends when the work must stop; see
-// context.Cause and the Err variables. What it returns is reported by
-// Task.Complete. A panic is reported as a failure with category USER_CODE and the
-// stack trace.
+// Func is the work of a worker. Its context ends when the work must stop; see context.Cause and
+// the Err variables. Task.Complete reports its result. A panic is reported as a failure with
+// category USER_CODE and the stack trace.
 type Func func(ctx context.Context, t *Task) (Result, error)
 
-// Run does one task: it sends started, runs work with heartbeats, and sends
-// completed. It returns nil if the work succeeded and the control plane accepted
-// the report; otherwise the error of the work, of the report, or both, joined.
+// Run does one task: it sends started, runs work with heartbeats, and sends completed. It
+// returns nil if the work succeeded and the control plane accepted the report. Otherwise it
+// returns the error of the work, of the report, or both, joined.
 //
 // If work does not return within Task.Grace after its context ended, Run reports
 // without it. The work's goroutine then still runs, so the process should exit.
@@ -38,8 +37,8 @@ func Run(ctx context.Context, a Assignment, o Options, work Func) error {
 	return errors.Join(failure, err)
 }
 
-// await runs the work and waits for it, at most for the grace period once its
-// context has ended.
+// await runs the work and waits for it. After the context of the work has ended it waits at
+// most for the grace period.
 func (t *Task) await(work Func) (Result, error) {
 	type returned struct {
 		result Result

@@ -45,8 +45,8 @@ func as[T any](t *testing.T, r request) T {
 	return v
 }
 
-// plane is a control plane and a bucket without a network. on replaces its
-// answers by the name of the call and the number of earlier calls of that name.
+// plane is a control plane and a bucket without a network. on replaces its responses by the
+// name of the call and the number of earlier calls of that name.
 type plane struct {
 	mu     sync.Mutex
 	calls  []request

@@ -163,7 +163,7 @@ func testDeadline(t *testing.T, deadline, limit time.Duration) {
 	})
 }
 
-// TestDeadlineDuringStartedIsReported lets the first call take longer than the attempt.
+// TestDeadlineDuringStartedIsReported has a first call that takes longer than the attempt.
 // Without a report, the control plane could not distinguish the timeout from an end of the
 // program.
 func TestDeadlineDuringStartedIsReported(t *testing.T) {

@@ -45,10 +45,9 @@ type Task struct {
 	flush           flushed
 }
 
-// Start sends started and begins to send heartbeats. It retries until the control
-// plane answers. The error wraps ErrCancelled, ErrEnded, ErrExpired or
-// ErrMismatch if the answer says that the work is not to be done, and
-// ErrTerminated or the cause of ctx if that came first.
+// Start sends started and begins to send heartbeats. It retries until the control plane
+// responds. The error wraps ErrCancelled, ErrEnded, ErrExpired or ErrMismatch if the work must
+// not be done. It wraps ErrTerminated or the cause of ctx if that came first.
 //
 // The context of the task ends with ctx. If the error is nil, the caller must
 // call Close.
@@ -105,8 +104,8 @@ func (t *Task) ID() string { return t.assignment.TaskID }
 // WorkerID returns the name that the worker has in its calls.
 func (t *Task) WorkerID() string { return t.options.WorkerID }
 
-// Envelope returns the envelope without its token and URLs. It returns false if
-// the worker was started with CALLBACK_URL only.
+// Envelope returns the envelope without its token and URLs. It returns false if the worker was
+// started with only CALLBACK_URL.
 func (t *Task) Envelope() (contract.TaskEnvelope, bool) {
 	if t.assignment.Envelope == nil {
 		return contract.TaskEnvelope{}, false
@@ -116,9 +115,9 @@ func (t *Task) Envelope() (contract.TaskEnvelope, bool) {
 	return e, true
 }
 
-// Grace returns how long the work may take to return once its context has ended:
-// four fifths of the envelope's cancelGracePeriodMs, at most 1 s if nothing is
-// reported any more, and at most 4 s after the deadline.
+// Grace returns how long the work may take to return after its context has ended: four fifths
+// of the envelope's cancelGracePeriodMs, at most 1 s if no more is reported, and at most 4 s
+// after the deadline.
 func (t *Task) Grace() time.Duration {
 	grace, cause := t.timing.grace/5*4, context.Cause(t.ctx)
 	switch {
@@ -131,10 +130,9 @@ func (t *Task) Grace() time.Duration {
 }
 
 const (
-	// abortGrace is the grace period of work that is not reported any more.
+	// abortGrace is the grace period of work that is no longer reported.
 	abortGrace = time.Second
-	// minRetry is how long a result is retried at least, also if it came at the
-	// deadline.
+	// minRetry is how long a result is retried at least, even if it came at the deadline.
 	minRetry = time.Minute
 )
 
@@ -154,7 +152,7 @@ func (t *Task) Progress(percent int, message string) {
 	}
 }
 
-// Phase names what the work is doing now. completed reports it with outcome
+// Phase sets the name of the current phase of the work. completed reports it with outcome
 // CANCELLED.
 func (t *Task) Phase(name string) {
 	t.mu.Lock()
@@ -214,8 +212,8 @@ func (t *Task) resultUntil(now time.Time, until time.Time) time.Time {
 	return until
 }
 
-// watch ends the context of the work on SIGTERM and at the attempt's deadline. It waits
-// for the response to started before, so that the timeout is reported.
+// watch ends the context of the work on SIGTERM and at the attempt's deadline. At the deadline
+// it first waits for the response to started, so that the timeout is reported.
 func (t *Task) watch() {
 	var limited, deadline <-chan time.Time
 	accepted := t.accepted
@@ -241,9 +239,9 @@ func (t *Task) watch() {
 	}
 }
 
-// timeLeft returns the time until the deadline, or the time limit if that is
-// shorter, because the limit starts with the machine. 0 means no limit; a
-// deadline in the past leaves a nanosecond.
+// timeLeft returns the time until the deadline, or the time limit if that is shorter, because
+// the limit starts with the machine. 0 means no limit. For a deadline in the past it returns a
+// nanosecond.
 func (t *Task) timeLeft() time.Duration {
 	e := t.assignment.Envelope
 	if e == nil {

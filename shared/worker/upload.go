@@ -25,11 +25,11 @@ const (
 	maxForbidden  = 3
 )
 
-// UploadOutput stores size bytes of body at the envelope's output URL and makes
-// them, with their SHA-256, the output of the task. It retries for at most 15 minutes and then returns
-// a Failure with category INFRASTRUCTURE. It reads body again for each retry and
-// does not hold it in memory; an *os.File is suitable. The size is at most 5 GiB.
-// The error is ErrNoUpload if the envelope has no URL.
+// UploadOutput stores size bytes of body at the envelope's output URL. With their SHA-256 they
+// become the output of the task. It retries for at most 15 minutes and then returns a Failure
+// with category INFRASTRUCTURE. It reads body again for each retry and does not hold it in
+// memory; an *os.File is suitable. The size is at most 5 GiB. The error is ErrNoUpload if the
+// envelope has no URL.
 func (t *Task) UploadOutput(ctx context.Context, body io.ReaderAt, size int64, contentType string) error {
 	key, digest, err := t.put(ctx, "output", func(g contract.TokenRenewal) *contract.Upload { return g.Output }, body, size, contentType)
 	if err != nil {
@@ -51,8 +51,8 @@ func (t *Task) UploadLog(ctx context.Context, body io.ReaderAt, size int64) erro
 	return err
 }
 
-// put stores an object at the newest URL and returns its key, and the digest of the bytes
-// that were sent.
+// put stores an object at the newest URL. It returns the object's key and the digest of the
+// sent bytes.
 func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenewal) *contract.Upload,
 	body io.ReaderAt, size int64, contentType string,
 ) (key, digest string, err error) {
@@ -77,7 +77,7 @@ func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenew
 		case a.ok():
 			return nil
 		case a.status == http.StatusForbidden && forbidden < maxForbidden:
-			// The URL may have expired; the answer to a heartbeat renews it.
+			// The URL may have expired. The response to a heartbeat renews it.
 			forbidden++
 			t.requestHeartbeat()
 			return &retryableError{err: errors.New("the URL was refused")}
@@ -90,7 +90,7 @@ func (t *Task) put(ctx context.Context, what string, of func(contract.TokenRenew
 	return "", "", Fail(contract.CategoryInfrastructure, true, fmt.Errorf("cannot store the %s: %w", what, err))
 }
 
-// putOnce makes one request. The digest is empty if the server answered before it had
+// putOnce makes one request. The digest is empty if the server responded before it had received
 // the whole body.
 func (t *Task) putOnce(ctx context.Context, to *contract.Upload, body io.ReaderAt, size int64, contentType string) (a answer, digest string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -117,8 +117,8 @@ func (t *Task) putOnce(ctx context.Context, to *contract.Upload, body io.ReaderA
 	return a, read.digest(size), err
 }
 
-// hashedReader computes the SHA-256 of what is read, and restarts the stall timer with
-// each read. The transport may still read when its request is answered.
+// hashedReader computes the SHA-256 of the bytes that are read, and restarts the stall timer at
+// each read. The transport may still read after the response.
 type hashedReader struct {
 	from    io.Reader
 	stalled *time.Timer
@@ -138,7 +138,7 @@ func (r *hashedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// digest returns the digest of size bytes; empty if others were read.
+// digest returns the digest of size bytes, or "" if another number of bytes was read.
 func (r *hashedReader) digest(size int64) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

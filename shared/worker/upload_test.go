@@ -51,7 +51,7 @@ func TestUploadIsTheOutput(t *testing.T) {
 	}
 }
 
-// They are used for heartbeats, uploads and completed.
+// The renewed ones are used for heartbeats, uploads and completed.
 func TestRenewedTokenAndURLsAreUsed(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

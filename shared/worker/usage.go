@@ -26,10 +26,9 @@ func Usage() contract.TaskMetrics {
 	return m
 }
 
-// PeakMemory returns the largest resident set of this process so far, in bytes; 0
-// if the system does not report it. On Linux it is VmHWM, because the figure of
-// getrusage survives exec there: a small program that a large one started would
-// report the large one's.
+// PeakMemory returns the largest resident set of this process so far, in bytes, or 0 if the
+// system does not report it. On Linux it is VmHWM. The figure of getrusage survives exec there:
+// a small program that was started by a large one would report the figure of the large one.
 func PeakMemory() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -41,8 +40,8 @@ func PeakMemory() int64 {
 	return 0
 }
 
-// groupPeak returns the peak memory of the control group if this is the first
-// process of its container; 0 otherwise, because the group may be shared.
+// groupPeak returns the peak memory of the control group if this is the first process of its
+// container. Otherwise it returns 0, because the group may be shared.
 func groupPeak() int64 {
 	if os.Getpid() != 1 {
 		return 0
@@ -57,7 +56,7 @@ func groupPeak() int64 {
 	return 0
 }
 
-// procField returns the number after name in a file of /proc; nil if it is absent.
+// procField returns the number after name in a file of /proc, or nil if it is absent.
 func procField(text []byte, name string) *int64 {
 	for line := range bytes.Lines(text) {
 		if words := bytes.Fields(line); len(words) > 1 && string(words[0]) == name {

@@ -26,7 +26,7 @@ func ownPeak() int64 { return peak(syscall.RUSAGE_SELF) }
 
 func childPeak() int64 { return peak(syscall.RUSAGE_CHILDREN) }
 
-// peak returns ru_maxrss in bytes. The system gives kilobytes, Darwin bytes.
+// peak returns ru_maxrss in bytes. Darwin reports bytes, other systems kilobytes.
 func peak(who int) int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(who, &u) != nil {

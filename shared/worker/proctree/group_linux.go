@@ -16,8 +16,9 @@ import (
 // Group is a cgroup v2 of one tree.
 type Group struct{ dir *os.File }
 
-// NewGroup creates the cgroup of a mark below that of this process. It returns an error where that
-// is not permitted or not possible: no cgroup v2, a read-only file system, a kernel before 5.14.
+// NewGroup creates the cgroup of a mark below that of this process. It returns an error if that
+// is not permitted or not possible: no cgroup v2, a read-only file system, a kernel before
+// 5.14.
 func NewGroup(mark Mark) (*Group, error) {
 	if mark == "" {
 		return nil, errNoGroup
@@ -84,7 +85,7 @@ func mountOf(mounts []byte) string {
 	return ""
 }
 
-// Path returns the folder of the cgroup; empty for nil.
+// Path returns the folder of the cgroup, or "" for nil.
 func (g *Group) Path() string {
 	if g == nil {
 		return ""
@@ -95,7 +96,7 @@ func (g *Group) Path() string {
 // Remove removes the cgroup of a program that was not started. It is idempotent.
 func (g *Group) Remove() error { return g.remove() }
 
-// kill kills every process of the cgroup, also those that are being forked.
+// kill kills every process of the cgroup, including those that are being forked.
 func (g *Group) kill() error {
 	if g == nil {
 		return nil
@@ -107,8 +108,8 @@ func (g *Group) kill() error {
 	return err
 }
 
-// remove removes the cgroup, which has no process any more. The kernel needs a moment
-// after the last one has ended.
+// remove removes the cgroup, which has no process any more. It waits, because the kernel needs
+// a moment after the last one has ended.
 func (g *Group) remove() error {
 	if g == nil {
 		return nil
@@ -129,8 +130,8 @@ func (g *Group) remove() error {
 	}
 }
 
-// removeFolders removes a cgroup and those that its processes created in it. The files of
-// a cgroup cannot be removed; they go with their folder.
+// removeFolders removes a cgroup and those that its processes created in it. The files of a
+// cgroup cannot be removed. They disappear with their folder.
 func removeFolders(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,10 +145,10 @@ func removeFolders(dir string) error {
 	return errors.Join(err, os.Remove(dir))
 }
 
-// KillMarked kills what is left of a tree whose subreaper was killed: the cgroup of the
-// mark in the folder path, unless that is empty, and the processes that started with the
-// mark, with their descendants. It returns 0 when nothing was alive. The caller repeats it
-// until then.
+// KillMarked kills the remaining processes of a tree whose subreaper was killed. These are the
+// processes in the cgroup of the mark in the folder path, unless path is empty, and the
+// processes that started with the mark, with their descendants. It returns 0 if none was alive.
+// The caller repeats it until then.
 func KillMarked(mark Mark, path string) (int, error) {
 	if mark == "" {
 		return 0, nil
@@ -172,13 +173,13 @@ func KillMarked(mark Mark, path string) (int, error) {
 	return left, nil
 }
 
-// looks is how often KillMarked looks before it reports that nothing is alive. One look may
-// miss a process: a chain of forks whose numbers wrap around meanwhile continues below the
-// part that was read, and a process that is executing a program shows no environment.
+// looks is how often KillMarked searches before it reports that no process is alive. One search
+// may miss a process. A chain of forks whose numbers wrap around meanwhile continues below the
+// part that was read. A process that is executing a program has no readable environment.
 const looks = 4
 
-// killGroup kills the processes of a cgroup and removes it once it is empty. It returns 1
-// if there were any, and 0 otherwise.
+// killGroup kills the processes of a cgroup and removes it when it is empty. It returns 1 if
+// there were any, and 0 otherwise.
 func killGroup(path string) (int, error) {
 	g, err := openGroup(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ func TestMountOfCgroups(t *testing.T) {
 	}
 }
 
-// A record that another user has planted names a cgroup of others.
+// The record of another user names a cgroup of others.
 func TestForeignGroupIsNotKilled(t *testing.T) {
 	t.Parallel()
 	own, err := ownCgroup()

@@ -4,9 +4,9 @@ package proctree
 
 import "strings"
 
-// Mark is an entry of the environment, NAME=VALUE, with which the program of one tree
-// starts and no other program of the host. It identifies the tree when its subreaper was
-// killed. The empty mark identifies nothing.
+// Mark is an entry of the environment, NAME=VALUE, with which only the program of one tree on
+// the host starts. It identifies the tree after its subreaper was killed. The empty mark
+// identifies no tree.
 type Mark string
 
 // group returns the name of the tree's cgroup.

@@ -15,15 +15,15 @@ import (
 
 const prGetChildSubreaper = 37 // linux/prctl.h
 
-// ErrNoHandles: this kernel has no handles of processes, by which ReapOrphans distinguishes
-// the children of this process from orphans.
+// ErrNoHandles means that this kernel has no handles of processes. ReapOrphans needs them to
+// distinguish the children of this process from orphans.
 var ErrNoHandles = errors.New("the kernel has no pidfd (Linux 5.4)")
 
-// orphanSweep is the time after which ReapOrphans looks without a signal.
+// orphanSweep is the interval at which ReapOrphans searches without a signal.
 const orphanSweep = 10 * time.Second
 
-// Reaps reports whether the kernel gives orphans to this process: as the first one of a
-// container, or as a subreaper.
+// Reaps reports whether the kernel makes orphans children of this process: as the first process
+// of a container, or as a subreaper.
 func Reaps() bool {
 	if os.Getpid() == 1 {
 		return true
@@ -33,9 +33,9 @@ func Reaps() bool {
 	return failed == 0 && set != 0
 }
 
-// ReapOrphans waits for the processes that the kernel has given to this one, until ctx ends.
-// The children that package os has started, which have an open handle until they are waited for,
-// keep their exit statuses.
+// ReapOrphans waits for the orphans that became children of this process, until ctx ends. It
+// does not wait for children that package os has started, so they keep their exit statuses.
+// Those have an open handle until they are waited for.
 func ReapOrphans(ctx context.Context) error {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -61,7 +61,7 @@ func ReapOrphans(ctx context.Context) error {
 	}
 }
 
-// reapOrphans reaps the orphans that have ended.
+// reapOrphans waits for the orphans that have ended.
 func reapOrphans() {
 	own := map[int]bool{}
 	addHandles(own) // of children that are waited for meanwhile

@@ -4,7 +4,7 @@ package proctree
 
 import "context"
 
-// Reaps reports whether the kernel gives orphans to this process, which it does not here.
+// Reaps returns false, because this kernel makes no orphans children of this process.
 func Reaps() bool { return false }
 
 // ReapOrphans returns at once.

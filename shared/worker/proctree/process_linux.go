@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// process identifies a live process: a number is reused, a number with a birth is not.
+// process identifies a live process. A number is reused, but not a number with a birth.
 type process struct {
 	pid, parent int
 	born        string // in ticks since the boot
 }
 
-// batch is the number of names that one read of /proc takes. It is small, so that the
-// newest processes, which come last, are read when they are looked at.
+// batch is the number of names in one read of /proc. It is small, so that the newest processes,
+// which come last, are read shortly before they are checked.
 const batch = 64
 
-// processes calls each for every live process, in the order of their numbers. A process
-// that starts meanwhile is included if its number is higher than those before.
+// processes calls each for every live process, in the order of their numbers. It includes a
+// process that starts meanwhile if its number is above those that were read.
 func processes(each func(process)) error {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -46,9 +46,8 @@ func processes(each func(process)) error {
 	}
 }
 
-// read reads fields 3, 4 and 22 of /proc/PID/stat (proc(5)). The second field, a name
-// in parentheses, may contain any character. It returns false for a process that has
-// ended.
+// read reads fields 3, 4 and 22 of /proc/PID/stat (proc(5)). The second field, a name in
+// parentheses, may contain any character. It returns false if the process has ended.
 func read(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -64,7 +63,7 @@ type stat struct {
 	born   string
 }
 
-// parse parses a stat.
+// parse parses the text of /proc/PID/stat.
 func parse(data []byte) (stat, bool) {
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < 20 {
@@ -74,9 +73,9 @@ func parse(data []byte) (stat, bool) {
 	return stat{fields[0][0], parent, string(fields[19])}, err == nil
 }
 
-// signal sends a signal to the process, and never to another one with its number: the
-// handle is opened first and compared then. A process that is gone, or that belongs to
-// another user, is no error.
+// signal sends a signal to the process, and never to another one with its number: it opens a
+// handle first and then compares the birth. It returns no error if the process is gone or
+// belongs to another user.
 func (p process) signal(s syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
@@ -92,8 +91,8 @@ func (p process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// marked reports whether the environment with which the process started has an entry. That of a
-// process of another user cannot be read.
+// marked reports whether the process was started with this entry in its environment. It returns
+// false for a process of another user, which cannot be read.
 func (p process) marked(entry string) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 	if err != nil {

@@ -22,8 +22,8 @@ type Tree struct {
 	group  *Group
 }
 
-// pause is how long the processes of a tree have to end before it is killed again, and
-// patience the time without the end of a process after which Kill gives up.
+// pause is how long Kill waits for the processes of a tree to end before it kills again.
+// patience is the time without the end of a process after which Kill gives up.
 const (
 	pause    = time.Millisecond
 	patience = 10 * time.Second
@@ -54,10 +54,10 @@ func Start(name string, argv []string, attributes os.ProcAttr, group *Group) (*T
 	return t, nil
 }
 
-// Ended delivers how the program ended.
+// Ended returns a channel that receives how the program ended.
 func (t *Tree) Ended() <-chan syscall.WaitStatus { return t.ended }
 
-// Group returns the cgroup that the tree is in; nil without one.
+// Group returns the cgroup of the tree, or nil without one.
 func (t *Tree) Group() *Group { return t.group }
 
 // reap waits for the program and for every orphan that this process inherits.
@@ -78,12 +78,12 @@ func (t *Tree) reap() {
 	}
 }
 
-// Signal sends a signal to the program's process group. A group that is gone is no
-// error.
+// Signal sends a signal to the program's process group. It returns no error if the group is
+// gone.
 func (t *Tree) Signal(s syscall.Signal) error { return ignoreGone(syscall.Kill(-t.PID, s)) }
 
-// Kill kills the whole tree and returns when nothing of it is left. It returns an
-// error if a process withstands SIGKILL, such as one of another user.
+// Kill kills the whole tree and returns when none of its processes is left. It returns an error
+// if a process survives SIGKILL, such as one of another user.
 func (t *Tree) Kill() error {
 	before := t.reaped.Load()
 	over := time.NewTimer(patience)

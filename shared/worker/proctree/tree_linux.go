@@ -14,8 +14,8 @@ func adopt() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) //nolint:dogsled // an old kernel refuses it
 }
 
-// ownGroup gives the program its own process group, ends it with its parent, and starts
-// it in a cgroup.
+// ownGroup returns attributes that give the program its own process group, kill it with its
+// parent, and start it in a cgroup.
 func ownGroup(g *Group) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if g != nil {
@@ -24,9 +24,9 @@ func ownGroup(g *Group) *syscall.SysProcAttr {
 	return attributes
 }
 
-// killDescendants sends SIGKILL to every descendant of this process. It stops them
-// first, so that they cannot start others when a process ends. Without /proc it
-// reaches the process group alone.
+// killDescendants sends SIGKILL to every descendant of this process. It stops them first, so
+// that they cannot start others when a process ends. Without /proc it reaches only the process
+// group.
 func (t *Tree) killDescendants() error {
 	self := os.Getpid()
 	_, err := killAll(func(p process, in map[int]bool) bool { return p.parent == self || in[p.parent] })
@@ -36,8 +36,8 @@ func (t *Tree) killDescendants() error {
 	return err
 }
 
-// KillTree kills a process that is a subreaper, and all its descendants. Without /proc it reaches
-// the process group alone. A process that is gone is no error.
+// KillTree kills a subreaper and all its descendants. Without /proc it reaches only the process
+// group. It returns no error if the process is gone.
 func KillTree(pid int) error {
 	_, err := killAll(func(p process, in map[int]bool) bool { return p.pid == pid || in[p.parent] })
 	if err != nil {
@@ -46,12 +46,11 @@ func KillTree(pid int) error {
 	return err
 }
 
-// mostPasses bounds the passes of killAll, so that its caller can act.
+// mostPasses limits the passes of killAll, so that its caller can act.
 const mostPasses = 50
 
-// killAll stops the processes that belongs accepts until a pass finds no further one,
-// and kills them. It returns how many it found. belongs gets those that the same pass found
-// before.
+// killAll stops the processes that belongs accepts until a pass finds no further one, and then
+// kills them. It returns their number. in has the processes that the same pass found before.
 func killAll(belongs func(p process, in map[int]bool) bool) (int, error) {
 	var failed error
 	frozen := map[process]bool{}
@@ -80,8 +79,8 @@ func killAll(belongs func(p process, in map[int]bool) bool) (int, error) {
 	return len(frozen), failed
 }
 
-// pass lists the processes that belong and calls each as early as possible. A child with a
-// lower number than its parent is found after the others.
+// pass returns the processes that belong, and calls each as early as possible. It finds a child
+// with a lower number than its parent after the others.
 func pass(belongs func(p process, in map[int]bool) bool, each func(process)) (found []process, err error) {
 	in := map[int]bool{}
 	add := func(p process) {

@@ -8,7 +8,8 @@ func adopt() {}
 
 func ownGroup(*Group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// killDescendants kills the process group: this kernel gives orphans to its first process.
+// killDescendants kills only the process group, because this kernel makes orphans children of
+// its first process.
 func (t *Tree) killDescendants() error { return t.Signal(syscall.SIGKILL) }
 
 // Group is a cgroup, which this system does not have.

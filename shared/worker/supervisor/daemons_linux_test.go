@@ -26,7 +26,7 @@ func (m machine) launchDaemon(d daemons.Daemon, mark proctree.Mark, then string)
 	return m.launchUnder(nil, d, mark, then)
 }
 
-// launchUnder is launchDaemon with a wrapper.
+// launchUnder is like launchDaemon, with a wrapper.
 func (m machine) launchUnder(w *supervisor.Wrapper, d daemons.Daemon, mark proctree.Mark, then string) (h *supervisor.Handle, boss, program int) {
 	m.t.Helper()
 	h = m.launchSpec(supervisor.Spec{
@@ -75,8 +75,8 @@ func TestNothingOutlivesAStart(t *testing.T) {
 	}
 }
 
-// testDaemon starts a daemon and ends it in all ways; traceable is false if nothing leads
-// from a killed supervisor to it.
+// testDaemon starts a daemon and ends it in all ways. traceable is false if a killed supervisor
+// leaves no trace of it.
 func testDaemon(t *testing.T, name, separator string, traceable bool) {
 	t.Helper()
 	t.Run("success", func(t *testing.T) {

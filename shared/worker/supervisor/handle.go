@@ -30,7 +30,7 @@ type Handle struct {
 	start int
 	child *exec.Cmd // nil for a start that was found
 	clock clock.Clock
-	// killed: Signal has killed the supervisor that is a wrapper.
+	// killed is true after Signal has killed a supervisor that is a wrapper.
 	killed *atomic.Bool
 }
 
@@ -38,11 +38,10 @@ func newHandle(dir string, start int, child *exec.Cmd, clock clock.Clock) *Handl
 	return &Handle{dir, start, child, clock, new(atomic.Bool)}
 }
 
-// Launch starts the program under a supervisor, which command runs (the path of
-// an executable and the arguments with which it calls Run). It returns when the
-// program runs, or when its failed start is recorded as an exit. A start that
-// happened before, or that another supervisor is handling, is adopted and not
-// repeated.
+// Launch starts the program under a supervisor. command is the path of an executable and the
+// arguments with which it calls Run. Launch returns when the program runs, or when its failed
+// start is recorded as an exit. If the start happened before, or another supervisor is handling
+// it, Launch adopts it.
 func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	spec.Parent, spec.Protocol = os.Getpid(), protocol
 	words, err := json.Marshal(spec)
@@ -95,7 +94,7 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	return nil, fmt.Errorf("the supervisor did not start the program: %w: %s", ended, strings.TrimSpace(problems.String()))
 }
 
-// lifeline returns the end of a pipe that all supervisors of this process get. Its other
+// lifeline returns one end of a pipe, which all supervisors of this process inherit. The other
 // end closes with this process.
 var lifeline = sync.OnceValues(func() (*os.File, error) {
 	read, write, err := os.Pipe()
@@ -106,8 +105,8 @@ var lifeline = sync.OnceValues(func() (*os.File, error) {
 // held keeps the other end of lifeline from being closed by the garbage collector.
 var held atomic.Pointer[os.File]
 
-// Find returns the start that an earlier process made, or nil if it never happened
-// and never will unless Launch is called. The earlier process must have ended.
+// Find returns the start that an earlier process made. It returns nil if the start has not
+// happened and will not happen unless Launch is called. The earlier process must have ended.
 func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	h := newHandle(dir, number, nil, clock)
 	for {
@@ -129,7 +128,7 @@ func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	}
 }
 
-// StartedAt returns the time of the start; the zero time if it is not recorded.
+// StartedAt returns the time of the start, or the zero time if it is not recorded.
 func (h *Handle) StartedAt() time.Time {
 	record, err := readStart(h.dir)
 	if err != nil || record.Start != h.start {
@@ -138,8 +137,7 @@ func (h *Handle) StartedAt() time.Time {
 	return record.At
 }
 
-// Signal sends a signal to the program's group. It returns nil if the program
-// is gone.
+// Signal sends a signal to the program's group. It returns nil if the program is gone.
 func (h *Handle) Signal(s syscall.Signal) error {
 	record, err := readStart(h.dir)
 	if err != nil {
@@ -155,8 +153,8 @@ func (h *Handle) Signal(s syscall.Signal) error {
 	return err
 }
 
-// killWrapper kills a supervisor that is a wrapper, with everything below it: nothing
-// else would kill what the program has started.
+// killWrapper kills a supervisor that is a wrapper, with all its descendants. No other process
+// would kill what the program has started.
 func (h *Handle) killWrapper(record start) error {
 	now, err := identify(record.Program.PID)
 	if errors.Is(err, errNoProcess) || err == nil && *now != *record.Program {
@@ -172,9 +170,8 @@ func (h *Handle) killWrapper(record start) error {
 	return nil
 }
 
-// Wait returns how the program ended once the supervisor is gone. If the
-// supervisor was killed before it recorded an end, Wait kills the program, and
-// records and returns an end by SIGKILL.
+// Wait returns how the program ended when the supervisor is gone. If the supervisor was killed
+// before it recorded an end, Wait kills the program, and records and returns an end by SIGKILL.
 func (h *Handle) Wait() (Exit, error) {
 	if h.child != nil {
 		// The record is more precise than the supervisor's exit code.
@@ -215,7 +212,8 @@ func (h *Handle) pause() {
 	<-again
 }
 
-// killRest kills what a killed supervisor left, and returns when nothing of it is alive.
+// killRest kills the remaining processes of a killed supervisor, and returns when none is
+// alive.
 func (h *Handle) killRest() error {
 	record, err := readStart(h.dir)
 	if err != nil {

@@ -26,15 +26,15 @@ const (
 	saysTaken   = "taken"   // another supervisor handles this start
 )
 
-// drainTime is how long output is read after the program's processes were killed. A
-// process that holds the pipe open after that withstands SIGKILL.
+// drainTime is how long output is read after the program's processes were killed. A process
+// that holds the pipe open after that has survived SIGKILL.
 const drainTime = 2 * time.Second
 
 // Command is the argument with which a program that contains this package calls Main.
 const Command = "machine-supervisor"
 
 // Main is the main function of the process that Launch starts, and returns the exit code. It
-// takes no arguments, or VersionFlag. Call it from the main goroutine, before other
+// accepts no arguments, or VersionFlag. Call it from the main goroutine, before other
 // initialisation.
 func Main(args []string) int {
 	switch {
@@ -48,22 +48,21 @@ func Main(args []string) int {
 	return 2
 }
 
-// startEnvironment is the environment of every supervisor. One processor bounds only
-// the wait. What a program allocates before it calls Run is not collected: in a large
-// program that takes as long as the rest of its start.
+// startEnvironment returns the environment of every supervisor. One processor suffices, because
+// the supervisor only waits. Garbage collection is off until Run: in a large program it would
+// take as long as the rest of the start.
 func startEnvironment() []string { return []string{"GOMAXPROCS=1", "GOGC=off"} }
 
 // lifelineFile is the descriptor of lifeline in a supervisor.
 const lifelineFile = 3
 
-// gcPercent is that of package debug from then on.
+// gcPercent is the garbage collection percentage that Run sets.
 const gcPercent = 100
 
-// Run is the main function of a supervisor: it reads a Spec from stdin, runs
-// the program to its end and records both. Call it from the main goroutine. It
-// returns the exit code: 0 if the end is recorded or another supervisor handles
-// this start, 1 if the end could not be recorded, 2 for an invalid Spec. Errors
-// go to stderr.
+// Run is the main function of a supervisor. It reads a Spec from stdin, runs the program to its
+// end and records both. Call it from the main goroutine. It returns the exit code: 0 if the end
+// is recorded or another supervisor handles this start, 1 if the end could not be recorded, 2
+// for an invalid Spec. Errors are written to stderr.
 func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.Clock) int {
 	debug.SetGCPercent(gcPercent)
 	// The kernel ties the program's life to the thread that started it.
@@ -94,11 +93,11 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 	return 0
 }
 
-// errTaken: another supervisor handles the start.
+// errTaken means that another supervisor handles the start.
 var errTaken = errors.New("another supervisor handles the start")
 
-// claim takes the lock of the machine for this start. The error is errTaken if another
-// supervisor took it first.
+// claim acquires the lock of the machine for this start. It returns errTaken if another
+// supervisor acquired it first.
 func claim(spec Spec) (*durable.Lock, error) {
 	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) {
@@ -114,8 +113,8 @@ func claim(spec Spec) (*durable.Lock, error) {
 	if before.Start >= spec.Start {
 		return nil, errTaken
 	}
-	// A server that is opened after the end of this one finds the start or the lock,
-	// or can rely on it that the program does not start any more.
+	// A server that is opened after the end of this one finds the start or the lock. If it
+	// finds neither, the program does not start any more.
 	if os.Getppid() != spec.Parent {
 		return nil, errors.Join(errors.New("the server has ended before the program was started"), os.Remove(filepath.Join(spec.Dir, lockFile)))
 	}
@@ -166,8 +165,8 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	return finish(spec, exit)
 }
 
-// finish records the end. A loss of power also ends the program, whose end the next server
-// then records.
+// finish records the end. It need not survive a loss of power, which also ends the program. The
+// next server then records the end.
 func finish(spec Spec, exit Exit) error {
 	return durable.Place(filepath.Join(spec.Dir, exitFile), exit)
 }
@@ -205,13 +204,13 @@ func begin(spec Spec, group *proctree.Group) (*running, error) {
 	return &running{Tree: tree, stored: store(spec, read)}, nil
 }
 
-// stored is output that is being stored.
+// stored is output that is being copied to files.
 type stored struct {
 	from   *os.File
 	copied chan error
 }
 
-// store stores what is read from a pipe until its end.
+// store stores the data of a pipe until its end.
 func store(spec Spec, from *os.File) stored {
 	s := stored{from, make(chan error, 1)}
 	go func() {
@@ -240,8 +239,8 @@ func (s stored) drain(clock clock.Clock) error {
 	}
 }
 
-// passOn forwards a signal to the program: a user who stops the supervisor by
-// hand wants to stop the machine.
+// passOn forwards a signal to the program. A user who stops the supervisor by hand wants to
+// stop the machine.
 func (r *running) passOn(signals <-chan os.Signal) {
 	for s := range signals {
 		if meant, ok := s.(syscall.Signal); ok && (meant == syscall.SIGTERM || meant == syscall.SIGINT) {

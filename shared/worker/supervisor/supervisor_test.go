@@ -74,7 +74,7 @@ func (m machine) launchSpec(spec supervisor.Spec) *supervisor.Handle {
 	return h
 }
 
-// hear returns the line that the program sends to its port.
+// receive returns the line that the program sends to its port.
 func (m machine) receive() string {
 	m.t.Helper()
 	conn, err := m.port.Accept()
@@ -161,7 +161,7 @@ func TestWrongCommand(t *testing.T) {
 	}
 }
 
-// A program that was replaced while the server ran does not start with what it misreads.
+// A supervisor that was replaced while the server ran refuses a Spec that it would misread.
 func TestSpecificationOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	var problems strings.Builder

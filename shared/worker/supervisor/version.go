@@ -8,7 +8,7 @@ import (
 // VersionFlag makes Main print the Version of its program.
 const VersionFlag = "--version"
 
-// protocol is the number of the format of Spec. A change of the format changes it.
+// protocol is the version of the format of Spec. It changes with the format.
 const protocol = 1
 
 // Version identifies the build of a program that contains this package. Launch starts only

@@ -16,7 +16,7 @@ import (
 )
 
 // superviseWrapped is the rest of supervise for a program that the supervisor wraps. The
-// machine runs once the wrapper does, which gets its signals.
+// machine runs when the wrapper runs. Signals for the machine are sent to the wrapper.
 func superviseWrapped(spec Spec, group *proctree.Group, stdout io.WriteCloser, clock clock.Clock) error {
 	signals := wrap.Signals()
 	self, err := identify(os.Getpid())
@@ -38,8 +38,8 @@ func superviseWrapped(spec Spec, group *proctree.Group, stdout io.WriteCloser, c
 	return finish(spec, exit)
 }
 
-// orphaned returns a channel that is closed when the server ends. The next one reads how
-// the program ended.
+// orphaned returns a channel that is closed when the server ends. The next server reads how the
+// program ended.
 func orphaned() <-chan struct{} {
 	over := make(chan struct{})
 	server := os.NewFile(lifelineFile, "lifeline")
@@ -50,7 +50,7 @@ func orphaned() <-chan struct{} {
 	return over
 }
 
-// runWrapped runs the wrapper, whose output is that of the machine.
+// runWrapped runs the wrapper and stores its output as that of the machine.
 func runWrapped(spec Spec, process wrap.Process, clock clock.Clock) (Exit, error) {
 	input, err := os.Open(os.DevNull)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// capture keeps the begin and the end of a stream, a quarter and three quarters of
-// its limit, and drops the middle. Its memory is bounded by the limit. It is safe
-// for concurrent use.
+// capture stores the start and the end of a stream, a quarter and three quarters of its limit,
+// and drops the middle. The limit also limits its memory. It is safe for concurrent use.
 type capture struct {
 	mu      sync.Mutex
 	limit   int
@@ -50,7 +49,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// String returns the kept text, with a line in place of the dropped bytes.
+// String returns the stored text, with a line in place of the dropped bytes.
 func (c *capture) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
 
-// A program's end is the end of all that it has started, however it ends.
+// When a program ends in any way, all processes that it has started end.
 func TestNothingOutlivesTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, name := range daemons.Names() {

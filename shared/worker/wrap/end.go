@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// rules are the meanings that the flags give to exit codes.
+// rules are the meanings of exit codes that the flags set.
 type rules struct {
 	category  map[int]string
 	retryable map[int]bool
@@ -29,8 +29,9 @@ func endOf(status syscall.WaitStatus) end {
 	return end{code: status.ExitStatus()}
 }
 
-// ofChild returns the signal that a shell reports for its child as 128 + number; 0 for
-// another code. It decides the category alone: a program can choose the same code itself.
+// ofChild returns the signal that a shell reports for its child as 128 + number, or 0 for
+// another code. It is used only for the category, because a program can choose the same code
+// itself.
 func (e end) ofChild() syscall.Signal {
 	if e.signal == 0 && e.code > 128 && e.code < 160 {
 		return syscall.Signal(e.code - 128)
@@ -82,8 +83,8 @@ func byCode(code int) string {
 	return contract.CategoryUserCode
 }
 
-// retryableOf returns whether the flags make an end retryable; nil leaves it to
-// the category.
+// retryableOf returns whether the flags make an end retryable. nil means that the category
+// decides.
 func (r rules) retryableOf(e end) *bool {
 	if retryable, ok := r.retryable[e.code]; ok {
 		return &retryable

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// setupJob is setup for a task with a program.
+// setupJob is like setup, for a task with a program.
 func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
@@ -32,7 +32,7 @@ func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
 	return &fixture{t, plane, t.TempDir(), []string{variable, contract.CompletionVariable + "=exit"}}
 }
 
-// TestResultIsGivenUpInTime plays a control plane that is gone when the program ends. The
+// TestResultIsGivenUpInTime simulates a control plane that is gone when the program ends. The
 // attempt has no deadline.
 func TestResultIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestResultIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// TestStartIsGivenUpInTime starts a wrapper whose server is gone. Its program does not begin.
+// TestStartIsGivenUpInTime starts a wrapper whose server is gone. Its program is not started.
 func TestStartIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}})

@@ -14,26 +14,27 @@ import (
 // calls Main.
 const Command = "machine-exec"
 
-// Main runs sortie-exec with arguments and an environment, and returns its exit code.
-// It handles the signals of the process and waits for every child process, so the
-// process does nothing else.
+// Main runs sortie-exec with arguments and an environment, and returns its exit code. It
+// handles the signals of the process and waits for every child process, so the process must not
+// do anything else.
 func Main(args, environ []string) int {
 	return Run(args, environ, Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: Signals()})
 }
 
-// Process is what the wrapper uses of the process that it runs in.
+// Process contains the parts of its process that the wrapper uses.
 type Process struct {
 	// Stdin is the standard input of a program without one of its own.
 	Stdin *os.File
-	// Stdout and Stderr get the program's output and the wrapper's messages.
+	// Stdout and Stderr receive the program's output and the wrapper's messages.
 	Stdout, Stderr *os.File
-	// Signals are those of Signals.
+	// Signals is the result of the function Signals.
 	Signals <-chan os.Signal
-	// Group is the cgroup of the program; nil is without one. Run removes it.
+	// Group is the cgroup of the program, or nil. Run removes it.
 	Group *proctree.Group
-	// Orphaned is closed when the platform that keeps the output and the exit code of this
-	// process is gone; nil is never. From then on Run returns when the program has ended: the
-	// control plane finds both. An output file has no other way than the control plane.
+	// Orphaned is closed when the platform that stores the output and the exit code of this
+	// process is gone; nil means never. From then on Run returns when the program has ended,
+	// because the control plane finds both. If the program has an output file, Run still
+	// delivers it: the control plane has no other way to get it.
 	Orphaned <-chan struct{}
 }
 
@@ -41,14 +42,14 @@ type Process struct {
 func Signals() <-chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	// A closed standard output must not end the wrapper. The signal is not ignored,
-	// because the program would inherit that.
+	// A closed standard output must not end the wrapper. The signal is handled and not ignored,
+	// because the program would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return signals
 }
 
-// Run is Main in a process that has another purpose, too. Its current folder is that of
-// the program.
+// Run is like Main, in a process that also has another purpose. The current folder of the
+// process is that of the program.
 func Run(args, environ []string, process Process) int {
 	code := process.run(args, environ)
 	if err := process.Group.Remove(); err != nil { // of a program that did not start

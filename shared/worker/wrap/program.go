@@ -32,20 +32,20 @@ const (
 	exitNotFound  = 127
 )
 
-// drainTimeout bounds the wait for output that another process holds open after
-// the program has ended.
+// drainTimeout limits the wait for output that another process holds open after the program has
+// ended.
 const drainTimeout = time.Second
 
-// streams are the destinations of a program's output. A nil writer means the
-// wrapper's own stream. progress reads the progress pipe. stdin is the whole standard
-// input; nil is that of the wrapper.
+// streams are the destinations of a program's output. A nil writer means the wrapper's own
+// stream. progress reads the progress pipe. stdin is the whole standard input; nil means the
+// wrapper's own.
 type streams struct {
 	stdin          []byte
 	stdout, stderr io.WriteCloser
 	progress       func(io.Reader)
 }
 
-// start runs a program. What it has started is killed when it ends. On Linux the
+// start runs a program. The processes that it has started are killed when it ends. On Linux the
 // kernel kills the program when this process ends.
 func (process Process) start(argv, env []string, to streams) (*program, error) {
 	name, err := exec.LookPath(argv[0])
@@ -109,8 +109,8 @@ func exitOf(err error) int {
 // signal sends a signal to the process group.
 func (p *program) signal(s syscall.Signal) { _ = p.Signal(s) }
 
-// wait returns how the program ended. It forwards signals. When ctx ends, it sends
-// SIGTERM, and SIGKILL after grace.
+// wait returns how the program ended. It forwards signals. When ctx ends, it sends SIGTERM, and
+// SIGKILL after grace.
 func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func() time.Duration) end {
 	stop := ctx.Done()
 	kill := make(chan struct{})
@@ -143,8 +143,8 @@ func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func
 	}
 }
 
-// drain reads the rest of the output, but does not wait longer than drainTimeout
-// for another process that holds a pipe open.
+// drain reads the rest of the output. It waits at most drainTimeout for another process that
+// holds a pipe open.
 func (p *program) drain() {
 	late := time.AfterFunc(drainTimeout, func() {
 		for _, r := range p.readers {

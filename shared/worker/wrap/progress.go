@@ -24,7 +24,7 @@ type note struct {
 	Error           *contract.TaskError `json:"error"`
 }
 
-// maxLine is the greatest length of a line of progress. A longer line is skipped.
+// maxLine is the largest length of a line of progress. A longer line is skipped.
 const maxLine = 64 << 10
 
 // parseNote reads "45 message", "45% message", "45" or a JSON object. It returns
@@ -50,7 +50,7 @@ func parseNote(line string) (note, bool) {
 	return note{ProgressPct: &percent, Message: &message}, true
 }
 
-// readNotes calls apply with every valid line.
+// readNotes calls apply for every valid line.
 func readNotes(from io.Reader, apply func(note)) {
 	lines := bufio.NewReaderSize(from, maxLine)
 	for {

@@ -17,7 +17,7 @@ import (
 )
 
 // ReportFlag limits the time in which sortie-exec sends started and delivers a result. It is
-// for platforms that keep the exit code, so that no wrapper waits for a server that is gone.
+// for platforms that store the exit code, so that no wrapper waits for a server that is gone.
 const ReportFlag = "--report-within"
 
 // settings are the flags.

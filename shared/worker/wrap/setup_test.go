@@ -43,7 +43,7 @@ func setup(t *testing.T, answer func(c *conformance.Call, n int) *conformance.An
 	return setupInterval(t, 50*time.Millisecond, answer)
 }
 
-// setupInterval is setup with a heartbeat interval.
+// setupInterval is like setup, with a heartbeat interval.
 func setupInterval(t *testing.T, interval time.Duration, answer func(c *conformance.Call, n int) *conformance.Answer) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// uploadLog stores the captured output, which could not be sent. A failure is logged only. After a cancel
-// the upload may take an eighth of the grace period.
+// uploadLog stores the captured output, which could not be sent. It only logs a failure. After
+// a cancel request the upload may take an eighth of the grace period.
 func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 	text := log.String()
 	if w.settings.noLog || text == "" {
@@ -34,8 +34,9 @@ func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 	}
 }
 
-// openOutput opens the file that the program wrote. The path of a task is below the working folder;
-// that of a flag comes from the caller of this program, and may be in another folder.
+// openOutput opens the file that the program wrote. The path of a task is below the working
+// folder. The path of a flag comes from the caller of this program, and may be in another
+// folder.
 func (w *wrapper) openOutput() (*os.File, error) {
 	if w.outputOfTask {
 		return private.OpenBelow(".", w.settings.output)

@@ -30,8 +30,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// quiet is a level without records: the output of a job's program is that of the
-// program alone.
+// quiet is a level above all records: the output of a job contains only the output of its
+// program.
 const quiet = slog.LevelError + 1
 
 const (
@@ -98,8 +98,8 @@ func (process Process) run(args, environ []string) int {
 	return w.code
 }
 
-// orphanEnded returns a channel that is closed when the program has ended and its report is of no
-// use.
+// orphanEnded returns a channel that is closed when the program has ended and Orphaned is
+// closed, so that a report is not needed. It is never closed for a program with an output file.
 func (w *wrapper) orphanEnded() <-chan struct{} {
 	ended := make(chan struct{})
 	if w.Orphaned == nil || w.settings.output != "" {
@@ -113,7 +113,7 @@ func (w *wrapper) orphanEnded() <-chan struct{} {
 	return ended
 }
 
-// takeProgram takes what the task says about its program and no flag does.
+// takeProgram applies the settings of the task's program that no flag sets.
 func (w *wrapper) takeProgram(a worker.Assignment) {
 	if a.Envelope == nil || a.Envelope.Program == nil {
 		return
@@ -156,11 +156,11 @@ type wrapper struct {
 	program  *program
 	code     int
 	ended    chan struct{} // closed when the program has ended
-	// successCodes are those of a job's program; nil without one. fileName is the
-	// name of its output; empty is that of the file.
+	// successCodes are the success codes of a job's program; nil without one. fileName is the
+	// name of its output; empty means the name of the file.
 	successCodes []int
 	fileName     string
-	// outputOfTask: the task has the path of the output, and no flag.
+	// outputOfTask means that the path of the output comes from the task, and not from a flag.
 	outputOfTask bool
 
 	mu      sync.Mutex // guards the fields that the progress lines set
@@ -172,8 +172,8 @@ type wrapper struct {
 	failure *contract.TaskError
 }
 
-// route closes the returned channel at the first SIGTERM or SIGINT, forwards the
-// second as SIGKILL, and forwards every other signal.
+// route closes the returned channel at the first SIGTERM or SIGINT, forwards the second as
+// SIGKILL, and forwards every other signal.
 func (w *wrapper) route(signals <-chan os.Signal) <-chan struct{} {
 	terminated := make(chan struct{})
 	stopping := false
@@ -248,8 +248,8 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 	return w.result(ctx, t, e, stderr.String())
 }
 
-// result converts the end of the program to a result. A program that was stopped
-// has not succeeded, whatever its exit code.
+// result converts the end of the program to a result. A stopped program has not succeeded, even
+// with exit code 0.
 func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, stderr string) (worker.Result, error) {
 	w.mu.Lock()
 	r := worker.Result{Metrics: w.metrics, Output: w.describedOutput(), Exit: &contract.Exit{Code: e.code, Signal: int(e.signal)}}
@@ -289,8 +289,8 @@ func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, stderr stri
 	return r, f
 }
 
-// describedOutput returns what is known of the output before it is stored; nil if
-// nothing is.
+// describedOutput returns the known properties of the output before it is stored, or nil if
+// none is known.
 func (w *wrapper) describedOutput() *contract.TaskOutput {
 	if w.rows == nil && w.settings.output == "" {
 		return nil
@@ -331,8 +331,7 @@ func (w *wrapper) apply(t *worker.Task, n note) {
 	}
 }
 
-// environment returns the environment of the program: that of the wrapper without
-// the task's secrets.
+// environment returns the environment of the program: the wrapper's without the task's secrets.
 func (w *wrapper) environment(t *worker.Task) []string {
 	env := []string{"SORTIE_TASK_ID=" + t.ID()}
 	e, ok := t.Envelope()

@@ -98,8 +98,8 @@ func TestExitCodeSelectsTheCategory(t *testing.T) {
 	}
 }
 
-// cancelledOnce answers every heartbeat with a cancel request once the file exists: then
-// the program has set its trap. first is the time of the first one.
+// cancelledOnce responds to every heartbeat with a cancel request after the file exists,
+// because then the program has set its trap. first is the time of the first request.
 func cancelledOnce(name string, first *atomic.Pointer[time.Time]) func(*conformance.Call, int) *conformance.Answer {
 	return func(c *conformance.Call, _ int) *conformance.Answer {
 		if _, err := os.Stat(name); err != nil || c.Endpoint != "heartbeat" {

@@ -1,10 +1,10 @@
 // Package durable writes the small JSON files of the local machines and holds
 // their locks.
 //
-// A file is complete or absent: it is written beside its path and renamed. A
-// lock is the kernel's, so it ends with the process that holds it, however that
-// process ends. The package does not support large files, concurrent writers of
-// one path, or file systems without flock.
+// A file is complete or absent, because it is written beside its path and renamed. A lock
+// belongs to the kernel, so it ends with the process that holds it, even if that process is
+// killed. The package does not support large files, concurrent writers of one path, or file
+// systems without flock.
 package durable
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// Suffix ends the name of a file that is being written. A file with this suffix
-// that is found after a crash is incomplete and can be removed.
+// Suffix is the end of the name of a file that is being written. A file with this suffix that
+// is found after a crash is incomplete and can be removed.
 const Suffix = ".new"
 
 // Write writes v as JSON to path with mode 0600. When it returns nil, the file
 // survives a loss of power.
 func Write(path string, v any) error { return write(path, v, true) }
 
-// Place is Write for data that can be reproduced: the file survives the end of
-// every process, but after a loss of power it may be unreadable.
+// Place is like Write, for data that can be reproduced. The file survives the end of every
+// process, but after a loss of power it may be unreadable.
 func Place(path string, v any) error { return write(path, v, false) }
 
 func write(path string, v any, sync bool) error {
@@ -80,9 +80,8 @@ var ErrDamaged = errors.New("incomplete record")
 // sizeLimit is far above the size of a record, in bytes.
 const sizeLimit = 64 << 20
 
-// Read decodes the file at path into v, as private.Read reads it. The error is or
-// wraps fs.ErrNotExist if there is no file, and ErrDamaged if the file cannot be
-// decoded.
+// Read decodes the file at path into v. It reads the file with private.Read. The error is or
+// wraps fs.ErrNotExist if there is no file, and ErrDamaged if the file cannot be decoded.
 func Read(path string, v any) error {
 	data, err := private.Read(path, sizeLimit)
 	if err != nil {

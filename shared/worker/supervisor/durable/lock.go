@@ -22,19 +22,19 @@ func (l *Lock) Unlock() error {
 	return errors.Join(err, l.file.Close())
 }
 
-// TryLock takes the lock at path and creates the file if it is missing. It does
-// not wait: it returns ErrLocked if the lock is held, by this process too. A
-// process that is being forked when its parent is killed holds the lock for a
-// moment longer, so callers retry before they rely on ErrLocked.
+// TryLock acquires the lock at path and creates the file if it is missing. It does not wait: it
+// returns ErrLocked if the lock is held, by this process too. A process that is being forked
+// when its parent is killed holds the lock for a moment longer. So callers retry before they
+// rely on ErrLocked.
 func TryLock(path string) (*Lock, error) {
 	return try(path, func(f *os.File) error {
 		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	})
 }
 
-// TryClaim is TryLock with a lock of the process: forked processes do not share
-// it, and Claimed can test it without taking it. It does not detect claims of
-// the same process, which must not open a path that it has claimed.
+// TryClaim is like TryLock, with a lock of the process: forked processes do not share it, and
+// Claimed can test it without acquiring it. It does not detect claims of the same process,
+// which must not open a path that it has claimed.
 func TryClaim(path string) (*Lock, error) {
 	return try(path, func(f *os.File) error {
 		whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}

@@ -1,9 +1,8 @@
 // Package output stores what a machine's program writes, up to a limit.
 //
-// The beginning and the end are stored. Output above the limit is cut out of
-// the middle, and Read reports how much. The text is in at most four chunk
-// files, so that what was written survives a crash, of the writer too. There is
-// at most one writer at a time.
+// The beginning and the end are stored. Output above the limit is removed from the middle, and
+// Read reports its size. The text is in at most four chunk files, so that the output survives a
+// crash, including one of the writer. There is at most one writer at a time.
 package output
 
 import (
@@ -29,8 +28,8 @@ const chunks = 4
 
 const prefix = "output."
 
-// Writer appends to a machine's output. It creates the files with the first
-// byte. It is not safe for concurrent use.
+// Writer appends to a machine's output. It creates the files at the first byte. It is not safe
+// for concurrent use.
 type Writer struct {
 	dir   string
 	size  int64 // of a chunk
@@ -39,8 +38,8 @@ type Writer struct {
 	room  int64
 }
 
-// NewWriter returns a writer that stores at most limit bytes in files in dir,
-// after the ones that exist. A limit below 4 bytes means DefaultLimit.
+// NewWriter returns a writer that stores at most limit bytes in files in dir, after the
+// existing ones. A limit below 4 bytes means DefaultLimit.
 func NewWriter(dir string, limit int) *Writer {
 	if limit < chunks {
 		limit = DefaultLimit
@@ -48,8 +47,8 @@ func NewWriter(dir string, limit int) *Writer {
 	return &Writer{dir: dir, size: int64(limit / chunks), index: -1}
 }
 
-// Write stores p. After an error the output ends there, and the writer should
-// not be used again.
+// Write stores p. After an error the stored output ends there, and the writer should not be
+// used again.
 func (w *Writer) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
@@ -69,7 +68,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// next opens the chunk with room and removes the one that leaves the window.
+// next opens the chunk with room and removes the one that is no longer stored.
 func (w *Writer) next() error {
 	if err := w.closeChunk(); err != nil {
 		return err
@@ -131,8 +130,7 @@ func (w *Writer) closeChunk() error {
 	return err
 }
 
-// Read returns the stored output of dir, with a line in place of the part that
-// was cut out.
+// Read returns the stored output of dir, with a line in place of the removed part.
 func Read(dir string) ([]byte, error) {
 	indexes, err := list(dir)
 	if err != nil {
@@ -158,8 +156,8 @@ func Read(dir string) ([]byte, error) {
 	return text, nil
 }
 
-// readChunk reads a file of the folder. The program of the machine has the rights to put another one there,
-// such as a link to a file of its user.
+// readChunk reads a file of the folder. The program of the machine may have replaced it, for
+// example with a link to a file of its user.
 func readChunk(dir string, index int) ([]byte, error) {
 	file, err := private.OpenBelow(dir, prefix+strconv.Itoa(index))
 	if err != nil {
@@ -169,8 +167,8 @@ func readChunk(dir string, index int) ([]byte, error) {
 	return text, errors.Join(err, file.Close())
 }
 
-// Move moves the stored output of dir to the folder to, in place of what is in it. Without
-// any output it changes nothing.
+// Move moves the stored output of dir to the folder to and replaces its content. Without any
+// output it changes nothing.
 func Move(dir, to string) error {
 	indexes, err := list(dir)
 	if err != nil || len(indexes) == 0 {
@@ -191,7 +189,7 @@ func Move(dir, to string) error {
 	return nil
 }
 
-// Remove deletes what is kept in dir.
+// Remove deletes the stored output in dir.
 func Remove(dir string) error {
 	indexes, err := list(dir)
 	if err != nil {
