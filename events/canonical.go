@@ -9,11 +9,11 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// plainCanonical returns the canonical form (RFC 8785) of a JSON document, without the member
-// of a name at its top; an empty name keeps all. ok is false for a document that is not
-// plain: it needs the rules of jcs.Transform for numbers, escapes and names.
+// plainCanonical returns the canonical form (RFC 8785) of a JSON document without its top-level
+// member named without; an empty name keeps all members. ok is false for a document that is not
+// plain: its numbers, escapes or names need the rules of jcs.Transform.
 //
-// Events are plain. jcs.Transform makes an allocation for each of their strings and members.
+// Events are plain. jcs.Transform allocates memory for each of their strings and members.
 func plainCanonical(document []byte, without string) (canonical []byte, ok bool) {
 	p := plain{from: document, to: make([]byte, 0, len(document)), without: without}
 	if len(document) == 0 || document[0] != '{' && document[0] != '[' {
@@ -23,7 +23,7 @@ func plainCanonical(document []byte, without string) (canonical []byte, ok bool)
 	return p.to, ok
 }
 
-// transform is jcs.Transform.
+// transform is like jcs.Transform, and faster for plain documents.
 func transform(document []byte) ([]byte, error) {
 	if canonical, ok := plainCanonical(document, ""); ok {
 		return canonical, nil
@@ -31,7 +31,7 @@ func transform(document []byte) ([]byte, error) {
 	return jcs.Transform(document)
 }
 
-// plain rewrites a document. Its methods return false at what is not plain.
+// plain rewrites a document. Its methods return false for parts that are not plain.
 type plain struct {
 	from    []byte
 	at      int
@@ -40,10 +40,11 @@ type plain struct {
 	scratch []byte
 }
 
-// plainDepth is the most levels of a plain document.
+// plainDepth is the largest depth of a plain document.
 const plainDepth = 32
 
-// plainDigits is the most digits of a plain number: a double has each number of them.
+// plainDigits is the largest number of digits of a plain number. A double can represent every
+// number with so many digits.
 const plainDigits = 15
 
 func (p *plain) value(depth int) bool {
@@ -86,9 +87,9 @@ func (p *plain) literal(text string) bool {
 	return true
 }
 
-// number copies a number without an exponent and without needless digits: with so few digits
-// it is the shortest one of its double. What follows it is not copied, and is no part of a
-// number in a plain document.
+// number copies a number without an exponent and without needless digits. With so few digits it
+// is the shortest one of its double. It does not copy the byte after the number, which is no
+// part of a number in a plain document.
 func (p *plain) number() bool {
 	begin := p.at
 	if p.from[p.at] == '-' {
@@ -124,8 +125,8 @@ func (p *plain) digits() int {
 	return p.at - begin
 }
 
-// text copies a string. Of the escapes those are plain that are canonical, and those that
-// encoding/json writes for '<', '>' and '&'.
+// text copies a string. Plain escapes are the canonical ones, and those that encoding/json
+// writes for '<', '>' and '&'.
 func (p *plain) text() bool {
 	begin := len(p.to)
 	p.to = append(p.to, '"')
@@ -148,7 +149,7 @@ func (p *plain) text() bool {
 	return false
 }
 
-// escape copies an escape, and leaves p at its last byte.
+// escape copies an escape. p is then at the last byte of the escape.
 func (p *plain) escape() bool {
 	rest := p.from[p.at+1:]
 	if len(rest) > 0 && strings.IndexByte(`"\bfnrt`, rest[0]) >= 0 {
@@ -185,7 +186,7 @@ func (p *plain) array(depth int) bool {
 	return false
 }
 
-// member is where a member of an object is in the canonical form.
+// member has the positions of a member of an object in the canonical form.
 type member struct{ name, begin, end int }
 
 func (p *plain) object(depth int) bool {
@@ -214,8 +215,8 @@ func (p *plain) object(depth int) bool {
 	return p.sort(begin, members) && p.take('}')
 }
 
-// name copies the name of a member. A plain one is ASCII without an escape, so that names are
-// in the order of their bytes.
+// name copies the name of a member. A plain name is ASCII without an escape, so names are
+// ordered by their bytes.
 func (p *plain) name() bool {
 	begin := p.at
 	if p.at >= len(p.from) || p.from[p.at] != '"' {
@@ -234,8 +235,8 @@ func (p *plain) name() bool {
 	return false
 }
 
-// sort puts the members of an object in the order of their names, with commas. A name that
-// occurs twice is not plain.
+// sort orders the members of an object by name and separates them by commas. A name that occurs
+// twice is not plain.
 func (p *plain) sort(begin int, members []member) bool {
 	p.scratch = append(p.scratch[:0], p.to[begin:]...)
 	text := func(from, to int) []byte { return p.scratch[from-begin : to-begin] }

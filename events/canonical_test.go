@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 )
 
-// canonical is events.Canonical by the rules of RFC 8785 alone.
+// canonical is events.Canonical implemented only with the rules of RFC 8785.
 func canonical(payload []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil {
@@ -48,8 +48,8 @@ func wantCanonical(t interface {
 	}
 }
 
-// TestCanonicalForm compares canonical forms of documents, of which most are valid, with those
-// of an implementation of RFC 8785.
+// TestCanonicalForm compares canonical forms of documents, most of them valid, with those of an
+// implementation of RFC 8785.
 func TestCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -72,7 +72,7 @@ func TestCanonicalForm(t *testing.T) {
 	})
 }
 
-// document generates JSON objects of at most some levels.
+// document generates JSON objects with a limited depth.
 func document(levels int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		var members []string
@@ -104,7 +104,8 @@ func document(levels int) *rapid.Generator[string] {
 	})
 }
 
-// TestEventsArePlain: no event needs the slow form, which has hundreds of allocations.
+// TestEventsArePlain checks that no event needs the slow form, which makes hundreds of
+// allocations.
 func TestEventsArePlain(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
 	for _, info := range eventtype.All() {
 		payload, err := json.Marshal(sample(info.Type, 1))

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Checkpoint is the state of a stream at a size. Signed, it is a checkpoint of C2SP
-// tlog-checkpoint. Its extension lines are the roots of the subtrees, so that the events
-// behind it can be verified without the events before it.
+// Checkpoint is the state of a stream at a size. A signed checkpoint is one of C2SP
+// tlog-checkpoint. Its extension lines are the roots of the subtrees. With them, the events
+// after the checkpoint can be verified without the events before it.
 type Checkpoint struct {
 	// Origin names the stream: its tenant and its epoch.
 	Origin string
@@ -42,8 +42,8 @@ func (c Checkpoint) Sign(key Key) (string, error) {
 	return string(signed), nil
 }
 
-// Checkpoint reads a signed checkpoint. It must have the signature of one of the keys,
-// and its root must follow from its subtrees.
+// Checkpoint reads a signed checkpoint. It returns an error unless the checkpoint is signed by
+// one of the keys and its root follows from its subtrees.
 func (k Keys) Checkpoint(signed string) (Checkpoint, error) {
 	opened, err := note.Open([]byte(signed), k)
 	if err != nil {

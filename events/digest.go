@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Digest returns the digest of a JSON document: "sha256:" and the hexadecimal SHA-256
-// of its canonical form (RFC 8785). A document without one is an error, such as one with
-// a number beyond the range of a double.
+// Digest returns the digest of a JSON document: "sha256:" and the hexadecimal SHA-256 of its
+// canonical form (RFC 8785). It returns an error if the document has no canonical form, such as
+// one with a number beyond the range of a double.
 func Digest(document []byte) (string, error) {
 	canonical, err := transform(document)
 	if err != nil {

@@ -14,8 +14,8 @@ const SchemaVersion = "orch.event.v1"
 // idPrefix is the prefix of an event's id. A ULID follows it.
 const idPrefix = "urn:orch:event:"
 
-// Envelope is a published event. Readers keep the fields that they do not know: Unknown
-// has them, here and in the parts of an envelope.
+// Envelope is a published event. Unknown has the fields that this version does not know, in the
+// envelope and in its parts. They are written again.
 type Envelope struct {
 	SchemaVersion string `json:"schemaVersion"`
 	// EventID is the same for each delivery of the event; see ID.
@@ -26,7 +26,7 @@ type Envelope struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 	CorrelationID  string `json:"correlationId,omitempty"`
 	TenantID       string `json:"tenantId"`
-	// ProjectID is the workspace; empty for an event of the whole tenant.
+	// ProjectID is the workspace; empty for an event about the whole tenant.
 	ProjectID string `json:"projectId,omitempty"`
 	Actor     Actor  `json:"actor"`
 	// Job is the run that the event is about; nil for an event without a run.
@@ -37,29 +37,29 @@ type Envelope struct {
 	// Metrics are numbers by name, in the unit of the name's suffix.
 	Metrics  map[string]any `json:"metrics,omitempty"`
 	Notifier *Notifier      `json:"notifier,omitempty"`
-	// Truncated names the fields that were cut because the envelope was too long.
+	// Truncated names the fields that were shortened because the envelope was too long.
 	Truncated []string `json:"truncated,omitempty"`
 	Unknown   Unknown  `json:"-"`
 }
 
-// Actor is who caused an event.
+// Actor is the cause of an event: a client, a worker or a part of Sortie.
 type Actor struct {
 	// Subject is "token/<fingerprint>", "worker/<id>", "schedule/<job>", "job/<job>",
 	// "pool/<pool>", "service/<name>" or "localhost".
 	Subject string `json:"subject"`
-	// Scopes are those of a client's token.
+	// Scopes are the scopes of a client's token.
 	Scopes  []string `json:"scopes,omitempty"`
 	Unknown Unknown  `json:"-"`
 }
 
-// ActorOf returns the actor with the name of an identity, KIND:NAME or NAME, which an event
-// has as KIND/NAME.
+// ActorOf returns the actor for an identity, KIND:NAME or NAME. The subject of the actor is
+// KIND/NAME.
 func ActorOf(identity string, scopes []string) Actor {
 	return Actor{Subject: strings.Replace(identity, ":", "/", 1), Scopes: scopes}
 }
 
-// Job is the run of an event. The name is that of the envelope's specification; a
-// stored definition is named by DefinitionID.
+// Job is the run of an event. Its JSON name is the one of the envelope's specification.
+// DefinitionID names a stored definition.
 type Job struct {
 	// ID is the task id of the run.
 	ID     string  `json:"id"`
@@ -68,30 +68,30 @@ type Job struct {
 	Status Status  `json:"status"`
 	// DefinitionID is the id of the stored job; empty for another run.
 	DefinitionID string `json:"definitionId,omitempty"`
-	// DefinitionVersion is the version of the stored job that is run; 0 for another run.
+	// DefinitionVersion is the version of the stored job; 0 for another run.
 	DefinitionVersion int64 `json:"definitionVersion,omitempty"`
-	// BatchID is the batch that the client gave the run.
+	// BatchID is the batch that the client assigned to the run.
 	BatchID string `json:"batchId,omitempty"`
 	// Attempt is 0 before the first attempt.
 	Attempt int `json:"attempt"`
-	// LeaseID is the slot of the attempt, TaskRunnerID its machine or worker.
+	// LeaseID is the slot of the attempt. TaskRunnerID is its machine or worker.
 	LeaseID      string `json:"leaseId,omitempty"`
 	TaskRunnerID string `json:"taskRunnerId,omitempty"`
-	// State is the exact state of the run, From its state before the event.
+	// State is the exact state of the run. From is its state before the event.
 	State  string `json:"state,omitempty"`
 	From   string `json:"from,omitempty"`
 	Reason Reason `json:"reason,omitempty"`
-	// TriggeredBy is the run whose action created this one; nil without one. Triggered is
-	// the run that the action of the event has created.
+	// TriggeredBy is the run whose action created this one, or nil. Triggered is the run that
+	// the action of the event has created.
 	TriggeredBy *JobRun `json:"triggeredBy,omitempty"`
 	Triggered   *JobRun `json:"triggered,omitempty"`
-	// Skipped: the run has ended without an attempt. Its Status is StatusCompleted, and
-	// this field says that it has not succeeded.
+	// Skipped means that the run has ended without an attempt. Its Status is StatusCompleted
+	// although it has not succeeded.
 	Skipped bool `json:"skipped,omitempty"`
 	// Seq numbers the events of a run from 1.
 	Seq int `json:"seq,omitempty"`
-	// PayloadDigest is the SHA-256 of what is run in canonical JSON: of the accepted request,
-	// or of the definition of a stored job with its version and the parameters.
+	// PayloadDigest is the SHA-256 of the work in canonical JSON: of the accepted request, or
+	// of the definition of a stored job with its version and the parameters.
 	PayloadDigest string     `json:"payloadDigest,omitempty"`
 	Artifacts     []Artifact `json:"artifacts,omitempty"`
 	// Message is a sentence with details.
@@ -102,7 +102,7 @@ type Job struct {
 
 // JobRun names a run of a stored job.
 type JobRun struct {
-	// JobID is the id of the stored job; empty for a run of none.
+	// JobID is the id of the stored job; empty for a run of no stored job.
 	JobID   string  `json:"jobId,omitempty"`
 	RunID   string  `json:"runId"`
 	Unknown Unknown `json:"-"`
@@ -120,7 +120,7 @@ const (
 	JobPolicySimulate JobType = "policy-simulate"
 )
 
-// Status is the state of a run in short.
+// Status summarizes the state of a run.
 type Status string
 
 // The statuses.
@@ -131,7 +131,7 @@ const (
 	StatusCanceled  Status = "canceled"
 )
 
-// Reason says why a run does not run; empty if it does.
+// Reason is why a run does not run; empty if it does.
 type Reason string
 
 // The reasons.
@@ -178,15 +178,15 @@ type Schedule struct {
 
 // Policy is a resource that was created, changed or deleted.
 type Policy struct {
-	// Resource is "job", "pool", "model", "quota" or "webhook", and ID its id.
+	// Resource is "job", "pool", "model", "quota" or "webhook". ID is its id.
 	Resource string `json:"resource"`
 	ID       string `json:"id"`
 	Version  int64  `json:"version"`
-	// Before and After are digests of the resource; empty before it was created, and
-	// after it was deleted.
+	// Before and After are digests of the resource. Before is empty for a creation, After for a
+	// deletion.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Reason says why, if Sortie has changed it by itself, or for what it is a warning.
+	// Reason is why Sortie itself has changed the resource, or the cause of a warning.
 	Reason  string  `json:"reason,omitempty"`
 	Unknown Unknown `json:"-"`
 }
@@ -202,8 +202,8 @@ type Log struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Notifier describes the delivery of an event. It differs between deliveries, and
-// Canonical leaves it out.
+// Notifier describes the delivery of an event. It differs between deliveries, and Canonical
+// omits it.
 type Notifier struct {
 	Channel  string   `json:"channel"`
 	Delivery Delivery `json:"delivery"`
@@ -211,7 +211,7 @@ type Notifier struct {
 	Unknown  Unknown  `json:"-"`
 }
 
-// Delivery is the way in which receivers verify an event.
+// Delivery is how receivers verify an event.
 type Delivery string
 
 // The deliveries.
@@ -241,8 +241,8 @@ func ULID(eventID string) (string, error) {
 	return id, nil
 }
 
-// RunKey returns the idempotency key of an event of a run. ordinal is added for a type
-// that a run can have more than once in an attempt.
+// RunKey returns the idempotency key of an event of a run. It appends ordinal for a type of
+// which a run can have several events in an attempt.
 func RunKey(t eventtype.Type, taskID string, attempt, ordinal int) string {
 	key := fmt.Sprintf("orch-%s-%s-%d", t, taskID, attempt)
 	if info, ok := eventtype.Of(t); ok && info.Once {
@@ -256,8 +256,8 @@ func ResourceKey(t eventtype.Type, resource string, version int64) string {
 	return fmt.Sprintf("orch-%s-%s-%d", t, resource, version)
 }
 
-// Parse reads an envelope. It refuses another schema version, and a document that is
-// not an envelope.
+// Parse reads an envelope. It returns an error for another schema version, and for a document
+// that is not an envelope.
 func Parse(document []byte) (Envelope, error) {
 	var e Envelope
 	// json.Unmarshal would read the document twice more before it calls this method.

@@ -8,19 +8,20 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 )
 
-// MaxTypes is the number of patterns that a filter can have.
+// MaxTypes is the largest number of patterns in a filter.
 const MaxTypes = 50
 
-// Filter selects events of a tenant. The zero Filter selects each one. An event must
-// match each field that is set.
+// Filter selects events of a tenant. The zero Filter selects all events. An event must match
+// each non-empty field.
 type Filter struct {
 	// Types are event types, in which "*" matches any characters. One must match.
 	Types []string `json:"types,omitempty"`
-	// ProjectID is that of the envelope.
+	// ProjectID is the ProjectID of the envelope.
 	ProjectID string `json:"projectId,omitempty"`
-	// JobID is the id of a stored job: of the runs, firings and changes of it.
+	// JobID is the id of a stored job. It matches events of the job's runs, firings and
+	// changes.
 	JobID string `json:"jobId,omitempty"`
-	// TaskID is the task id or the run id of a run, BatchID that of its batch.
+	// TaskID is the task id or the run id of a run. BatchID is the batch of the run.
 	TaskID  string `json:"taskId,omitempty"`
 	BatchID string `json:"batchId,omitempty"`
 }
@@ -66,7 +67,7 @@ func (f Filter) matchesRun(e Envelope) bool {
 	return e.Job != nil && (equal(f.TaskID, e.Job.ID) || f.TaskID == e.Job.RunID) && equal(f.BatchID, e.Job.BatchID)
 }
 
-// equal reports whether a value is the wanted one; an empty one wants each.
+// equal reports whether value is the wanted one. An empty want accepts every value.
 func equal(want, value string) bool { return want == "" || want == value }
 
 // matches reports whether a text matches a pattern in which "*" is a wildcard for any

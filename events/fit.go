@@ -10,8 +10,8 @@ import (
 // forward events of this size.
 const MaxSize = 64 << 10
 
-// maxText is the length of a cut text in bytes, maxArtifacts that of a cut list of
-// artifacts.
+// maxText is the length of a shortened text in bytes. maxArtifacts is the length of a shortened
+// list of artifacts.
 const (
 	maxText      = 1 << 10
 	maxArtifacts = 100
@@ -19,8 +19,8 @@ const (
 
 const cutMark = " … (cut)"
 
-// Fit returns an envelope of at most MaxSize bytes. It cuts texts, and then lists, in a
-// fixed order until the envelope fits, and names what it cut in Truncated.
+// Fit returns an envelope of at most MaxSize bytes. It shortens texts, and then lists, in a
+// fixed order until the envelope fits, and names the shortened fields in Truncated.
 func (e Envelope) Fit() (Envelope, error) {
 	if e.small() {
 		return e, nil
@@ -41,8 +41,8 @@ func (e Envelope) Fit() (Envelope, error) {
 	return e, err
 }
 
-// small reports that the envelope has at most MaxSize bytes, without encoding it. It is false
-// for some that have.
+// small reports whether the envelope certainly has at most MaxSize bytes, without encoding it.
+// It may return false for an envelope of that size.
 func (e Envelope) small() bool {
 	const (
 		escape = 6       // the most bytes of a byte of a text
@@ -90,8 +90,8 @@ type cut struct {
 	apply func() bool
 }
 
-// cuts returns the cuts of the envelope in their order. It replaces the parts of the
-// envelope by copies, which the cuts change.
+// cuts returns the cuts of the envelope in order. It replaces the parts of the envelope with
+// copies, which the cuts change.
 func (e *Envelope) cuts() []cut {
 	var (
 		job      Job

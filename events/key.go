@@ -37,14 +37,14 @@ func NewKey(seed []byte) (Key, error) {
 	return Key{public, private}, nil
 }
 
-// ID returns the id of the key: "event-" and 16 hexadecimal digits, which depend on the
-// public part only.
+// ID returns the id of the key: "event-" and 16 hexadecimal digits, which depend only on the
+// public part.
 func (k Key) ID() string {
 	sum := sha256.Sum256(k.public)
 	return "event-" + hex.EncodeToString(sum[:8])
 }
 
-// KeyID, Public, Sign and Verify implement the signers and verifiers of package dsse.
+// KeyID, Public, Sign and Verify implement the signer and verifier interfaces of package dsse.
 func (k Key) KeyID() (string, error) { return k.ID(), nil }
 
 // Public returns the public part.
@@ -71,7 +71,7 @@ type noteKey struct{ Key }
 
 func (k noteKey) Name() string { return k.ID() }
 
-// KeyHash is that of C2SP signed-note for Ed25519.
+// KeyHash implements note.Signer with the hash of C2SP signed-note for Ed25519.
 func (k noteKey) KeyHash() uint32 {
 	sum := sha256.Sum256(slices.Concat([]byte(k.Name()+"\n\x01"), k.public))
 	return binary.BigEndian.Uint32(sum[:])
@@ -106,8 +106,8 @@ type jwk struct {
 	Alg   string `json:"alg,omitempty"`
 }
 
-// ParseKeys reads the Ed25519 keys of a JSON Web Key set, and ignores its other keys. An
-// id that does not belong to its key is an error, and so is a set without such a key.
+// ParseKeys reads the Ed25519 keys of a JSON Web Key set, and ignores other keys. It returns an
+// error if an id does not belong to its key, or if the set has no such key.
 func ParseKeys(document []byte) (Keys, error) {
 	var set struct {
 		Keys []jwk `json:"keys"`

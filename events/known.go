@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// names are the names of the fields of an object, with those of the objects in them that
-// have unknown fields of their own.
+// names contains the names of the fields of an object. inner has the names of those objects in
+// it that keep unknown fields.
 type names struct {
 	known map[string]bool
 	inner map[string]*names
@@ -30,10 +30,10 @@ var envelopeNames = namesOf[plainEnvelope](map[string]*names{
 })
 
 // decodePlain decodes an event whose parts have no unknown fields, and reports whether it did.
-// That takes a third of the time: each part with unknown fields is read several times.
+// That takes a third of the time, because each part with unknown fields is read several times.
 func (e *Envelope) decodePlain(document []byte) bool {
 	if e.Job != nil || e.Notifier != nil || !e.plain() {
-		return false // they would keep fields
+		return false // their fields would remain
 	}
 	if end, known := envelopeNames.scan(document, 0); !known || len(bytes.TrimSpace(document[end:])) > 0 {
 		return false
@@ -51,8 +51,8 @@ func (e *Envelope) decodePlain(document []byte) bool {
 	return true
 }
 
-// scan reports whether the object at a place has known fields only, and returns where it
-// ends. Of malformed JSON, and of names with escapes, it knows nothing.
+// scan reports whether the object at a position has only known fields, and returns its end. It
+// returns false for malformed JSON, and for names with escapes.
 func (n *names) scan(document []byte, at int) (end int, known bool) {
 	if at = skipSpace(document, at); at >= len(document) || document[at] != '{' {
 		return at, false
@@ -93,8 +93,8 @@ func skipSpace(document []byte, at int) int {
 	return at
 }
 
-// skipValue returns the end of the value at a place: that of its string, of its brackets, or
-// what precedes the next field.
+// skipValue returns the end of the value at a position: the end of a string or of brackets, or
+// otherwise the position before the next field.
 func skipValue(document []byte, at int) int {
 	for depth := 0; at < len(document); at++ {
 		switch document[at] {

@@ -16,15 +16,15 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	return encode(fields(e), e.Unknown)
 }
 
-// The parts of a plainEnvelope have no marshaler: package json reads what a marshaler returns
-// once more.
+// The parts of a plainEnvelope have no marshaler, because package json reads the output of a
+// marshaler once more.
 type (
 	plainActor    Actor
 	plainJob      Job
 	plainNotifier Notifier
 )
 
-// plainEnvelope is an Envelope without unknown fields in the parts that each event of a run
+// plainEnvelope is an Envelope without unknown fields in those parts that each event of a run
 // has. Its JSON is the same.
 type plainEnvelope struct {
 	SchemaVersion  string         `json:"schemaVersion"`

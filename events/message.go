@@ -13,34 +13,33 @@ import (
 	"time"
 )
 
-// Message is an event on a bus: a CloudEvent 1.0 in its JSON format, whose data is the
-// DSSE envelope of the event. Its attributes are copies of fields of the event in clear,
-// so that rules can select events. Only the event is signed; Keys.OpenMessage compares
-// both.
+// Message is an event on a bus: a CloudEvent 1.0 in its JSON format, whose data is the DSSE
+// envelope of the event. Its attributes are unsigned copies of fields of the event, so that
+// rules can select events. Only the event is signed. Keys.OpenMessage compares both.
 type Message struct {
 	SpecVersion string `json:"specversion"`
-	// ID and Type are those of the event, Time is when it occurred.
+	// ID and Type are those of the event. Time is when the event occurred.
 	ID   string    `json:"id"`
 	Type string    `json:"type"`
 	Time time.Time `json:"time"`
 	// Source is the stream of the tenant: "urn:orch:tenant:" and the tenant.
 	Source string `json:"source"`
-	// Subject is "task/", "job/", "pool/", "model/", "quota/" or "webhook/" and the id of what the
-	// event is about; empty for an event about the stream.
+	// Subject is "task/", "job/", "pool/", "model/", "quota/" or "webhook/" and the id of the
+	// object that the event is about; empty for an event about the stream.
 	Subject         string `json:"subject,omitempty"`
 	DataContentType string `json:"datacontenttype"`
-	// Sequence is the position of the event in the stream with leading zeros, so that the
-	// order of texts is that of positions. Epoch is that of the stream. Neither is signed.
+	// Sequence is the position of the event in the stream, with leading zeros so that it
+	// sorts as text. Epoch is the epoch of the stream. Neither is signed.
 	Sequence string `json:"sequence"`
 	Epoch    string `json:"epoch"`
-	// Replay is "<ordinal>/<total>" for an event of a replay, else empty.
+	// Replay is "<ordinal>/<total>" for an event of a replay, otherwise empty.
 	Replay string `json:"replay,omitempty"`
 
 	IdempotencyKey string `json:"idempotencykey"`
 	CorrelationID  string `json:"correlationid,omitempty"`
 	Tenant         string `json:"tenantid"`
-	// Project is empty for an event of the whole tenant; TaskID and RunID are empty for
-	// an event without a run.
+	// Project is empty for an event about the whole tenant. TaskID and RunID are empty for an
+	// event without a run.
 	Project string `json:"projectid,omitempty"`
 	TaskID  string `json:"taskid,omitempty"`
 	RunID   string `json:"runid,omitempty"`
@@ -85,8 +84,8 @@ func subjectOf(e Envelope) string {
 }
 
 // OpenMessage returns the event of a message and its exact bytes. The message must have a
-// signed event, as Open requires it, and attributes that are those of the event. Unknown
-// attributes are ignored.
+// signed event, with the same requirements as Open, and the attributes must equal those of the
+// event. Unknown attributes are ignored.
 func (k Keys) OpenMessage(ctx context.Context, document []byte) (e Envelope, payload []byte, err error) {
 	var got Message
 	if err := errors.Join(checkNames(document), json.Unmarshal(document, &got)); err != nil {
@@ -105,8 +104,8 @@ func (k Keys) OpenMessage(ctx context.Context, document []byte) (e Envelope, pay
 	return e, payload, nil
 }
 
-// checkNames returns an error if readers can differ in what they take for an attribute: for
-// names that occur twice, and for those with upper-case letters, which CloudEvents excludes.
+// checkNames returns an error for names that readers can interpret differently: names that
+// occur twice, and names with upper-case letters, which CloudEvents excludes.
 func checkNames(document []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
@@ -155,7 +154,7 @@ func (m Message) equal(want Message) error {
 	return nil
 }
 
-// text returns the value of an attribute; empty for a missing one.
+// text returns the value of an attribute, or "" for a missing one.
 func text(value any) string {
 	text, _ := value.(string)
 	return text

@@ -26,8 +26,8 @@ func Sign(ctx context.Context, payload []byte, key Key) ([]byte, error) {
 	return json.Marshal(signed)
 }
 
-// Open returns the event in a DSSE envelope and its exact bytes. The envelope must have
-// the signature of one of the keys, and the payload type of events.
+// Open returns the event in a DSSE envelope and its exact bytes. It returns an error unless the
+// envelope is signed by one of the keys and has the payload type of events.
 func (k Keys) Open(ctx context.Context, document []byte) (e Envelope, payload []byte, err error) {
 	var signed dsse.Envelope
 	if err := json.Unmarshal(document, &signed); err != nil {
@@ -56,14 +56,14 @@ func (k Keys) Open(ctx context.Context, document []byte) (e Envelope, payload []
 	return e, payload, err
 }
 
-// bare is the beginning of an event as the package encodes it.
+// bare is the start of an event as this package encodes it.
 var bare = []byte(`{"schemaVersion":`)
 
-// Bare reports whether a record of a stream is an event without a DSSE envelope. It is signed
-// when it is read: the signature of a key is the same each time.
+// Bare reports whether a record of a stream is an event without a DSSE envelope. Such an event
+// is signed when it is read: the signature of a key is the same each time.
 func Bare(record []byte) bool { return bytes.HasPrefix(record, bare) }
 
-// Signed returns a record of a stream as a DSSE envelope: an event without one is signed.
+// Signed returns a record of a stream as a DSSE envelope. It signs an event without one.
 func Signed(ctx context.Context, record []byte, signing func(context.Context) (Key, error)) ([]byte, error) {
 	if !Bare(record) {
 		return record, nil
@@ -75,7 +75,7 @@ func Signed(ctx context.Context, record []byte, signing func(context.Context) (K
 	return Sign(ctx, record, key)
 }
 
-// Unverified returns the event in a record of a stream and its exact bytes, without a look at
+// Unverified returns the event in a record of a stream and its exact bytes. It does not check
 // the signatures of its DSSE envelope.
 func Unverified(document []byte) (e Envelope, payload []byte, err error) {
 	if Bare(document) {
@@ -107,7 +107,7 @@ func keyIDs(signatures []dsse.Signature) string {
 	return ids.String()
 }
 
-// Canonical returns what two deliveries of an event have in common: its payload in
+// Canonical returns the part of an event that is the same in all deliveries: its payload in
 // canonical JSON (RFC 8785), without notifier.
 func Canonical(payload []byte) ([]byte, error) {
 	if canonical, ok := plainCanonical(payload, "notifier"); ok && payload[0] == '{' {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Tree is the Merkle tree (RFC 6962) over the events of a stream. It has the roots of the
-// perfect subtrees that the events fill, the largest first, which is what is needed to
-// add events. Its zero value is the tree of an empty stream.
+// Tree is the Merkle tree (RFC 6962) over the events of a stream. It has only the roots of the
+// perfect subtrees that the events fill, largest first. They suffice to add events. Its zero
+// value is the tree of an empty stream.
 type Tree struct {
 	// Size is the number of events.
 	Size  int64

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Unknown are the fields of an object that this version does not know.
+// Unknown contains the fields of an object that this version does not know.
 type Unknown map[string]json.RawMessage
 
-// decode reads an object into the struct of a pointer, and returns the other fields.
+// decode reads an object into the struct that into points to, and returns the other fields.
 func decode(document []byte, into any) (Unknown, error) {
 	if err := json.Unmarshal(document, into); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func decode(document []byte, into any) (Unknown, error) {
 	return all, nil
 }
 
-// encode writes a struct as an object with further fields behind its own.
+// encode writes a struct as an object, followed by further fields.
 func encode(object any, unknown Unknown) ([]byte, error) {
 	document, err := json.Marshal(object)
 	if err != nil || len(unknown) == 0 {

@@ -14,22 +14,23 @@ import (
 // base64.
 const maxLine = 1 << 20
 
-// Proof is what a file of events proves.
+// Proof is the result of the verification of a file of events.
 type Proof struct {
 	Origin string `json:"origin"`
 	// Events is the number of events in the file; each has a valid signature.
 	Events int64 `json:"events"`
-	// From and To are the sizes of the stream at the first and the last checkpoint. The
-	// file has exactly the events From+1 to To of the stream, in their order.
+	// From and To are the sizes of the stream at the first and the last checkpoint. The file
+	// has exactly the events From+1 to To of the stream, in order.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
-	// Outside is the number of events before the first checkpoint and after the last
-	// one: nothing is proved about their order and completeness.
+	// Outside is the number of events before the first checkpoint and after the last one. Their
+	// order and completeness are not proved.
 	Outside int64 `json:"outside"`
 }
 
-// Reach returns an error unless the proof covers the stream up to a position, which is known
-// from elsewhere: a file that was cut behind one of its checkpoints proves what it has.
+// Reach returns an error unless the proof covers the stream up to a position. The caller must
+// know the position from another source: a file that was cut after one of its checkpoints is
+// still valid up to that checkpoint.
 func (p Proof) Reach(position int64) error {
 	if p.To < position {
 		return fmt.Errorf("the last checkpoint is at position %d, want %d or more: the events behind it are missing, or not proved yet", p.To, position)
@@ -43,10 +44,10 @@ type CheckpointLine struct {
 }
 
 // Verify checks a file of events: one DSSE envelope or Message per line in the order of one
-// stream, with checkpoints on lines between them. It fails at the first line whose signature is
-// invalid, and at a checkpoint whose root is not that of the events before it: an event
-// was changed, removed, inserted or moved. A file without two checkpoints proves nothing
-// and is an error, unless it has the first events of the stream and begins with them.
+// stream, with lines with checkpoints between them. It fails at the first line whose signature
+// is invalid, and at a checkpoint whose root differs from that of the events before it: an
+// event was changed, removed, inserted or moved. A file without two checkpoints proves nothing
+// and is an error, unless it starts with the first events of the stream.
 func Verify(ctx context.Context, file io.Reader, keys Keys) (Proof, error) {
 	v := verification{keys: keys}
 	lines := bufio.NewScanner(file)
@@ -66,11 +67,11 @@ func Verify(ctx context.Context, file io.Reader, keys Keys) (Proof, error) {
 	return v.end()
 }
 
-// verification is the state of a Verify.
+// verification is the state of a call of Verify.
 type verification struct {
 	keys  Keys
 	proof Proof
-	// tree is that of the last checkpoint, or of an empty stream, with the events since.
+	// tree is the tree of the last checkpoint, or of an empty stream, with the events since.
 	tree   Tree
 	tenant string
 	seen   bool // a checkpoint
@@ -122,7 +123,7 @@ func (v *verification) checkpoint(signed string) error {
 	case v.seen && !complete:
 		return fmt.Errorf("the %d events since the last checkpoint are not the events %d to %d of the stream",
 			v.outside, v.proof.To+1, c.Tree.Size)
-	case complete: // also events since the start of the stream
+	case complete: // including the events since the start of the stream
 		v.outside = 0
 	case v.proof.Events > 0:
 		v.proof.Outside += v.outside

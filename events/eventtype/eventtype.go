@@ -57,7 +57,7 @@ const (
 	WebhookTest     Type = "webhook.test"
 )
 
-// Subject is what an event is about.
+// Subject is the kind of object that an event is about.
 type Subject string
 
 // The subjects.
@@ -68,7 +68,7 @@ const (
 	OfStream   Subject = "stream"
 )
 
-// Channel is the channel of an event's notifications.
+// Channel returns the channel of an event's notifications.
 func (s Subject) Channel() string {
 	switch s {
 	case OfSchedule:
@@ -84,9 +84,9 @@ func (s Subject) Channel() string {
 type Info struct {
 	Type    Type
 	Subject Subject
-	// When is a sentence that says what has happened.
+	// When is a sentence that describes the event.
 	When string
-	// Once: a run has at most one such event in each attempt. Attempt 0 is the time
+	// Once means that a run has at most one such event in each attempt. Attempt 0 is the time
 	// before the first one.
 	Once bool
 }
@@ -97,7 +97,7 @@ func Of(t Type) (info Info, ok bool) {
 	return info, ok
 }
 
-// known are the types by their names.
+// known returns the descriptions of types by name.
 var known = sync.OnceValue(func() map[Type]Info {
 	types := map[Type]Info{}
 	for _, info := range All() {
@@ -106,7 +106,7 @@ var known = sync.OnceValue(func() map[Type]Info {
 	return types
 })
 
-// All describes all types, in the order of the catalogue.
+// All returns the descriptions of all types, in the order of the catalogue.
 func All() []Info {
 	return []Info{
 		{Accepted, OfRun, "A run was created.", true},

@@ -1,11 +1,11 @@
-// Package examples has an event of each type as a deployment has published it, TYPE.json,
-// and one that is invalid, TYPE.invalid.json. The suite compares the valid ones with the
-// events of each deployment that it tests.
+// Package examples contains a valid event of each type as published by a deployment, TYPE.json,
+// and an invalid one, TYPE.invalid.json. The suite compares the valid ones with the events of
+// each deployment that it tests.
 package examples
 
 import "embed"
 
-// Files are the examples, by their names.
+// Files contains the examples, by file name.
 //
 //go:embed *.json
 var Files embed.FS
