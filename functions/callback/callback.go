@@ -2,11 +2,10 @@
 // completed of the worker contract, and POST /callback/{task_id} of the export
 // contract.
 //
-// A 200 means that the report is committed. A token authorizes one worker for one attempt
-// and one of the two contracts. The token of CALLBACK_URL is a query parameter; both
-// tokens are accepted as Authorization: Bearer. Bodies are decoded leniently: a malformed
-// detail does not reject the result of a worker, and a heartbeat with a refused body still
-// counts as contact.
+// A 200 means that the report is committed. A token authorizes one worker for one attempt and
+// one of the two contracts. The token of CALLBACK_URL is a query parameter. Both tokens are
+// accepted as Authorization: Bearer. Bodies are decoded leniently: a malformed detail does not
+// reject the result of a worker, and a heartbeat with a refused body still counts as contact.
 package callback
 
 import (
@@ -55,8 +54,8 @@ func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request)
 	return httpkit.WriteJSON(w, http.StatusOK, contract.CallbackReceived{Received: true})
 }
 
-// tokenOf returns the token of the query, as in CALLBACK_URL, or of the header;
-// empty if the two differ.
+// tokenOf returns the token of the query, as in CALLBACK_URL, or of the header. It returns ""
+// if the two differ.
 func tokenOf(r *http.Request) string {
 	inQuery := r.URL.Query().Get("token")
 	inHeader, present := httpkit.BearerToken(r)

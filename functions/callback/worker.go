@@ -73,7 +73,7 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }
 
-// canary serves a heartbeat that Sortie sends to itself. Its body is not used.
+// canary serves a heartbeat that Sortie sends to itself. It ignores the body.
 func canary(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
 	text, _ := httpkit.BearerToken(r)
 	at, err := svc.ReceiveCanary(r.Context(), text)

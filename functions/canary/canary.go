@@ -1,9 +1,8 @@
-// Package canary exports and downloads an entity through the public API, as a client
-// does. A schedule invokes it; its errors are an alarm.
+// Package canary exports and downloads an entity through the public API, like a client. A
+// schedule invokes it, and its errors raise an alarm.
 //
-// An invocation checks the export of the previous one and begins the next, so that it
-// waits for nothing and stores nothing: the idempotency key of an export is the time of
-// its invocation.
+// An invocation checks the export of the previous one and starts the next. So it neither waits
+// nor stores anything. The idempotency key of an export is the time of its invocation.
 package canary
 
 import (
@@ -24,13 +23,13 @@ import (
 // Interval is the time between two invocations, in which an export must complete.
 const Interval = 15 * time.Minute
 
-// format is the format of the canary's exports, batch the id of their batch.
+// format is the format of the canary's exports. batch is the id of their batch.
 const (
 	format = "mods"
 	batch  = "canary"
 )
 
-// answerLimit bounds an answer that is read; an output may be larger.
+// answerLimit limits how much of a response is read. An output may be larger.
 const answerLimit = 64 << 10
 
 // Canary is a client of one API. Its fields are required.
@@ -46,8 +45,8 @@ type Canary struct {
 	Now    func() time.Time
 }
 
-// Handler checks the last export and begins the next. Both are tried, and the error
-// joins what failed.
+// Handler checks the last export and starts the next. It tries both, and returns their joined
+// errors.
 func Handler(c Canary) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, _ struct{}) (struct{}, error) {
 		now := c.Now().Truncate(Interval)
@@ -57,7 +56,7 @@ func Handler(c Canary) lambdakit.TaskFunc {
 	})
 }
 
-// begin submits the export of a moment, once. known reports that it was submitted before.
+// begin submits the export of a time once. known reports that it was submitted before.
 func (c Canary) begin(ctx context.Context, at time.Time) (task string, known bool, err error) {
 	body, err := json.Marshal(contract.ExportRequest{PI: c.PI, BatchID: new(batch)})
 	if err != nil {
@@ -74,8 +73,8 @@ func (c Canary) begin(ctx context.Context, at time.Time) (task string, known boo
 	return accepted.TaskID, status == http.StatusOK, nil
 }
 
-// check returns nil if the export of a moment completed and its output can be
-// downloaded. One that was not begun, because the canary is new, is begun and not checked.
+// check returns nil if the export of a time completed and its output can be downloaded. If the
+// export was not started, because the canary is new, check starts it and returns nil.
 func (c Canary) check(ctx context.Context, at time.Time) error {
 	task, known, err := c.begin(ctx, at)
 	if err != nil || !known {
@@ -95,8 +94,8 @@ func (c Canary) check(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// call performs a request and decodes its answer if into is not nil. An empty answer is
-// an error.
+// call performs a request and decodes its response if into is not nil. It returns an error for
+// an empty response.
 func (c Canary) call(ctx context.Context, method, path string, body []byte, key string, into any) (status int, err error) {
 	token, err := c.Token(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package control serves /v1/pools, the runners, engines and limits of pools, their drain and
-// their state, and /v1/capabilities, what the engines can do.
+// Package control serves /v1/pools, with the runners, engines and limits of pools, their drain
+// and their state. It also serves /v1/capabilities, the capabilities of the engines.
 //
 // A change is committed before the response, and conditional on If-Match and
 // If-None-Match.

@@ -1,10 +1,9 @@
-// Package deliver delivers events to webhooks. A queue invokes it with the webhooks that
-// have something to do.
+// Package deliver delivers events to webhooks. A queue invokes it with the webhooks that are
+// due.
 //
-// A message names a webhook and contains nothing else: events, attempts and their times
-// are in the store. So a message may be delivered twice, late, or merged with another one,
-// and a lost one is made up for by the sweep. The answer names the messages that failed;
-// the queue delivers those again.
+// A message only names a webhook. Events, attempts and their times are in the store. So a
+// message may be delivered twice, late, or merged with another one. The sweep compensates for a
+// lost message. The response names the failed messages, which the queue delivers again.
 package deliver
 
 import (
@@ -39,12 +38,12 @@ type Failure struct {
 	ID string `json:"itemIdentifier"`
 }
 
-// Deliver makes the attempts of a webhook that are due.
+// Deliver makes the due attempts of a webhook.
 type Deliver func(ctx context.Context, ref webhook.Ref) error
 
-// Handler returns the handler of the queue. The webhooks of a batch are delivered at once,
+// Handler returns the handler of the queue. The webhooks of a batch are delivered concurrently,
 // so a slow receiver does not delay the others. Messages about the same webhook are one
-// delivery: its lease is that of the process. report gets each failure.
+// delivery, because its lease belongs to the process. report is called for each failure.
 func Handler(deliver Deliver, report func(ctx context.Context, messageID string, err error)) func(context.Context, Batch) (Answer, error) {
 	return func(ctx context.Context, batch Batch) (Answer, error) {
 		failed := make([]bool, len(batch.Records))

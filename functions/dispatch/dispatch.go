@@ -1,10 +1,10 @@
-// Package dispatch serves inference tasks: it streams the answers of engines into the
-// streams of the tasks of a pool. Commits that give a task a slot invoke it, and so does a
-// sweep for tasks that no dispatcher serves.
+// Package dispatch serves inference tasks. It writes the answers of engines to the streams of
+// the tasks of a pool. Commits that give a task a slot invoke it. A sweep invokes it for tasks
+// that no dispatcher serves.
 //
-// An invocation is a shift. It serves the tasks of its pool, also those that get their slots
-// later, and ends when the pool has no task. If others serve the pool, it ends at once. Events may
-// be repeated, late or lost.
+// An invocation is a shift. It serves the tasks of its pool, including those that get their
+// slots later, and ends when the pool has no task. If other shifts serve the pool, it ends at
+// once. Events may be repeated, late or lost.
 package dispatch
 
 import (
@@ -17,24 +17,24 @@ import (
 
 // The limits of a shift.
 const (
-	// MostWithin is the longest deadline of a task: a new invocation of 15 minutes (AWS's
-	// most) can serve it to its end.
+	// MostWithin is the longest deadline of a task. A new invocation of 15 minutes (AWS's
+	// limit) can serve it to its end.
 	MostWithin = 14 * time.Minute
-	// Batch is how long tokens are collected for one write of the table.
+	// Batch is how long tokens are collected for one write to the table.
 	Batch = 300 * time.Millisecond
-	// Tasks is how many tasks one invocation serves at a time. The function has 128 MB, and
-	// with them 0.07 of a processor.
+	// Tasks is the number of tasks that one invocation serves concurrently. The function has
+	// 128 MB, and with them 0.07 of a processor.
 	Tasks = 16
-	// settling is the time before the end of an invocation that is left to end tasks: an
+	// settling is the time at the end of an invocation that is reserved for ending tasks. An
 	// engine has five seconds to free their slots.
 	settling = 15 * time.Second
 )
 
-// Shift serves a shift that ends at a time.
+// Shift runs a shift that ends at a time.
 type Shift func(ctx context.Context, call orchestrator.DispatchCall, end time.Time) error
 
-// Handler returns the handler of events, each the JSON of a call. now is the time of an invocation without a
-// deadline.
+// Handler returns the handler of events, each the JSON of a call. now returns the time for an
+// invocation without a deadline.
 func Handler(shift Shift, now func() time.Time) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, call orchestrator.DispatchCall) (struct{}, error) {
 		if err := call.Check(); err != nil {

@@ -1,10 +1,9 @@
 // Package download serves /download/{task_id}: GET and HEAD stream an output,
 // DELETE deletes it before it expires.
 //
-// A response uses one buffer of 64 KiB, whatever the size of the output. It is
-// either complete or its connection is closed, so that no client takes a part
-// for the whole. After a complete download the output is stored for a shorter
-// time.
+// A response uses one buffer of 64 KiB for an output of any size. It is either complete or its
+// connection is closed, so that no client mistakes a part for the whole. After a complete
+// download the output is stored for a shorter time.
 package download
 
 import (
@@ -99,8 +98,7 @@ func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloa
 	return false, nil
 }
 
-// send streams the range. After the status was sent, an error closes the
-// connection.
+// send streams the range. After the status was sent, an error closes the connection.
 func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p httpkit.Part, status int) error {
 	ctx := r.Context()
 	span := p.Span

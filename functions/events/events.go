@@ -86,7 +86,7 @@ func page(streams *stream.Streams, w http.ResponseWriter, r *http.Request) error
 	return httpkit.WriteJSON(w, http.StatusOK, found)
 }
 
-// lines returns envelopes, one on each line.
+// lines returns envelopes, one per line.
 func lines(found []*stream.Event) []byte {
 	var text bytes.Buffer
 	for _, e := range found {
@@ -96,8 +96,8 @@ func lines(found []*stream.Event) []byte {
 	return text.Bytes()
 }
 
-// signedLines returns DSSE envelopes and checkpoints, one on each line, as events.Verify
-// reads them. A checkpoint follows the event at its position.
+// signedLines returns DSSE envelopes and checkpoints, one per line, in the format of
+// events.Verify. A checkpoint follows the event at its position.
 func signedLines(p stream.Page) ([]byte, error) {
 	var text bytes.Buffer
 	rest := p.Checkpoints

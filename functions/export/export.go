@@ -1,8 +1,8 @@
-// Package export serves POST /export/{format}: it accepts a run (EC-1), with a webhook for
-// its events if the request asks for one.
+// Package export serves POST /export/{format}. It accepts a run (EC-1), with a webhook for its
+// events if the request has one.
 //
-// A 202 means that the run is committed. A repeated request with the same
-// Idempotency-Key returns 200 and the same body, whatever the state of the run.
+// A 202 means that the run is committed. A repeated request with the same Idempotency-Key
+// returns 200 and the same body, in any state of the run.
 package export
 
 import (
@@ -76,8 +76,8 @@ type taskWebhook struct {
 	created *contract.ExportWebhookCreated
 }
 
-// create creates the webhook of a task, or finds it. One whose task was not stored is
-// deleted by itself.
+// create creates the webhook of a task, or returns the existing one. A webhook whose task was
+// not stored is deleted automatically.
 func (h *taskWebhook) create(ctx context.Context, taskID string) error {
 	v, secret, err := h.ForTask(ctx, httpkit.CallerOf(ctx), taskID, *h.in)
 	if f := fault.Of(err); f != nil && f.Field != "" {

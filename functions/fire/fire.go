@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Handler fires the job of its input, {"tenant", "jobId"}. Its output is an empty
-// object. A repeated wake-up does nothing; one that fails is repeated.
+// Handler fires the job of its input, {"tenant", "jobId"}. Its output is an empty object. A
+// repeated wake-up has no effect. A failed one is repeated.
 func Handler(svc *orchestrator.Firing) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, ref job.Ref) (struct{}, error) {
 		if !limit.ValidName(ref.Tenant) || !limit.ValidName(ref.ID) {

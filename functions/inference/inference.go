@@ -1,9 +1,9 @@
 // Package inference serves the data plane of inference tasks: POST /v1/tasks and
 // GET /v1/tasks/{task_id}/stream.
 //
-// A 202 means that the task is committed, and that it starts without a reader. A stream is
-// read by any number of readers, from the first event or behind the one that a reader has
-// seen last, also after the end of the task.
+// A 202 means that the task is committed. It starts without a reader. Any number of readers can
+// read a stream, from the first event or after the one that a reader saw last, even after the
+// end of the task.
 package inference
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// headerLastID is the header with the id of the last event that a reader has seen.
+// headerLastID is the header with the id of the last event that a reader saw.
 const headerLastID = "Last-Event-ID"
 
 // Routes returns the routes of inference tasks.
@@ -110,8 +110,7 @@ func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r
 	return nil
 }
 
-// setBudget sets the headers that say what the budgets of a task have left, without those of
-// parts that have no limit.
+// setBudget sets headers with the remaining budgets of a task. It omits parts without a limit.
 func setBudget(header http.Header, left budget.Limit) {
 	for name, part := range map[string]*int64{"X-Budget-Tokens-Remaining": left.Tokens, "X-Budget-Time-Remaining-Ms": left.TimeMS} {
 		if part != nil {
@@ -123,7 +122,7 @@ func setBudget(header http.Header, left budget.Limit) {
 	}
 }
 
-// position returns the place behind which a stream continues.
+// position returns the id of the event after which a stream continues.
 func position(r *http.Request) (inference.EventID, error) {
 	field, text := "after", r.URL.Query().Get("after")
 	if last := r.Header.Get(headerLastID); last != "" {
@@ -135,7 +134,7 @@ func position(r *http.Request) (inference.EventID, error) {
 	return inference.ParseEventID(field, text)
 }
 
-// encode returns the text of events: a comment if there are no events.
+// encode returns the text of events. Without events it returns a comment.
 func encode(events []inference.Event) ([]byte, error) {
 	if len(events) == 0 {
 		return []byte(": waiting\n\n"), nil

@@ -33,7 +33,7 @@ func switched(
 	return answer(w, http.StatusOK, j)
 }
 
-// start returns 202 for a new run and 200 for one that exists.
+// start returns 202 for a new run and 200 for an existing one.
 func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {

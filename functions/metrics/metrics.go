@@ -14,7 +14,7 @@ import (
 // Text returns all metrics as text.
 type Text func(ctx context.Context) ([]byte, error)
 
-// contentType is that of version 0.0.4 of the text format.
+// contentType is the content type of version 0.0.4 of the text format.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // Routes returns the route of the metrics.

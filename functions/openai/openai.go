@@ -2,7 +2,7 @@
 // /v1/chat/completions, /v1/completions and /v1/embeddings, and GET /v1/models.
 //
 // Each request is an inference task. If its client disconnects before the end of the answer,
-// the task is cancelled, unless another reader gets the answer too.
+// the task is cancelled, unless another reader is reading the answer too.
 package openai
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// front serves the requests.
+// front has what all operations need.
 type front struct {
 	svc   *orchestrator.Inference
 	clock clock.Clock
-	// pad is the interval of the white space before an answer that is not streamed; 0 is
-	// none.
+	// pad is the interval of the white space before an answer that is not streamed; 0 for no
+	// white space.
 	pad time.Duration
 }
 
@@ -38,9 +38,9 @@ type front struct {
 type operation struct {
 	front
 	parse func(body []byte) (openai.Request, error)
-	// names are those of the fields of tasks.
+	// names maps the fields of tasks to those of requests.
 	names map[string]string
-	// form is that of a completion; zero for embeddings.
+	// form is the form of a completion; zero for embeddings.
 	form openai.Form
 }
 
@@ -49,9 +49,9 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 	return PaddedRoutes(svc, c, 0)
 }
 
-// PaddedRoutes returns the routes for a gateway that does not wait long for an answer: one
-// that is not streamed begins with white space, a line end after each interval. A task that
-// fails after the first one is an error object with the status 200.
+// PaddedRoutes returns the routes for a gateway that does not wait long for a response. A
+// response that is not streamed starts with white space, a line end after each interval. If a
+// task fails after the first one, the response is an error object with the status 200.
 func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
 	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
@@ -104,15 +104,15 @@ func (f front) model(w http.ResponseWriter, r *http.Request) error {
 	return fault.New(fault.ModelUnknown, "no pool serves the model %.80q; GET /v1/models lists those that are served", id)
 }
 
-// call is a request with its task. It is not on the stack of the goroutine that serves it,
-// which waits for the answer most of the time.
+// call is a request with its task. It is allocated on the heap, because the goroutine that
+// serves it waits for the answer most of the time and should have a small stack.
 type call struct {
 	*operation
 	task  orchestrator.NewTask
 	asked openai.Request
 }
 
-// serve answers a request with the answer of its task.
+// serve responds to a request with the answer of its task.
 func (o *operation) serve(w http.ResponseWriter, r *http.Request) error {
 	c, err := o.read(w, r)
 	switch {
@@ -171,7 +171,7 @@ func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error
 	}, nil
 }
 
-// whole sends the answer once it has ended.
+// whole sends the answer when it is complete.
 func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 	var head openai.Head
 	answer := &openai.Answer{}
@@ -193,8 +193,8 @@ func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 	return out.Write(o.form.Completion(head, answer))
 }
 
-// refuse returns why there is no answer, or sends it as the document of a response that has
-// begun.
+// refuse returns why there is no answer. If the response has begun, it writes the error as the
+// document of the response.
 func (f front) refuse(r *http.Request, out *httpkit.Padded, why error, names map[string]string) error {
 	if !out.End() {
 		return why
@@ -208,8 +208,8 @@ func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {
 	return openai.Head{TaskID: a.Run.TaskID, Model: asked.Model, Created: a.Run.CreatedAt}
 }
 
-// streamed is the answer of a call as Server-Sent Events. It begins with the first part, so
-// that a task that fails before has an error response with a status.
+// streamed is the answer of a call as Server-Sent Events. The response begins with the first
+// part, so that a task that fails before has an error response with a status.
 type streamed struct {
 	*call
 	r       *http.Request
@@ -265,7 +265,7 @@ func (s *streamed) send(text []byte) error {
 	return s.out.Send(text)
 }
 
-// ended returns what the handler returns after a call with an error.
+// ended returns the result of the handler after a call that returned err.
 func (s *streamed) ended(err error) error {
 	switch {
 	case !s.out.Begun() && err == nil && s.failure != nil:
@@ -284,8 +284,8 @@ func appendData(text []byte, v any) []byte {
 	return fmt.Appendf(text, "data: %s\n\n", data)
 }
 
-// failed returns the problem of a task that has failed. Sortie has tried it again where that
-// is of use, so clients should not.
+// failed returns the problem of a failed task. It asks clients not to retry, because Sortie has
+// retried the task if that could help.
 func failed(f inference.Failure) error {
 	p := httpkit.ProblemOf(openai.FaultOf(f))
 	if f.Code == fault.DeadlineUnmet { // the request was accepted, unlike one whose deadline is out of range
@@ -309,11 +309,11 @@ const (
 	headerRetryAfterMS = "Retry-After-Ms"
 )
 
-// mostWait is the longest time that a client is asked to wait.
+// mostWait is the longest wait that a response asks of a client.
 const mostWait = 2 * time.Minute
 
-// shape returns the form of the error responses of an operation with names for the fields of
-// tasks.
+// shape returns the form of the error responses of an operation. names maps the fields of tasks
+// to those of requests.
 func shape(names map[string]string) httpkit.ErrorShape {
 	return func(p *httpkit.Problem) (int, http.Header, any) { return shapeOf(p, names) }
 }
@@ -337,8 +337,8 @@ func shapeOf(p *httpkit.Problem, names map[string]string) (status int, header ht
 	return status, header, openai.NewError(status, fault.Code(p.Body.Code), p.Body.Detail, p.Body.Field).Named(names)
 }
 
-// inBody is a fault that was found in the body of a request: its field is a member of the
-// body, and not the field of a task.
+// inBody is a fault that was found in the body of a request. Its field is a member of the body,
+// not a field of a task.
 type inBody struct{ error }
 
 func (e inBody) Unwrap() error { return e.error }

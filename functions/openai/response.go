@@ -18,11 +18,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// responseNames are the names of the members of a response for the fields of tasks.
+// responseNames maps the fields of tasks to the members of a response.
 var responseNames = map[string]string{"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "deadline_ms": "X-Deadline-Ms"}
 
-// responses serves the Responses API: a response is the answer of a task, and its id is made
-// of that of the task.
+// responses serves the Responses API. A response is the answer of a task, and its id is derived
+// from the task's id.
 type responses struct{ front }
 
 func (s responses) routes() []httpkit.Route {
@@ -73,7 +73,7 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 	return s.follow(w, r, accepted.Run, -1)
 }
 
-// foreground answers a caller whose task is cancelled when it goes.
+// foreground responds to a caller. The task is cancelled if the caller disconnects.
 func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, stream bool) error {
 	var of run.Run
 	if stream {
@@ -102,7 +102,7 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 	return out.Write(openai.Ended(of, answer))
 }
 
-// responseStream sends the events of a response behind a number.
+// responseStream sends the events of a response after a sequence number.
 type responseStream struct {
 	*httpkit.EventStream
 	r      *http.Request
@@ -146,7 +146,7 @@ func (s *responseStream) write(made []openai.ResponseEvent) error {
 	return s.Send(text)
 }
 
-// ended returns what a handler returns after a stream.
+// ended returns the result of a handler after a stream.
 func (s *responseStream) ended(err error) error {
 	switch {
 	case s == nil || !s.Begun():
@@ -158,7 +158,8 @@ func (s *responseStream) ended(err error) error {
 	return nil
 }
 
-// follow streams a response behind a number to a reader that may go.
+// follow streams a response after a sequence number. The task continues if the reader
+// disconnects.
 func (s responses) follow(w http.ResponseWriter, r *http.Request, of run.Run, after int) error {
 	out := s.newStream(w, r, of, after)
 	err := s.svc.Follow(r.Context(), httpkit.CallerOf(r.Context()), of.TaskID, inference.EventID{},
@@ -213,8 +214,8 @@ func (s responses) get(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, of)
 }
 
-// asksForStream reports whether a GET has the member stream in a body, as that of OpenAI's
-// client for Go has.
+// asksForStream reports whether a GET has the member stream in its body, as OpenAI's client for
+// Go sends it.
 func asksForStream(r *http.Request) bool {
 	const most = 1 << 10
 	var body struct {
@@ -224,7 +225,7 @@ func asksForStream(r *http.Request) bool {
 	return err == nil && json.Unmarshal(text, &body) == nil && body.Stream
 }
 
-// show sends the present state of a response.
+// show sends the current state of a response.
 func (s responses) show(w http.ResponseWriter, r *http.Request, of run.Run) error {
 	ended, err := s.svc.Ended(r.Context(), of)
 	if err != nil {
@@ -236,11 +237,11 @@ func (s responses) show(w http.ResponseWriter, r *http.Request, of run.Run) erro
 	return s.showEnd(w, r, of)
 }
 
-// errNoEnd is the end of a wait for the end of a response.
+// errNoEnd ends the wait for the end of a response.
 var errNoEnd = errors.New("no event while the connection was idle")
 
-// showEnd sends a response once it has ended, or its present state if it does not end while
-// no event comes.
+// showEnd sends a response when it has ended. If no event arrives while it waits, it sends the
+// current state.
 func (s responses) showEnd(w http.ResponseWriter, r *http.Request, of run.Run) error {
 	answer := &openai.Answer{}
 	ctx, who := r.Context(), httpkit.CallerOf(r.Context())
@@ -280,7 +281,7 @@ func (s responses) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !fault.Is(err, fault.TaskAlreadyTerminal) {
 		return fmt.Errorf("cannot cancel the response: %w", err)
 	}
-	if asked.State == run.Terminating && asked.Attempt.WorkerID == "" { // no dispatcher has begun yet
+	if asked.State == run.Terminating && asked.Attempt.WorkerID == "" { // no dispatcher has started it yet
 		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(asked))
 	}
 	return s.showEnd(w, r, of) // an engine may still generate the next token

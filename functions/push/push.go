@@ -1,9 +1,9 @@
-// Package push sends new events to the connections of a WebSocket API. A queue invokes it
-// with the tenants whose connections have something to get.
+// Package push sends new events to the connections of a WebSocket API. A queue invokes it with
+// the tenants that have new events for their connections.
 //
-// A message names a tenant and contains nothing else: connections and their cursors are in
-// the store. A push that fails is not received again, which would hold up the tenant until
-// its message is visible: the sweep queues each tenant with a connection once a minute.
+// A message only names a tenant. Connections and their cursors are in the store. A failed push
+// is not received again, because that would block the tenant until its message is visible.
+// Instead the sweep queues each tenant with a connection once a minute.
 package push
 
 import (
@@ -31,8 +31,8 @@ type Answer struct {
 	Failed int `json:"failed,omitempty"`
 }
 
-// Handler returns the handler of the queue. The tenants of a batch are served at once, each
-// one time. report gets each failure.
+// Handler returns the handler of the queue. The tenants of a batch are served concurrently,
+// each once. report is called for each failure.
 func Handler(push func(ctx context.Context, tenant string) error, report func(ctx context.Context, tenant string, err error)) func(context.Context, Batch) (Answer, error) {
 	return func(ctx context.Context, batch Batch) (answer Answer, err error) {
 		tenants := map[string]bool{}

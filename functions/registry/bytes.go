@@ -19,12 +19,12 @@ import (
 // FunctionLimit is the size in bytes of the largest body in the input of a Lambda function.
 const FunctionLimit = httpkit.WorkerBodyLimit
 
-// describing are the query parameters that describe content which is not JSON. They have the
-// names and the rules of the members of a JSON document. Headers would not do: their values
-// are ASCII, and metadata are any JSON.
+// describing are the query parameters that describe content other than JSON. They have the
+// names and the rules of the members of a JSON document. Headers are unsuitable, because their
+// values are ASCII and metadata are any JSON.
 var describing = []string{"kind", "tags", "parent", "metadata"}
 
-// createBytes creates an artifact of the bytes of the body.
+// createBytes creates an artifact from the bytes of the body.
 func createBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) (err error) {
 	mediaType, err := artifact.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -42,7 +42,7 @@ func createBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Req
 	return store(svc, w, r, body, &orchestrator.Bytes{MediaType: mediaType, Content: content, Size: content.Size})
 }
 
-// description returns what the query says of an artifact.
+// description returns the description of an artifact in the query.
 func description(query url.Values) (contract.ArtifactRequest, error) {
 	body := contract.ArtifactRequest{Kind: query.Get("kind")}
 	if query.Has("tags") {
@@ -63,8 +63,8 @@ func description(query url.Values) (contract.ArtifactRequest, error) {
 	return body, err
 }
 
-// sendBytes writes content, or a part of it, as a file: no browser shows it, whatever its media
-// type.
+// sendBytes writes content, or a part of it, as an attachment, so that browsers do not display
+// any media type.
 func sendBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
 	etag := `"` + a.ID + `"`
 	header := w.Header()

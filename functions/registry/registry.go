@@ -1,8 +1,8 @@
 // Package registry serves /v1/artifacts, the content-addressed documents of a tenant, and
 // /v1/catalog, its models.
 //
-// A creation is durable before its response. A response with content uses one small buffer
-// whatever the size of the content. It is either complete or its connection is closed.
+// A creation is durable before its response. A response with content uses one small buffer for
+// content of any size. It is either complete or its connection is closed.
 package registry
 
 import (
@@ -71,7 +71,7 @@ func create(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request)
 	return store(svc, w, r, body, nil)
 }
 
-// store creates an artifact and answers.
+// store creates an artifact and writes the response.
 func store(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, body contract.ArtifactRequest, content *orchestrator.Bytes) error {
 	in, err := api.NewArtifact(body)
 	if err != nil {
@@ -125,7 +125,7 @@ func check(given url.Values, f artifact.Filter) error {
 }
 
 // get writes the content of an artifact of bytes, or the record of a JSON document with its
-// content, or a record alone.
+// content. With content=false it writes only the record.
 func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	who, id := httpkit.CallerOf(ctx), r.PathValue("artifact_id")
@@ -151,11 +151,10 @@ func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) er
 	return sendDocument(svc, w, r, a)
 }
 
-// cacheControl is that of content, which can expire.
+// cacheControl is the Cache-Control of content, which can expire.
 const cacheControl = "private, no-cache"
 
-// sendDocument writes the record of an artifact with its content in the place of the last
-// member.
+// sendDocument writes the record of an artifact with its content as the last member.
 func sendDocument(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
 	content, err := svc.Open(r.Context(), a, port.Span{})
 	if err != nil {

@@ -2,12 +2,12 @@
 // and publishes the streams to the bus. The table's stream invokes it with the changes of
 // each run in order.
 //
-// Its response names the changes that could not be appended; the stream delivers
-// the first of them and all later ones again, for a day. A stream of events has each
-// event once. A change that cannot be decoded, that the feed refuses for good, that holds
-// up others or that is nearly a day old is set aside in the outbox. A schedule and
-// "sortie redrive" make the function relay what was set aside. The schedule also
-// publishes what the bus has not got, and writes the last checkpoints.
+// Its response names the changes that could not be appended. The stream delivers the first of
+// them and all later ones again, for a day. A stream of events has each event once. A change is
+// set aside in the outbox if it cannot be decoded, if the feed refuses it permanently, if it
+// blocks others, or if it is nearly a day old. A schedule and "sortie redrive" make the
+// function relay the outbox. The schedule also publishes events that the bus has not received,
+// and writes the last checkpoints.
 package relay
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Decode decodes the new image of a stream record, in DynamoDB's JSON. There is nothing
-// in the change if the record is neither a commit with events nor has notes. With an
-// error it has only its tenant, in Run, if that is known.
+// Decode decodes the new image of a stream record, in DynamoDB's JSON. The change is empty if
+// the record is neither a commit with events nor has notes. With an error, the change has only
+// its tenant, in Run, if that is known.
 type Decode func(image json.RawMessage) (port.Change, error)
 
 // Batch is a batch of stream records, as Lambda delivers it.
@@ -34,7 +34,7 @@ type Batch struct {
 	Records []json.RawMessage `json:"Records"`
 	// Redrive requests that the changes in the outbox are relayed instead.
 	Redrive bool `json:"redrive,omitempty"`
-	// DetailType is that of an event of EventBridge; scheduled ones request a redrive.
+	// DetailType is the type of an EventBridge event. Scheduled events request a redrive.
 	DetailType string `json:"detail-type,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type streamRecord struct {
 // Answer lists the records to deliver again.
 type Answer struct {
 	Failures []Failure `json:"batchItemFailures"`
-	// Redriven counts the changes that a redrive relayed, Left those that it could not
+	// Redriven counts the changes that a redrive relayed. Left counts those that it could not
 	// relay.
 	Redriven int `json:"redriven,omitempty"`
 	Left     int `json:"left,omitempty"`
@@ -64,24 +64,23 @@ type Failure struct {
 	Number string `json:"itemIdentifier"`
 }
 
-// Webhooks queues the webhooks that have something to do. *orchestrator.Dispatch implements
-// it.
+// Webhooks queues the webhooks that are due. *orchestrator.Dispatch implements it.
 type Webhooks interface {
-	// DispatchTenants queues the webhooks for which the streams of tenants have new events,
-	// and returns the number of tenants that failed.
+	// DispatchTenants queues the webhooks for new events in the streams of tenants. It returns
+	// the number of tenants that failed.
 	DispatchTenants(ctx context.Context, tenants []string) (failed int)
 	// Sweep queues the webhooks whose time has come.
 	Sweep(ctx context.Context) error
 }
 
-// Streams does what is left for the streams of events. *orchestrator.StreamSweep implements it.
+// Streams completes unfinished work on the streams of events. *orchestrator.StreamSweep
+// implements it.
 type Streams interface {
-	// Sweep continues where the last call was cut short.
+	// Sweep continues where the last call was interrupted.
 	Sweep(ctx context.Context) error
 }
 
-// Dispatchers are several Webhooks as one: what waits for events beside webhooks has the same
-// methods.
+// Dispatchers combines several Webhooks. Other receivers of events have the same methods.
 type Dispatchers []Webhooks
 
 // DispatchTenants implements Webhooks.
@@ -101,10 +100,10 @@ func (d Dispatchers) Sweep(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// Handler relays a batch, or the outbox. It counts changes in the metrics
-// RelayFailures, RelaySetAside, BusFailures, DispatchFailures and TracesDropped, records the
-// samples of ended runs and of firings, and exports the traces: each change once, and again only if the
-// process ends before its response.
+// Handler relays a batch, or the outbox. It counts changes in the metrics RelayFailures,
+// RelaySetAside, BusFailures, DispatchFailures and TracesDropped. It records the samples of
+// ended runs and of firings, and exports the traces. It does so once for each change, and again
+// only if the process ends before its response.
 func Handler(
 	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, streams Streams, outbox port.Outbox, decode Decode, traces port.Traces,
 	lags series.Reader, now func() time.Time,
@@ -134,11 +133,11 @@ type handler struct {
 	now     func() time.Time
 }
 
-// redriveTime is the most of the time of a scheduled call that the outbox gets.
+// redriveTime limits the time of the outbox in a scheduled call.
 const redriveTime = 8 * time.Second
 
-// sweep is what the schedule calls. The retries of webhooks come first: what follows may take
-// all of the time of the call, and the next one continues it.
+// sweep handles a scheduled call. It starts with the retries of webhooks, because the rest may
+// take all the time of the call. The next call continues the rest.
 func (h handler) sweep(ctx context.Context) (Answer, error) {
 	waking := h.hooks.Sweep(ctx)
 	limited, cancel := context.WithTimeout(ctx, redriveTime)
@@ -150,8 +149,8 @@ func (h handler) sweep(ctx context.Context) (Answer, error) {
 	return answer, errors.Join(waking, err, h.streams.Sweep(ctx), h.observeLags(ctx))
 }
 
-// observeLags records the lags that the sweeps have left. A lag of 0 has no sample, because
-// CloudWatch bills a metric for each hour in which it is published.
+// observeLags records the lags after the sweeps. A lag of 0 has no sample, because CloudWatch
+// bills a metric for each hour in which it is published.
 func (h handler) observeLags(ctx context.Context) error {
 	lags, err := h.lags(ctx)
 	for _, lag := range lags {
@@ -162,10 +161,11 @@ func (h handler) observeLags(ctx context.Context) error {
 	return err
 }
 
-// flushLimit is how long a call waits for the traces, after its events were published.
+// flushLimit is how long a call waits for the export of the traces, after its events were
+// published.
 const flushLimit = 2 * time.Second
 
-// flush sends the traces, because the process does not run after the call.
+// flush sends the traces, because the process is suspended after the call.
 func (h handler) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
@@ -203,7 +203,7 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 	}
 	for _, c := range changes {
 		if slices.Contains(done.Again, c.ID) {
-			break // the stream delivers it and all behind it again
+			break // the stream delivers it and all later ones again
 		}
 		if !slices.Contains(done.Aside, c.ID) {
 			h.record(ctx, c)
@@ -218,7 +218,7 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 	return answer, nil
 }
 
-// redrive relays the changes in the outbox, until ctx ends. Those that fail stay there.
+// redrive relays the changes in the outbox until ctx ends. Failed changes remain in the outbox.
 func (h handler) redrive(ctx context.Context) (Answer, error) {
 	drained, err := h.svc.Drain(ctx, h.outbox, func(c port.StoredChange) orchestrator.Change {
 		change, err := read(c.Record, h.decode)
@@ -235,8 +235,8 @@ func (h handler) redrive(ctx context.Context) (Answer, error) {
 	return Answer{Failures: []Failure{}, Redriven: drained.Relayed, Left: drained.Left}, err
 }
 
-// read decodes a record. It returns an error for a record without a sequence
-// number, which the response could not name.
+// read decodes a record. It returns an error for a record without a sequence number, because
+// the response could not name it.
 func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	var r streamRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -255,8 +255,8 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	return change, nil
 }
 
-// record records the samples and the trace of a change whose events are in their stream,
-// and that the stream of the table does not deliver again.
+// record records the samples and the trace of a change whose events are in their stream. The
+// stream of the table must not deliver it again.
 func (h handler) record(ctx context.Context, c orchestrator.Change) {
 	if len(c.Events) > 0 {
 		lambdakit.Record(ctx, c.Events[0].At, series.OfCommit(c.Run, c.Events))

@@ -20,8 +20,7 @@ func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Re
 	return httpkit.WriteJSON(w, http.StatusOK, api.Explanation(x))
 }
 
-// plan explains a run without creating it. The body has a definition or names a stored
-// job.
+// plan explains a run without creating it. The body has a definition or names a stored job.
 func plan(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
 	body, err := httpkit.ReadDocument(w, r, bodyLimit, httpkit.TypeJSON)
 	if err != nil {

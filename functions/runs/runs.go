@@ -1,8 +1,8 @@
-// Package runs serves POST /v1/runs, a run of a program that no stored job defines; the
-// plan of a run, which creates none; and the explanation of a run.
+// Package runs serves POST /v1/runs, which starts a program without a stored job. It also
+// serves the plan of a run, which creates no run, and the explanation of a run.
 //
 // A 202 means that the run and its input are stored. A repeated request with the same
-// Idempotency-Key returns 200 and the same ids, whatever the state of the run.
+// Idempotency-Key returns 200 and the same ids, in any state of the run.
 package runs
 
 import (
@@ -40,7 +40,7 @@ func Routes(svc *orchestrator.Definitions, explanations *orchestrator.Explanatio
 	}
 }
 
-// bodyLimit is the size of a body: a definition and the base64 of an input.
+// bodyLimit is the largest size of a body: a definition and the base64 of an input.
 const bodyLimit = limit.JobDocument + (limit.Input+2)/3*4
 
 func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request) error {
@@ -67,8 +67,8 @@ func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request
 	return httpkit.WriteAccepted(w, existing, "/v1/runs/"+url.PathEscape(created.ID), api.RunAccepted(created))
 }
 
-// takeInput returns the document with an empty input, and its input. The document is
-// valid JSON. In a request the input is in base64, because it may be any bytes.
+// takeInput returns the document with an empty input, and the input. The document must be valid
+// JSON. In a request the input is in base64, because it may be any bytes.
 func takeInput(document []byte) (rest, input []byte, err error) {
 	members := json.NewDecoder(bytes.NewReader(document))
 	if brace, err := members.Token(); err != nil || brace != json.Delim('{') {

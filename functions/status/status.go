@@ -1,8 +1,8 @@
-// Package status serves GET /status/{task_id}: the status of a task in the
-// fields of the export contract and further ones.
+// Package status serves GET /status/{task_id}: the status of a task in the fields of the export
+// contract and additional ones.
 //
-// With ?wait=SECONDS it responds when the state, the attempt or the queue
-// position changes, or when the time is up, so that clients poll rarely.
+// With ?wait=SECONDS it responds when the state, the attempt or the queue position changes, or
+// when the time is up. So clients poll rarely.
 package status
 
 import (
@@ -26,8 +26,8 @@ const MaxWait = 20 * time.Second
 // retryAfter is the poll interval in seconds for clients that do not wait.
 const retryAfter = "2"
 
-// Routes returns the route of the status. waitCap limits the wait further, for
-// deployments with a limit on the duration of requests.
+// Routes returns the route of the status. waitCap limits the wait further, for deployments that
+// limit the duration of requests.
 func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients, Scope: access.RunsRead,

@@ -1,9 +1,9 @@
 // Package steps handles the states of a run's state machine.
 //
-// The table of Handlers is the one list of step functions: each handles one or
-// more states. All are in one program; a deployed function selects its handler by
-// SORTIE_STEP. Step Functions may invoke a step more than once with the same input,
-// so every handler is idempotent.
+// The table of Handlers is the only list of step functions. Each handles one or more states.
+// All are in one program. A deployed function selects its handler by SORTIE_STEP. Step
+// Functions may invoke a step more than once with the same input, so every handler is
+// idempotent.
 package steps
 
 import (
@@ -41,8 +41,7 @@ func Constrain(s *orchestrator.Conditions) lambdakit.TaskFunc {
 	})
 }
 
-// Act runs the job's action for a violated constraint, and waits if the action is
-// to wait.
+// Act runs the job's action for a violated constraint. If the action is a wait, it waits.
 func Act(s *orchestrator.Actions) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepActionRunning: lambdakit.Routing(s.Act),
@@ -50,8 +49,8 @@ func Act(s *orchestrator.Actions) lambdakit.TaskFunc {
 	})
 }
 
-// Launch creates the attempt's machine under a name that was committed before. If
-// a machine of that name exists, it is adopted.
+// Launch creates the attempt's machine under a name that was committed before. It adopts an
+// existing machine of that name.
 func Launch(s *orchestrator.Launches) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepContainerCreating: lambdakit.Waiting(s.Launch),

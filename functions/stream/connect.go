@@ -13,7 +13,7 @@ import (
 const SocketPath = "/v1/events/ws"
 
 // ConnectRoutes returns the route of WebSockets whose connections a gateway keeps open. The
-// handler answers the handshake; a stream.Pusher sends the messages.
+// handler accepts the handshake. A stream.Pusher sends the messages.
 func ConnectRoutes(reception *stream.Reception) []httpkit.Route {
 	return []httpkit.Route{
 		route(SocketPath, func(w http.ResponseWriter, r *http.Request) error {

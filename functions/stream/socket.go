@@ -31,7 +31,7 @@ func serveSocket(streams *stream.Streams, watch *watch, w http.ResponseWriter, r
 	}
 	s := &socket{w: w, r: r, left: cancel}
 	var end func()
-	s.writing, end = watch.add(func() { _ = s.conn.CloseNow() }) // the write fails
+	s.writing, end = watch.add(func() { _ = s.conn.CloseNow() }) // makes the write fail
 	defer end()
 	reader.Follow(ctx, s.send)
 	if s.conn != nil {
@@ -53,7 +53,7 @@ type socket struct {
 	refused error
 }
 
-// accept answers the handshake.
+// accept accepts the handshake.
 func (s *socket) accept() error {
 	answer := &handshake{ResponseWriter: s.w}
 	// A page of another origin needs a ticket or a token; see httpkit.
@@ -72,8 +72,8 @@ func (s *socket) accept() error {
 	return nil
 }
 
-// receive handles the control frames of the reader until it disconnects. Data closes the
-// connection.
+// receive handles the control frames of the reader until it disconnects. If the reader sends
+// data, receive closes the connection.
 func (s *socket) receive(conn *websocket.Conn) {
 	// Conn.CloseRead would wait 15 s for itself.
 	defer s.left()
@@ -82,7 +82,7 @@ func (s *socket) receive(conn *websocket.Conn) {
 	}
 }
 
-// handshake keeps the error of a handshake from the client.
+// handshake withholds the error response of a handshake from the client.
 type handshake struct {
 	http.ResponseWriter
 
@@ -106,10 +106,10 @@ func (h *handshake) Write(text []byte) (int, error) {
 	return h.ResponseWriter.Write(text) //nolint:wrapcheck // it is the same call
 }
 
-// Unwrap gives access to the connection.
+// Unwrap returns the wrapped ResponseWriter, for access to the connection.
 func (h *handshake) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// send writes the messages of a batch. With the last one it closes the connection.
+// send writes the messages of a batch. After the last batch it closes the connection.
 func (s *socket) send(b stream.Batch) error {
 	if s.conn == nil {
 		if err := s.accept(); err != nil {
@@ -143,7 +143,7 @@ func (s *socket) send(b stream.Batch) error {
 // text sends one message.
 func (s *socket) text(message []byte) error {
 	return s.write(func() error {
-		// The message of the end is sent although the request has ended.
+		// The final message is sent even if the request has ended.
 		if err := s.conn.Write(context.WithoutCancel(s.r.Context()), websocket.MessageText, message); err != nil {
 			return fmt.Errorf("cannot write to the reader: %w", err)
 		}
@@ -157,7 +157,7 @@ func appendEvent(text []byte, at stream.Cursor, plain []byte) []byte {
 	return append(append(text, plain...), '}')
 }
 
-// messageOf returns the message of a batch that follows its events. ok is false without one.
+// messageOf returns the message that follows the events of a batch. ok is false without one.
 func messageOf(b stream.Batch) (m contract.StreamMessage, ok bool) {
 	m.RetryMS = b.Retry.Milliseconds()
 	if placed(b) {
@@ -175,7 +175,7 @@ func messageOf(b stream.Batch) (m contract.StreamMessage, ok bool) {
 	return m, m.Type != ""
 }
 
-// Messages returns the messages of a batch, as WebSockets send them.
+// Messages returns the messages of a batch in the form that WebSockets send.
 func Messages(b stream.Batch) (all [][]byte, err error) {
 	at := stream.Cursor{Epoch: b.Cursor.Epoch}
 	for _, e := range b.Events {

@@ -18,8 +18,8 @@ import (
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// serveSSE keeps the stack of the request's goroutine below 8 KiB: what needs more runs
-// before it, or elsewhere. The goroutine lasts as long as its reader.
+// serveSSE keeps the stack of the request's goroutine below 8 KiB, because the goroutine lasts
+// as long as its reader. Code that needs more stack runs before it, or in another goroutine.
 func serveSSE(streams *stream.Streams, watch *watch, w http.ResponseWriter, r *http.Request) error {
 	s := &sse{w: w, conn: http.NewResponseController(w)}
 	q, err := s.parse(r)
@@ -38,7 +38,7 @@ func serveSSE(streams *stream.Streams, watch *watch, w http.ResponseWriter, r *h
 	s.writing, end = watch.add(func() { _ = s.conn.SetWriteDeadline(past) }) // without deadlines, the request has one
 	defer end()
 	s.begin()
-	_ = s.flush(nil) // a reader that has gone makes the first batch fail
+	_ = s.flush(nil) // if the reader has disconnected, the first batch fails
 	reader.Follow(r.Context(), s.send)
 	return nil
 }
@@ -72,10 +72,10 @@ func (s *sse) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// buffers are shared by all readers, so that an idle one has no buffer.
+// buffers are shared by all readers, so that an idle reader has no buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// bufferSize is the size of a buffer in bytes at which it is written.
+// bufferSize is the size in bytes at which a buffer is written.
 const bufferSize = 32 << 10
 
 // send writes a batch and flushes it.
@@ -114,8 +114,8 @@ func (s *sse) send(b stream.Batch) error {
 	return s.flush(text)
 }
 
-// placed reports whether a batch needs a message with its cursor: one that its events do
-// not have, unless the reader has no seat.
+// placed reports whether a batch needs a message with its cursor, because its events do not
+// have that cursor. A reader without a seat gets none.
 func placed(b stream.Batch) bool {
 	if n := len(b.Events); n > 0 {
 		return b.Events[n-1].Position != b.Cursor.Position

@@ -1,8 +1,8 @@
-// Package stream serves GET /v1/events/stream (Server-Sent Events) and
-// GET /v1/events/ws (WebSocket): the events of a tenant as they come.
+// Package stream serves GET /v1/events/stream (Server-Sent Events) and GET /v1/events/ws
+// (WebSocket): the new events of a tenant.
 //
-// Both send the same messages: events with their cursors, the gap of a reader that comes
-// too late, and the end of the stream with the time after which to connect again.
+// Both send the same messages: events with their cursors, the gap of a reader that connects too
+// late, and the end of the stream with the delay before the next connection.
 package stream
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// headerLastID is the header with the cursor of a reader that connects again.
+// headerLastID is the header with the cursor of a reader that reconnects.
 const headerLastID = "Last-Event-ID"
 
 // Routes returns the route of Server-Sent Events.
@@ -29,8 +29,8 @@ func Routes(streams *stream.Streams, c clock.Clock) []httpkit.Route {
 	}
 }
 
-// SocketRoutes returns the route of WebSockets, for servers whose connections can be
-// taken over.
+// SocketRoutes returns the route of WebSockets, for servers that support hijacking of
+// connections.
 func SocketRoutes(streams *stream.Streams, c clock.Clock) []httpkit.Route {
 	watch := newWatch(c)
 	return []httpkit.Route{
@@ -47,7 +47,7 @@ func route(pattern string, handle httpkit.Handler, query ...string) httpkit.Rout
 	}
 }
 
-// parse reads what both routes have in common.
+// parse reads the query parameters that both routes share.
 func parse(r *http.Request) (q stream.Query, err error) {
 	query := r.URL.Query()
 	if q.Filter, err = api.QueryFilter(query); err != nil {
@@ -66,7 +66,7 @@ func parse(r *http.Request) (q stream.Query, err error) {
 	return q, nil
 }
 
-// choice reports whether a parameter has its only value.
+// choice reports whether a parameter is present. Its only valid value is value.
 func choice(r *http.Request, name, value string) (bool, error) {
 	query := r.URL.Query()
 	if query.Has(name) && query.Get(name) != value {

@@ -10,12 +10,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// writeLimit is how long a reader may take for one write. A slower one is cut off; it
-// continues at its cursor when it connects again.
+// writeLimit is how long one write to a reader may take. A slower reader is disconnected. It
+// continues at its cursor when it reconnects.
 const writeLimit = 20 * time.Second
 
-// watch cuts off connections whose reader does not read. One goroutine looks at all of
-// them, and runs while there are any.
+// watch closes connections whose reader does not read. One goroutine checks all connections,
+// and runs while there are any.
 type watch struct {
 	clock clock.Clock
 
@@ -28,14 +28,14 @@ type writing struct {
 	clock clock.Clock
 	// since is when the current write began, in Unix nanoseconds; 0 without one.
 	since atomic.Int64
-	// slow: the connection was cut off.
+	// slow means that the watch closed the connection.
 	slow atomic.Bool
 	cut  func()
 }
 
 func newWatch(c clock.Clock) *watch { return &watch{clock: c, open: map[*writing]struct{}{}} }
 
-// add watches a connection until end is called. cut makes its write fail.
+// add watches a connection until end is called. cut must make the current write fail.
 func (w *watch) add(cut func()) (conn *writing, end func()) {
 	conn = &writing{clock: w.clock, cut: cut}
 	w.mu.Lock()
@@ -51,7 +51,7 @@ func (w *watch) add(cut func()) (conn *writing, end func()) {
 	}
 }
 
-// run looks at the connections while there are any.
+// run checks the connections while there are any.
 func (w *watch) run() {
 	for {
 		due, stop := w.clock.NewTimer(writeLimit / 2)
@@ -63,7 +63,7 @@ func (w *watch) run() {
 	}
 }
 
-// look returns false without a connection.
+// look closes connections with a slow write. It returns false if there is no connection.
 func (w *watch) look() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *watch) look() bool {
 	return len(w.open) > 0
 }
 
-// write calls do, which the watch can make fail with stream.ErrSlow.
+// write calls do. It returns stream.ErrSlow if the watch closed the connection.
 func (c *writing) write(do func() error) error {
 	c.since.Store(c.clock.Now().UnixNano())
 	defer c.since.Store(0)

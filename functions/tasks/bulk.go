@@ -57,7 +57,7 @@ func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 	})
 }
 
-// bulkOf reads a request and refuses the states that wrong selects.
+// bulkOf reads a request. It returns a fault if wrong reports true for a state of the filter.
 func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State) bool, problem string) (orchestrator.Bulk, error) {
 	in := orchestrator.Bulk{
 		Identity: httpkit.CallerOf(r.Context()), CorrelationID: httpkit.CorrelationID(r.Context()),
@@ -79,7 +79,7 @@ func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State)
 	return in, nil
 }
 
-// bulk changes the runs of a page and returns the results.
+// bulk changes the runs of a page and writes the results.
 func bulk(
 	w http.ResponseWriter, r *http.Request, in orchestrator.Bulk,
 	change func(context.Context, orchestrator.Bulk) ([]orchestrator.BulkResult, string, error),
@@ -124,7 +124,7 @@ func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
 	return filter, checkFilter(filter, "filter.")
 }
 
-// checkFilter refuses malformed values. in is the path of the fields.
+// checkFilter returns a fault for a malformed value. in is the path of the fields.
 func checkFilter(f orchestrator.Filter, in string) error {
 	for name, text := range map[string]string{"jobId": f.JobID, "pool": f.Pool} {
 		if text != "" && !limit.ValidName(text) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// cancel returns 202 while the task is still ending by the request, and 200 once it
-// has ended, or if the request is too late.
+// cancel returns 202 while the task is still ending because of the request. It returns 200 when
+// the task has ended, or if the request is too late.
 func cancel(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Keys are the keys that are published.
+// Keys are the published keys.
 type Keys struct {
 	Tokens port.Signer
 	Events port.EventKeys
 }
 
-// keySet serves the public keys that verify tokens, and those that verify events. The
-// cache time is shorter than the overlap of two keys in a rotation.
+// keySet serves the public keys for tokens and for events. The cache time is shorter than the
+// overlap of two keys in a rotation.
 func keySet(of Keys, w http.ResponseWriter, r *http.Request) error {
 	keys, err := of.Tokens.Keys(r.Context())
 	if err != nil {

@@ -32,14 +32,14 @@ const (
 	typeText  = "text/plain; charset=utf-8"
 	typeBytes = "application/octet-stream" // of a log that is no text in UTF-8
 	typeLines = "application/x-ndjson"
-	// typeFollowed is of a log whose later output is not known yet.
+	// typeFollowed is the type of a log with later output that is not known yet.
 	typeFollowed = "text/plain"
 )
 
 // maxOffset is the largest integer that every JSON library reads exactly.
 const maxOffset = 1<<53 - 1
 
-// followMargin is the part of a request's time that is left to end a followed log.
+// followMargin is the part of a request's time that is reserved for ending a followed log.
 const followMargin = 2 * time.Second
 
 // logs serves the log of an attempt, or follows it.
@@ -67,7 +67,7 @@ func logs(svc *orchestrator.Logs, w http.ResponseWriter, r *http.Request) error 
 	return httpkit.WriteBytes(w, http.StatusOK, kind, text)
 }
 
-// isText reports whether a part of a log is text in UTF-8. It may begin and end within a
+// isText reports whether a part of a log is text in UTF-8. The part may start and end within a
 // character.
 func isText(part []byte) bool {
 	for i := 0; i < utf8.UTFMax-1 && len(part) > 0 && !utf8.RuneStart(part[0]); i++ {
@@ -102,7 +102,7 @@ func logQuery(r *http.Request) (q orchestrator.LogQuery, follow bool, err error)
 	return q, follow, err
 }
 
-// wantsLines reports whether the client prefers lines of JSON to text.
+// wantsLines reports whether the client accepts lines of JSON.
 func wantsLines(r *http.Request) bool {
 	for each := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, err := mime.ParseMediaType(each)
@@ -118,8 +118,8 @@ func describeLog(w http.ResponseWriter, attempt int, ended bool) {
 	w.Header().Set(headerEnded, strconv.FormatBool(ended))
 }
 
-// followLogs streams the logs of a run until it ends, or until the request has no time
-// left. A response that cannot be streamed ends with the first output.
+// followLogs streams the logs of a run until the run ends or the request has no time left. A
+// response that cannot be streamed ends with the first output.
 func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -161,7 +161,7 @@ func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.Response
 	return nil
 }
 
-// textOf returns parts as they are.
+// textOf returns the concatenated text of parts.
 func textOf(parts []orchestrator.LogPart) []byte {
 	var text bytes.Buffer
 	for _, p := range parts {

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// ReadyRoutes returns the route of the probe that is answered with 200 only while the store
-// accepts writes. version is the program's version.
+// ReadyRoutes returns the route of the readiness probe. It responds with 200 only while the
+// store accepts writes. version is the program's version.
 func ReadyRoutes(ready *orchestrator.Readiness, version string) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/readyz", Access: httpkit.ForAll,

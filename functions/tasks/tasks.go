@@ -1,11 +1,9 @@
-// Package tasks serves /v1/tasks and /v1/runs: tasks, their lists, events and updates,
-// cancel and retry. A task is a run as its clients see it, so both have one
-// representation. It also serves /healthz, the OpenAPI document and the public keys for
-// workers' tokens.
+// Package tasks serves /v1/tasks and /v1/runs: tasks, their lists, events and updates, cancel
+// and retry. Clients see a run as a task, so both have one representation. It also serves
+// /healthz, the OpenAPI document and the public keys for workers' tokens.
 //
-// A cancel and a retry are committed before the response. Pages are stable: a
-// cursor continues after the last task of its page, even if new tasks were
-// added.
+// A cancel and a retry are committed before the response. Pages are stable: a cursor continues
+// after the last task of its page, even if new tasks were added.
 package tasks
 
 import (
@@ -81,8 +79,8 @@ func Routes(
 	return routes
 }
 
-// twins returns the routes that exist for tasks and for runs, with the paths of all and
-// of one of them.
+// twins returns the routes that exist for both tasks and runs. all is the path of the list, one
+// the path of a single task or run.
 func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one string) []httpkit.Route {
 	return []httpkit.Route{
 		{

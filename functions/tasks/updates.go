@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// updates serves a page of the updates of a run. An update has what earlier events
-// said, so all of them are read.
+// updates serves a page of the updates of a run. An update depends on earlier events, so all
+// events are read.
 func updates(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
 	if err != nil {

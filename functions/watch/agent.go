@@ -20,17 +20,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// Cluster shows the machines of one Sortie in a cluster.
+// Cluster returns the machines of one Sortie instance in a cluster.
 type Cluster interface {
-	// Observed returns the machines that the cluster shows, also those that are gone. With
-	// an error it shows only a part of them.
+	// Observed returns the machines in the cluster, including those that are gone. With an
+	// error it returns only some of them.
 	Observed(ctx context.Context) ([]port.MachineStatus, error)
 }
 
 // Config configures an Agent. All fields are required.
 type Config struct {
-	// URL is the address of Sortie, Name its name of the cluster, Tenant the tenant of the
-	// token.
+	// URL is the address of Sortie. Name is Sortie's name of the cluster. Tenant is the tenant
+	// of the token.
 	URL, Name, Tenant string
 	// Token returns the client token. It may change.
 	Token   func() (string, error)
@@ -40,14 +40,14 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// pause is the least time between two reports, and how often the agent looks at what it
-// has seen of the cluster.
+// pause is the shortest time between two reports. It is also the interval at which the agent
+// reads the observed state of the cluster.
 const pause = time.Second
 
 // backoff is the pause after a report that failed.
 var backoff = retry.Backoff{First: pause, Most: 30 * time.Second, Multiplier: 2}
 
-// longestRetryAfter limits what the agent accepts of a Retry-After header.
+// longestRetryAfter limits the Retry-After header that the agent accepts.
 const longestRetryAfter = 5 * time.Minute
 
 // Agent reports the machines of a cluster.
@@ -55,7 +55,7 @@ type Agent struct {
 	cfg    Config
 	ledger ledger
 	failed int
-	// ready: the last look and the last report succeeded.
+	// ready means that the last read and the last report succeeded.
 	ready atomic.Bool
 }
 
@@ -77,8 +77,7 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 }
 
-// turn looks at the cluster, reports what is new, and returns the pause until the next
-// turn.
+// turn reads the cluster, reports changes, and returns the pause until the next turn.
 func (a *Agent) turn(ctx context.Context) time.Duration {
 	seen, partial := a.cfg.Cluster.Observed(ctx)
 	if ctx.Err() != nil {
@@ -111,8 +110,8 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	return pause
 }
 
-// report sends a report. after is how long Sortie wants the agent to wait. A report that
-// Sortie does not understand is dropped: the sweep finds its machines.
+// report sends a report. after is how long Sortie wants the agent to wait. A report that Sortie
+// rejects as malformed is dropped, because the sweep finds its machines.
 func (a *Agent) report(ctx context.Context, machines []contract.ReportedMachine) (after time.Duration, err error) {
 	body, err := json.Marshal(contract.MachineReport{Cluster: a.cfg.Name, Machines: machines})
 	if err != nil {
@@ -164,7 +163,7 @@ func (a *Agent) log(text []byte) error {
 	return nil
 }
 
-// detail is the explanation of a problem; empty without one.
+// detail returns the explanation of a problem, or "" without one.
 func detail(text []byte) string {
 	var problem contract.Problem
 	if err := json.Unmarshal(text, &problem); err != nil {

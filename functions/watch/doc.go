@@ -1,9 +1,9 @@
-// Package watch is the agent beside the pods of a Kubernetes cluster. It reports machines
-// that have something new to Sortie, where no process can watch the cluster: on AWS a sweep
-// would find them within a minute.
+// Package watch is the agent that runs in a Kubernetes cluster. It reports changed machines to
+// a Sortie that has no process to watch the cluster. On AWS a sweep would find them within a
+// minute.
 //
 // The agent reports each machine that runs, cannot start, has ended or has disappeared, and
-// reports it again when that changes. It reports at least once: after a restart it reports
-// what it sees again. A report proves nothing; Sortie looks at the cluster itself. Without
-// the agent runs end later, and not otherwise.
+// reports it again when that changes. Reports are sent at least once: after a restart the agent
+// reports its observations again. A report proves nothing, because Sortie reads the cluster
+// itself. Without the agent, runs end later, but with the same result.
 package watch

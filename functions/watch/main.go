@@ -14,10 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Connect returns the cluster of the settings, and how to close it. It makes no call.
+// Connect returns the cluster of the settings, and a function that closes it. It makes no call.
 type Connect func(Settings, *slog.Logger) (cluster Cluster, end func(), err error)
 
-// callTime limits a report. Sortie looks at each of its machines.
+// callTime limits a report, because Sortie reads each of its machines.
 const callTime = 30 * time.Second
 
 // Main runs the agent until ctx ends, logs JSON lines to stderr and returns the exit code:

@@ -8,14 +8,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// fact is what a machine shows that its run should show too; empty for nothing.
+// fact is the state of a machine that its run should record too; empty for no such state.
 type fact string
 
 const (
 	running fact = "running"
 	refused fact = "refused" // it cannot start
 	gone    fact = "gone"
-	absent  fact = "absent" // the cluster no longer shows it
+	absent  fact = "absent" // it is no longer in the cluster
 )
 
 func factOf(m port.MachineStatus) fact {
@@ -30,7 +30,7 @@ func factOf(m port.MachineStatus) fact {
 	return ""
 }
 
-// ledger has the machines that the agent has seen, and what it has reported of them.
+// ledger maps the observed machines to what the agent has reported about them.
 type ledger map[port.Machine]*entry
 
 type entry struct {
@@ -38,8 +38,8 @@ type entry struct {
 	shown, settled fact
 }
 
-// update notes what the cluster shows of the tenant's machines. complete: it shows all of
-// them, so others have disappeared.
+// update records the tenant's machines that the cluster shows. complete means that it shows all
+// of them, so all others have disappeared.
 func (l ledger) update(tenant string, seen []port.MachineStatus, complete bool) {
 	present := make(map[port.Machine]bool, len(seen))
 	for _, m := range seen {
@@ -64,7 +64,7 @@ func (l ledger) update(tenant string, seen []port.MachineStatus, complete bool) 
 	}
 }
 
-// news returns at most n machines with something to report, those that have ended first.
+// news returns at most n machines with an unreported fact, ended ones first.
 func (l ledger) news(n int) []contract.ReportedMachine {
 	var found []port.Machine
 	for key, e := range l {
@@ -89,7 +89,7 @@ func (l ledger) news(n int) []contract.ReportedMachine {
 	return reported
 }
 
-// settle notes that machines were reported as they are shown.
+// settle records that the facts of machines were reported.
 func (l ledger) settle(reported []contract.ReportedMachine) {
 	done := make(map[string]bool, len(reported))
 	for _, m := range reported {

@@ -34,10 +34,10 @@ func (s *Settings) settings() []setting.Setting {
 	}
 }
 
-// Documented lists the variables, for documentation.
+// Documented returns the variables, for documentation.
 func Documented() []setting.Setting { return new(Settings).settings() }
 
-// ReadSettings reads the environment. The error joins every problem, each with its variable.
+// ReadSettings reads the environment. The error joins all problems, each with its variable.
 func ReadSettings(environ []string) (Settings, error) {
 	var s Settings
 	values := map[string]string{}

@@ -53,7 +53,7 @@ func replay(svc *orchestrator.Replays, w http.ResponseWriter, r *http.Request) e
 	return httpkit.WriteJSON(w, status, answer)
 }
 
-// replayOf reads a request. Faults: InvalidRequest with the field.
+// replayOf decodes a request. Faults: InvalidRequest with the field.
 func replayOf(body contract.ReplayRequest) (in orchestrator.ReplayRequest, err error) {
 	in = orchestrator.ReplayRequest{WebhookID: body.Target.WebhookID, Limit: orchestrator.MaxReplay}
 	if body.Limit != nil {
@@ -80,7 +80,7 @@ func replayOf(body contract.ReplayRequest) (in orchestrator.ReplayRequest, err e
 	return in, err
 }
 
-// place reads the end of a range; nil is the end of the stream with that name.
+// place decodes one end of a range. It returns nil for the end of the stream with that name.
 func place(field, text, name string) (*orchestrator.Place, error) {
 	if text == name || text == "0" && name == stream.Earliest {
 		return nil, nil

@@ -1,8 +1,8 @@
 // Package webhooks serves /v1/webhooks: subscriptions to events, their deliveries, and
 // redeliveries.
 //
-// A change is committed before the response, and conditional on If-Match. A secret is
-// in the response of the request that has created it, and in no other one.
+// A change is committed before the response, and conditional on If-Match. A secret is only in
+// the response of the request that created it.
 package webhooks
 
 import (
@@ -201,7 +201,7 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 	return httpkit.WriteJSON(w, http.StatusAccepted, api.Redelivery(replay))
 }
 
-// redelivery begins the redelivery that a request asks for.
+// redelivery starts the redelivery of a request.
 func redelivery(svc *orchestrator.Webhooks, r *http.Request, body contract.RedeliverRequest) (webhook.Replay, error) {
 	ctx, who, id := httpkit.Request(r, "webhook_id")
 	if since := body.FailedSince; since != nil {

@@ -33,7 +33,7 @@ type Config struct {
 	// Links are the URLs in the document; the zero value selects
 	// formats.DefaultLinks.
 	Links formats.Links
-	// Limits bound the requests to the source; zero values select the defaults.
+	// Limits limit the requests to the source; zero values select the defaults.
 	Limits source.Limits
 }
 
@@ -123,7 +123,7 @@ func ParseConfig(environ []string) (Config, error) {
 	return c, errors.Join(problems...)
 }
 
-// envelope reads TASK_ENVELOPE; nil if it is empty or invalid.
+// envelope reads TASK_ENVELOPE. It returns nil if it is empty or invalid.
 func envelope(text string, problem func(string, ...any)) *contract.TaskEnvelope {
 	if text == "" {
 		return nil

@@ -18,14 +18,13 @@
 //
 // # Guarantees
 //
-// The walk is breadth-first, with children in the order of children_pi. An entity is
-// written once, at its first occurrence. The root has depth 0, and children are
-// followed while the depth is less than maxDepth. The same entities give the same
-// bytes, whatever the network does.
+// The walk is breadth-first, with children in the order of children_pi. An entity is written
+// once, at its first occurrence. The root has depth 0, and children are followed while the
+// depth is less than maxDepth. The same entities give the same bytes, even if requests fail or
+// are reordered.
 //
-// Memory grows by about 45 bytes for each entity. Long texts are streamed, everything
-// else is bounded, and components are buffered in unnamed files, which disappear with
-// the process.
+// Memory grows by about 45 bytes for each entity. Long texts are streamed, everything else is
+// limited, and components are buffered in unnamed files, which disappear with the process.
 //
 // The exit code is 0 if the output is in the bucket (even if the report was not
 // accepted), 1 if not, and 143 after a cancel or SIGTERM. SIGTERM without a cancel

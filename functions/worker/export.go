@@ -26,7 +26,7 @@ const (
 	outage = 32
 )
 
-// counts are the numbers of entities of an export so far.
+// counts are the numbers of processed entities of an export.
 type counts struct {
 	exported, failed, incomplete int
 }
@@ -48,8 +48,8 @@ type export struct {
 	logged      time.Time
 }
 
-// write writes the document to file. ParallelBatchSize readers read ahead; their
-// records are written in the order of the walk.
+// write writes the document to file. ParallelBatchSize readers read ahead. Their records are
+// written in the order of the walk.
 func (x *export) write(ctx context.Context, from *source.Client, file io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -97,7 +97,7 @@ func (x *export) write(ctx context.Context, from *source.Client, file io.Writer)
 	return unwritten(x.xml.Flush())
 }
 
-// queue appends the children that the tree does not have yet.
+// queue appends the children that are not in the tree yet.
 func (x *export) queue(parent int, children []record.PI) {
 	depth := int(x.tree.node(parent).depth)
 	if !x.config.Options.Recursive || depth >= x.config.Options.MaxDepth {
@@ -172,8 +172,7 @@ func (x *export) progress(ctx context.Context, done int) {
 	x.log.InfoContext(ctx, "exporting", "done", done, "queued", x.tree.size-done)
 }
 
-// rootError is the failure to read the entity that was asked for. Its words
-// are the contract's.
+// rootError is the failure to read the requested entity. Its text is defined by the contract.
 type rootError struct {
 	pi  record.PI
 	why error

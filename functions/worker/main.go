@@ -24,9 +24,8 @@ const (
 // Connect returns the uploader for a bucket.
 type Connect func(BucketAuth) (Uploader, error)
 
-// Main runs the export worker: it reads the environment, exports until the end, a
-// cancel, a signal or the end of ctx, logs JSON lines to stderr and returns the exit
-// code.
+// Main runs the export worker and returns the exit code. It reads the environment, exports
+// until the end, a cancel, a signal or the end of ctx, and logs JSON lines to stderr.
 func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
 	terminated, stop := sdk.Terminated()
 	defer stop()

@@ -5,9 +5,9 @@ package worker
 type Metrics struct {
 	// TotalTimeMS is the time from the first request to the stored output.
 	TotalTimeMS int64 `json:"total_time_ms"`
-	// EntitiesExported is the number of records in the document, and
-	// EntitiesIncomplete how many of them lack something. EntitiesFailed is the
-	// number of entities that are missing from the document.
+	// EntitiesExported is the number of records in the document. EntitiesIncomplete is the
+	// number of those that lack something. EntitiesFailed is the number of entities that are
+	// missing from the document.
 	EntitiesExported   int `json:"entities_exported"`
 	EntitiesFailed     int `json:"entities_failed"`
 	EntitiesIncomplete int `json:"entities_incomplete"`

@@ -18,10 +18,10 @@ import (
 type Options struct {
 	// Recursive also exports the descendants of the entity, as one collection.
 	Recursive bool
-	// MaxDepth is how far below the root a recursive export goes, from 0 (the
-	// root alone) to limit.ExportDepth.
+	// MaxDepth is the largest depth of a recursive export, from 0 (only the root) to
+	// limit.ExportDepth.
 	MaxDepth int
-	// ParallelBatchSize is how many entities are read at once, from 1 to
+	// ParallelBatchSize is the number of entities that are read concurrently, from 1 to
 	// limit.ExportBatch. Each costs a connection and a share of the memory.
 	ParallelBatchSize int
 	// IncludeOCR writes the text of files into MODS.
@@ -35,9 +35,9 @@ func DefaultOptions() Options {
 	return Options{MaxDepth: 5, ParallelBatchSize: 10, IncludeOCR: true, CheimarrosMode: formats.GraphFull}
 }
 
-// ParseOptions reads EXPORT_OPTIONS, a JSON object. Empty text, an absent member
-// and null select the defaults. An unknown member is an error, because the
-// caller expects an effect of it. The error names every problem.
+// ParseOptions reads EXPORT_OPTIONS, a JSON object. Empty text, an absent member and null
+// select the defaults. An unknown member is an error, because the caller expects it to have an
+// effect. The error names every problem.
 func ParseOptions(text string) (Options, error) {
 	o := DefaultOptions()
 	if strings.TrimSpace(text) == "" {

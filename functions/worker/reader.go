@@ -65,7 +65,8 @@ func (r *reader) read(ctx context.Context, pi record.PI) {
 	}
 }
 
-// limit returns how many bytes of a component are read; 0 for none.
+// limit returns the largest number of bytes of a component that are read; 0 for a component
+// that is not read.
 func (r *reader) limit(name string) int64 {
 	switch record.KindOf(name) {
 	case record.KindPinax:

@@ -19,9 +19,9 @@ import (
 
 // Uploader stores an output in the bucket.
 type Uploader interface {
-	// Upload stores size bytes of body under key. It may read parts of body
-	// concurrently and repeatedly and holds a few of them in memory. It retries. If
-	// it returns an error, also that of ctx, the bucket has nothing of the upload.
+	// Upload stores size bytes of body under key. It may read parts of body concurrently and
+	// repeatedly and holds a few of them in memory. It retries. If it returns an error,
+	// including that of ctx, the bucket has no part of the upload.
 	Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error
 }
 
@@ -50,13 +50,13 @@ type work struct {
 	log    *slog.Logger
 }
 
-// callbackTimeout bounds the retries of the callback, which has no deadline.
+// callbackTimeout limits the retries of the callback, which has no deadline.
 const callbackTimeout = 10 * time.Minute
 
-// Run exports, uploads and reports: by the worker contract if there is a
-// TASK_ENVELOPE, otherwise with one callback. It returns nil if the output is in the
-// bucket, even if the report was not accepted. An error that wraps a cause of package
-// shared/worker was not reported; any other error was.
+// Run exports, uploads and reports. It reports by the worker contract if there is a
+// TASK_ENVELOPE, otherwise with one callback. It returns nil if the output is in the bucket,
+// even if the report was not accepted. An error that wraps a cause of package shared/worker was
+// not reported. Any other error was.
 func Run(ctx context.Context, config Config, ports Ports) error {
 	if config.Links == (formats.Links{}) {
 		config.Links = formats.DefaultLinks()
@@ -72,7 +72,7 @@ func Run(ctx context.Context, config Config, ports Ports) error {
 	})
 }
 
-// ReportInvalid reports an invalid environment, if the environment says where to
+// ReportInvalid reports an invalid environment if the environment has the address for the
 // report. It returns why, or the cause that prevented the report.
 func ReportInvalid(ctx context.Context, config Config, ports Ports, why error) error {
 	if config.Envelope == nil && (config.CallbackURL == "" || config.TaskID == "") {
@@ -152,8 +152,8 @@ func (w *work) export(ctx context.Context, t *sdk.Task) (sdk.Result, error) {
 	return sdk.Result{Output: output, Metrics: metrics}, nil
 }
 
-// upload stores the document: with credentials under the key of the export
-// contract, without them at the envelope's URL.
+// upload stores the document: under the key of the export contract if there are credentials,
+// otherwise at the envelope's URL.
 func (w *work) upload(ctx context.Context, t *sdk.Task, file io.ReaderAt, size int64) (*contract.TaskOutput, error) {
 	const contentType = "application/xml"
 	c := w.config
@@ -178,8 +178,8 @@ func (w *work) upload(ctx context.Context, t *sdk.Task, file io.ReaderAt, size i
 	return output, nil
 }
 
-// categorize gives a failure its category. An unavailable source may recover; its
-// answers do not change.
+// categorize returns a failure with its category. An unavailable source may recover. Any other
+// response does not change.
 func categorize(err error) error {
 	switch source.KindOf(err) {
 	case source.Unavailable:

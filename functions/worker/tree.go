@@ -7,9 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// tree is the set of entities that the walk has found so far, in export order.
-// Only its memory grows with the collection: about 45 bytes for each entity.
-// Nodes are stored in blocks, so that growing copies none of them.
+// tree is the set of entities that the walk has found so far, in export order. Only its memory
+// grows with the collection: about 45 bytes for each entity. Nodes are stored in blocks, so
+// that growth copies no node.
 type tree struct {
 	blocks [][]node
 	size   int

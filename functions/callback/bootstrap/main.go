@@ -1,4 +1,4 @@
-// The function callback: the routes that workers call.
+// The function callback serves the routes that workers call.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function canary: a schedule invokes it.
+// The function canary exports and downloads an entity. A schedule invokes it.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 )
 
-// callLimit bounds one call of the API.
+// callLimit limits the duration of one call to the API.
 const callLimit = 20 * time.Second
 
 func main() {

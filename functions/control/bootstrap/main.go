@@ -1,4 +1,4 @@
-// The function control: the routes of /v1/pools.
+// The function control serves the routes of /v1/pools.
 package main
 
 import (

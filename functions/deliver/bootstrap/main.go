@@ -1,4 +1,4 @@
-// The function deliver: the queue of webhooks invokes it.
+// The function deliver delivers events to webhooks. The queue of webhooks invokes it.
 package main
 
 import (

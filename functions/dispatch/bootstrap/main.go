@@ -1,5 +1,5 @@
-// The function dispatch: a commit that gives an inference task a slot invokes it, and so
-// does the sweep.
+// The function dispatch serves inference tasks. Commits that give an inference task a slot and
+// the sweep invoke it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function download: the routes of /download/{task_id}.
+// The function download serves the routes of /download/{task_id}.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function events: the routes of /v1/events but the streams.
+// The function events serves the routes of /v1/events except the streams.
 package main
 
 import (

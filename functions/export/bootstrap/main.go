@@ -1,4 +1,4 @@
-// The function export: the route POST /export/{format}.
+// The function export serves the route POST /export/{format}.
 package main
 
 import (

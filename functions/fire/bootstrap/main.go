@@ -1,4 +1,4 @@
-// The function fire: the wake-ups of jobs invoke it.
+// The function fire fires jobs. The wake-ups of jobs invoke it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function inference: the routes of inference tasks, of their streams, of sessions and
+// The function inference serves the routes of inference tasks, their streams, sessions and
 // budgets, and those of the OpenAI API. Each of its processes serves one caller at a time.
 package main
 
@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// pad is the interval of the white space before an answer that is not streamed to its
-// caller. Without it, API Gateway would end the answer.
+// pad is the interval of the white space before an answer that is not streamed to its caller.
+// Without it, API Gateway would end the response.
 const pad = 10 * time.Second
 
 func main() {

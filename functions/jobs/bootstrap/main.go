@@ -1,4 +1,4 @@
-// The function jobs: the routes of /v1/jobs and the schema of job documents.
+// The function jobs serves the routes of /v1/jobs and the schema of job documents.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// The function metrics: the route GET /metrics. A process of a function sees a part of
-// the runs and of the readers, so this one serves the gauges alone, which it reads from the
-// table; the other metrics are in CloudWatch.
+// The function metrics serves the route GET /metrics. A process of a function knows only a part
+// of the runs and of the readers. So this one serves only the gauges, which it reads from the
+// table. The other metrics are in CloudWatch.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function push: the queue of connections invokes it.
+// The function push sends new events to connections. The queue of connections invokes it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function registry: the routes of /v1/artifacts and /v1/catalog.
+// The function registry serves the routes of /v1/artifacts and /v1/catalog.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function relay: the store's stream calls it.
+// The function relay publishes the events of committed changes. The store's stream invokes it.
 package main
 
 import (

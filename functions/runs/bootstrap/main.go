@@ -1,4 +1,4 @@
-// The function runs: the route POST /v1/runs.
+// The function runs serves the route POST /v1/runs.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The function socket: a WebSocket API invokes it with handshakes, with the ends of
-// connections and with what clients send, which closes their connections.
+// The function socket serves a WebSocket API. The API invokes it with handshakes, with the ends
+// of connections and with data of clients, which closes their connections.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The function status: the route GET /status/{task_id}.
+// The function status serves the route GET /status/{task_id}.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// The program steps is every step function of the run's state machine. It serves
-// the function that SORTIE_STEP names, and makes only the adapters that this
-// function uses.
+// The program steps contains every step function of the run's state machine. It serves the
+// function that SORTIE_STEP names, and creates only the adapters that this function uses.
 package main
 
 import (
@@ -50,7 +49,7 @@ func main() {
 	p.ServeTask(handler)
 }
 
-// actions lets the commits of life carry out the actions of jobs.
+// actions makes the commits of life carry out the actions of jobs.
 func actions(p *process.Process, life *orchestrator.Lifecycle, config orchestrator.Config) *orchestrator.Actions {
 	return orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
 }

@@ -1,4 +1,4 @@
-// The function stream: the route of Server-Sent Events. Each of its processes serves one
+// The function stream serves the route of Server-Sent Events. Each of its processes serves one
 // reader at a time.
 package main
 

@@ -1,4 +1,4 @@
-// The function sweep: a schedule invokes it, and so do executions that failed.
+// The function sweep runs a sweep. A schedule invokes it, and so do executions that failed.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// expiryPause is a little less than five sweeps. DynamoDB bills each read of the sweep,
-// also while nothing runs.
+// expiryPause is a little less than five sweeps. DynamoDB bills each read of the sweep, even
+// while no run is active.
 const expiryPause = 4*time.Minute + 30*time.Second
 
 func main() {

@@ -1,4 +1,4 @@
-// The function tasks: the routes of /v1/tasks and of the API's description.
+// The function tasks serves the routes of /v1/tasks and of the API's description.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The agent of the container image.
+// The agent of the container image reports the machines of a Kubernetes cluster.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package program wires the agent to its cluster, for the main of the container image and
+// Package program connects the agent to its cluster, for the main of the container image and
 // for programs that run themselves again as the agent. See package watch.
 package program
 

@@ -1,4 +1,4 @@
-// The function webhooks: the routes of /v1/webhooks, and replays.
+// The function webhooks serves the routes of /v1/webhooks, and replays.
 package main
 
 import (

@@ -1,10 +1,9 @@
 // Package formats declares the interface of export formats and what they share: public
 // URLs, dates, languages, URIs, and the distinction of personal and corporate names.
 //
-// A format is a package below this one with a type that implements Format, and one line
-// in the worker's table. It writes one entity at a time and keeps nothing of it, so that
-// memory does not grow with the collection. The same entities in the same order give the
-// same bytes.
+// A format is a package below this one with a type that implements Format, and one line in the
+// worker's table. It writes one entity at a time and stores none, so that memory does not grow
+// with the collection. The same entities in the same order give the same bytes.
 package formats
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// Format writes one document: Open, a Record for each entity, Close. The Writer keeps
-// the errors of writing; Record returns errors of reading an entity's long texts.
+// Format writes one document: Open, a Record for each entity, Close. The Writer stores errors
+// of writing. Record returns errors of reading an entity's long texts.
 type Format interface {
 	// Open writes the beginning of the document. root is the requested entity, which is
 	// also the first record.
@@ -38,7 +37,7 @@ type Options struct {
 // GraphMode is the option cheimarrosMode.
 type GraphMode string
 
-// The modes. Minimal writes subjects, Full also subjects of unknown types and notes for
+// The modes. Minimal writes subjects. Full also writes subjects of unknown types, and notes for
 // properties and relations.
 const (
 	GraphFull    GraphMode = "full"
@@ -62,7 +61,7 @@ func DefaultLinks() Links {
 // Entity returns the URL that shows an entity.
 func (l Links) Entity(pi record.PI) string { return l.Site + "/" + pi.String() }
 
-// Shown returns the access URL of the entity, or else its URL on the site.
+// Shown returns the access URL of the entity, or its URL on the site if it has none.
 func (l Links) Shown(e *record.Entity) string {
 	if e.Pinax != nil && e.Pinax.AccessURL != "" {
 		return e.Pinax.AccessURL

@@ -49,10 +49,9 @@ uk:ukr ur:urd uz:uzb ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:yid yo:yor za:
 
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$`)
 
-// Language returns the ISO 639-2/B code of a BCP 47 tag, or of a code of ISO
-// 639-1 or 639-2 in any form ("nl", "nl-BE", "nld" and "dut" give "dut").
-// False for anything else, such as a language that only ISO 639-3 knows, or a
-// language's name.
+// Language returns the ISO 639-2/B code of a BCP 47 tag, or of a code of ISO 639-1 or 639-2 in
+// any form ("nl", "nl-BE", "nld" and "dut" give "dut"). ok is false for anything else, such as
+// a language that only ISO 639-3 defines, or a language's name.
 func Language(text string) (code string, ok bool) {
 	if !IsLanguageTag(text) {
 		return "", false
@@ -71,7 +70,7 @@ func Language(text string) (code string, ok bool) {
 // with a code of two or three letters.
 func IsLanguageTag(text string) bool { return languageTag.MatchString(text) }
 
-// follow finds "from:to" in a table; to has three letters.
+// follow returns to for the entry "from:to" in a table. to has three letters.
 func follow(table, from string) (string, bool) {
 	at := strings.Index(table, "\n"+from+":")
 	if at < 0 {

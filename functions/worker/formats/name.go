@@ -6,7 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// NameType is personal or corporate, as MODS has them.
+// NameType is personal or corporate, as in MODS.
 type NameType string
 
 // The two types of names.
@@ -22,9 +22,9 @@ const bodyWords = ` administration agency archives archive association board bur
  institute institution laboratory league libraries library ltd ministry museum newspaper office organisation organization
  press project school senate services society staff studio survey trust union university `
 
-// Creator returns the type of a creator's name, which the pinax does not have. The name
-// is corporate if it is that of the institution, if the graph has an organization of that
-// label, or if it has a word of a corporate body and is not inverted.
+// Creator returns the type of a creator's name, which the pinax does not have. The name is
+// corporate if it equals the institution, if the graph has an organization with that label, or
+// if it contains a word of a corporate body and is not inverted.
 func Creator(e *record.Entity, name string) NameType {
 	if e.Pinax != nil && strings.EqualFold(name, e.Pinax.Institution) {
 		return Corporate

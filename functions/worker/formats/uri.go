@@ -16,8 +16,8 @@ const (
 	subDelims  = "!$&'()*+,;="
 )
 
-// URI converts any text to a valid xs:anyURI (and RFC 3986 reference). It keeps valid
-// text, percent-encodes forbidden characters, and makes a relative reference of text that
+// URI converts any text to a valid xs:anyURI (and RFC 3986 reference). It returns valid text
+// unchanged, percent-encodes forbidden characters, and makes a relative reference of text that
 // cannot be a URI. Blank text becomes "".
 func URI(text string) string {
 	text = strings.TrimSpace(text)

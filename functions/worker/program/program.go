@@ -1,5 +1,5 @@
-// Package program wires the export worker to its bucket, for the main of the container
-// image and for programs that run themselves again as the worker. See package worker.
+// Package program connects the export worker to its bucket, for the main of the container image
+// and for programs that run themselves again as the worker. See package worker.
 package program
 
 import (

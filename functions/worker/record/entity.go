@@ -40,7 +40,7 @@ type Entity struct {
 	References  []Reference
 	// Others are all other components, and invalid references.
 	Others []Component
-	// Faults lists what the record lacks. An entity with a fault is incomplete.
+	// Faults lists the defects of the record. An entity with a fault is incomplete.
 	Faults []string
 }
 
@@ -71,8 +71,8 @@ func KindOf(name string) Kind {
 	return Opaque
 }
 
-// Assemble returns the entity of a manifest and its fetched parts. It holds the bodies
-// of pinax and graph in memory; the caller bounds their sizes.
+// Assemble returns the entity of a manifest and its fetched parts. It holds the bodies of pinax
+// and graph in memory. The caller must limit their sizes.
 func Assemble(m Manifest, at Position, parts []Part) *Entity {
 	e := &Entity{Manifest: m, Position: at}
 	if m.BadLinks > 0 {
@@ -110,8 +110,8 @@ func Assemble(m Manifest, at Position, parts []Part) *Entity {
 	return e
 }
 
-// auxiliary components are by-products of the archive's processing. They are not
-// listed as parts of the entity.
+// auxiliary reports whether a component is a by-product of the archive's processing. Those are
+// not listed as parts of the entity.
 func auxiliary(name string) bool {
 	return name == "cheimarros-raw.txt" || name == "reorganization-description.txt"
 }

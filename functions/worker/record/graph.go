@@ -20,14 +20,14 @@ type Node struct {
 	Properties        []Property // by key
 }
 
-// Property is a property of a node with its values as text. A reference to another node
-// is given by its label, or by its code if it has none.
+// Property is a property of a node with its values as text. A reference to another node is
+// given by its label, or by its code if it has no label.
 type Property struct {
 	Key    string
 	Values []string
 }
 
-// Relation relates two nodes. A relation to a missing node is left out.
+// Relation relates two nodes. A relation to a missing node is omitted.
 type Relation struct {
 	Source, Type, Target string // labels, for reading
 }

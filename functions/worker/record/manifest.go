@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Manifest is the answer to GET /entities/{pi}: one version of an entity.
+// Manifest is the response to GET /entities/{pi}: one version of an entity.
 type Manifest struct {
 	PI      PI
 	Version int
-	// Timestamp is the time of the version as the API wrote it; Time parses it. It
-	// may be empty.
+	// Timestamp is the time of the version in the form of the API. Time parses it. It may be
+	// empty.
 	Timestamp string
 	// CID is the address of the manifest. It may be empty.
 	CID        string
 	Components []Component // by name
 	Children   []PI        // in the manifest's order
 	Parent     PI          // zero for a root
-	// BadLinks is the number of malformed children and parents, which are left out.
+	// BadLinks is the number of malformed children and parents, which are omitted.
 	BadLinks int
 }
 
@@ -61,7 +61,7 @@ type wireManifest struct {
 	Status      string              `json:"status"`
 }
 
-// ParseManifest parses the answer for the entity want. The error is a *Gone or wraps
+// ParseManifest parses the response for the entity want. The error is a *Gone or wraps
 // ErrNotManifest.
 func ParseManifest(want PI, body []byte) (Manifest, error) {
 	var wire wireManifest
@@ -112,9 +112,8 @@ func ParseManifest(want PI, body []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Time returns the time of the version in UTC. Without a valid Timestamp it is the time
-// in the PI, and without that the Unix epoch, so that the same entity always has the
-// same time.
+// Time returns the time of the version in UTC. Without a valid Timestamp it returns the time in
+// the PI, and without that the Unix epoch. So the same entity always has the same time.
 func (m Manifest) Time() time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, m.Timestamp); err == nil && at.UTC().Year() >= 1 && at.UTC().Year() <= 9999 {
 		return at.UTC()

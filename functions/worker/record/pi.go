@@ -5,15 +5,14 @@ import "errors"
 // PILength is the number of characters of a PI.
 const PILength = 26
 
-// PI identifies an entity: 26 characters of Crockford's base 32 in capitals, as a ULID.
-// It is an array, so that a million of them have no pointers. The zero PI identifies
-// nothing.
+// PI identifies an entity: 26 characters of Crockford's base 32 in capitals, like a ULID. It is
+// an array, so that a million of them have no pointers. The zero PI identifies no entity.
 type PI [PILength]byte
 
 // ErrNotPI is the error for a text that is not a PI.
 var ErrNotPI = errors.New("want 26 characters of 0-9 and A-Z without I, L, O and U")
 
-// ParsePI parses a PI. It refuses lower case, because the API has one spelling.
+// ParsePI parses a PI. It returns an error for lower case, because the API has one spelling.
 func ParsePI(text string) (PI, error) {
 	if len(text) != PILength {
 		return PI{}, ErrNotPI
@@ -31,7 +30,7 @@ func ParsePI(text string) (PI, error) {
 	return pi, nil
 }
 
-// String returns the PI; "" for the zero PI.
+// String returns the PI, or "" for the zero PI.
 func (pi PI) String() string {
 	if pi.IsZero() {
 		return ""

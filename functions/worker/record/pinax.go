@@ -26,8 +26,8 @@ type Pinax struct {
 
 var errNotObject = errors.New("it is not one JSON object")
 
-// ParsePinax parses a pinax. Of members with another type than the schema's it keeps
-// the text; it ignores unknown members.
+// ParsePinax parses a pinax. If a member has another type than in the schema, it uses the
+// member's text. It ignores unknown members.
 func ParsePinax(body []byte) (*Pinax, error) {
 	var wire struct {
 		ID          texts `json:"id"`
@@ -74,8 +74,8 @@ func isObject(body []byte) bool {
 	return false
 }
 
-// texts is a string, a number, or a list of them. Values without text (null, objects,
-// blanks) are left out.
+// texts is a string, a number, or a list of them. Values without text (null, objects, blanks)
+// are omitted.
 type texts []string
 
 func (t *texts) UnmarshalJSON(raw []byte) error {

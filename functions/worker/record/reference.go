@@ -19,7 +19,7 @@ type Reference struct {
 	OCR      Text // zero if it is missing
 }
 
-// maxField is the greatest length of a member, except of ocr.
+// maxField is the largest length of a member, except of ocr.
 const maxField = 64 << 10
 
 var errNoURL = errors.New("it has no url")
@@ -126,7 +126,7 @@ type scanner struct {
 
 func (s *scanner) skip(n int) { d, _ := s.r.Discard(n); s.off += int64(d) }
 
-// byte returns the next byte; 0 at the end. A zero byte is not part of the syntax.
+// byte returns the next byte, or 0 at the end. A zero byte is not part of the syntax.
 func (s *scanner) byte() byte {
 	c, err := s.r.ReadByte()
 	if err != nil {

@@ -55,8 +55,8 @@ func (t Text) Blank() bool {
 	}
 }
 
-// unescaper decodes the inside of a JSON string. An invalid escape is kept as written; a
-// lone surrogate becomes U+FFFD.
+// unescaper decodes the inside of a JSON string. It copies an invalid escape unchanged. A lone
+// surrogate becomes U+FFFD.
 type unescaper struct {
 	from    *bufio.Reader
 	pending []byte

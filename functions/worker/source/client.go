@@ -1,12 +1,12 @@
 // Package source reads the entity API: GET /entities/{pi} and GET /cat/{cid}.
 //
-// 429, 5xx, broken connections, and truncated or late answers are retried with
-// full-jitter backoff; other answers are final. When the attempts are used up, the
-// client requests the first manifest that it has read once more: if that succeeds,
-// the thing itself is at fault; if not, the source is down, and the client waits for
-// it until RetryTimeout. Bytes are compared with their CID if the CID allows it (see
-// digestOf), and no answer may be larger than its limit. Memory is one buffer for each
-// request and the first part of each entity's Spool.
+// 429, 5xx, broken connections, and truncated or late responses are retried with full-jitter
+// backoff. Other responses are final. After the last attempt, the client requests the first
+// manifest that it has read once more. If that succeeds, the requested object itself is at
+// fault. If not, the source is down, and the client waits for it until RetryTimeout. Bytes are
+// compared with their CID if the CID allows it (see digestOf), and no response may be larger
+// than its limit. Memory is one buffer for each request and the first part of each entity's
+// Spool.
 //
 // Errors do not contain hosts or URLs.
 package source
@@ -27,7 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
-// Limits bound one request. The zero value of each field is its default.
+// Limits limit one request. The zero value of each field means its default.
 type Limits struct {
 	Attempts       int           // 6; 2 more until the first answer
 	AttemptTimeout time.Duration // 30 s, from the request to the last byte
@@ -69,8 +69,8 @@ type Client struct {
 	jitter func() float64
 	log    *slog.Logger
 	limits Limits
-	// known is the path of the first manifest that was read, for probing whether
-	// the source is up; nil until then.
+	// known is the path of the first manifest that was read, for probing the source; nil until
+	// then.
 	known atomic.Pointer[string]
 }
 
@@ -83,8 +83,8 @@ func New(base string, client *http.Client, clock clock.Clock, jitter func() floa
 	}
 }
 
-// Manifest reads the manifest of an entity. The error is a *Failure, a *record.Gone, or the
-// context's.
+// Manifest reads the manifest of an entity. The error is a *Failure, a *record.Gone, or that of
+// the context.
 func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, error) {
 	var m record.Manifest
 	path := "/entities/" + pi.String()
@@ -106,9 +106,8 @@ func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, e
 	return m, err
 }
 
-// Component appends at most limit bytes of a component to the spool. On failure the
-// spool is unchanged. The error is a *Failure, the spool's, or the
-// context's.
+// Component appends at most limit bytes of a component to the spool. On failure the spool is
+// unchanged. The error is a *Failure, or that of the spool or the context.
 func (c *Client) Component(ctx context.Context, cid string, limit int64, to *Spool) error {
 	if !plausibleCID(cid) {
 		return &Failure{Kind: Refused, reason: "malformed CID"}
@@ -127,7 +126,7 @@ func (c *Client) Component(ctx context.Context, cid string, limit int64, to *Spo
 	})
 }
 
-// retry calls try until it succeeds, fails for good, or RetryTimeout has passed.
+// retry calls try until it succeeds, fails permanently, or RetryTimeout has passed.
 func (c *Client) retry(ctx context.Context, what, name string, try func(context.Context) error) error {
 	until := c.clock.Now().Add(c.limits.RetryTimeout)
 	waited := false
@@ -165,8 +164,8 @@ func (c *Client) attempts() int {
 	return c.limits.Attempts
 }
 
-// recovered probes the source. It returns true if the source was down and is up again
-// before until, and false if it was up or stays down.
+// recovered probes the source. It returns true if the source was down and has recovered before
+// until. It returns false if the source was up or is still down.
 func (c *Client) recovered(ctx context.Context, until time.Time) bool {
 	known := c.known.Load()
 	if known == nil {
@@ -184,14 +183,14 @@ func (c *Client) recovered(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// delay returns the delay before retry n: full jitter under a bound that doubles, and
-// at least the source's Retry-After.
+// delay returns the delay before retry n: full jitter under a limit that doubles, and at least
+// the source's Retry-After.
 func (c *Client) delay(n int, retryAfter time.Duration) time.Duration {
 	bound := retry.Backoff{First: c.limits.FirstDelay, Most: c.limits.LongestDelay, Multiplier: 2}.Delay(n - 1)
 	return max(time.Duration(c.jitter()*float64(bound)), retryAfter)
 }
 
-// timed bounds an attempt by AttemptTimeout.
+// timed calls try with AttemptTimeout as its limit.
 func (c *Client) timed(ctx context.Context, try func(context.Context) error) error {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -221,7 +220,7 @@ func (c *Client) get(ctx context.Context, path string, limit int64, to io.Writer
 		return fromTransport(err)
 	}
 	defer func() {
-		// A short rest is read, so that the connection can be reused.
+		// Read a short remainder, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 		_ = resp.Body.Close()
 	}()
@@ -244,7 +243,7 @@ func (c *Client) get(ctx context.Context, path string, limit int64, to io.Writer
 	return nil
 }
 
-// answer keeps the error of reading, to distinguish it from that of the writer.
+// answer stores the error of reading, to distinguish it from that of the writer.
 type answer struct {
 	from io.Reader
 	err  error

@@ -16,20 +16,20 @@ type Kind string
 
 // The kinds of failures.
 const (
-	// Absent: the source has no such thing (404, 410).
+	// Absent means that the source does not have the object (404, 410).
 	Absent Kind = "absent"
-	// Refused: another answer that a retry does not change (4xx, a redirect, a
-	// malformed CID).
+	// Refused means another response that a retry does not change (4xx, a redirect, a malformed
+	// CID).
 	Refused Kind = "refused"
-	// Unavailable: 429, 5xx, no connection, no answer in time, a truncated answer.
+	// Unavailable means 429, 5xx, no connection, a late response or a truncated response.
 	Unavailable Kind = "unavailable"
-	// Garbled: an answer that cannot be parsed. It is retried, since it may have been
+	// Garbled means a response that cannot be parsed. It is retried, because it may have been
 	// truncated.
 	Garbled Kind = "garbled"
-	// Corrupt: bytes that do not match their CID. They are requested again for the
-	// same reason.
+	// Corrupt means bytes that do not match their CID. They are requested again for the same
+	// reason.
 	Corrupt Kind = "corrupt"
-	// TooLarge: more bytes than the limit.
+	// TooLarge means more bytes than the limit.
 	TooLarge Kind = "too large"
 )
 
@@ -66,8 +66,7 @@ func (f *Failure) retryable() bool {
 	return f.Kind == Unavailable || f.Kind == Garbled || f.Kind == Corrupt
 }
 
-// attempts bounds the attempts of a kind. Wrong bytes are rarely truncated three
-// times.
+// attempts limits the attempts of a kind. Three responses in a row are rarely truncated.
 func (f *Failure) attempts(most int) int {
 	if f.Kind == Corrupt || f.Kind == Garbled {
 		return min(most, 3)

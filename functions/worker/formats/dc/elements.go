@@ -86,8 +86,8 @@ func fileTypes(w *xmlstream.Writer, references []record.Reference) {
 	}
 }
 
-// graph writes the nodes of the given types; a type that the graph's schema
-// does not know is a subject in the full mode.
+// graph writes the nodes of the given types. In the full mode it writes a type that the graph's
+// schema does not define as a subject.
 func (f *Format) graph(w *xmlstream.Writer, e *record.Entity, element string, types ...string) {
 	if e.Graph == nil || f.options.Graph == formats.GraphSkip {
 		return

@@ -19,11 +19,11 @@
 //	place; graph             coverage: places and dates
 //	rights                   rights
 //
-// OCR, inventories and the graph's notes have no element in Dublin Core and are left out.
-// An incomplete record says so in a description.
+// OCR, inventories and the graph's notes have no element in Dublin Core and are omitted. An
+// incomplete record says so in a description.
 //
-// The envelope is the same on every run: its date is that of the root, and its URL that
-// of the public API. It has no resumption token, because it is complete.
+// The envelope is the same on every run: its date is that of the root, and its URL that of the
+// public API. It has no resumption token, because it is complete.
 package dc
 
 import (
@@ -47,7 +47,7 @@ type Format struct{ options formats.Options }
 // New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
-// Open begins the answer, if there are many records.
+// Open writes the start of the answer, if there are many records.
 func (f *Format) Open(w *xmlstream.Writer, root *record.Entity) {
 	w.Declaration()
 	if !f.options.Collection {
@@ -77,7 +77,7 @@ func (f *Format) Record(w *xmlstream.Writer, e *record.Entity) error {
 	return err
 }
 
-// Close ends the answer.
+// Close writes the end of the answer.
 func (f *Format) Close(w *xmlstream.Writer) {
 	if f.options.Collection {
 		w.End()
@@ -85,5 +85,5 @@ func (f *Format) Close(w *xmlstream.Writer) {
 	}
 }
 
-// stamp is OAI-PMH's UTC time, to the second.
+// stamp formats a time as OAI-PMH's UTC time, to the second.
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05Z") }

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// build fills the record, the most important fields first, because a full record leaves
-// out the last ones.
+// build fills the record. It starts with the most important fields, because a full record omits
+// the last ones.
 func (f *Format) build(e *record.Entity) (*marc, error) {
 	p := e.Pinax
 	if p == nil {
@@ -42,8 +42,8 @@ func (f *Format) build(e *record.Entity) (*marc, error) {
 	return m, nil
 }
 
-// leader is the 24 characters: new, by type, monograph or collection, UTF-8;
-// lengths are blank, as MARCXML has them.
+// leader returns the 24 characters: new, by type, monograph or collection, UTF-8. Lengths are
+// blank, as required by MARCXML.
 func leader(dcmi string) string {
 	kind, level := "a", "m"
 	switch strings.ToLower(dcmi) {
@@ -97,9 +97,9 @@ func languages(m *marc, tags []string) {
 	m.add("041", "0 ", pairs...)
 }
 
-// names adds the first creator as the one main entry, which is not repeatable,
-// all other names as added entries, and gives the title's first indicator:
-// whether there is a main entry.
+// names adds the first creator as the only main entry, which is not repeatable, and all other
+// names as added entries. It returns the title's first indicator: whether there is a main
+// entry.
 func (f *Format) names(m *marc, e *record.Entity, p *record.Pinax) string {
 	main, entry := "0", "1"
 	for _, creator := range p.Creators {
@@ -112,9 +112,8 @@ func (f *Format) names(m *marc, e *record.Entity, p *record.Pinax) string {
 	return main
 }
 
-// nameField returns the last two digits of a name's tag and its first indicator: a
-// corporate body in direct order, a person by surname, or by forename if the name is not
-// inverted.
+// nameField returns the last two digits of a name's tag and its first indicator. A corporate
+// body is in direct order. A person is by surname, or by forename if the name is not inverted.
 func nameField(kind formats.NameType, text string) (tag, indicator string) {
 	switch {
 	case kind == formats.Corporate:

@@ -14,10 +14,11 @@
 //	773, 774             parent and children, by control number
 //	852, 856             institution; addresses of the entity, its manifest, its files
 //
-// A field of ISO 2709 has at most 9,999 bytes and a record 99,999, and MARCXML has to be
-// convertible to it. So OCR, inventories and the graph's notes are left out, a longer
-// text is cut and marked with "…", and a full record leaves out the rest of its files,
-// subjects and children and has their number in a note. The record is collected before it is written, which that limit bounds.
+// A field of ISO 2709 has at most 9,999 bytes and a record 99,999, and MARCXML must be
+// convertible to it. So OCR, inventories and the graph's notes are omitted, and a longer text
+// is cut and marked with an ellipsis. A full record omits the rest of its files, subjects and
+// children and has their number in a note. The record is built in memory before it is written;
+// that limit bounds its size.
 //
 // The type Sound of DCMI does not distinguish speech from music; leader/06 is "i", nonmusical,
 // because most recordings of archives are.
@@ -41,7 +42,7 @@ type Format struct{ options formats.Options }
 // New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
-// Open begins the collection, if it is one.
+// Open writes the start of the collection, if it is one.
 func (f *Format) Open(w *xmlstream.Writer, _ *record.Entity) {
 	w.Declaration()
 	if f.options.Collection {
@@ -69,7 +70,7 @@ func (f *Format) Record(w *xmlstream.Writer, e *record.Entity) error {
 	return nil
 }
 
-// Close ends the collection, if it is one.
+// Close writes the end of the collection, if it is one.
 func (f *Format) Close(w *xmlstream.Writer) {
 	if f.options.Collection {
 		w.End()

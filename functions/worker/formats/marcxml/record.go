@@ -14,11 +14,11 @@ import (
 const (
 	maxField  = 9999
 	maxRecord = 99999
-	// perField is a field's entry in the directory, its indicators and its
-	// terminator; perSubfield the delimiter and the code.
+	// perField is the size of a field's entry in the directory, its indicators and its
+	// terminator. perSubfield is the size of the delimiter and the code.
 	perField    = 12 + 2 + 1
 	perSubfield = 2
-	// reserve is kept for the leader, the control fields and the last note.
+	// reserve is the space for the leader, the control fields and the last note.
 	reserve = 1024
 )
 
@@ -40,8 +40,8 @@ type subfield struct {
 	code, text string
 }
 
-// add appends a data field: codes and texts in turn. Blank texts are left out,
-// and so is a field without any.
+// add appends a data field: codes and texts in turn. It omits blank texts, and a field without
+// any text.
 func (m *marc) add(tag, indicators string, pairs ...string) {
 	f := field{tag: tag, indicators: indicators}
 	size := perField
@@ -93,14 +93,14 @@ func clip(text string, most int) string {
 	return strings.TrimRight(text[:cut], " ") + mark
 }
 
-// head reads the beginning of a long text, a little more than a field takes.
+// head reads the start of a long text, a little more than a field can have.
 func head(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, 2*maxField))
 	return string(text), err
 }
 
-// write writes the record: leader, control fields, and data fields by tag; the
-// order of equal tags is that of add.
+// write writes the record: leader, control fields, and data fields by tag. Fields with equal
+// tags are in the order of add.
 func (m *marc) write(w *xmlstream.Writer) {
 	if m.left > 0 {
 		m.data = append(m.data, field{

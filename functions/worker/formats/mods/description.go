@@ -94,8 +94,8 @@ func language(w *xmlstream.Writer, tag string) {
 	w.Leaf("languageTerm", tag, "type", kind)
 }
 
-// abstract writes the narrative, or else the record's own description; where
-// there are both, that is a note.
+// abstract writes the narrative, or else the record's own description. If there are both, the
+// description is a note.
 func (f *Format) abstract(w *xmlstream.Writer, e *record.Entity) error {
 	summary := ""
 	if e.Pinax != nil {

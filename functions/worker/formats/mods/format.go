@@ -40,7 +40,7 @@ type Format struct{ options formats.Options }
 // New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
-// Open begins the collection, if it is one.
+// Open writes the start of the collection, if it is one.
 func (f *Format) Open(w *xmlstream.Writer, _ *record.Entity) {
 	w.Declaration()
 	if f.options.Collection {
@@ -75,7 +75,7 @@ func (f *Format) Record(w *xmlstream.Writer, e *record.Entity) error {
 	return nil
 }
 
-// Close ends the collection, if it is one.
+// Close writes the end of the collection, if it is one.
 func (f *Format) Close(w *xmlstream.Writer) {
 	if f.options.Collection {
 		w.End()

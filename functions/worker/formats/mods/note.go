@@ -63,7 +63,7 @@ func (f *Format) notes(w *xmlstream.Writer, e *record.Entity) {
 	}
 }
 
-// place writes the position of the entity in the walk.
+// place returns the position of the entity in the walk, as text.
 func place(e *record.Entity) string {
 	var text strings.Builder
 	text.WriteString("Depth " + strconv.Itoa(e.Position.Depth))

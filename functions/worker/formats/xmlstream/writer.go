@@ -1,9 +1,9 @@
 // Package xmlstream writes XML as a stream, with one buffer for a document of any size.
 //
-// The document is well-formed for texts of any bytes: what XML 1.0 forbids (control
-// characters, invalid UTF-8, U+FFFE and U+FFFF) becomes U+FFFD. White space survives
-// readers that normalise it: a carriage return is written as a reference, and so are
-// line ends and tabs in attributes.
+// The document is well-formed for texts of any bytes: characters that XML 1.0 forbids (control
+// characters, invalid UTF-8, U+FFFE and U+FFFF) become U+FFFD. White space survives readers
+// that normalise it: a carriage return is written as a reference, and so are line ends and tabs
+// in attributes.
 //
 // Names of elements and attributes are the caller's constants and are written
 // unchanged. After the first error of the underlying writer nothing is written; Flush
@@ -39,8 +39,8 @@ func (w *Writer) Declaration() {
 	w.raw(`<?xml version="1.0" encoding="UTF-8"?>` + "\n")
 }
 
-// Start opens an element. attrs are names and values in turn; an attribute
-// without a value is left out.
+// Start opens an element. attrs are names and values in turn. An attribute without a value is
+// omitted.
 func (w *Writer) Start(name string, attrs ...string) {
 	w.closeTag()
 	if n := len(w.stack); n > 0 {
@@ -172,8 +172,8 @@ func (w *Writer) escape(b []byte, attribute bool) {
 
 const forbidden = "\uFFFD"
 
-// replacement returns what is written for the first character of b, "" if it is
-// unchanged, and its length.
+// replacement returns the text to write for the first character of b, or "" if it is unchanged,
+// and the character's length.
 func replacement(b []byte, attribute bool) (string, int) {
 	c := b[0]
 	if c >= utf8.RuneSelf {
