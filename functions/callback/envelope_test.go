@@ -105,8 +105,8 @@ func TestSchemaDescribesEveryMember(t *testing.T) {
 	}
 }
 
-// TestEnvelopeHasWhatTheWorkerNeeds also checks that the export contract's
-// variables remain.
+// TestEnvelopeHasWhatTheWorkerNeeds also checks that the export contract's variables are still
+// set.
 func TestEnvelopeHasWhatTheWorkerNeeds(t *testing.T) {
 	t.Parallel()
 	h := startTask(t)

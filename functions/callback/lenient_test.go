@@ -114,8 +114,8 @@ func TestFractionsAreRounded(t *testing.T) {
 	}
 }
 
-// TestOutputWithoutDetailsIsAccepted reports outputs whose size or name is missing or
-// unusable: the object has both.
+// TestOutputWithoutDetailsIsAccepted reports outputs whose size or name is missing or unusable.
+// Both are read from the object.
 func TestOutputWithoutDetailsIsAccepted(t *testing.T) {
 	t.Parallel()
 	for name, details := range map[string]string{
@@ -138,7 +138,7 @@ func TestOutputWithoutDetailsIsAccepted(t *testing.T) {
 	}
 }
 
-// TestRefusedHeartbeatIsASignOfLife sends heartbeats that are refused for their form.
+// TestRefusedHeartbeatIsASignOfLife sends heartbeats with a refused body.
 func TestRefusedHeartbeatIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 
 var begin = time.Date(2026, 11, 22, 9, 7, 0, 0, time.UTC)
 
-// api is a Sortie whose exports have one state.
+// api is a fake of Sortie's API whose exports have one state.
 type api struct {
 	t        *testing.T
 	now      time.Time
@@ -88,7 +88,8 @@ func TestCanaryExportsAndDownloads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The first invocation also begins the export that the one before it would have begun.
+	// The first invocation also starts the export of the invocation that would have preceded
+	// it.
 	if len(a.tasks) != 4 || len(a.downloaded) != 2 {
 		t.Errorf("got exports %v and downloads %v, want 4 and 2", a.tasks, a.downloaded)
 	}

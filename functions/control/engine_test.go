@@ -19,8 +19,8 @@ import (
 
 const llamas = "/v1/pools/llamas"
 
-// engineStage has the models llama, of vllm and the mock, and gemma, and permits addresses
-// of the host.
+// engineStage has the model llama of vllm and the mock, and the model gemma. It permits
+// addresses of the host.
 func engineStage(t *testing.T) *apitest.Stage {
 	t.Helper()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {

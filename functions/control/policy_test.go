@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestChangesOfAPoolAreEvents: the digests of the events form a chain from the creation of
-// the pool to its end.
+// TestChangesOfAPoolAreEvents checks that the digests of the events form a chain from the
+// creation of the pool to its deletion.
 func TestChangesOfAPoolAreEvents(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// batch returns a batch as SQS gives it to Lambda (Using Lambda with Amazon SQS).
+// batch returns a batch in the form in which SQS delivers it to Lambda (Using Lambda with
+// Amazon SQS).
 func batch(t *testing.T, bodies ...string) (b deliver.Batch) {
 	t.Helper()
 	var records []map[string]any
@@ -74,7 +75,7 @@ func TestFailedMessagesAreReturned(t *testing.T) {
 	}
 }
 
-// TestSlowWebhookDelaysNoOther hangs one webhook of a batch until the other is delivered.
+// TestSlowWebhookDelaysNoOther blocks one webhook of a batch until the other is delivered.
 func TestSlowWebhookDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	slow, fast := webhook.ID(time.Now(), "slow"), webhook.ID(time.Now(), "fast")

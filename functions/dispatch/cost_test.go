@@ -24,7 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// spent is what a process has used of the table.
+// spent counts the request units of a process.
 type spent struct {
 	mu            sync.Mutex
 	writes, reads float64
@@ -38,8 +38,8 @@ func (s *spent) consumed(_ string, wru, rru float64) {
 }
 
 // TestTaskCosts counts the request units of a task of 500 tokens in 20 s with one reader, as
-// the deployed functions serve it: the function that accepts it, a dispatcher that serves
-// nothing else, and the reader. The price of a task is made of them: local/proof/cost.
+// the deployed functions serve it: the function that accepts it, a dispatcher that serves no
+// other task, and the reader. The price of a task is computed from them: local/proof/cost.
 func TestTaskCosts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestTaskCosts(t *testing.T) {
 		settings := orchestrator.Config{
 			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
 		}
-		// process returns the use cases of a process, and what it uses.
+		// process returns the use cases of a process, and its request units.
 		process := func() (*orchestrator.Inference, *dynamo.Store, *orchestrator.Lifecycle, *spent) {
 			used := &spent{}
 			store, err := dynamo.Open(config, dynamo.Config{Table: "t", Clock: clock.System{}, Consumed: used.consumed})
@@ -118,7 +118,7 @@ func TestTaskCosts(t *testing.T) {
 		if ended.EventCount != 6 {
 			t.Errorf("got %d events, want 6", ended.EventCount)
 		}
-		// The last number of reads depends on how the looks of the reader fall between the writes.
+		// The last number of reads depends on when the reader reads between the writes.
 		for name, row := range map[string]struct {
 			is            *spent
 			writes, reads float64

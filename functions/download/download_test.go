@@ -33,8 +33,8 @@ func problem(t *testing.T, answer apitest.Answer) contract.Problem {
 	return p
 }
 
-// downloadRecorded reports whether the download was recorded. The record follows the last
-// byte, so it closes the server, which waits for the handlers.
+// downloadRecorded reports whether the download was recorded. The record follows the last byte.
+// So downloadRecorded closes the server, which waits for the handlers.
 func downloadRecorded(t *testing.T, stage *apitest.Stage, task string) bool {
 	t.Helper()
 	stage.Server.Close()

@@ -188,8 +188,8 @@ func TestRefusedRequestWritesNothing(t *testing.T) {
 	}
 }
 
-// TestNoEntityAPINoExport refuses exports in a deployment without an entity API, but answers a
-// repeated request for one that it had accepted.
+// TestNoEntityAPINoExport refuses exports in a deployment without an entity API. It still
+// responds to a repeated request for an export that it had accepted.
 func TestNoEntityAPINoExport(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
@@ -221,7 +221,7 @@ func TestUnknownFormatListsFormats(t *testing.T) {
 	}
 }
 
-// TestExportWithAWebhook creates one webhook for its task, whose secret is shown once.
+// TestExportWithAWebhook creates one webhook for its task. Its secret is shown once.
 func TestExportWithAWebhook(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)

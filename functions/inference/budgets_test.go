@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestBudgetHeaders reads them on the response to a task, for a known key, and at the start
-// of a stream.
+// TestBudgetHeaders reads the headers of the response to a task, to a known key, and at the
+// start of a stream.
 func TestBudgetHeaders(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
@@ -116,7 +116,7 @@ func TestSessionAndBudgetsAreShown(t *testing.T) {
 }
 
 // TestSessionIsLimitedBeforeItsFirstTask sets the limit of a session, waits for longer than
-// sessions last, and asks.
+// sessions last, and reads it.
 func TestSessionIsLimitedBeforeItsFirstTask(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
@@ -142,8 +142,8 @@ func TestSessionIsLimitedBeforeItsFirstTask(t *testing.T) {
 	apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/budgets/session:new", `{"tokens":15}`, 404) // it has expired
 }
 
-// TestDefaultBudgetsAreThoseOfTheSettings: accounts without limits have those of the
-// deployment, in the headers, in what is shown and at the admission.
+// TestDefaultBudgetsAreThoseOfTheSettings checks that accounts without limits have those of the
+// deployment, in the headers, in the response and at the admission.
 func TestDefaultBudgetsAreThoseOfTheSettings(t *testing.T) {
 	t.Parallel()
 	n := func(n int64) *int64 { return &n }
@@ -179,8 +179,8 @@ func TestDefaultBudgetsAreThoseOfTheSettings(t *testing.T) {
 	}
 }
 
-// TestConcurrentLimitsHaveTheirOwnEvents changes a budget by several clients at once: each
-// change is one event with a key of its own.
+// TestConcurrentLimitsHaveTheirOwnEvents changes a budget by several concurrent clients. Each
+// change is one event with its own key.
 func TestConcurrentLimitsHaveTheirOwnEvents(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

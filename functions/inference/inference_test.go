@@ -24,7 +24,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	return stage
 }
 
-// setupTasks is setup with the use case that a dispatcher needs.
+// setupTasks is like setup, with the use case that a dispatcher needs.
 func setupTasks(t *testing.T, change ...func(*apitest.Settings)) (*apitest.Stage, *orchestrator.Inference) {
 	t.Helper()
 	parts := apitest.NewParts(t)

@@ -20,8 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// written is the server's end of a connection in memory, which holds nothing that its client
-// has not read.
+// written is the server's end of a connection in memory, without a buffer for unread data.
 type written struct {
 	net.Conn
 
@@ -48,8 +47,8 @@ func (l pipes) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// unread opens the stream of a task, and returns its connection when the server begins to
-// write to it.
+// unread opens the stream of a task. It returns the connection when the server begins to write
+// to it.
 func (l pipes) unread(t *testing.T, task string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
@@ -63,8 +62,8 @@ func (l pipes) unread(t *testing.T, task string) net.Conn {
 	return client
 }
 
-// TestSlowReadersDelayNoOther has fifty readers of a task, one that reads late and one that does
-// not read. The clock does not move until the task has ended.
+// TestSlowReadersDelayNoOther has fifty readers of a task, one that reads late and one that
+// does not read. The clock does not advance until the task has ended.
 func TestSlowReadersDelayNoOther(t *testing.T) {
 	t.Parallel()
 	stage, tasks := setupTasks(t, func(s *apitest.Settings) { s.Unchecked = true }) // the document has no events of streams

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestChangesOfAJobAreEvents: each change is one event with its actor and the digests of
-// the job before and after it, as GET shows it.
+// TestChangesOfAJobAreEvents checks that each change is one event with its actor and the
+// digests of the job before and after the change, as returned by GET.
 func TestChangesOfAJobAreEvents(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// A run of a stored job has the digest of its definition and its parameters, whatever the
-// formatting of the request, and the client that sent it. A retry has the same digest.
+// A run of a stored job has the client that sent it, and the digest of its definition and its
+// parameters, independent of the formatting of the request. A retry has the same digest.
 func TestRunHasTheDigestOfWhatItRuns(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestBudgetForOneTaskServesOneAfterTheOther has a budget that holds one task at a time: who has
-// the end of an answer can ask again, on each route.
+// TestBudgetForOneTaskServesOneAfterTheOther has a budget for one task at a time. A client that
+// has received the end of an answer can send the next request, on each route.
 func TestBudgetForOneTaskServesOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	const requests = 25

@@ -19,7 +19,7 @@ import (
 
 const headerDeadline = "X-Deadline-Ms"
 
-// TestDeadlineIsThatOfTheRequestOrOfThePool has each of the three places of a deadline.
+// TestDeadlineIsThatOfTheRequestOrOfThePool covers the three sources of a deadline.
 func TestDeadlineIsThatOfTheRequestOrOfThePool(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -85,7 +85,7 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
-// TestDeadlineOfAHeaderPasses has an engine that needs more time than the header gives.
+// TestDeadlineOfAHeaderPasses has an engine that needs more time than the header allows.
 func TestDeadlineOfAHeaderPasses(t *testing.T) {
 	t.Parallel()
 	s := setupWith(t, 0, 10*time.Second)
@@ -102,7 +102,8 @@ func TestDeadlineOfAHeaderPasses(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutALimitEnds asks the mock without max_tokens, and with more than it says.
+// TestAnswerWithoutALimitEnds calls the mock without max_tokens, and with more than it
+// generates.
 func TestAnswerWithoutALimitEnds(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

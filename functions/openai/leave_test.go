@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestStopLeavesTheTask disconnects a caller while the process stops: the next process
+// TestStopLeavesTheTask disconnects a caller while the process stops. The next process
 // continues the task.
 func TestStopLeavesTheTask(t *testing.T) {
 	t.Parallel()
@@ -39,8 +39,8 @@ func TestStopLeavesTheTask(t *testing.T) {
 	}
 }
 
-// TestCallAfterADisconnectIsAnswered repeats a call whose caller has gone with its key, also
-// while the task is being cancelled.
+// TestCallAfterADisconnectIsAnswered repeats the call of a disconnected caller with the same
+// key, also while the task is being cancelled.
 func TestCallAfterADisconnectIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -90,7 +90,7 @@ func TestExpiredStreamIsAnsweredFromItsTranscript(t *testing.T) {
 		}
 		r = s.Run(t, r.TaskID)
 	}
-	s.Clock.Advance(2 * time.Hour) // the streams of this server are kept for one
+	s.Clock.Advance(2 * time.Hour) // the streams of this server expire after one hour
 	got, err := s.client.Responses.Get(t.Context(), want.ID, responses.ResponseGetParams{})
 	if err != nil || got.OutputText() != want.OutputText() || got.OutputText() == "" || got.Status != want.Status || got.Usage.OutputTokens != want.Usage.OutputTokens {
 		t.Errorf("got %+v (%v), want the answer %q of %d tokens", got, err, want.OutputText(), want.Usage.OutputTokens)

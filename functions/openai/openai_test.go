@@ -33,7 +33,7 @@ import (
 type counting struct {
 	*mockengine.Engine
 	asked atomic.Int64
-	// hold, if it is not nil, gets the channel on which a request waits for its error.
+	// hold, if not nil, receives the channel on which a request waits for its error.
 	hold chan chan error
 }
 
@@ -65,19 +65,19 @@ func setup(t *testing.T) *served {
 	return setupPadded(t, 0)
 }
 
-// setupPadded is setup with white space before answers after each interval.
+// setupPadded is like setup, with white space before answers after each interval.
 func setupPadded(t *testing.T, every time.Duration) *served {
 	t.Helper()
 	return setupWith(t, every, 0)
 }
 
-// setupWith is setupPadded with an engine that needs a time for each token.
+// setupWith is like setupPadded, with an engine that needs a time for each token.
 func setupWith(t *testing.T, every, token time.Duration) *served {
 	t.Helper()
 	return setupMocked(t, every, mockengine.Config{TokenEvery: token})
 }
 
-// setupPlanned is setup with the course of each generation.
+// setupPlanned is like setup, with a course for each generation.
 func setupPlanned(t *testing.T, plan func(port.Generation) mockengine.Course) *served {
 	t.Helper()
 	return setupMocked(t, 0, mockengine.Config{Plan: plan})
@@ -173,7 +173,7 @@ func TestClientGetsAnswers(t *testing.T) {
 	}
 }
 
-// TestClientRetriesOnlyWhatIsOfUse counts the requests that an engine gets for a call.
+// TestClientRetriesOnlyWhatIsOfUse counts the requests that an engine receives for a call.
 func TestClientRetriesOnlyWhatIsOfUse(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -219,7 +219,8 @@ func TestClientRetriesOnlyWhatIsOfUse(t *testing.T) {
 	}
 }
 
-// TestLateAnswerIsAGatewayTimeout has an engine that needs more time than the task has.
+// TestLateAnswerIsAGatewayTimeout has an engine that needs more time than the deadline of the
+// task.
 func TestLateAnswerIsAGatewayTimeout(t *testing.T) {
 	t.Parallel()
 	s := setupWith(t, 0, 10*time.Second)
@@ -236,8 +237,8 @@ func TestLateAnswerIsAGatewayTimeout(t *testing.T) {
 	}
 }
 
-// pass lets time pass in steps until a call has ended, and returns its error. It leaves the
-// processes some time for each step: at a faster pace, what they wait for would always be late.
+// pass advances the clock in steps until a call has ended, and returns its error. It gives the
+// processes some real time for each step, because at a faster pace they would always be late.
 func (s *served) pass(step time.Duration, ended <-chan error) error {
 	pace := time.NewTicker(5 * time.Millisecond)
 	defer pace.Stop()

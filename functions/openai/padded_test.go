@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// TestSlowAnswerBeginsWithWhiteSpace checks answers that are not streamed to a gateway that
-// ends a response without bytes: they begin with line ends, after which nothing can change
-// the status. A fast answer has none.
+// TestSlowAnswerBeginsWithWhiteSpace checks answers that are not streamed, for a gateway that
+// ends a response without bytes. They start with line ends, after which the status cannot
+// change. A fast answer has none.
 func TestSlowAnswerBeginsWithWhiteSpace(t *testing.T) {
 	t.Parallel()
 	const every = 10 * time.Second

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// thoughts is what a message, or a delta, has besides the API of OpenAI.
+// thoughts has the members of a message, or a delta, that are not in the API of OpenAI.
 type thoughts struct {
 	ReasoningContent string `json:"reasoning_content"`
 	Reasoning        string `json:"reasoning"`
@@ -42,7 +42,7 @@ func reasoned() sdk.ChatCompletionNewParams {
 	return q
 }
 
-// TestReasoningOfAChat compares a whole answer with a streamed one.
+// TestReasoningOfAChat compares a complete answer with a streamed one.
 func TestReasoningOfAChat(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -105,8 +105,8 @@ func textsOf(r *responses.Response) (reasoning, answer string) {
 	return reasoning, r.OutputText()
 }
 
-// TestReasoningOfAResponse compares a whole response, its stream, the one that is read later,
-// and the one that is read from its transcript.
+// TestReasoningOfAResponse compares a complete response, its stream, the response read later,
+// and the response read from its transcript.
 func TestReasoningOfAResponse(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -169,7 +169,7 @@ func TestReasoningOfAResponse(t *testing.T) {
 	}
 	got, err := s.client.Responses.Get(ctx, whole.ID, responses.ResponseGetParams{})
 	same("read later", got, err)
-	s.Clock.Advance(2 * time.Hour) // the streams of this server are kept for one
+	s.Clock.Advance(2 * time.Hour) // the streams of this server expire after one hour
 	got, err = s.client.Responses.Get(ctx, whole.ID, responses.ResponseGetParams{})
 	same("read from the transcript", got, err)
 	again := reasonedResponse()
@@ -203,7 +203,7 @@ func TestReasoningIsHidden(t *testing.T) {
 	apitest.Decoded[map[string]any](t, s.Stage, http.MethodGet, "/v1/tasks/inf_"+task+"/stream", "", http.StatusNotFound)
 }
 
-// TestFilteredAnswer has an engine whose filter cuts an answer off.
+// TestFilteredAnswer has an engine whose filter ends an answer.
 func TestFilteredAnswer(t *testing.T) {
 	t.Parallel()
 	s := setupPlanned(t, func(port.Generation) mockengine.Course { return mockengine.Course{Finish: port.FinishFilter} })

@@ -66,7 +66,7 @@ func TestRetiredModelIsNotServed(t *testing.T) {
 	}
 }
 
-// TestUnknownPathIsAnError sends requests that clients of OpenAI's API know, and Sortie does not.
+// TestUnknownPathIsAnError sends requests that OpenAI's API serves and Sortie does not.
 func TestUnknownPathIsAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -101,7 +101,8 @@ func TestUnknownPathIsAnError(t *testing.T) {
 	}
 }
 
-// TestRequestHasAnID: each response has the id of its request, as OpenAI's clients read it.
+// TestRequestHasAnID checks that each response has the id of its request, in the header that
+// OpenAI's clients read.
 func TestRequestHasAnID(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

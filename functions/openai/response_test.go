@@ -26,7 +26,7 @@ func response(tokens int64) responses.ResponseNewParams {
 	}
 }
 
-// drain reads the events of a stream as they were sent.
+// drain reads the events of a stream unchanged.
 func drain(t *testing.T, s *ssestream.Stream[responses.ResponseStreamEventUnion]) (raw, types []string) {
 	t.Helper()
 	for s.Next() {
@@ -39,12 +39,12 @@ func drain(t *testing.T, s *ssestream.Stream[responses.ResponseStreamEventUnion]
 	return raw, types
 }
 
-// after is a request for the events behind a number.
+// after returns a request for the events after a number.
 func after(number int) responses.ResponseGetParams {
 	return responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(number))}
 }
 
-// TestResponseIsNotStored asks for responses with store: false, whole and streamed.
+// TestResponseIsNotStored requests responses with store: false, complete and streamed.
 func TestResponseIsNotStored(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -75,8 +75,8 @@ func TestResponseIsNotStored(t *testing.T) {
 	}
 }
 
-// TestNothingIsDroppedInSilence sends members that would change the answer, if they were
-// supported, and those that change nothing.
+// TestNothingIsDroppedInSilence sends unsupported members that would change the answer, and
+// members without an effect.
 func TestNothingIsDroppedInSilence(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -144,8 +144,8 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestResponseInTheBackground leaves a stream in the background, which continues, and cancels
-// another response. The callers of both read the state later.
+// TestResponseInTheBackground disconnects from a background stream, which continues, and
+// cancels another response. The callers of both read the state later.
 func TestResponseInTheBackground(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

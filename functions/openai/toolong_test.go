@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestTooLongPromptHasOneCode has prompts that are longer than the context, than a request can
-// be, and than the engine says.
+// TestTooLongPromptHasOneCode has prompts that are longer than the context, than a request may
+// be, and than the engine accepts.
 func TestTooLongPromptHasOneCode(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

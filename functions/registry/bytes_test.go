@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// noise is content that is no text: longer than what a server holds in memory of it.
+// noise returns content that is not text and is longer than what a server holds in memory.
 func noise(t *testing.T) string {
 	t.Helper()
 	content := make([]byte, 600_000)
@@ -170,7 +170,8 @@ func TestBrokenContentClosesTheConnection(t *testing.T) {
 	}
 }
 
-// TestPartsOfBytes requests ranges of content that is not JSON, and of a document, which has none.
+// TestPartsOfBytes requests ranges of content that is not JSON, and of a document, which does
+// not support ranges.
 func TestPartsOfBytes(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -35,11 +35,12 @@ type minutes struct {
 
 	mu    sync.Mutex
 	reads float64
-	// served are the tenants whose events the bus got, and "webhooks" for their retries. cut
-	// is called before each.
+	// served are the tenants whose events the bus received, and "webhooks" for their retries.
+	// cut is called before each.
 	served []string
 	cut    func()
-	// lost: the bus does not respond. It does not respond for the first failing tenants.
+	// lost means that the bus does not respond. It also does not respond for the first failing
+	// tenants.
 	lost    bool
 	failing int
 }
@@ -101,14 +102,14 @@ func (m *minutes) Publish(_ context.Context, events []port.PublishedEvent) (fail
 // DispatchTenants implements relay.Webhooks.
 func (m *minutes) DispatchTenants(context.Context, []string) int { return 0 }
 
-// Sweep implements relay.Webhooks: it follows the retries of webhooks.
+// Sweep implements relay.Webhooks. It records the retries of webhooks.
 func (m *minutes) Sweep(context.Context) error {
 	m.served = append(m.served, "webhooks")
 	return nil
 }
 
-// minute calls the function as the schedule does, and returns what it read and whom it
-// served.
+// minute calls the function like the schedule. It returns the read units and the served
+// tenants.
 func (m *minutes) minute(ctx context.Context) (reads float64, served []string) {
 	m.Helper()
 	m.reads, m.served = 0, nil
@@ -137,7 +138,7 @@ func (m *minutes) append(n int) {
 
 func tenantNumber(i int) string { return fmt.Sprintf("tenant-%05d", i) }
 
-// settle lets minutes pass until earlier versions cannot have left anything.
+// settle advances the clock until earlier versions cannot have left unfinished work.
 func (m *minutes) settle() {
 	m.minute(m.Context())
 	m.clock.Advance(2 * time.Hour)
@@ -166,9 +167,9 @@ func TestQuietTenantsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestCutMinuteIsContinued ends each call after some tenants. The next one begins with the
-// others, and with the retries of webhooks before them. Tenants that fail, or that have events
-// all the time, do not keep the others from their turn.
+// TestCutMinuteIsContinued ends each call after some tenants. The next call starts with the
+// retries of webhooks and then the remaining tenants. Tenants that fail, or that always have
+// events, do not delay the others.
 func TestCutMinuteIsContinued(t *testing.T) {
 	t.Parallel()
 	const tenants, failing, inOne = 60, 20, 20
@@ -206,8 +207,8 @@ func TestCutMinuteIsContinued(t *testing.T) {
 	}
 }
 
-// TestEarlierVersionsLeaveNothing: versions before this one did not say which streams have
-// something left.
+// TestEarlierVersionsLeaveNothing covers versions before this one, which did not record the
+// streams with unfinished work.
 func TestEarlierVersionsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	m := newMinutes(t)
@@ -227,8 +228,8 @@ func TestEarlierVersionsLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestBusOutageIsMadeUpFor keeps the bus away for a time and then publishes the events of all
-// tenants, without the events of a run that follows.
+// TestBusOutageIsMadeUpFor stops the bus for a time and then publishes the events of all
+// tenants, without events of a later run.
 func TestBusOutageIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	m := newMinutes(t)

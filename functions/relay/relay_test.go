@@ -32,13 +32,13 @@ type stage struct {
 	*testing.T
 	bus   *fake.Publisher
 	hooks hooks
-	// feedLost and busLost: the feed or the bus is not reachable.
+	// feedLost and busLost mean that the feed or the bus is not reachable.
 	feedLost, busLost bool
 	log               bytes.Buffer
 	counts            map[string]int
 	observing         sync.Mutex
 	observed          map[string]float64 // by name and labels; the last value of a gauge
-	// runs are the samples of ended runs that were recorded, by their times.
+	// runs are the recorded samples of ended runs, by time.
 	runs   map[time.Time]float64
 	handle lambdakit.TaskFunc
 	outbox port.Outbox
@@ -124,7 +124,7 @@ func setup(t *testing.T) *stage {
 	return s
 }
 
-// observe adds up counters and keeps gauges.
+// observe adds counters and stores gauges.
 func (s *stage) observe(samples ...series.Sample) {
 	s.observing.Lock()
 	defer s.observing.Unlock()
@@ -197,8 +197,8 @@ func TestEventsArePublishedInOrder(t *testing.T) {
 	}
 }
 
-// TestRunIsRecordedOnce records the end of a run when its change leaves the stream: not
-// while it is delivered again, and not for a change that is set aside until a redrive.
+// TestRunIsRecordedOnce records the end of a run when its change leaves the stream. It is not
+// recorded while the change is delivered again, or while it is set aside until a redrive.
 func TestRunIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -227,8 +227,8 @@ func TestRunIsRecordedOnce(t *testing.T) {
 	want(3)
 }
 
-// TestTraceIsExportedOnce exports a commit when its change leaves the stream, before the
-// call ends, and bounds the time for it.
+// TestTraceIsExportedOnce exports a commit when its change leaves the stream, before the call
+// ends, and limits the time for it.
 func TestTraceIsExportedOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -317,8 +317,8 @@ func TestOutageOfTheFeedLosesNothing(t *testing.T) {
 	}
 }
 
-// TestOutageOfTheBusHoldsUpNothing: the events are in their stream, and the schedule
-// publishes them later.
+// TestOutageOfTheBusHoldsUpNothing checks that the events are in their stream, and that the
+// schedule publishes them later.
 func TestOutageOfTheBusHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

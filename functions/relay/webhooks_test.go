@@ -15,7 +15,7 @@ import (
 type hooks struct {
 	tenants []string
 	sweeps  int
-	// fails: the queue is not reachable.
+	// fails means that the queue is not reachable.
 	fails bool
 }
 
@@ -36,7 +36,7 @@ func (h *hooks) Sweep(context.Context) error {
 }
 
 // The webhooks of new events are queued at once. If that fails, the table's stream does not
-// deliver the records again: a sweep queues the webhooks.
+// deliver the records again. A sweep queues the webhooks.
 func TestNewEventsWakeWebhooks(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -54,8 +54,7 @@ func TestNewEventsWakeWebhooks(t *testing.T) {
 	}
 }
 
-// Connections of readers are queued beside webhooks, and a failure of one does not hold up
-// the other.
+// Connections of readers are queued like webhooks. A failure of one does not delay the other.
 func TestNewEventsWakeAllThatWait(t *testing.T) {
 	t.Parallel()
 	webhooks, sockets := &hooks{fails: true}, &hooks{}

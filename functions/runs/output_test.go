@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestOutputIsAnEventOnce: each accepted chunk of a program is an event. A chunk that is
-// sent again, because its answer was lost, is the same event.
+// TestOutputIsAnEventOnce checks that each accepted chunk of a program is an event. A chunk
+// that is sent again, because its response was lost, is the same event.
 func TestOutputIsAnEventOnce(t *testing.T) {
 	t.Parallel()
 	stage := setup(t, false)
@@ -28,8 +28,8 @@ func TestOutputIsAnEventOnce(t *testing.T) {
 	}
 	post("started", `{"attempt":1,"workerId":"w1","sendsOutput":true}`)
 	texts := []string{"first", "second", "third"}
-	// The age of the first call of a chunk is published: not that of its repetition, and
-	// none that cannot be one.
+	// The age in the first call of a chunk is published. The age in its repetition and invalid
+	// ages are not.
 	ages, lags := [][2]string{{"1499.6", "9000"}, {"null", "5"}, {"-3", `"x"`}}, []any{1.5, nil, nil}
 	for i, text := range texts {
 		for call := range 2 {

@@ -214,8 +214,8 @@ func (r *reads) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	return r.Store.Load(ctx, ref)
 }
 
-// TestWaitReadsTheRunOnce: a request that waits reads its run once. No commit causes a further
-// read: one that moves the run brings it.
+// TestWaitReadsTheRunOnce checks that a waiting request reads its run once. No commit causes a
+// further read, because a commit that changes the run passes the run on.
 func TestWaitReadsTheRunOnce(t *testing.T) {
 	t.Parallel()
 	counted := &reads{runs: map[string]int{}}
@@ -236,7 +236,7 @@ func TestWaitReadsTheRunOnce(t *testing.T) {
 		t.Errorf("got %d reads before the wait, want 1", got)
 	}
 	stage.Start(t, other)
-	// What the commits of a run read of it themselves is the same for both.
+	// The reads by the commits themselves are the same for both runs.
 	from := counted.of(other)
 	commit := func(task string) {
 		stage.Supervise(t, task)
@@ -255,8 +255,8 @@ func TestWaitReadsTheRunOnce(t *testing.T) {
 	}
 }
 
-// awaitPoll returns once a request that waits has set its timer for the next look, which is
-// the first to fire.
+// awaitPoll returns when a waiting request has set the timer for its next read, which is the
+// first timer to fire.
 func awaitPoll(stage *apitest.Stage) {
 	for {
 		if next, waiting := stage.Clock.Next(); waiting && next.Sub(stage.Clock.Now()) <= time.Second {

@@ -65,7 +65,7 @@ func newKeeper(t *testing.T) *keeper {
 	return k
 }
 
-// event makes the gateway's event about a connection and returns the answer.
+// event sends a gateway event about a connection and returns the response.
 func (k *keeper) event(kind, id, headers, query string) string {
 	k.t.Helper()
 	answer, err := k.gate.Serve(k.t.Context(), fmt.Appendf(nil, `{"headers":{"Host":"x","Sec-WebSocket-Version":"13","Upgrade":"websocket"%s},"queryStringParameters":{%s},
@@ -86,7 +86,7 @@ func (k *keeper) connect(id, headers, query string) {
 	k.sockets.Connect(id)
 }
 
-// messages pushes and returns what a connection got.
+// messages pushes and returns the messages that a connection received.
 func (k *keeper) messages(id string) (all []contract.StreamMessage) {
 	k.t.Helper()
 	if err := k.pusher.Push(k.t.Context(), apitest.Tenant); err != nil {
@@ -107,7 +107,7 @@ func (k *keeper) messages(id string) (all []contract.StreamMessage) {
 
 const bearer = `,"Authorization":"Bearer ` + token + `"`
 
-// The readers of a gateway get what those of the local WebSocket get.
+// The readers of a gateway receive the same messages as those of the local WebSocket.
 func TestGatewaySendsTheSameStream(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// examples are those of the messages of streams in the OpenAPI document.
+// examples are the examples of stream messages in the OpenAPI document.
 type examples struct {
 	sse map[string]string
 	ws  []string
@@ -65,10 +65,10 @@ const (
 	examplePlace = 17 // of the event
 )
 
-// randomRetry is a time that is random, from 1 to 5 s. RefusedRetry is not.
+// randomRetry matches a random time from 1 to 5 s. RefusedRetry is not random.
 var randomRetry = regexp.MustCompile(`(retry: |"retryMs":)([1-4]\d{3})\b`)
 
-// plain replaces what differs between two streams: the epoch and random times.
+// plain replaces the differences between two streams: the epoch and random times.
 func (b *bench) plain(text string) string {
 	if epoch := b.Cursor().Epoch; epoch != "" {
 		text = strings.ReplaceAll(text, epoch+"-", exampleEpoch+"-")
@@ -96,8 +96,8 @@ func (e examples) event(t *testing.T) json.RawMessage {
 	return json.RawMessage(strings.TrimSpace(data))
 }
 
-// withExample returns a stream that has the event of the examples at its place, and one
-// event behind it.
+// withExample returns a stream that has the event of the examples at its position, and one
+// later event.
 func withExample(t *testing.T, e examples) *bench {
 	t.Helper()
 	b := setup(t, settings)
@@ -205,7 +205,7 @@ func TestExamplesAreRealMessages(t *testing.T) {
 	}
 }
 
-// text reads a message as it is.
+// text reads a message unchanged.
 func (s socket) text(t *testing.T) string {
 	t.Helper()
 	_, text, err := s.Read(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 )
 
-// source is a reader with the rule of EventSource: when its connection ends, it waits for
-// the newest `retry`, and opens the stream behind its newest `id`.
+// source is a reader that follows the rules of EventSource. When its connection ends, it waits
+// for the newest `retry`, and opens the stream after its newest `id`.
 type source struct {
 	last  string
 	retry time.Duration
@@ -51,7 +51,7 @@ func (s *source) read(ctx context.Context, b *bench, n int) (*bufio.Reader, erro
 	return lines, nil
 }
 
-// message reads up to an empty line. What it has read counts only then.
+// message reads up to an empty line. Only then it updates s.
 func (s *source) message(lines *bufio.Reader) error {
 	next := *s
 	var data bool
@@ -81,8 +81,8 @@ func (s *source) message(lines *bufio.Reader) error {
 	}
 }
 
-// A thousand readers lose their connections at once. Each returns after the retry that it
-// was given, and receives each event once; no second has more than 40 % of them.
+// A thousand readers lose their connections at once. Each returns after its retry time, and
+// receives each event once. No second has more than 40 % of them.
 func TestThousandReadersReturn(t *testing.T) {
 	t.Parallel()
 	const readers, before, after = 1000, 10, 20

@@ -15,8 +15,8 @@ import (
 )
 
 // TestRevokedTokenEndsItsStreams opens a stream of each kind with a token and with its ticket,
-// and revokes the token: all of them end, and the ticket opens no other one. The stream of
-// another tenant's token stays open.
+// and revokes the token. All of them end, and the ticket opens no other stream. The stream of
+// another tenant's token remains open.
 func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)

@@ -59,7 +59,7 @@ func (c *clientTokens) Current(context.Context) (tokens []access.Token, required
 	return *c.current.Load(), true, nil
 }
 
-// settings is what most tests use.
+// settings are the settings of most tests.
 var settings = stream.Config{Life: 14 * time.Minute, Readers: 200}
 
 func setup(t *testing.T, config stream.Config) *bench {

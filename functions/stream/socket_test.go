@@ -135,7 +135,7 @@ func TestSocketTakesATicketOfAnotherOrigin(t *testing.T) {
 	}
 }
 
-// The server notices that a reader left, and refuses data of readers.
+// The server detects that a reader has disconnected, and refuses data of readers.
 func TestSocketNoticesItsReader(t *testing.T) {
 	t.Parallel()
 	config := settings

@@ -78,8 +78,8 @@ func wantLine(t *testing.T, from *bufio.Reader, attempt int, stream, data string
 	}
 }
 
-// tick advances the clock until the test ends, a second at a time, so that followers
-// look for output of machines.
+// tick advances the clock one second at a time until the test ends, so that followers read the
+// output of machines.
 func (s *sender) tick(t *testing.T) {
 	t.Helper()
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -172,8 +172,8 @@ func TestMachineLogIsFollowed(t *testing.T) {
 	wantLine(t, lines, 1, "", "", 14, true)
 }
 
-// A follower that is faster than the worker's first call gets the streams of the worker, not
-// the one stream of its machine.
+// A follower that is faster than the worker's first call receives the streams of the worker,
+// not the one stream of its machine.
 func TestFollowerAwaitsTheWorker(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)

@@ -139,8 +139,7 @@ func TestSentOutputOutlivesItsWorker(t *testing.T) {
 	s.wantObjects(t, 2)
 }
 
-// A secret that is split over chunks is never shown, even with other output between its
-// parts.
+// A secret that is split over chunks is never shown, even with other output between its parts.
 func TestSplitSecretIsMasked(t *testing.T) {
 	t.Parallel()
 	for cut := range 3 {
@@ -304,7 +303,7 @@ func TestLongSentOutputLosesItsMiddle(t *testing.T) {
 	s.wantObjects(t, 1)
 }
 
-// Storing the log fails once. The sent output stays readable and is deleted later.
+// Storing the log fails once. The sent output remains readable and is deleted later.
 func TestSentOutputStaysIfItsLogCannotBeStored(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)

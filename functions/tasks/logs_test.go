@@ -119,7 +119,7 @@ func TestUploadedLogIsUsed(t *testing.T) {
 }
 
 // TestLogThatIsNoTextIsServedAsBytes reads logs in other encodings, and a part of a text that
-// begins and ends within a character.
+// starts and ends within a character.
 func TestLogThatIsNoTextIsServedAsBytes(t *testing.T) {
 	t.Parallel()
 	const text, binary = "text/plain; charset=utf-8", "application/octet-stream"

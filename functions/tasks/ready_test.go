@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// wantReady calls /readyz. code is that of the problem; empty wants 200.
+// wantReady calls /readyz. code is the code of the problem; empty wants 200.
 func wantReady(t *testing.T, stage *apitest.Stage, code fault.Code) {
 	t.Helper()
 	if code == "" {

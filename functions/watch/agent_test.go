@@ -20,14 +20,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// bench is an agent with a cluster and a Sortie whose answers the test sets. Its turns are
-// called by the test.
+// bench is an agent with a cluster and a fake of Sortie whose responses the test sets. The test
+// calls the agent's turns.
 type bench struct {
 	*Agent
 	seen    []port.MachineStatus
 	partial error
 	token   string
-	// status and header are Sortie's answer, reports are what it got since the last take.
+	// status and header are Sortie's response. reports are the reports that it received since
+	// the last call of turns.
 	status  int
 	header  map[string]string
 	reports [][]string
@@ -38,7 +39,7 @@ type bench struct {
 // Observed implements Cluster.
 func (b *bench) Observed(context.Context) ([]port.MachineStatus, error) { return b.seen, b.partial }
 
-// ServeHTTP is Sortie.
+// ServeHTTP acts as Sortie.
 func (b *bench) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var report contract.MachineReport
 	if err := json.NewDecoder(r.Body).Decode(&report); err != nil || r.URL.Path != "/v1/machines:report" || report.Cluster != "east" {
@@ -100,7 +101,7 @@ func machine(id string, phase port.MachinePhase) port.MachineStatus {
 	}
 }
 
-// TestChangesAreReportedOnce plays the life of machines.
+// TestChangesAreReportedOnce simulates the life of machines.
 func TestChangesAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -125,7 +126,7 @@ func TestChangesAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotReported checks machines that another tenant has, or that have no owner.
+// TestOthersAreNotReported checks machines of another tenant, and machines without an owner.
 func TestOthersAreNotReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -159,7 +160,7 @@ func TestReportIsRepeatedUntilAccepted(t *testing.T) {
 	b.turns(t, 2, []string{"a"}) // at least once
 }
 
-// TestReportsArePaced checks the pauses after reports that fail and the size of one.
+// TestReportsArePaced checks the pauses after failed reports and the size of a report.
 func TestReportsArePaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -188,7 +189,7 @@ func TestReportsArePaced(t *testing.T) {
 	}
 }
 
-// TestMalformedReportIsDropped checks that a report that Sortie does not understand does not
+// TestMalformedReportIsDropped checks that a report that Sortie rejects as malformed does not
 // delay the others.
 func TestMalformedReportIsDropped(t *testing.T) {
 	t.Parallel()
@@ -199,7 +200,7 @@ func TestMalformedReportIsDropped(t *testing.T) {
 	b.turns(t, 2, []string{"b"})
 }
 
-// TestPartOfTheClusterProvesNoAbsence checks a cluster that does not answer.
+// TestPartOfTheClusterProvesNoAbsence checks a cluster that does not respond.
 func TestPartOfTheClusterProvesNoAbsence(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// TestManifests builds the manifests as "kubectl apply -k" does. local/twin/kubernetes
-// gives them to a real API server.
+// TestManifests builds the manifests like "kubectl apply -k". local/twin/kubernetes applies
+// them to a real API server.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "manifests")

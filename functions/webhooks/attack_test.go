@@ -16,9 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// TestAttacksByWebhooks creates webhooks, and changes one, with every attack. A URL that
-// cannot be right is refused. A name that resolves to an address that is not public is
-// refused when it is dialled; a test event shows no answer of it.
+// TestAttacksByWebhooks creates webhooks, and changes one, with every attack. An invalid URL is
+// refused. A name that resolves to an address that is not public is refused when it is dialled.
+// A test event shows no response of it.
 func TestAttacksByWebhooks(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)

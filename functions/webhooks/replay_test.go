@@ -78,7 +78,7 @@ func TestReplayNamesWhatIsWrong(t *testing.T) {
 	call[contract.Problem](t, s, "POST", replayPath, `{"from": "0", "filter": {"types": ["job.failed"]}`+bus, 422)
 }
 
-// TestReplayNeedsItsScope has a token with one scope at a time.
+// TestReplayNeedsItsScope uses a token with one scope at a time.
 func TestReplayNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	for _, scope := range access.Scopes() {

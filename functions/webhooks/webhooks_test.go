@@ -198,7 +198,7 @@ func TestDeliveriesAreLogged(t *testing.T) {
 	}
 }
 
-// TestScopesOfWebhooks: reading needs events:read, changes need webhooks:write.
+// TestScopesOfWebhooks checks that reading needs events:read, and changes need webhooks:write.
 func TestScopesOfWebhooks(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[access.Scope][2]int{

@@ -20,7 +20,7 @@ type archive struct {
 	url      string
 	entities map[string]map[string]any
 	blocks   map[string][]byte
-	// answers replace the answer to a path; n counts the requests from 1.
+	// answers replaces the response to a path. n counts the requests from 1.
 	answers map[string]func(w http.ResponseWriter, r *http.Request, n int)
 
 	mu    sync.Mutex
@@ -61,8 +61,8 @@ func (a *archive) put(body []byte) string {
 	return cid
 }
 
-// add makes entity n with components and children. A component is JSON unless
-// it is bytes.
+// add adds entity n with components and children. A component is encoded as JSON unless it is
+// bytes.
 func (a *archive) add(n int, components map[string]any, children ...int) map[string]any {
 	a.t.Helper()
 	cids := map[string]string{}

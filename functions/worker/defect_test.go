@@ -233,7 +233,7 @@ func TestOutageIsSurvived(t *testing.T) {
 	b.archive.add(1, pinax("one"))
 	b.archive.answers["/entities/"+testPI(1)] = after(6, b.archive, text(503, ""))
 	b.archive.answers["/entities/"+testPI(0)] = func(w http.ResponseWriter, r *http.Request, n int) {
-		if n >= 2 && n <= 5 { // asked whether it is back
+		if n >= 2 && n <= 5 { // a probe of the source
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -296,7 +296,7 @@ func text(status int, body string) func(http.ResponseWriter, *http.Request, int)
 	}
 }
 
-// after answers with the failure n times, then as usual.
+// after responds with the failure n times, then as usual.
 func after(n int, a *archive, fail func(http.ResponseWriter, *http.Request, int)) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, r *http.Request, i int) {
 		if i <= n {
