@@ -2,13 +2,13 @@ package lambdakit
 
 import "context"
 
-// Counter adds n to the metric of a name such as "RelayFailures". It is safe for
-// concurrent use.
+// Counter adds n to the metric with a name such as "RelayFailures". It is safe for concurrent
+// use.
 type Counter func(name string, n int)
 
 type counterKey struct{}
 
-// WithCounter returns a context with the counter for Count.
+// WithCounter returns a context in which Count uses the counter c.
 func WithCounter(ctx context.Context, c Counter) context.Context {
 	return context.WithValue(ctx, counterKey{}, c)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// empty is a table without items that records what is put.
+// empty is a table without items that records the items that are put.
 type empty struct {
 	dynamo.API
 	put []map[string]types.AttributeValue
@@ -38,8 +38,8 @@ func (e *empty) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrite
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// streamOf is the event of the table's stream for a run's creation, with the record in
-// the store's present format.
+// streamOf returns the event of the table's stream for the creation of a run. The record has
+// the present format of the store.
 func streamOf(t *testing.T, r run.Run) any {
 	t.Helper()
 	table := &empty{}

@@ -34,7 +34,7 @@ import (
 
 var keep = flag.String("keep", "", "write the present inputs and records to this folder; see testdata/README.md")
 
-// golden has the record and the input of a step in a release.
+// golden contains the record and the input of a step in one release.
 type golden struct {
 	Record json.RawMessage `json:"record"`
 	Input  json.RawMessage `json:"input"`
@@ -77,8 +77,8 @@ func TestInputsOfEarlierReleases(t *testing.T) {
 				for _, g := range []golden{g, {fromTheFuture(g.Record), fromTheFuture(g.Input)}} {
 					stage := stageWith(t, g.Record)
 					output, err := steps.Handlers(stage.System)[task.Function](t.Context(), g.Input)
-					// The machine of a recorded run does not exist, so terminate may
-					// answer TryAgain.
+					// The machine of a recorded run does not exist, so terminate may return
+					// TryAgain.
 					unseen := step == run.StepTerminating && lambdakit.ErrorName(err) == "TryAgain"
 					if err != nil && !unseen || err == nil && len(output) == 0 || strings.Contains(stage.Logs(), "was replaced") {
 						t.Errorf("got output %s (%v); log: %s", output, err, stage.Logs())
@@ -89,8 +89,7 @@ func TestInputsOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// TestRecordsOfEarlierReleases checks that no member of a recorded run is lost when it is
-// read and written.
+// TestRecordsOfEarlierReleases checks that reading and writing a recorded run loses no member.
 func TestRecordsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/v*/steps/*.json")
@@ -116,7 +115,7 @@ func TestRecordsOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// lost reports the missing members.
+// lost reports each member of was that is missing in is.
 func lost(t *testing.T, path string, was, is map[string]any) {
 	t.Helper()
 	for name, value := range was {
@@ -161,7 +160,7 @@ func TestEventsOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// noWebhooks are those of a deployment without any.
+// noWebhooks is the use case of webhooks in a deployment that has none.
 type noWebhooks struct{}
 
 func (noWebhooks) DispatchTenants(context.Context, []string) int { return 0 }
@@ -210,7 +209,7 @@ func read(t *testing.T, name string, v any) {
 	}
 }
 
-// TestKeep writes the present inputs and records, with -keep.
+// TestKeep writes the present inputs and records if -keep is set.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	if *keep == "" {

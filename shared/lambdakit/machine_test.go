@@ -17,7 +17,7 @@ import (
 type task struct {
 	// Function is the step function that the state calls.
 	Function string
-	// Waits reports whether the state waits for its token.
+	// Waits reports whether the state waits for a task token.
 	Waits bool
 }
 
@@ -59,8 +59,7 @@ func TestFunctionsHandleTheirStates(t *testing.T) {
 		t.Errorf("got functions %v of the state machine, want %d", statemachines.Functions(), len(functions))
 	}
 	for step, task := range tasks(t) {
-		// The handler has no use case, so a known step panics. An unknown step is
-		// InvalidInput.
+		// The use cases are nil, so a known step panics. An unknown step returns InvalidInput.
 		input := `{"tenant":"a","runId":"r","execution":"e","generation":1,"token":"t","step":"` + string(step) + `"}`
 		_, err := functions[task.Function](context.Background(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); name != "Panicked" {

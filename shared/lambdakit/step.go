@@ -12,14 +12,14 @@ import (
 // Step handles one state of the run's state machine.
 type Step func(ctx context.Context, in orchestrator.StepInput) (any, error)
 
-// Routing is the step of a plain Task. Its output is the route to the next state.
+// Routing returns the step of a plain Task. Its output is the route to the next state.
 func Routing(f func(context.Context, orchestrator.StepInput) (run.Route, error)) Step {
 	return func(ctx context.Context, in orchestrator.StepInput) (any, error) { return f(ctx, in) }
 }
 
-// Waiting is the step of a token state. It stores the token; the output with which the
-// token is completed later is the route to the next state. The state machine ignores the
-// step's own output, an empty object.
+// Waiting returns the step of a state that waits for a task token. The step stores the token.
+// The output that later completes the token is the route to the next state. The state machine
+// ignores the output of the step itself, an empty object.
 func Waiting(f func(context.Context, orchestrator.StepInput) error) Step {
 	return func(ctx context.Context, in orchestrator.StepInput) (any, error) {
 		if in.Token == "" {
@@ -29,8 +29,8 @@ func Waiting(f func(context.Context, orchestrator.StepInput) error) Step {
 	}
 }
 
-// Steps is a function that handles several states, selected by the input's step. An
-// unknown step is an InvalidInput.
+// Steps returns a function that handles several states. The step in the input selects the
+// handler. An unknown step is an InvalidInput.
 func Steps(steps map[run.Step]Step) TaskFunc {
 	return Task(func(ctx context.Context, in orchestrator.StepInput) (any, error) {
 		step, known := steps[in.Step]

@@ -1,11 +1,11 @@
 // Package lambdakit adapts use cases to tasks of a state machine.
 //
-// A TaskFunc is a task: JSON in, JSON or a named error out. The local engine calls it in
-// process, Lambda through package process. Both name its errors with ErrorName, so that a
-// Retry of the state machine has the same effect in both.
+// A TaskFunc is a task: it accepts JSON and returns JSON or a named error. The local engine
+// calls it in process, Lambda through package process. Both name its errors with ErrorName, so
+// that a Retry of the state machine has the same effect in both.
 //
-// A panic fails the call, not the process. Inputs are validated before a use case runs.
-// For HTTP see httpkit.
+// A panic fails the call, not the process. Inputs are validated before a use case runs. For
+// HTTP see httpkit.
 package lambdakit
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// TaskFunc handles one call. Its input and output are JSON objects. It is safe for
-// concurrent use.
+// TaskFunc handles one call. Its input and output are JSON objects. It is safe for concurrent
+// use.
 type TaskFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// InvalidInput is the error of a call with an invalid input, which is a defect of the
-// state machine. A retry has the same result.
+// InvalidInput is the error of a call with an invalid input, which is a defect of the state
+// machine. A retry has the same result.
 type InvalidInput struct{ Cause error }
 
 func (e InvalidInput) Error() string { return "invalid input: " + e.Cause.Error() }
@@ -43,11 +43,12 @@ type Panicked struct {
 
 func (e Panicked) Error() string { return "panic: " + e.Value }
 
-// Task returns a TaskFunc of a function with typed input and output. Members that In does
-// not have are ignored, because the input may come from another version of this program.
+// Task returns a TaskFunc that calls f with the decoded input and encodes its output. It
+// ignores members that In does not have, because the input may come from another version of
+// this program.
 //
-// An error that is or wraps orchestrator.TryAgain is returned as TryAgain, because the
-// Lambda runtime names errors by their type.
+// An error that is or wraps orchestrator.TryAgain is returned as TryAgain, because the Lambda
+// runtime names errors by their type.
 func Task[In, Out any](f func(context.Context, In) (Out, error)) TaskFunc {
 	return func(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
 		defer func() {
@@ -89,12 +90,12 @@ func decode[In any](input json.RawMessage) (In, error) {
 	return in, nil
 }
 
-// tryAgain is the error name for which the state machine retries.
+// tryAgain is the name of an error after which the state machine retries.
 const tryAgain = "TryAgain"
 
-// ErrorName is the name of an error in the state machine: "TryAgain" for an error that is
-// or wraps orchestrator.TryAgain, otherwise its Go type, like the Lambda runtime's name.
-// It is empty for nil.
+// ErrorName returns the name of an error in the state machine. The name is "TryAgain" for an
+// error that is or wraps orchestrator.TryAgain. Otherwise it is the Go type of the error, as in
+// the Lambda runtime. It is empty for nil.
 func ErrorName(err error) string {
 	if err == nil {
 		return ""

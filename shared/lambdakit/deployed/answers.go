@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// answerLook is how often a reader looks for tokens: as often as they are written.
+	// answerLook is the interval at which a reader polls for tokens. Tokens are written at the
+	// same interval.
 	answerLook = 300 * time.Millisecond
-	// answerMargin is how much longer a stream of tokens is kept than the record of its
-	// task, whose retention counts from its end.
+	// answerMargin is added to the retention of a task's record, which counts from the task's
+	// end, to get the retention of its stream of tokens.
 	answerMargin = 24 * time.Hour
 )
 
-// Answers returns the streams of inference tasks in the table of a store.
+// Answers returns the streams of inference tasks in the table of store.
 func Answers(p *process.Process, store *dynamo.Store, config orchestrator.Config) port.AnswerFeed {
 	feed, err := dynamo.NewAnswers(store, dynamo.FeedConfig{Retention: config.Policy.RecordRetention + answerMargin, WaitInterval: answerLook})
 	p.Check(err)

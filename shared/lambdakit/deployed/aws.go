@@ -1,8 +1,7 @@
-// Package deployed makes the adapters of a deployed Sortie from a process's
-// variables, for bootstraps. No function makes a call.
+// Package deployed makes the adapters of a deployed Sortie from the variables of a process. It
+// is for bootstraps. No function makes a network call.
 //
-// Its subpackage runner is separate, so that a small function does not link the clients of
-// the platforms.
+// Package runner is separate, so that small functions do not link the clients of the platforms.
 package deployed
 
 import (
@@ -17,15 +16,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ttlGrace is how long the sweep leaves expired records to the table's TTL, which
-// deletes them for nothing, usually within two days.
+// ttlGrace is how long the sweep leaves an expired record to the table's TTL. The TTL deletes
+// it for free, usually within two days.
 const ttlGrace = 72 * time.Hour
 
-// scanAge is about how long a sweep without work takes: its parts share a scan.
+// scanAge is about the duration of a sweep without work. The parts of such a sweep share a
+// scan.
 const scanAge = 10 * time.Second
 
-// Store returns the DynamoDB table of SORTIE_TABLE. SORTIE_PLAIN_ITEMS=true makes
-// it store new records as plain JSON.
+// Store returns the DynamoDB table named by SORTIE_TABLE. With SORTIE_PLAIN_ITEMS=true it
+// stores new records as plain JSON.
 func Store(p *process.Process) *dynamo.Store {
 	plain, err := strconv.ParseBool(p.Option("SORTIE_PLAIN_ITEMS", "false"))
 	if err != nil {
@@ -38,14 +38,14 @@ func Store(p *process.Process) *dynamo.Store {
 	return store
 }
 
-// Executions returns those of the state machine whose ARN is SORTIE_STATE_MACHINE.
+// Executions returns the executions of the state machine whose ARN is SORTIE_STATE_MACHINE.
 func Executions(p *process.Process) port.Executions {
 	executions, err := stepfunctions.New(p.AWS(), p.Need("SORTIE_STATE_MACHINE"))
 	p.Check(err)
 	return executions
 }
 
-// Signer returns the KMS keys of SORTIE_KEYS (ids or ARNs); the first one signs.
+// Signer returns the KMS keys of SORTIE_KEYS (ids or ARNs). The first key signs.
 func Signer(p *process.Process) port.Signer {
 	signer, err := kms.New(p.AWS(), p.NeedList("SORTIE_KEYS")...)
 	p.Check(err)

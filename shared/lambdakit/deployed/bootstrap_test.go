@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// programs lists the programs of all functions. The worker and the agent are container
+// programs returns the names of all functions' programs. The worker and the agent are container
 // images.
 func programs(t *testing.T) []string {
 	t.Helper()
@@ -61,18 +61,18 @@ const (
 	exporter      = "github.com/sortie-dev/sortie/shared/adapter/otlp"
 )
 
-// links are the programs that link an SDK which most functions do not use.
+// links maps SDKs that most functions do not use to the programs that link them.
 var links = map[string][]string{
 	machines: {"steps", "sweep", "tasks"}, clientGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}, managementAPI: {"push", "socket"},
 	lambdaAPI: {"control", "dispatch", "inference", "sweep", "tasks"}, engines: {"control", "dispatch"},
 }
 
-// unlinked are packages that no program links. The clientset of client-go has the types of
-// every group of the API.
+// unlinked lists packages that no program links. The clientset of client-go contains the types
+// of every API group.
 var unlinked = []string{"k8s.io/client-go/kubernetes", "modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
 
-// values has a valid value of each variable but SORTIE_STEP and those of secrets. The
-// tests of infra compare the variables of each function with those that it gets.
+// values contains a valid value of each variable but SORTIE_STEP and those of secrets. The
+// tests of infra compare the variables that each function reads with those that the stack sets.
 var values = map[string]string{
 	"SORTIE_STAGE": "dev", "SORTIE_TABLE": "sortie-dev", "SORTIE_BUS": "sortie-dev-events",
 	"SORTIE_SCHEDULE_GROUP": "sortie-dev-jobs", "SORTIE_FIRE": "arn:aws:lambda:eu-central-1:210987654321:function:sortie-dev-fire",
@@ -91,7 +91,7 @@ var values = map[string]string{
 	"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
 }
 
-// built is the folder of the built programs: NAME/bootstrap.
+// built is the folder with the built programs, at NAME/bootstrap.
 var built struct {
 	sync.Once
 	dir string
@@ -140,7 +140,7 @@ func check(t *testing.T, name string, env []string) (out, problems []string, cod
 	return strings.Fields(stdout.String()), strings.Split(strings.TrimSpace(stderr.String()), "\n"), cmd.ProcessState.ExitCode()
 }
 
-// valid returns the variables with valid values.
+// valid returns the named variables with valid values.
 func valid(names ...string) []string {
 	var env []string
 	for _, name := range names {
@@ -153,7 +153,7 @@ func valid(names ...string) []string {
 	return env
 }
 
-// environment has a valid value of every variable.
+// environment returns every variable with a valid value.
 func environment(t *testing.T, function string) []string {
 	t.Helper()
 	names := slices.Collect(maps.Keys(values))
@@ -172,8 +172,8 @@ func stepOf(t *testing.T, function string) []string {
 	return []string{"SORTIE_STEP=" + function}
 }
 
-// TestFunctionsNameMissingVariables checks that a function names every required variable
-// at once, and starts with exactly those.
+// TestFunctionsNameMissingVariables checks that a function reports all missing required
+// variables at once, and that it starts with exactly those.
 func TestFunctionsNameMissingVariables(t *testing.T) {
 	t.Parallel()
 	for name := range functions(t) {
@@ -246,8 +246,8 @@ func TestProgramsLinkWhatTheyUse(t *testing.T) {
 	}
 }
 
-// TestFunctionsServe runs each function against a fake of Lambda's Runtime API: it
-// starts without a call to AWS and answers a wrong event with InvalidInput.
+// TestFunctionsServe runs each function against a fake of Lambda's Runtime API. The function
+// starts without a call to AWS and answers an invalid event with InvalidInput.
 func TestFunctionsServe(t *testing.T) {
 	t.Parallel()
 	for name := range functions(t) {

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 )
 
-// ClientTokens returns the client tokens of the secret that SORTIE_SECRET_CLIENTS
-// names (name or ARN). The secret may be rotated while the process runs.
+// ClientTokens returns the client tokens of the secret with the name or ARN
+// SORTIE_SECRET_CLIENTS. The secret may be rotated while the process runs.
 func ClientTokens(p *process.Process) httpkit.TokenSource {
 	secret, err := secrets.Open[secrets.Clients](p.AWS(), p.Need("SORTIE_SECRET_CLIENTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)

@@ -11,15 +11,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Feed returns the streams in the table of a store, with the settings of the service.
+// Feed returns the streams in the table of store, with the settings of the service.
 func Feed(p *process.Process, store *dynamo.Store) port.Feed {
 	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: p.Settings().EventRetention})
 	p.Check(err)
 	return feed
 }
 
-// EventKeys returns the keys that sign events. The seed is the parameter that
-// SORTIE_EVENT_SEED names, which may be replaced while the process runs.
+// EventKeys returns the keys that sign events. The seed is the parameter named by
+// SORTIE_EVENT_SEED. The parameter may be replaced while the process runs.
 func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
 	secret, err := seed.Open(p.AWS(), p.Need("SORTIE_EVENT_SEED"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
@@ -30,7 +30,7 @@ func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
 	return orchestrator.NewEndorsedKeys(read, store, Signer(p), p.Clock())
 }
 
-// PublishedEventKeys returns the public keys of events. They sign nothing.
+// PublishedEventKeys returns the public keys of events. It cannot sign.
 func PublishedEventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
 	return orchestrator.NewEndorsedKeys(nil, store, nil, p.Clock())
 }

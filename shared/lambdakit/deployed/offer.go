@@ -5,9 +5,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// RunnerOffer returns what pools can name: the runners of package runner and their
-// settings. SORTIE_FLY_APPS are the apps, SORTIE_KUBERNETES_CLUSTER the cluster; a
-// deployment may have both, one or none.
+// RunnerOffer returns the runners and runner settings that a pool can name. SORTIE_FLY_APPS
+// lists the apps, SORTIE_KUBERNETES_CLUSTER names the cluster. A deployment may have both, one
+// or neither.
 func RunnerOffer(p *process.Process) run.RunnerOffer {
 	var o run.RunnerOffer
 	if apps := p.List("SORTIE_FLY_APPS", ""); len(apps) > 0 {

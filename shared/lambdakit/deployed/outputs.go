@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Outputs returns the buckets of SORTIE_UPLOADS_BUCKET and SORTIE_ACCEPTED_BUCKET, in R2
-// or another S3 API, with the keys of SORTIE_SECRET_OUTPUTS. SORTIE_OUTPUTS_ENDPOINT
-// overrides the secret's endpoint. worker returns the bucket and keys for a worker,
-// which reach the uploads only.
+// Outputs returns the buckets SORTIE_UPLOADS_BUCKET and SORTIE_ACCEPTED_BUCKET, in R2 or
+// another S3 API, with the keys of SORTIE_SECRET_OUTPUTS. SORTIE_OUTPUTS_ENDPOINT overrides the
+// endpoint of the secret. worker returns the bucket and keys for a worker. Those keys can
+// access only the bucket for uploads.
 func Outputs(p *process.Process) (outputs port.Outputs, worker orchestrator.BucketSource) {
 	uploads, endpoint := p.Need("SORTIE_UPLOADS_BUCKET"), p.Option("SORTIE_OUTPUTS_ENDPOINT", "")
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})

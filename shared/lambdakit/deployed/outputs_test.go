@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// TestRule14WorkerGetsItsOwnKeys checks that a worker's keys reach the bucket for uploads
-// and never the accepted bucket.
+// TestRule14WorkerGetsItsOwnKeys checks that the keys of a worker are for the bucket for
+// uploads and never for the accepted bucket.
 func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(secrets.Outputs{

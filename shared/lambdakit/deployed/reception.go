@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Reception returns the reception of heartbeats at SORTIE_PUBLIC_URL, whose canaries
-// are signed by Signer.
+// Reception returns the receiver of heartbeats at SORTIE_PUBLIC_URL. Signer signs the tokens of
+// its canaries.
 func Reception(p *process.Process, records *orchestrator.Records, config orchestrator.Config) *orchestrator.Reception {
 	tokens := orchestrator.NewTokens(Signer(p), p.Clock(), p.Hex)
 	canary := probe.New(p.Need("SORTIE_PUBLIC_URL"), orchestrator.CanaryTask)

@@ -24,9 +24,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRelayExportsTraces gives the built relay a recorded event of the table's stream. It
-// sends the spans, with the headers of the secret, before it answers. A collector that fails
-// delays the answer within a limit, and changes nothing else.
+// TestRelayExportsTraces sends a recorded event of the table's stream to the built relay. The
+// relay exports the spans, with the headers of the secret, before it answers. A collector that
+// fails only delays the answer, within a limit.
 func TestRelayExportsTraces(t *testing.T) {
 	t.Parallel()
 	event, err := os.ReadFile("../testdata/v1/events/stream.json")

@@ -5,8 +5,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Lifecycle returns the lifecycle of the runs in the table, with the settings of the
-// service.
+// Lifecycle returns the lifecycle of the runs in the table, with the settings of the service.
 func Lifecycle(p *process.Process) (*orchestrator.Lifecycle, orchestrator.Config) {
 	config := p.Settings()
 	records := orchestrator.NewRecords(Store(p), p.Clock(), p.Log)

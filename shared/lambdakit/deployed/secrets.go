@@ -14,7 +14,7 @@ func Secrets(p *process.Process) port.Secrets {
 	return secrets.OpenNamed(p.AWS(), p.Stage, p.Clock())
 }
 
-// Hooks calls the hooks of jobs, signed with the named secrets of the stage.
+// Hooks returns a caller of the hooks of jobs. It signs with the named secrets of the stage.
 func Hooks(p *process.Process, config orchestrator.Config) orchestrator.Hooks {
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: p.Clock()})
 	return orchestrator.NewHookCalls(client, Secrets(p), api.HookBody, p.Log)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// served is what a function did with one event: what it answered, empty when its process
-// ended before; what it logged; the time from its start to its first request for an event.
+// served is the result of one event: the answer, which is empty if the process ended before it;
+// the log; and the time from the start to the first request for an event.
 type served struct {
 	answer string
 	logs   string
@@ -27,15 +27,15 @@ type served struct {
 }
 
 // serve runs the built function with the variables of env against a fake of Lambda's Runtime
-// API with one event, and stops it after its answer. Between the two it calls look, if that is
-// not nil.
+// API, which has one event. It stops the function after its answer. If look is not nil, serve
+// calls it between the answer and the stop.
 func serve(t *testing.T, name, event string, env []string, look func()) served {
 	t.Helper()
 	l := &lambda{event: event, started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
 	api := httptest.NewServer(l)
 	t.Cleanup(api.Close)
 	program := filepath.Join(build(t), functions(t)[name], "bootstrap")
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // of a function that hangs
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // stops a function that hangs
 	defer cancel()
 	cmd := exec.CommandContext(limit, program)
 	var logs bytes.Buffer
@@ -47,7 +47,7 @@ func serve(t *testing.T, name, event string, env []string, look func()) served {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // it is killed below
+		_ = cmd.Wait() // the error is that of the kill below
 		close(ended)
 	}()
 	var made served
@@ -59,7 +59,7 @@ func serve(t *testing.T, name, event string, env []string, look func()) served {
 		look()
 	}
 	close(l.stop)
-	_ = cmd.Process.Kill() // it serves until then
+	_ = cmd.Process.Kill() // the function serves until it is killed
 	<-ended
 	select {
 	case at := <-l.next:
@@ -80,7 +80,7 @@ type lambda struct {
 	once    sync.Once
 }
 
-// ServeHTTP returns the event to the first request for one, and takes the answer.
+// ServeHTTP returns the event to the first request for one, and stores the answer.
 func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/invocation/next") {
 		text, _ := io.ReadAll(r.Body)

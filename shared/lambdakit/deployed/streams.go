@@ -13,25 +13,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// The bounds of a stream of events.
+// The limits of a stream of events.
 const (
-	// streamLife leaves a minute of the 15 that a function and API Gateway give a
-	// streamed answer.
+	// streamLife is one minute less than the 15 minutes that a function and API Gateway allow
+	// for a streamed response.
 	streamLife = 14 * time.Minute
-	// streamBytes is the part of a streamed answer that API Gateway does not slow down
-	// to 2 MB a second, less what frames the events.
+	// streamBytes is the part of a streamed response that API Gateway does not throttle to 2 MB
+	// a second, less the framing of events.
 	streamBytes = 9 << 20
-	// bufferedBytes is that of a buffered answer, in which JSON may double the text.
+	// bufferedBytes is the limit for a buffered response, in which JSON may double the text.
 	bufferedBytes = gateway.AnswerLimit / 4
 )
 
-// Pages returns the streams for pages, which no reader follows.
+// Pages returns the streams for pages. No reader follows them.
 func Pages(p *process.Process, store *dynamo.Store) *stream.Streams {
 	return stream.New(Feed(p, store), p.Clock(), p.Log, p.Rand, stream.Config{})
 }
 
-// Streams returns the streams for readers. A tenant can have SORTIE_READERS of them open,
-// all tenants together SORTIE_READERS_TOTAL, without which there is no limit.
+// Streams returns the streams for readers. SORTIE_READERS is the limit of open streams of a
+// tenant. SORTIE_READERS_TOTAL is the limit of all tenants together; without it there is no
+// such limit.
 func Streams(p *process.Process, store *dynamo.Store) *stream.Streams {
 	config := stream.Config{Life: streamLife, Bytes: streamBytes, Seats: store, Record: lambdakit.Observe}
 	if p.Buffered() {
@@ -44,7 +45,7 @@ func Streams(p *process.Process, store *dynamo.Store) *stream.Streams {
 	return stream.New(Feed(p, store), p.Clock(), p.Log, p.Rand, config)
 }
 
-// integer reads the value of a variable, at least 1.
+// integer parses the value of the variable. The value must be at least 1.
 func integer(p *process.Process, name, value string) int {
 	n, err := setting.ParseInteger(value, 1, math.MaxInt32)
 	if err != nil {

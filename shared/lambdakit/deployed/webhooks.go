@@ -10,20 +10,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// ownerLength is the number of random bytes in the name of a worker. No two are the same.
+// ownerLength is the number of random bytes in the name of a worker, enough for unique names.
 const ownerLength = 8
 
-// Webhooks returns the use cases of the webhooks in a table.
+// Webhooks returns the use cases of the webhooks in the table of store.
 func Webhooks(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Webhooks {
 	return orchestrator.NewWebhooks(subscriptions(p, store), sender(p, config), config.Hooks)
 }
 
-// Delivery returns a worker that delivers events to the webhooks in a table.
+// Delivery returns a worker that delivers events to the webhooks in the table of store.
 func Delivery(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Delivery {
 	return orchestrator.NewDelivery(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength), lambdakit.Observe)
 }
 
-// subscriptions returns the webhooks in a table, which the queue SORTIE_DELIVERIES wakes.
+// subscriptions returns the webhooks in the table of store. The queue SORTIE_DELIVERIES wakes
+// their workers.
 func subscriptions(p *process.Process, store *dynamo.Store) *orchestrator.Subscriptions {
 	wakes, err := sqs.New(p.AWS(), p.Need("SORTIE_DELIVERIES"))
 	p.Check(err)
@@ -34,7 +35,7 @@ func sender(p *process.Process, config orchestrator.Config) *hook.Sender {
 	return hook.NewSender(hook.Config{Policy: config.Hooks, Clock: p.Clock()})
 }
 
-// chance is the process as a source of random numbers and ids.
+// chance makes a process a source of random numbers and ids.
 type chance struct{ *process.Process }
 
 // Float64 returns a random number, 0 <= n < 1.

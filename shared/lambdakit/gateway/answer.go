@@ -14,16 +14,16 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// AnswerLimit is the size limit of a buffered answer's event in bytes (Lambda quotas:
-// 6 MB for a synchronous response).
+// AnswerLimit is the maximum size of a buffered response event in bytes (Lambda quotas: 6 MB
+// for a synchronous response).
 const AnswerLimit = 6 << 20
 
 var errTooLarge = errors.New("the answer exceeds Lambda's limit")
 
-// answer is an http.ResponseWriter that buffers a response, up to AnswerLimit.
+// answer is an http.ResponseWriter that buffers a response up to AnswerLimit.
 type answer struct {
 	header http.Header
-	sent   http.Header // as it was when the status was written
+	sent   http.Header // the header at the call of WriteHeader
 	status int
 	body   bytes.Buffer
 	over   bool
@@ -38,7 +38,7 @@ func newAnswer(r *http.Request, stage string) *answer {
 // Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader takes the first final status.
+// WriteHeader stores the first final status. It ignores informational and later ones.
 func (a *answer) WriteHeader(status int) {
 	if a.status != 0 || status < http.StatusOK {
 		return
@@ -62,7 +62,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// event is the answer as an event for API Gateway, or errTooLarge.
+// event returns the response as an event for API Gateway. It returns errTooLarge above
+// AnswerLimit.
 func (a *answer) event() ([]byte, error) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK) // like net/http
@@ -88,8 +89,8 @@ func (a *answer) event() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settled is a copy of the header without the headers that API Gateway sets. A path in
-// Location gets the stage, which handlers do not know.
+// settled returns a copy of the header without the headers that API Gateway sets. A path in
+// Location gets the stage as a prefix, because handlers do not know the stage.
 func settled(header http.Header, stage string) http.Header {
 	header = header.Clone()
 	if to := header.Get("Location"); strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") {
@@ -101,20 +102,19 @@ func settled(header http.Header, stage string) http.Header {
 	return header
 }
 
-// hasBody reports whether an answer of that status may have a body.
+// hasBody reports whether a response with the status may have a body.
 func hasBody(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// sniff sets a missing Content-Type like net/http.
+// sniff sets a missing Content-Type as net/http does.
 func sniff(header http.Header, body []byte) {
 	if header.Get("Content-Type") == "" && len(body) > 0 {
 		header.Set("Content-Type", http.DetectContentType(body))
 	}
 }
 
-// isBinary reports whether a body needs base64, because an event is JSON and so can
-// contain only UTF-8.
+// isBinary reports whether a body needs base64. An event is JSON, which can contain only UTF-8.
 func isBinary(header http.Header, body []byte) bool {
 	if len(body) == 0 {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// FuzzEvent checks that every payload is answered or refused, with the same answer
-// buffered and streamed.
+// FuzzEvent checks that every payload gets a response or an error, and the same one buffered
+// and streamed.
 func FuzzEvent(f *testing.F) {
 	f.Add(example(f))
 	f.Add([]byte(`{"httpMethod":"POST","path":"/a%2Fb","body":"AP8=","isBase64Encoded":true,"headers":{"HOST":"h","x y":"z"}}`))

@@ -17,21 +17,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// Margin is how long before Lambda's deadline a request's context ends.
+// Margin is the time between the end of a request's context and Lambda's deadline.
 const Margin = 500 * time.Millisecond
 
-// Gateway serves the events of an API with an http.Handler. All fields but Ended are
-// required. It is safe for concurrent use.
+// Gateway serves the events of an API with an http.Handler. All fields but Ended are required.
+// It is safe for concurrent use.
 type Gateway struct {
 	Handler http.Handler
 	Log     *slog.Logger
-	// Ended is called with the status of each request after its handler has returned,
-	// or with 0 if its stream broke.
+	// Ended is called after the handler of each request has returned. status is the status of
+	// the response, or 0 if its stream broke.
 	Ended func(ctx context.Context, status int)
 }
 
-// Buffered answers one event with one event. It returns an error only if the payload
-// is not an event.
+// Buffered answers one event with one event. It returns an error only if the payload is not an
+// event.
 func (g Gateway) Buffered(ctx context.Context, payload []byte) ([]byte, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
@@ -62,7 +62,8 @@ func (g Gateway) ended(ctx context.Context, status int) {
 	}
 }
 
-// Within returns a context that ends Margin before the deadline of ctx, if it has one.
+// Within returns a context that ends Margin before the deadline of ctx. Without a deadline it
+// only adds the cancel function.
 func Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -71,8 +72,8 @@ func Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-Margin))
 }
 
-// read returns the request of an event and the path of its stage, which is empty under
-// a custom domain.
+// read returns the request of an event and the path of its stage. The stage is empty under a
+// custom domain.
 func read(ctx context.Context, payload []byte) (r *http.Request, stage string, err error) {
 	var event events.APIGatewayProxyRequest
 	if err := json.Unmarshal(payload, &event); err != nil {
@@ -88,7 +89,7 @@ func read(ctx context.Context, payload []byte) (r *http.Request, stage string, e
 	return r, stage, nil
 }
 
-// handle calls the handler. failed is the error of a handler that panicked or aborted.
+// handle calls the handler. It returns an error if the handler panicked or aborted.
 func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
 	defer func() {
 		thrown := recover()
@@ -109,7 +110,7 @@ func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
 	return nil
 }
 
-// refuse is an answer with the problem document of the error.
+// refuse returns a response with the problem document of err.
 func (g Gateway) refuse(r *http.Request, err error) *answer {
 	a := newAnswer(r, "")
 	httpkit.WriteProblem(a, r, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Request returns the HTTP request of an event. It fails if the event is not from a
-// REST API or its body is not valid base64.
+// Request returns the HTTP request of an event. It fails if the event is not from a REST API or
+// its body is not valid base64.
 func Request(ctx context.Context, e *events.APIGatewayProxyRequest) (*http.Request, error) {
 	if e.HTTPMethod == "" || !strings.HasPrefix(e.Path, "/") {
 		return nil, errors.New("the event has no method or path, want an event of a REST API")
@@ -36,7 +36,7 @@ func Request(ctx context.Context, e *events.APIGatewayProxyRequest) (*http.Reque
 	r.RequestURI = r.URL.RequestURI()
 	r.Header = headers(e)
 	r.Host = cmp.Or(r.Header.Get("Host"), e.RequestContext.DomainName)
-	r.Header.Del("Host") // like net/http
+	r.Header.Del("Host") // as net/http does
 	r.RemoteAddr = net.JoinHostPort(e.RequestContext.Identity.SourceIP, "0")
 	if major, minor, ok := http.ParseHTTPVersion(e.RequestContext.Protocol); ok {
 		r.Proto, r.ProtoMajor, r.ProtoMinor = e.RequestContext.Protocol, major, minor
@@ -55,8 +55,9 @@ func bodyOf(e *events.APIGatewayProxyRequest) ([]byte, error) {
 	return body, nil
 }
 
-// target is the path and the query. API Gateway passes the path unchanged and the query
-// decoded, so it is encoded again: sorted by name, with the values of a name in order.
+// target returns the path and the query. API Gateway passes the path unchanged but decodes the
+// query. So target encodes the query again: sorted by name, with the values of a name in their
+// order.
 func target(e *events.APIGatewayProxyRequest) *url.URL {
 	u := &url.URL{Path: e.Path}
 	if path, err := url.PathUnescape(e.Path); err == nil {
@@ -73,8 +74,8 @@ func target(e *events.APIGatewayProxyRequest) *url.URL {
 	return u
 }
 
-// headers are those of the client and its proxies, without those about the framing of
-// the body, which the event has as a whole.
+// headers returns the headers of the client and its proxies. It omits those about the framing
+// of the body, because the event contains the whole body.
 func headers(e *events.APIGatewayProxyRequest) http.Header {
 	header := http.Header{}
 	for name, values := range e.MultiValueHeaders {
@@ -94,10 +95,10 @@ func headers(e *events.APIGatewayProxyRequest) http.Header {
 	return header
 }
 
-// hopByHop are the headers about one connection (RFC 9110, §7.6.1).
+// hopByHop lists the headers that apply to one connection (RFC 9110, §7.6.1).
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// malformed is the error of a payload that is not an event.
+// malformed returns the error of a payload that is not an event.
 func malformed(err error) error { return fmt.Errorf("%w: %w", ErrMalformed, err) }
 
 // ErrMalformed is the error for a payload that is not an event.

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// example is the event of a GET in the form of API Gateway's documentation.
+// example returns the event of a GET in the form of API Gateway's documentation.
 func example(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/request.json")

@@ -12,36 +12,35 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// The types of events of a WebSocket API (API Gateway: "WebSocket API mapping template
-// reference").
+// The event types of a WebSocket API (API Gateway: "WebSocket API mapping template reference").
 const (
 	socketConnect    = "CONNECT"
 	socketDisconnect = "DISCONNECT"
 	socketMessage    = "MESSAGE"
 )
 
-// SocketGateway serves the events of a WebSocket API. All fields are required. It is safe
-// for concurrent use.
+// SocketGateway serves the events of a WebSocket API. All fields are required. It is safe for
+// concurrent use.
 type SocketGateway struct {
-	// Gateway answers the handshake of a connection, as a GET of Path whose context has
-	// ConnectionID. A status from 400 refuses the connection.
+	// Gateway answers the handshake of a connection as a GET of Path. The context of the
+	// request has the ConnectionID. A status of 400 or above refuses the connection.
 	Gateway Gateway
 	Path    string
-	// Left is called when a connection was closed, Message when its client has sent data.
+	// Left is called after a connection was closed, Message after its client sent data.
 	Left, Message func(ctx context.Context, id string) error
 }
 
 type connectionKey struct{}
 
-// ConnectionID returns the connection whose handshake a handler answers. It is empty for
-// other requests.
+// ConnectionID returns the id of the connection whose handshake a handler answers. It is empty
+// for other requests.
 func ConnectionID(ctx context.Context) string {
 	id, _ := ctx.Value(connectionKey{}).(string)
 	return id
 }
 
 // Serve answers one event. It returns an error if the payload is not an event, or if Left or
-// Message does.
+// Message fails.
 func (g SocketGateway) Serve(ctx context.Context, payload []byte) ([]byte, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// Broken is the error of a stream that ends before its answer does.
+// Broken is the error of a stream that ends before its response is complete.
 type Broken struct{ Cause error }
 
 func (e Broken) Error() string { return "the stream broke: " + e.Cause.Error() }
@@ -28,12 +28,12 @@ var (
 	errShort = errors.New("the answer is shorter than its Content-Length")
 )
 
-// Streaming answers one event with a stream, which starts as soon as the handler has
-// written its status. It returns an error only if the payload is not an event.
+// Streaming answers one event with a stream. It returns when the handler has written its
+// status. It returns an error only if the payload is not an event.
 //
-// The caller reads the response to its end and closes it. A Close before the end means
-// that the client has disconnected: it ends the request's context and waits for the
-// handler. After the start of the stream every failure is an error of its reader.
+// The caller reads the response to its end and closes it. A Close before the end means that the
+// client has disconnected. It ends the context of the request and waits for the handler. A
+// failure after the start of the stream is an error of its reader.
 func (g Gateway) Streaming(ctx context.Context, payload []byte) (*events.APIGatewayProxyStreamingResponse, error) {
 	ctx, cancel := Within(ctx)
 	r, stage, err := read(ctx, payload)
@@ -73,11 +73,11 @@ func (g Gateway) serve(s *stream, r *http.Request) {
 		g.ended(ctx, 0)
 		s.breakOff(failed)
 	}
-	_ = s.writer.Close() // it has no error
+	_ = s.writer.Close() // Close returns no error
 }
 
-// stream is an http.ResponseWriter that sends each write. It is for use by a single
-// goroutine, as net/http requires of handlers.
+// stream is an http.ResponseWriter that sends each write. Only one goroutine may use it, as
+// net/http requires of handlers.
 type stream struct {
 	header  http.Header
 	sent    http.Header
@@ -102,8 +102,8 @@ func newStream(r *http.Request, stage string) *stream {
 // Header implements http.ResponseWriter. Headers set after the status are not sent.
 func (s *stream) Header() http.Header { return s.header }
 
-// WriteHeader starts the stream, which then breaks when the context ends. If the context
-// has ended before, the handler decides what to send about that.
+// WriteHeader starts the stream. From then on the end of the context breaks the stream. If the
+// context has ended before, the handler decides which response to send.
 func (s *stream) WriteHeader(status int) {
 	if s.status != 0 || status < http.StatusOK {
 		return
@@ -120,7 +120,7 @@ func (s *stream) WriteHeader(status int) {
 }
 
 // breakOff ends the stream with an error unless it has ended.
-func (s *stream) breakOff(why error) { _ = s.writer.CloseWithError(Broken{why}) } // it has no error
+func (s *stream) breakOff(why error) { _ = s.writer.CloseWithError(Broken{why}) } // CloseWithError returns no error
 
 func (s *stream) Write(p []byte) (int, error) {
 	if s.status == 0 {
@@ -141,10 +141,10 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Flush sends the status; writes are sent at once anyway.
+// Flush sends the status. Each write is sent at once anyway.
 func (s *stream) Flush() { s.WriteHeader(http.StatusOK) }
 
-// short reports whether the answer is shorter than its Content-Length.
+// short reports whether the response is shorter than its Content-Length.
 func (s *stream) short() bool { return s.length >= 0 && s.written < s.length }
 
 // body is the reader of a stream for Lambda's runtime.
@@ -154,8 +154,8 @@ type body struct {
 	gone func()
 }
 
-// Close ends the request and waits for its handler, so that the handler does not run
-// during the next request.
+// Close ends the request and waits for its handler, so that the handler does not run during the
+// next request.
 func (b *body) Close() error {
 	err := b.CloseWithError(errGone)
 	b.once.Do(b.gone)

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// parts reads a stream like Lambda: a prelude of JSON, eight zero bytes, the body.
+// parts reads a stream as Lambda does: a prelude of JSON, eight zero bytes, the body.
 func parts(r *events.APIGatewayProxyStreamingResponse) (prelude, body string, err error) {
 	var text bytes.Buffer
 	_, err = io.Copy(&text, struct{ io.Reader }{r})
@@ -78,7 +78,7 @@ func TestStreamSendsEachWrite(t *testing.T) {
 	}
 }
 
-// TestIncompleteStreamBreaks checks that no client takes a part for the whole.
+// TestIncompleteStreamBreaks checks that no client takes a part of a response for all of it.
 func TestIncompleteStreamBreaks(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{

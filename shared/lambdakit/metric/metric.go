@@ -1,8 +1,8 @@
-// Package metric writes metrics as log lines in CloudWatch's embedded metric format.
-// CloudWatch extracts them from the log, so that no call has to send them.
+// Package metric writes metrics as log lines in CloudWatch's embedded metric format. CloudWatch
+// extracts them from the log, so sending them needs no call.
 //
-// AWS has no Go library for the format, which is short; third-party libraries read the
-// environment themselves.
+// AWS has no Go library for this short format. Third-party libraries read the environment
+// themselves.
 package metric
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Namespace is the metrics' namespace in CloudWatch.
+// Namespace is the namespace of the metrics in CloudWatch.
 const Namespace = "Sortie"
 
 // Counts collects counts and samples until Write. The zero value is empty. It is safe for
@@ -26,17 +26,17 @@ type Counts struct {
 	values   map[string]int
 	faults   map[string]int
 	commits  []commit
-	observed map[string]observed // by the labels
+	observed map[string]observed // by labels
 }
 
-// Add adds n to the metric of that name.
+// Add adds n to the named metric.
 func (c *Counts) Add(name string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	add(&c.values, name, n)
 }
 
-// Fault counts a fault in the metric "Faults", which has the additional dimension "code".
+// Fault counts a fault in the metric "Faults". Its additional dimension "code" is the code.
 func (c *Counts) Fault(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,9 +53,10 @@ func add(to *map[string]int, name string, n int) {
 // Dimensions are the dimensions of every metric.
 type Dimensions struct{ Function, Stage string }
 
-// Write writes one line for all counts, one for each fault code, one for the samples of
-// each commit and one for each set of labels of other samples, and resets them. The unit of
-// a count whose name ends in "Ms" is milliseconds, otherwise count.
+// Write writes the counts and samples as lines and resets them. It writes one line for all
+// counts, one for each fault code, one for the samples of each commit, and one or more for each
+// set of labels of the other samples. The unit of a count whose name ends in "Ms" is
+// milliseconds, of any other Count.
 func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	c.mu.Lock()
 	values, faults, commits, others := c.values, c.faults, c.commits, c.observed
@@ -99,7 +100,7 @@ func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	return nil
 }
 
-// declared is the format's declaration of one metric.
+// declared is the declaration of one metric in the format.
 type declared struct {
 	Name string
 	Unit string

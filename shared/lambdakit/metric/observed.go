@@ -11,17 +11,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// maxValues is the number of values of a metric in one line (embedded metric format).
+// maxValues is the maximum number of values of a metric in one line (embedded metric format).
 const maxValues = 100
 
-// observed are samples with the same labels: sums of counters, values of histograms.
+// observed contains samples with the same labels: the sum of each counter, the last value of
+// each gauge, the values of each histogram.
 type observed struct {
 	labels map[string]string
 	values map[string][]float64
 }
 
-// Observe adds samples until Write. Counters are summed and gauges replaced, so the number of lines is that
-// of the different labels, and of each hundred values of a histogram.
+// Observe adds samples until Write. It sums counters and keeps the last value of a gauge. So
+// the lines are as many as the different sets of labels, and one more for each further hundred
+// values of a histogram.
 func (c *Counts) Observe(samples ...series.Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

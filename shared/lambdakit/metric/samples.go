@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// families are the declarations of package series by name.
+// families maps names to the declarations of package series.
 var families = func() map[string]series.Family {
 	all := map[string]series.Family{}
 	for _, f := range series.Families() {
@@ -18,16 +18,16 @@ var families = func() map[string]series.Family {
 	return all
 }()
 
-// Record adds the samples of one commit, which become one line. Their only dimensions are
-// the stage and the labels of their families. CloudWatch accepts times up to two weeks
-// ago.
+// Record adds the samples of one commit. They become one line, whose only dimensions are the
+// stage and the labels of their families. CloudWatch accepts a time that is at most two weeks
+// in the past.
 func (c *Counts) Record(at time.Time, samples []series.Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.commits = append(c.commits, commit{at, samples})
 }
 
-// commit are the samples of a commit.
+// commit contains the samples of one commit.
 type commit struct {
 	at      time.Time
 	samples []series.Sample

@@ -37,8 +37,8 @@ func TestSamplesHaveTheEmbeddedFormat(t *testing.T) {
 	}
 }
 
-// TestObservedSamplesAreSummed adds samples of several kinds and labels, and more values of
-// a histogram than a line can have.
+// TestObservedSamplesAreSummed adds samples of several kinds and labels, and more values of a
+// histogram than one line can contain.
 func TestObservedSamplesAreSummed(t *testing.T) {
 	t.Parallel()
 	var c metric.Counts

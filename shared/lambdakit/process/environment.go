@@ -17,15 +17,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// environment reads variables and records their names and every problem.
+// environment reads variables. It records their names and all problems.
 type environment struct {
 	lookup   setting.Lookup
-	known    []string // those that the function reads if they are set
-	read     []string // those that are set
+	known    []string // the variables that the function reads if they are set
+	read     []string // the known variables that are set
 	problems []error
 }
 
-// get returns a variable's value. An empty one counts as absent.
+// get returns the value of a variable. An empty value counts as absent.
 func (e *environment) get(name string) (string, bool) {
 	e.known = append(e.known, name)
 	value, ok := e.lookup(name)
@@ -47,7 +47,7 @@ func (p *Process) Need(name string) string {
 	return value
 }
 
-// Option returns the value of a variable, or the fallback if it is absent.
+// Option returns the value of a variable, or fallback if it is absent.
 func (p *Process) Option(name, fallback string) string {
 	if value, ok := p.env.get(name); ok {
 		return value
@@ -55,8 +55,7 @@ func (p *Process) Option(name, fallback string) string {
 	return fallback
 }
 
-// List returns the values of a variable, which has commas between them; those of the
-// fallback if it is absent.
+// List returns the comma-separated values of a variable, or those of fallback if it is absent.
 func (p *Process) List(name, fallback string) []string {
 	list, err := setting.ParseList(p.Option(name, fallback))
 	if err != nil {
@@ -65,10 +64,10 @@ func (p *Process) List(name, fallback string) []string {
 	return list
 }
 
-// NeedList returns the values of a required variable.
+// NeedList returns the comma-separated values of a required variable.
 func (p *Process) NeedList(name string) []string { return p.List(name, p.Need(name)) }
 
-// Settings returns the configuration of service.Read.
+// Settings returns the configuration that service.Read reads from the variables.
 func (p *Process) Settings() orchestrator.Config {
 	config, err := service.Read(p.env.get)
 	if err != nil {
@@ -77,39 +76,38 @@ func (p *Process) Settings() orchestrator.Config {
 	return config
 }
 
-// Check records the error of a constructor whose arguments are variables. It ignores
-// the error if variables already have problems, which cause it.
+// Check records the error of a constructor whose arguments come from variables. If variables
+// already have problems, it ignores err, because they are its cause.
 func (p *Process) Check(err error) {
 	if err != nil && len(p.env.problems) == 0 {
 		p.problem(err)
 	}
 }
 
-// problem records a problem once.
+// problem records an error unless an error with the same text is recorded.
 func (p *Process) problem(err error) {
 	if !slices.ContainsFunc(p.env.problems, func(known error) bool { return known.Error() == err.Error() }) {
 		p.env.problems = append(p.env.problems, err)
 	}
 }
 
-// answerLimit is how long one request to AWS waits for the response headers. The
-// services answer in milliseconds. A connection that broke while the process was
-// frozen never answers, and without the limit the call would wait until Lambda's
-// deadline instead of being retried.
+// answerLimit is the timeout of one request to AWS until the response headers. The services
+// answer in milliseconds. A connection that broke while the process was frozen never answers.
+// Without the limit, such a call would wait until Lambda's deadline instead of being retried.
 const answerLimit = 10 * time.Second
 
-// idleConnections is how many connections to one service stay open. The adapter of
-// DynamoDB makes up to 32 calls at once; with the SDK's 10 the others would connect
-// again for each batch.
+// idleConnections is the number of connections to one service that stay open. The adapter of
+// DynamoDB makes up to 32 calls at once. With the SDK's 10 the others would connect again for
+// each batch.
 const idleConnections = 64
 
-// AWS returns the configuration of the AWS SDK, from the variables that Lambda sets.
-// The credentials are those of the function's role and are valid for as long as the
-// process lives. AWS_ENDPOINT_URL names another implementation of AWS,
-// AWS_ENDPOINT_URL_DYNAMODB and the like one of a single service.
+// AWS returns the configuration of the AWS SDK from the variables that Lambda sets. The
+// credentials are those of the function's role. They are valid for the life of the process.
+// AWS_ENDPOINT_URL is the endpoint of another implementation of AWS; a variable like
+// AWS_ENDPOINT_URL_DYNAMODB is that of one service.
 //
-// The SDK's own loader is not used: it links the clients of SSO and STS and reads
-// files that Lambda does not have.
+// It does not use the SDK's own loader, which links the clients of SSO and STS and reads files
+// that Lambda does not have.
 func (p *Process) AWS() aws.Config {
 	value := func(name string) string {
 		text, _ := p.host.Env(name)
@@ -139,7 +137,7 @@ func (p *Process) AWS() aws.Config {
 	return config
 }
 
-// endpoints finds the endpoint of a service in its variable.
+// endpoints returns the value of the variable that has a service's endpoint.
 type endpoints func(variable string) string
 
 // GetServiceBaseEndpoint implements the interface that the SDK's clients look for.

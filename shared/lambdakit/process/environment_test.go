@@ -21,7 +21,7 @@ import (
 
 func nothing(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 
-// wire reads variables like a main.
+// wire reads variables as a main does.
 func wire(b *bench) {
 	b.Need("SORTIE_TABLE")
 	b.Option("SORTIE_BUS", "default")
@@ -125,8 +125,9 @@ func TestAWSReadsLambdasVariables(t *testing.T) {
 	}
 }
 
-// TestConnectionsStayOpenBetweenBatches checks that a batch of parallel calls finds the
-// connections of the one before: more than the 32 that an adapter makes at once.
+// TestConnectionsStayOpenBetweenBatches checks that a batch of parallel calls reuses the
+// connections of the previous batch. The batch has more than the 32 calls that an adapter makes
+// at once.
 func TestConnectionsStayOpenBetweenBatches(t *testing.T) {
 	t.Parallel()
 	const atOnce = 32
@@ -178,8 +179,8 @@ func TestConnectionsStayOpenBetweenBatches(t *testing.T) {
 	t.Errorf("got new connections for each of %d batches, %d for the last, want none", batches, opened)
 }
 
-// TestAnswerLimitAllowsARetry checks that a call on a broken connection is retried within
-// the shortest timeout of a function, 28 s.
+// TestAnswerLimitAllowsARetry checks that a call on a broken connection is retried within the
+// shortest timeout of a function, 28 s.
 func TestAnswerLimitAllowsARetry(t *testing.T) {
 	t.Parallel()
 	client, ok := setup(t, nil).AWS().HTTPClient.(*awshttp.BuildableClient)

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
 )
 
-// call is one event that the process serves.
+// call is the event that the process serves at present.
 type call struct {
-	id    string // Lambda's
+	id    string // Lambda's request id
 	first bool
 	// counts are written at the end of the call.
 	counts *metric.Counts
@@ -25,7 +25,7 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// newLog returns a logger of JSON lines, which get attributes of the call from the
+// newLog returns a logger of JSON lines. The lines get the attributes of the call in the
 // context.
 func newLog(to io.Writer, function, version string) *slog.Logger {
 	lines := slog.NewJSONHandler(to, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -70,16 +70,16 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
 
-// secret matches tokens (JWT, Bearer) and the queries of URLs, which may contain tokens
-// and signatures.
+// secret matches tokens (JWT, Bearer) and the queries of URLs. A query may contain a token or a
+// signature.
 var secret = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]*|(?i:bearer)\s+\S+|(https?://[^\s"?]+)\?[^\s"]*`)
 
-// redacted is the text without secrets. Our own code logs none; the errors of libraries
-// may contain the URLs that they called.
+// redacted returns the text without secrets. Our own code logs none, but the errors of
+// libraries may contain the URLs that they called.
 func redacted(text string) string { return secret.ReplaceAllString(text, "$1[redacted]") }
 
 // runtimeLog is the writer of the standard log, which Lambda's runtime uses. It drops the
-// JSON lines about errors of the handler, which are logged already.
+// runtime's JSON lines about errors of the handler, because they are already logged.
 type runtimeLog struct{ log *slog.Logger }
 
 func (w runtimeLog) Write(line []byte) (int, error) {

@@ -23,13 +23,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// Process is the process of one function. New makes it.
+// Process runs one function. New makes it.
 type Process struct {
-	// Name is the function's: the value of the metrics' dimension "function".
+	// Name is the name of the function and the metrics' dimension "function".
 	Name string
 	// Log writes JSON lines.
 	Log *slog.Logger
-	// Stage is the deployment's name (SORTIE_STAGE).
+	// Stage is the name of the deployment (SORTIE_STAGE).
 	Stage string
 
 	host    Host
@@ -37,11 +37,11 @@ type Process struct {
 	check   bool
 	started time.Time
 	calls   atomic.Int64
-	// serve runs Lambda's loop.
+	// serve runs Lambda's event loop.
 	serve func(handler any)
 }
 
-// New makes the process of the function called name on a host.
+// New makes the process of the named function on a host.
 func New(name string, host Host) *Process {
 	p := &Process{Name: name, host: host, env: &environment{lookup: host.Env}, started: host.Clock.Now()}
 	p.serve = p.loop
@@ -54,8 +54,8 @@ func New(name string, host Host) *Process {
 	return p
 }
 
-// NewStep makes the process of the step function that SORTIE_STEP names, which must
-// be one of functions.
+// NewStep makes the process of the step function named by SORTIE_STEP. The name must be in
+// functions.
 func NewStep(functions []string, host Host) *Process {
 	name, _ := host.Env("SORTIE_STEP")
 	p := New(cmp.Or(name, "steps"), host)
@@ -65,18 +65,18 @@ func NewStep(functions []string, host Host) *Process {
 	return p
 }
 
-// lambda returns a variable that Lambda sets.
+// lambda returns the value of a variable that Lambda sets.
 func (p *Process) lambda(name string) string {
 	value, _ := p.host.Env(name)
 	return value
 }
 
-// Version is the deployed version: SORTIE_VERSION or, if it is not set, Lambda's number.
+// Version returns SORTIE_VERSION, or Lambda's version number if it is not set.
 func (p *Process) Version() string {
 	return p.Option("SORTIE_VERSION", p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
 }
 
-// Clock is the host's.
+// Clock returns the clock of the host.
 func (p *Process) Clock() clock.Clock { return p.host.Clock }
 
 // Rand returns a random number, 0 <= n < 1.
@@ -85,12 +85,12 @@ func (p *Process) Rand() float64 { return mathrand.Float64() } //nolint:gosec //
 // Hex returns n random bytes in hexadecimal.
 func (p *Process) Hex(n int) string {
 	text := make([]byte, n)
-	_, _ = rand.Read(text) // it cannot fail (crypto/rand)
+	_, _ = rand.Read(text) // Read never fails (crypto/rand)
 	return hex.EncodeToString(text)
 }
 
-// run serves the handler or, with -check, prints the variables or the problems. It
-// returns only if the host's Exit does.
+// run serves the handler. With -check it prints the variables or the problems instead. It
+// returns only if the host's Exit returns.
 func (p *Process) run(handler any) {
 	if err := setting.Misspelt(p.host.Environ, p.env.known); err != nil {
 		p.problem(err)
@@ -121,7 +121,7 @@ func (p *Process) print(to io.Writer, line string) {
 	}
 }
 
-// begin starts one call. end writes its metrics.
+// begin starts one call. end writes the metrics of the call.
 func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	c := &call{first: p.calls.Add(1) == 1, counts: &metric.Counts{}}
 	if l, ok := lambdacontext.FromContext(ctx); ok {
@@ -131,7 +131,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	ctx = lambdakit.WithRecorder(lambdakit.WithCounter(ctx, c.counts.Add), c.counts.Record)
 	ctx = lambdakit.WithObserver(ctx, c.counts.Observe)
 	if c.first {
-		// No metric: CloudWatch bills a metric for each hour in which it is published,
+		// There is no metric: CloudWatch bills a metric for each hour in which it is published,
 		// and a function that a schedule invokes starts every few hours.
 		took := p.host.Clock.Now().Sub(p.started)
 		p.Log.InfoContext(ctx, "cold start", "init_ms", took.Milliseconds())

@@ -30,7 +30,7 @@ type bench struct {
 	*Process
 	out, err bytes.Buffer
 	code     int // exit code, or -1
-	handler  any // passed to Lambda's loop
+	handler  any // the handler passed to Lambda's loop
 }
 
 func setup(t *testing.T, env map[string]string, args ...string) *bench {
@@ -86,7 +86,7 @@ func routes(credential httpkit.Access, handle httpkit.Handler) []httpkit.Route {
 	return []httpkit.Route{route}
 }
 
-// tokens is a TokenSource; nil means that the secret cannot be read.
+// tokens is a TokenSource. If it is nil, reading the secret fails.
 type tokens []string
 
 func (s *tokens) Refused() {}
@@ -208,8 +208,8 @@ func TestLinesHaveTheCallsAttributes(t *testing.T) {
 	}
 }
 
-// TestSuccessHasNoMetric checks that a successful call writes no custom metric, which
-// would cost money for each function, and that the log has the cold start.
+// TestSuccessHasNoMetric checks that a successful call writes no custom metric, which would
+// cost money for each function. The log has the cold start.
 func TestSuccessHasNoMetric(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)

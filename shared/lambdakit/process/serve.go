@@ -19,38 +19,38 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// loop is Lambda's runtime, which writes to the standard log.
+// loop runs Lambda's runtime, which writes to the standard log.
 func (p *Process) loop(handler any) {
 	log.SetFlags(0)
 	log.SetOutput(runtimeLog{p.Log})
 	lambda.Start(handler)
 }
 
-// payloads is a lambda.Handler, so that the runtime does not decode payloads.
+// payloads is a lambda.Handler, for which the runtime does not decode payloads.
 type payloads func(ctx context.Context, event []byte) ([]byte, error)
 
 // Invoke implements lambda.Handler.
 func (f payloads) Invoke(ctx context.Context, event []byte) ([]byte, error) { return f(ctx, event) }
 
-// ServeHTTP serves the routes to API Gateway with buffered answers. tokens are those of
-// clients; nil if no route requires one.
+// ServeHTTP serves the routes to API Gateway with buffered responses. tokens returns the tokens
+// of clients. It may be nil if no route requires one.
 func (p *Process) ServeHTTP(routes []httpkit.Route, tokens httpkit.TokenSource) {
 	p.run(p.buffered(p.gateway(routes, tokens, nil)))
 }
 
-// ServeStream serves the routes to API Gateway with streamed answers. For targets that
-// cannot stream, see Buffered, it is ServeHTTP.
+// ServeStream serves the routes to API Gateway with streamed responses. On targets that cannot
+// stream it is ServeHTTP (see Buffered).
 func (p *Process) ServeStream(routes []httpkit.Route, tokens httpkit.TokenSource) {
 	p.stream(p.gateway(routes, tokens, nil))
 }
 
-// ServeReaders is ServeStream for routes that take tickets.
+// ServeReaders is ServeStream for routes that accept tickets.
 func (p *Process) ServeReaders(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource) {
 	p.stream(p.gateway(routes, tokens, tickets))
 }
 
-// ServeSockets serves a WebSocket API: handshakes by the route, other events by the functions
-// of g.
+// ServeSockets serves a WebSocket API. The routes answer handshakes, the functions of g answer
+// the other events.
 func (p *Process) ServeSockets(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource, g gateway.SocketGateway) {
 	g.Gateway = p.gateway(routes, tokens, tickets)
 	p.run(payloads(func(ctx context.Context, event []byte) ([]byte, error) {
@@ -68,8 +68,8 @@ func (p *Process) ServeSockets(routes []httpkit.Route, tokens httpkit.TokenSourc
 	}))
 }
 
-// Buffered reports whether answers are buffered (SORTIE_STREAMING=buffered), because the
-// target cannot stream.
+// Buffered reports whether responses are buffered (SORTIE_STREAMING=buffered). It is set for a
+// target that cannot stream.
 func (p *Process) Buffered() bool { return p.Option("SORTIE_STREAMING", "") == "buffered" }
 
 func (p *Process) stream(g gateway.Gateway) {
@@ -120,9 +120,9 @@ func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource, ti
 	return gateway.Gateway{Handler: server, Log: p.Log, Ended: countStatus}
 }
 
-// countStatus counts a failed request by the class of its status, or as RequestsBroken
-// if its stream broke. API Gateway counts all requests for free; a custom metric costs
-// $0.30 a month.
+// countStatus counts a failed request by the class of its status, or as RequestsBroken if its
+// stream broke. It does not count successes: API Gateway counts all requests for free, and a
+// custom metric costs $0.30 a month.
 func countStatus(ctx context.Context, status int) {
 	switch {
 	case status == 0:
@@ -132,12 +132,12 @@ func countStatus(ctx context.Context, status int) {
 	}
 }
 
-// ServeTask serves a function that a state machine invokes. The name of an error is
-// lambdakit.ErrorName's.
+// ServeTask serves a function that a state machine invokes. Its errors have the names of
+// lambdakit.ErrorName.
 func (p *Process) ServeTask(task lambdakit.TaskFunc) { p.run(p.task(task, "Tasks")) }
 
-// ServeEvent serves a function that a schedule, a rule or a stream invokes. The source
-// delivers an event again after an error.
+// ServeEvent serves a function that a schedule, a rule or a stream invokes. After an error the
+// source delivers the event again.
 func (p *Process) ServeEvent(task lambdakit.TaskFunc) { p.run(p.task(task, "Events")) }
 
 func (p *Process) task(task lambdakit.TaskFunc, counted string) payloads {
@@ -151,7 +151,8 @@ func (p *Process) task(task lambdakit.TaskFunc, counted string) payloads {
 			lambdakit.Count(ctx, counted+"Failed", 1)
 			return nil, p.failure(ctx, err)
 		}
-		// Lambda counts successes for free; a custom metric costs $0.30 a month.
+		// A success has no metric: Lambda counts successes for free, and a custom metric costs
+		// $0.30 a month.
 		return output, nil
 	}
 }

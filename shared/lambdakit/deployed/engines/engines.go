@@ -1,5 +1,5 @@
 // Package engines makes the engines of replicas for bootstraps. It is separate from package
-// dispatching because most functions that call a dispatcher ask no engine.
+// dispatching because most functions that call a dispatcher send no request to an engine.
 package engines
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// mockToken is the time that a mock takes for each of its tokens.
+// mockToken is the interval between two tokens of a mock engine.
 const mockToken = 20 * time.Millisecond
 
-// Replicas returns the engines of replicas. A mock is in the process, so that each process
+// Replicas returns the engines of replicas. A mock engine runs in the process, so each process
 // has its own.
 func Replicas(p *process.Process) *engine.Replicas {
 	return engine.NewReplicas(p.Clock(), func(slots int) port.Engine {

@@ -15,10 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// kubernetesJobs returns the Jobs in SORTIE_KUBERNETES_NAMESPACES of the cluster
-// SORTIE_KUBERNETES_CLUSTER, with the access of SORTIE_SECRET_KUBERNETES; nil without a
-// cluster. A function is suspended between its calls and cannot watch, so it reads by
-// calls.
+// kubernetesJobs returns the Jobs in the namespaces SORTIE_KUBERNETES_NAMESPACES of the cluster
+// SORTIE_KUBERNETES_CLUSTER, with the credentials of SORTIE_SECRET_KUBERNETES. It returns nil
+// without a cluster. A function is suspended between its calls and cannot watch, so it lists.
 func kubernetesJobs(p *process.Process) port.Runner {
 	name, secret := p.Option("SORTIE_KUBERNETES_CLUSTER", ""), p.Option("SORTIE_SECRET_KUBERNETES", "")
 	namespaces := p.List("SORTIE_KUBERNETES_NAMESPACES", "sortie")
@@ -41,15 +40,15 @@ func kubernetesJobs(p *process.Process) port.Runner {
 	return jobs
 }
 
-// orchestrator is the name of this deployment as the value of a label, and the output
+// orchestrator returns the name of this deployment as a label value. It is the output
 // KubernetesOrchestrator of the stack. Several deployments may share a namespace.
 func orchestrator(p *process.Process) string { return strings.ReplaceAll(cluster(p), "/", ".") }
 
-// callTime limits a call, so that a cluster that does not answer leaves the function time for
-// the other runners.
+// callTime is the timeout of one call. A cluster that does not answer then leaves the function
+// time for the other runners.
 const callTime = 10 * time.Second
 
-// access keeps the client of the last document of the secret.
+// access caches the client for the last document of the secret.
 type access struct {
 	aws   aws.Config
 	clock clock.Clock
@@ -59,7 +58,8 @@ type access struct {
 	latest kubernetes.Client
 }
 
-// client returns the client of a document: the same one for the same document.
+// client returns the client for a document. It returns the cached client if the document has
+// not changed.
 func (a *access) client(document secrets.Kubernetes) (kubernetes.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// New returns the runners that pools can name, with the default one of deployed.RunnerOffer.
+// New returns the runners that pools can name. The default runner is that of
+// deployed.RunnerOffer.
 func New(p *process.Process) port.Runner {
 	runners := map[string]port.Runner{}
 	if machines := flyMachines(p); machines != nil {
@@ -28,10 +29,10 @@ func New(p *process.Process) port.Runner {
 	return all
 }
 
-// flyMachines returns the Fly Machines of SORTIE_FLY_APPS, with the token of
-// SORTIE_SECRET_FLY; nil without apps. SORTIE_FLY_URL is the Machines API, by default Fly's own. It
-// creates at most one machine per second and app with a burst of 3, which is Fly's
-// limit. Other processes of the function do the same, so Fly may still throttle.
+// flyMachines returns the Fly Machines of SORTIE_FLY_APPS, with the token of SORTIE_SECRET_FLY.
+// It returns nil without apps. SORTIE_FLY_URL is the base URL of the Machines API, by default
+// Fly's own. The runner creates at most one machine per second and app with a burst of 3, which
+// is Fly's limit. Other processes of the function do the same, so Fly may still throttle.
 func flyMachines(p *process.Process) port.Runner {
 	apps, base := p.List("SORTIE_FLY_APPS", ""), p.Option("SORTIE_FLY_URL", fly.DefaultBaseURL)
 	if len(apps) == 0 {
@@ -51,8 +52,8 @@ func flyMachines(p *process.Process) port.Runner {
 	return runner
 }
 
-// cluster names this deployment by account, region and stage. Several deployments
-// may share an app; each manages only the machines with its own cluster name.
+// cluster returns the name of this deployment: account, region and stage. Several deployments
+// may share an app. Each manages only the machines with its own cluster name.
 func cluster(p *process.Process) string {
 	arn := strings.Split(p.Need("SORTIE_STATE_MACHINE"), ":")
 	if len(arn) < 5 {

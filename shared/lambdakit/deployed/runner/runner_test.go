@@ -23,17 +23,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// function is the process of a function with a cluster that has one pod, and the clock by
-// which it reads its secrets again.
+// function is the process of a function with a cluster that has one pod. The clock sets when it
+// reads its secrets again.
 type function struct {
 	*process.Process
 	clock *clock.Virtual
 
 	mu sync.Mutex
-	// kubernetes is the secret, asked has the tokens that the cluster got.
+	// kubernetes is the secret. asked contains the tokens that the cluster received.
 	kubernetes secrets.Kubernetes
 	asked      map[string]bool
-	// refused, if the cluster refuses every call.
+	// refused makes the cluster refuse every call.
 	refused bool
 	config  func(user string) string
 }
@@ -80,7 +80,7 @@ func (f *function) secret(input json.RawMessage) (any, error) {
 	return map[string]string{"SecretString": string(text)}, err
 }
 
-// ServeHTTP is the cluster.
+// ServeHTTP serves the API of the cluster.
 func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +97,7 @@ func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens returns the tokens that the cluster got since the last call.
+// tokens returns the tokens that the cluster received since the last call.
 func (f *function) tokens() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +112,8 @@ func (f *function) store(document secrets.Kubernetes) {
 	f.kubernetes = document
 }
 
-// TestClusterOfAFunction lists the machines of a cluster with the role of the function, with
-// a token that replaces it, and with a secret that cannot be used.
+// TestClusterOfAFunction lists the machines of a cluster with the role of the function, with a
+// token that replaces the role, and with a secret that is not usable.
 func TestClusterOfAFunction(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -152,8 +152,8 @@ func TestClusterOfAFunction(t *testing.T) {
 	}
 }
 
-// TestFunctionWithoutFly has the cluster as its default runner, and a function without either
-// refuses to launch machines.
+// TestFunctionWithoutFly checks that a function without Fly uses the cluster as its default
+// runner. A function without both refuses to launch machines.
 func TestFunctionWithoutFly(t *testing.T) {
 	t.Parallel()
 	noFly := []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_SECRET_FLY"}
@@ -177,8 +177,8 @@ func TestFunctionWithoutFly(t *testing.T) {
 	}
 }
 
-// TestClusterThatRefusesIsReported checks that the machines of another runner are listed
-// beside a cluster that refuses the function.
+// TestClusterThatRefusesIsReported checks that a cluster that refuses the function is reported
+// and does not hide the machines of another runner.
 func TestClusterThatRefusesIsReported(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

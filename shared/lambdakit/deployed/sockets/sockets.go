@@ -1,6 +1,6 @@
-// Package sockets makes the adapter of a WebSocket API from a process's variables, for the
-// bootstraps of its functions. It is separate from package deployed because the other
-// functions do not use the Management API.
+// Package sockets makes the adapter of a WebSocket API from the variables of a process. It is
+// for the bootstraps of the API's functions. It is separate from package deployed because the
+// other functions do not use the Management API.
 package sockets
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// Open returns the connections of the WebSocket API whose stage has the URL
-// SORTIE_SOCKETS_URL.
+// Open returns the connections of the WebSocket API. SORTIE_SOCKETS_URL is the URL of the API's
+// stage.
 func Open(p *process.Process) port.Sockets {
 	sockets, err := apigateway.New(p.AWS(), p.Need("SORTIE_SOCKETS_URL"))
 	p.Check(err)
 	return sockets
 }
 
-// Pusher returns what sends to those connections. render writes their messages.
+// Pusher returns a pusher of events to those connections. render writes the messages.
 func Pusher(p *process.Process, store *dynamo.Store, render stream.Render) *stream.Pusher {
 	return stream.NewPusher(stream.PusherConfig{
 		Feed: deployed.Feed(p, store), Connections: store, Sockets: Open(p), Pushes: deployed.Pushes(p, p.Need("SORTIE_PUSHES")), Seats: store,

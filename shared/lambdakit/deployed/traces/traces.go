@@ -1,4 +1,4 @@
-// Package traces makes the exporter of traces of a deployed Sortie. It is not part of package
+// Package traces makes the exporter of traces of a deployed Sortie. It is separate from package
 // deployed because only one function needs the exporter, which links protobuf.
 package traces
 
@@ -13,13 +13,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/otel"
 )
 
-// stageAttribute is the attribute of the service that has the stage (semantic conventions
-// of OpenTelemetry).
+// stageAttribute is the resource attribute with the stage (semantic conventions of
+// OpenTelemetry).
 const stageAttribute = "deployment.environment.name"
 
-// Exporter returns the exporter that OpenTelemetry's variables configure, or one that
-// exports nothing. With SORTIE_SECRET_TRACES it sends the headers of that secret, which may
-// be rotated while the process runs. It makes no call.
+// Exporter returns the exporter that OpenTelemetry's variables configure. Without an endpoint
+// it returns one that exports nothing. With SORTIE_SECRET_TRACES it sends the headers of that
+// secret, which may be rotated while the process runs. Exporter makes no network call.
 func Exporter(p *process.Process) port.Traces {
 	config, err := otel.Read(func(name string) (string, bool) {
 		value := p.Option(name, "")
@@ -44,7 +44,7 @@ func Exporter(p *process.Process) port.Traces {
 	return otlp.New(c)
 }
 
-// off exports nothing.
+// off is an exporter that exports nothing.
 type off struct{}
 
 func (off) Committed(context.Context, run.Run, []run.Event) {}
