@@ -2,7 +2,7 @@ package contract
 
 import "encoding/json"
 
-// ArtifactRequest is the body of POST /v1/artifacts. The contract of the control plane has
+// ArtifactRequest is the body of POST /v1/artifacts. The contract of the control plane uses
 // snake_case.
 type ArtifactRequest struct {
 	Kind    string          `json:"kind"`
@@ -13,7 +13,7 @@ type ArtifactRequest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// ArtifactCreated is what POST /v1/artifacts returns.
+// ArtifactCreated is the response of POST /v1/artifacts.
 type ArtifactCreated struct {
 	ID        string   `json:"id"`
 	Kind      string   `json:"kind"`
@@ -25,23 +25,23 @@ type ArtifactCreated struct {
 // ArtifactSummary is an artifact in a list.
 type ArtifactSummary struct {
 	ArtifactCreated
-	// MediaType is that of the content, Size its number of bytes.
+	// MediaType is the media type of the content. Size is its number of bytes.
 	MediaType string          `json:"media_type"`
 	Size      int64           `json:"size"`
 	Parent    *string         `json:"parent"`
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-// Artifact is what GET /v1/artifacts/{artifact_id} returns for a JSON document. The content
+// Artifact is the response of GET /v1/artifacts/{artifact_id} for a JSON document. The content
 // is the last member.
 type Artifact struct {
 	ArtifactSummary
 	Content json.RawMessage `json:"content"`
 }
 
-// ArtifactList is what GET /v1/artifacts returns.
+// ArtifactList is the response of GET /v1/artifacts.
 type ArtifactList struct {
 	Artifacts []ArtifactSummary `json:"artifacts"`
-	// NextCursor is the cursor of the next page; empty at the end.
+	// NextCursor is the cursor of the next page. It is empty on the last page.
 	NextCursor string `json:"next_cursor,omitempty"`
 }

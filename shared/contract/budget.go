@@ -1,18 +1,18 @@
 package contract
 
-// Session is a session of inference tasks. The contract of the data plane has snake_case.
+// Session is a session of inference tasks. The contract of the data plane uses snake_case.
 type Session struct {
 	SessionID string `json:"session_id"`
-	// TTLMS is after how many milliseconds without a further task the session expires.
+	// TTLMS is the number of milliseconds until the session expires if no further task is sent.
 	TTLMS int64 `json:"ttl_ms_remaining"`
 	// Turns is the number of tasks that were answered or are in progress.
 	Turns int64 `json:"turns"`
-	// TurnsRemaining and the following are nil without a limit.
+	// TurnsRemaining and the other remaining budgets are nil without a limit.
 	TurnsRemaining *int64 `json:"turns_remaining,omitempty"`
 	// KVBytes is the size of the session's key-value cache; 0 if the engine does not report it.
 	KVBytes int64 `json:"kv_bytes"`
-	// KVWarmth: an answer of the session has ended that had a token, so that a replica may
-	// have the prefix of its prompts.
+	// KVWarmth reports whether an answer of the session has ended with at least one token. A
+	// replica may then have the prefix of the session's prompts in its cache.
 	KVWarmth        bool   `json:"kv_warmth"`
 	TokensRemaining *int64 `json:"tokens_budget_remaining,omitempty"`
 	TimeRemainingMS *int64 `json:"time_budget_remaining_ms,omitempty"`
@@ -20,8 +20,7 @@ type Session struct {
 	CostRemaining *float64 `json:"cost_budget_remaining,omitempty"`
 }
 
-// BudgetLimit is the body of PUT /v1/budgets/{scope}. A part that is absent has the default
-// limit.
+// BudgetLimit is the body of PUT /v1/budgets/{scope}. An absent part has the default limit.
 type BudgetLimit struct {
 	Turns    *int64 `json:"turns,omitempty"`
 	Tokens   *int64 `json:"tokens,omitempty"`
@@ -29,7 +28,7 @@ type BudgetLimit struct {
 	CostNano *int64 `json:"cost_nanodollars,omitempty"`
 }
 
-// BudgetUse is what tasks hold or have spent of a budget.
+// BudgetUse is the part of a budget that tasks reserve (Held) or have spent (Spent).
 type BudgetUse struct {
 	Turns    int64 `json:"turns"`
 	Tokens   int64 `json:"tokens"`
@@ -41,7 +40,7 @@ type BudgetUse struct {
 type Budget struct {
 	// Scope is "tenant", "project:ID" or "session:ID".
 	Scope string `json:"scope"`
-	// Limit has the parts with a limit, Remaining what is neither held nor spent of them.
+	// Limit contains the parts that are limited. Remaining is Limit less Held and Spent.
 	Limit     BudgetLimit `json:"limit"`
 	Held      BudgetUse   `json:"held"`
 	Spent     BudgetUse   `json:"spent"`

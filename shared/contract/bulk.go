@@ -2,17 +2,17 @@ package contract
 
 import "time"
 
-// RunFilter selects runs that match each of its fields. An absent field matches all runs.
+// RunFilter selects the runs that match all its fields. An absent field matches all runs.
 type RunFilter struct {
 	JobID  string   `json:"jobId,omitempty"`
 	Pool   string   `json:"pool,omitempty"`
 	Kind   string   `json:"kind,omitempty"`
 	States []string `json:"states,omitempty"`
-	// Skipped selects the runs that were skipped, or the others.
+	// Skipped selects the runs that were skipped if it is true, the other runs if it is false.
 	Skipped *bool `json:"skipped,omitempty"`
-	// FaultCode is the code of the run's failure.
+	// FaultCode is the fault code of the run's failure.
 	FaultCode string `json:"faultCode,omitempty"`
-	// CreatedAfter and CreatedBefore are exclusive.
+	// CreatedAfter and CreatedBefore are exclusive bounds.
 	CreatedAfter  time.Time `json:"createdAfter,omitzero"`
 	CreatedBefore time.Time `json:"createdBefore,omitzero"`
 }
@@ -20,11 +20,11 @@ type RunFilter struct {
 // BulkRequest is the body of POST /v1/runs:retry.
 type BulkRequest struct {
 	Filter RunFilter `json:"filter"`
-	// DryRun changes nothing.
+	// DryRun lists the selected runs and changes nothing.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Limit is the number of runs of a page, 1 to 100; absent is 100.
+	// Limit is the number of runs on a page, 1 to 100. Absent means 100.
 	Limit *int `json:"limit,omitempty"`
-	// Cursor is the nextCursor of the previous page; empty is the first page.
+	// Cursor is the nextCursor of the previous page. It is empty for the first page.
 	Cursor string `json:"cursor,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type BulkCancelRequest struct {
 type BulkAnswer struct {
 	DryRun bool      `json:"dryRun"`
 	Runs   []BulkRun `json:"runs"`
-	// NextCursor is the cursor of the next page; absent on the last one.
+	// NextCursor is the cursor of the next page. It is absent on the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
@@ -54,18 +54,18 @@ type BulkRun struct {
 	Result string `json:"result"`
 	// Message explains a cancel or a refusal.
 	Message string `json:"message,omitempty"`
-	// Code is that of a refusal.
+	// Code is the error code of a refusal.
 	Code string `json:"code,omitempty"`
 	// Retry is the new run of a retry.
 	Retry *RunAccepted `json:"retry,omitempty"`
 }
 
-// The results of a bulk request beside those of CancelAnswer.
+// The results of a bulk request in addition to those of CancelAnswer.
 const (
 	// BulkSelected means that the request is a dry run.
 	BulkSelected = "selected"
-	// BulkCreated means that a new run retries the run, BulkExisting that a request
-	// before created it.
+	// BulkCreated means that a new run retries the run. BulkExisting means that an earlier
+	// request created that run.
 	BulkCreated  = "created"
 	BulkExisting = "existing"
 	// BulkRefused means that the run was not changed.

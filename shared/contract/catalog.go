@@ -2,31 +2,31 @@ package contract
 
 import "encoding/json"
 
-// ModelSettings are what an operator sets of a model. The contract of the control plane has
-// snake_case.
+// ModelSettings are the settings of a model that an operator can set. The contract of the
+// control plane uses snake_case.
 type ModelSettings struct {
-	// Digest is "sha256:" and hexadecimal digits, Source a URI.
+	// Digest is "sha256:" and hexadecimal digits. Source is a URI.
 	Digest string `json:"digest,omitempty"`
 	Source string `json:"source,omitempty"`
-	// Signed, if it is given, states whether there is a Signature.
+	// Signed, if present, states whether there is a Signature.
 	Signed *bool `json:"signed,omitempty"`
-	// Signature is a DSSE envelope with a statement of in-toto about Digest.
+	// Signature is a DSSE envelope with an in-toto statement about Digest.
 	Signature json.RawMessage `json:"signature,omitempty"`
 	Engines   []string        `json:"engines,omitempty"`
-	// EngineModel is the engine's name of the model.
+	// EngineModel is the name of the model in the engine.
 	EngineModel   string `json:"engine_model,omitempty"`
 	Tokenizer     string `json:"tokenizer,omitempty"`
 	ContextTokens int    `json:"context_tokens,omitempty"`
-	// Workloads are "completion" by default.
+	// Workloads is ["completion"] by default.
 	Workloads []string    `json:"workloads,omitempty"`
 	Price     *ModelPrice `json:"price,omitempty"`
 	Tags      []string    `json:"tags,omitempty"`
 }
 
-// ModelPrice is what a token costs, in nano-dollars.
+// ModelPrice is the price of a token in nano-dollars.
 type ModelPrice struct {
 	Input int64 `json:"input_nanodollars"`
-	// Output is 2000 if it is absent.
+	// Output is 2000 by default.
 	Output *int64 `json:"output_nanodollars,omitempty"`
 }
 
@@ -47,8 +47,8 @@ type Model struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 	ModelSettings
-	// Verified is when a trusted key was last found to have signed the model; null without
-	// one.
+	// Verified is the last successful verification of the signature with a trusted key. It is
+	// null without one.
 	Verified  *ModelVerified `json:"verified"`
 	CreatedMS int64          `json:"created_ms"`
 	CreatedBy string         `json:"created_by,omitempty"`
@@ -56,23 +56,23 @@ type Model struct {
 	UpdatedBy string         `json:"updated_by,omitempty"`
 }
 
-// ModelVerified is a verification that has succeeded.
+// ModelVerified is a successful verification.
 type ModelVerified struct {
 	AtMS int64  `json:"at_ms"`
 	Key  string `json:"key"`
 }
 
-// ModelList is what GET /v1/catalog/models returns.
+// ModelList is the response of GET /v1/catalog/models.
 type ModelList struct {
 	Models []Model `json:"models"`
-	// NextCursor is the cursor of the next page; empty at the end.
+	// NextCursor is the cursor of the next page. It is empty on the last page.
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// ModelVerification is what POST /v1/catalog/models/{model_id}/verify returns.
+// ModelVerification is the response of POST /v1/catalog/models/{model_id}/verify.
 type ModelVerification struct {
-	// Trusted: a key that the deployment trusts has signed the model. Otherwise Reason says
-	// what is wrong.
+	// Trusted reports whether a key that the deployment trusts has signed the model. If not,
+	// Reason says why.
 	Trusted bool   `json:"trusted"`
 	Reason  string `json:"reason,omitempty"`
 	Model   Model  `json:"model"`

@@ -9,41 +9,40 @@ type Explanation struct {
 	JobID  string `json:"jobId,omitempty"`
 	State  string `json:"state"`
 	RunReasons
-	// Prediction is what was expected at the admission of the present attempt.
+	// Prediction is the prediction that was made at the admission of the present attempt.
 	Prediction *Prediction `json:"prediction,omitempty"`
 }
 
 // PlanJobRequest is the body of POST /v1/runs:plan for a run of a stored job.
 type PlanJobRequest struct {
 	JobID string `json:"jobId"`
-	// The others are those of JobRunRequest.
+	// The other members are those of JobRunRequest.
 	Parameters     map[string]string `json:"parameters,omitempty"`
 	ScheduledAt    time.Time         `json:"scheduledAt,omitzero"`
 	Priority       string            `json:"priority,omitempty"`
 	ConcurrencyKey string            `json:"concurrencyKey,omitempty"`
 }
 
-// Plan is the response of POST /v1/runs:plan: the explanation of a run that does not
-// exist.
+// Plan is the response of POST /v1/runs:plan: the explanation of a run that does not exist yet.
 type Plan struct {
-	// Accepted is false for a run that would be refused.
+	// Accepted reports whether the run would be accepted.
 	Accepted bool `json:"accepted"`
 	RunReasons
-	// Checks are the constraints before the run.
+	// Checks are the constraints that are checked before the run.
 	Checks []PlanCheck `json:"checks"`
 }
 
-// PlanCheck is a constraint before a run.
+// PlanCheck is a constraint that is checked before a run.
 type PlanCheck struct {
 	Constraint string `json:"constraint"`
-	// Met is absent if the result is not known before the run.
+	// Met is absent if the result is not known in advance.
 	Met     *bool  `json:"met,omitempty"`
 	Message string `json:"message"`
-	// Action is what happens if it is violated.
+	// Action is the action of the job on a violation.
 	Action string `json:"action,omitempty"`
 }
 
-// RunReasons has the reason for a run's state and its expected start.
+// RunReasons contains the reason for a run's state and its expected start.
 type RunReasons struct {
 	Reason   string         `json:"reason"`
 	Message  string         `json:"message"`
@@ -52,19 +51,19 @@ type RunReasons struct {
 	Position *int           `json:"position,omitempty"`
 	Expected *ExpectedStart `json:"expectedStart,omitempty"`
 	Change   *Change        `json:"change,omitempty"`
-	// FellBack are the fallbacks of the run since it left its own pool, Fallback those
-	// that a start which is refused can still use.
+	// FellBack are the fallbacks of the run since it left its own pool. Fallback are the
+	// fallbacks that it can still use if a start is refused.
 	FellBack []FellBack     `json:"fellBack,omitempty"`
 	Fallback []PoolFallback `json:"fallback,omitempty"`
 }
 
-// FellBack is a fallback that a run has taken.
+// FellBack is a change of a run to a fallback pool.
 type FellBack struct {
-	// Attempt is the attempt that got no machine in the pool From.
+	// Attempt is the attempt for which the pool From started no machine.
 	Attempt int    `json:"attempt"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Reason is capacity, image or throttled. Message is the answer of the platform.
+	// Reason is capacity, image or throttled. Message is the error message of the platform.
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
@@ -90,28 +89,28 @@ type Holder struct {
 	Cancelling bool      `json:"cancelling"`
 }
 
-// ExpectedStart is when the machine of a run is expected to run.
+// ExpectedStart is the time at which the machine of a run is expected to run.
 type ExpectedStart struct {
 	P50 time.Time `json:"p50"`
 	P90 time.Time `json:"p90"`
-	// Measured is the number of measured runs that it is made of.
+	// Measured is the number of measured runs on which the estimate is based.
 	Measured int    `json:"measured"`
 	Basis    string `json:"basis"`
 }
 
-// Prediction is an expected start and its error.
+// Prediction is an expected start with its error.
 type Prediction struct {
 	At  time.Time `json:"at"`
 	P50 time.Time `json:"p50"`
 	P90 time.Time `json:"p90"`
-	// Measured is the number of measured runs that it is made of.
+	// Measured is the number of measured runs on which the estimate is based.
 	Measured int `json:"measured"`
-	// StartedAt and ErrorSeconds, from P50 to it, are absent until the start.
+	// StartedAt and ErrorSeconds, the time from P50 to StartedAt, are absent until the start.
 	StartedAt    time.Time `json:"startedAt,omitzero"`
 	ErrorSeconds *float64  `json:"errorSeconds,omitempty"`
 }
 
-// Change is a single change that lets a run start, or a job fire.
+// Change is a single change with which a run could start or a job could fire.
 type Change struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
@@ -127,7 +126,7 @@ type JobExplanation struct {
 	Message string    `json:"message"`
 	NextAt  time.Time `json:"nextAt,omitzero"`
 	WakeAt  time.Time `json:"wakeAt,omitzero"`
-	// Last is the last firing, Skipped are those of the newest runs that were skipped.
+	// Last is the last firing. Skipped are the skipped firings among those of the newest runs.
 	Last    *JobFiring  `json:"last,omitempty"`
 	Skipped []JobFiring `json:"skipped"`
 	Change  *Change     `json:"change,omitempty"`

@@ -1,12 +1,11 @@
-// Package contract declares what clients and workers see: the wire types of the
-// contracts, the claims of the tokens, and the OpenAPI document.
+// Package contract declares the wire types of the contracts with clients and workers, the
+// claims of the tokens, and the OpenAPI document.
 //
-// It imports only the standard library, so that a worker can import it. JSON
-// names are those of the contracts. The package validates nothing: httpkit
-// rejects bodies that do not match a type, package api rejects invalid values.
+// It imports only the standard library, so that a worker can import it. JSON names are those of
+// the contracts. The package validates nothing: httpkit rejects bodies that do not match a
+// type, package api rejects invalid values.
 //
-// README.md lists every requirement of the contracts and the test that verifies
-// it.
+// README.md lists every requirement of the contracts and the test that verifies it.
 package contract
 
 import (
@@ -20,7 +19,7 @@ type ExportRequest struct {
 	Options *ExportOptions `json:"options,omitempty"`
 	BatchID *string        `json:"batch_id,omitempty"`
 	Policy  *Policy        `json:"policy,omitempty"`
-	// Webhook asks for a webhook of the events of the task.
+	// Webhook requests a webhook for the events of the task.
 	Webhook *ExportWebhook `json:"webhook,omitempty"`
 }
 
@@ -33,10 +32,10 @@ type ExportOptions struct {
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
 }
 
-// BatchSingle is the batch_id of a task whose request has none.
+// BatchSingle is the batch_id of a task whose request has no batch_id.
 const BatchSingle = "single"
 
-// The statuses of the export contract.
+// The statuses of a task in the export contract.
 const (
 	StatusProcessing = "processing"
 	StatusSuccess    = "success"
@@ -51,13 +50,13 @@ type ExportAccepted struct {
 	TaskID  string `json:"task_id"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
-	// Webhook is that of the request.
+	// Webhook is the webhook that the request asked for.
 	Webhook *ExportWebhookCreated `json:"webhook,omitempty"`
 }
 
-// Callback is the body of POST /callback/{task_id}. Output and metrics belong
-// to "success", Error to "error". The tag report says how the server reads a
-// field; see httpkit.DecodeReport.
+// Callback is the body of POST /callback/{task_id}. Output and metrics belong to "success",
+// Error to "error". The struct tag report sets how strictly the server reads a field; see
+// httpkit.DecodeReport.
 type Callback struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id,omitempty"`
@@ -74,8 +73,8 @@ type CallbackReceived struct {
 	Received bool `json:"received"`
 }
 
-// Status is the response of GET /status/{task_id}: the fields of the export
-// contract and further ones.
+// Status is the response of GET /status/{task_id}: the fields of the export contract and
+// additional ones.
 type Status struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id"`
@@ -87,44 +86,43 @@ type Status struct {
 	OutputFileName string          `json:"output_file_name,omitempty"`
 	OutputFileSize *int64          `json:"output_file_size,omitempty"`
 	Metrics        json.RawMessage `json:"metrics,omitempty"`
-	// Error is for people, ErrorCode and ErrorCategory are for programs.
+	// Error is for people. ErrorCode and ErrorCategory are for programs.
 	Error         string `json:"error,omitempty"`
 	ErrorCode     string `json:"error_code,omitempty"`
 	ErrorCategory string `json:"error_category,omitempty"`
-	// Skipped: the run has ended without an attempt; ErrorCode is then CodeSkipped.
+	// Skipped reports whether the run ended without an attempt. ErrorCode is then CodeSkipped.
 	Skipped bool `json:"skipped,omitempty"`
 
 	State   string `json:"state"`
 	Attempt int    `json:"attempt"`
-	// QueuePosition is 0 for the next task to start; absent if the task is not
-	// queued.
+	// QueuePosition is 0 for the next task to start. It is absent if the task is not queued.
 	QueuePosition *int      `json:"queue_position,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
-	// Pool is the pool of the run; absent before the admission of a run that names none.
-	// FellBack are its fallbacks since it left its own pool.
+	// Pool is the pool of the run. It is absent before the admission of a run that names no
+	// pool. FellBack are its fallbacks since it left its own pool.
 	Pool     string     `json:"pool,omitempty"`
 	FellBack []FellBack `json:"fellBack,omitempty"`
-	// TriggeredBy and Triggered are those of Task.
+	// TriggeredBy and Triggered are as in Task.
 	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
 	Triggered   []JobRunRef `json:"triggered,omitempty"`
 	MachineID   string      `json:"machineId,omitempty"`
-	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the
-	// time of its last call, while it runs.
+	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the time of its last
+	// call, while the attempt runs.
 	WorkerID        string    `json:"workerId,omitempty"`
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
 	CreatedAt       time.Time `json:"createdAt"`
 	UpdatedAt       time.Time `json:"updatedAt"`
 	StartedAt       time.Time `json:"startedAt,omitzero"`
 	CompletedAt     time.Time `json:"completedAt,omitzero"`
-	// OutputExpiresAt is when the output is deleted, ExpiresAt when the task
-	// is.
+	// OutputExpiresAt is the time at which the output is deleted, ExpiresAt that at which the
+	// task is deleted.
 	OutputExpiresAt time.Time `json:"outputExpiresAt,omitzero"`
 	ExpiresAt       time.Time `json:"expiresAt,omitzero"`
 }
 
 // Progress is the progress of a task.
 type Progress struct {
-	// Percent is 0 to 100; absent if unknown.
+	// Percent is 0 to 100. It is absent if unknown.
 	Percent *int   `json:"percent,omitempty"`
 	Message string `json:"message,omitempty"`
 }

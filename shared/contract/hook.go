@@ -2,7 +2,8 @@ package contract
 
 import "time"
 
-// The members hook of a HookBody. The first two ask whether the run is allowed.
+// The values of HookBody.Hook. The responses to the first two decide whether the run is
+// allowed.
 const (
 	HookBeforeRun   = "preRunHook"
 	HookAfterRun    = "postRunHook"
@@ -14,9 +15,9 @@ const (
 
 // HookBody is the body of a request to a hook or a webhook of a job.
 type HookBody struct {
-	// Hook is what the job calls the receiver for.
+	// Hook is the hook of the job that is called.
 	Hook string `json:"hook"`
-	// Run is the run as GET /v1/tasks/{task_id} shows it.
+	// Run is the run as returned by GET /v1/tasks/{task_id}.
 	Run Task `json:"run"`
 	// Job is null for a run without a stored job.
 	Job *HookJob `json:"job"`
@@ -24,7 +25,7 @@ type HookBody struct {
 	Constraint *HookConstraint `json:"constraint,omitempty"`
 }
 
-// HookJob is the job of a run, at the version that the run has.
+// HookJob is the job of a run, at the version of the run.
 type HookJob struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
@@ -33,9 +34,9 @@ type HookJob struct {
 // HookConstraint is a violated constraint.
 type HookConstraint struct {
 	Name string `json:"name"`
-	// Message says what was observed.
+	// Message describes the observed value.
 	Message   string    `json:"message"`
 	Timestamp time.Time `json:"timestamp"`
-	// Unchecked: the constraint could not be checked.
+	// Unchecked reports whether the constraint could not be checked.
 	Unchecked bool `json:"unchecked,omitempty"`
 }

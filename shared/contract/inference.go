@@ -1,19 +1,20 @@
 package contract
 
-// TaskRequest is the body of POST /v1/tasks. The contract of the data plane has snake_case.
+// TaskRequest is the body of POST /v1/tasks. The contract of the data plane uses snake_case.
 type TaskRequest struct {
 	ModelRef  string `json:"model_ref"`
 	SessionID string `json:"session_id,omitempty"`
 	Engine    string `json:"engine,omitempty"`
 	Workload  string `json:"workload,omitempty"`
-	// Prompt or Messages are those of a completion, Input the texts of an embedding, or the
-	// documents that a rerank compares with Query.
+	// Prompt or Messages are the prompt of a completion. Input contains the texts of an
+	// embedding, or the documents that a rerank compares with Query.
 	Prompt   string        `json:"prompt,omitempty"`
 	Messages []TaskMessage `json:"messages,omitempty"`
 	Input    []string      `json:"input,omitempty"`
 	Query    string        `json:"query,omitempty"`
 	Ctx      *int          `json:"ctx,omitempty"`
-	// MaxTokens is the most tokens to generate, ExpectedTokens what the client expects.
+	// MaxTokens is the maximum number of tokens to generate. ExpectedTokens is the number that
+	// the client expects.
 	MaxTokens             *int     `json:"max_tokens,omitempty"`
 	ExpectedTokens        *int     `json:"expected_tokens,omitempty"`
 	DeadlineMS            *int64   `json:"deadline_ms,omitempty"`
@@ -25,17 +26,17 @@ type TaskRequest struct {
 	SamplerProfileVersion string   `json:"sampler_profile_version,omitempty"`
 }
 
-// Seed makes the choice of tokens repeatable. Each integer of 64 bits is another seed, so that
-// one that is out of range has no nearest value.
+// Seed makes the choice of tokens repeatable. Each 64-bit integer is a different seed, so a
+// value out of range is not rounded to the nearest.
 type Seed int64
 
-// TaskMessage is a part of a conversation. Content is nil only in a malformed request.
+// TaskMessage is a message of a conversation. Content is nil only in a malformed request.
 type TaskMessage struct {
 	Role    string  `json:"role"`
 	Content *string `json:"content"`
 }
 
-// TaskAccepted is what POST /v1/tasks returns.
+// TaskAccepted is the response of POST /v1/tasks.
 type TaskAccepted struct {
 	TaskID string `json:"task_id"`
 	// QueuePosition is the number of tasks ahead in the queue.
@@ -43,22 +44,23 @@ type TaskAccepted struct {
 	PredictedStartMS int64 `json:"predicted_start_ms"`
 }
 
-// InferenceDetails are the part of a Task that tasks of kind inference have.
+// InferenceDetails is the part of a Task of kind inference.
 type InferenceDetails struct {
 	Model     string `json:"model"`
 	Engine    string `json:"engine"`
 	Workload  string `json:"workload"`
 	SessionID string `json:"sessionId,omitempty"`
 	MaxTokens int    `json:"maxTokens"`
-	// Replica and the following are known once an engine has answered.
+	// Replica and the following members are known after an engine has answered.
 	Replica       string `json:"replica,omitempty"`
 	EngineVersion string `json:"engineVersion,omitempty"`
 	TokensIn      *int   `json:"tokensIn,omitempty"`
 	TokensOut     *int   `json:"tokensOut,omitempty"`
 	DecodeMS      *int64 `json:"decodeMs,omitempty"`
-	// ReasoningTokens are those of TokensOut that are reasoning, if the engine counts them.
+	// ReasoningTokens is the number of reasoning tokens in TokensOut, if the engine counts
+	// them.
 	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
 	FinishReason    string `json:"finishReason,omitempty"`
-	// TraceID is the id of the transcript's artifact.
+	// TraceID is the id of the artifact with the transcript.
 	TraceID string `json:"traceId,omitempty"`
 }

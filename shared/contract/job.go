@@ -2,24 +2,24 @@ package contract
 
 import "time"
 
-// JobVersion is what GET /v1/jobs/{job_id}/versions/{version} returns beside the
+// JobVersion is the response of GET /v1/jobs/{job_id}/versions/{version}, without the
 // definition of the job.
 type JobVersion struct {
 	// Version counts the changes of the definition, from 1.
 	Version int64 `json:"version"`
-	// UpdatedAt and UpdatedBy are of the change of the definition.
+	// UpdatedAt and UpdatedBy are the time and the author of the last change of the definition.
 	UpdatedAt time.Time `json:"updatedAt"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
 }
 
-// JobState is what GET /v1/jobs/{job_id} returns beside the definition of the job.
+// JobState is the response of GET /v1/jobs/{job_id}, without the definition of the job.
 type JobState struct {
 	JobVersion
 	CreatedAt time.Time `json:"createdAt"`
-	// Paused: the schedule does not fire. PausedAt is since when.
+	// Paused reports whether the schedule is paused, PausedAt since when.
 	Paused   bool      `json:"paused"`
 	PausedAt time.Time `json:"pausedAt,omitzero"`
-	// NextAt is the nominal time of the next firing; absent if no firing follows.
+	// NextAt is the nominal time of the next firing. It is absent if none follows.
 	NextAt time.Time `json:"nextAt,omitzero"`
 }
 
@@ -28,7 +28,7 @@ type JobSummary struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 	Pool string `json:"pool,omitempty"`
-	// Export is the format of a job that exports; empty for another job.
+	// Export is the format of an export job. It is empty for other jobs.
 	Export   string `json:"export,omitempty"`
 	Image    string `json:"image,omitempty"`
 	Schedule string `json:"schedule,omitempty"`
@@ -39,26 +39,24 @@ type JobSummary struct {
 // JobList is a page of jobs, ordered by id.
 type JobList struct {
 	Jobs []JobSummary `json:"jobs"`
-	// NextCursor is the value of the parameter cursor for the next page; absent on the
-	// last one.
+	// NextCursor is the parameter cursor of the next page. It is absent on the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
 // JobRunRequest is the body of POST /v1/jobs/{job_id}/runs.
 type JobRunRequest struct {
-	// Parameters are environment variables of this run. They replace those of the job.
+	// Parameters are environment variables of this run. They override those of the job.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Priority and ConcurrencyKey replace those of the job; absent keeps them.
+	// Priority and ConcurrencyKey override those of the job. Absent members do not.
 	Priority       string `json:"priority,omitempty"`
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`
-	// ScheduledAt makes the run a firing at that time; absent starts it now.
+	// ScheduledAt makes the run a firing at that time. If absent, the run starts now.
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
 }
 
 // JobRuns is a page of the runs of a job, newest first.
 type JobRuns struct {
 	Runs []Task `json:"runs"`
-	// NextCursor is the value of the parameter cursor for the next page; absent on the
-	// last one.
+	// NextCursor is the parameter cursor of the next page. It is absent on the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
 }

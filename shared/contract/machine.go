@@ -1,9 +1,9 @@
 package contract
 
-// MachineReport is the body of POST /v1/machines:report: machines of a cluster about which
-// its agent has something new.
+// MachineReport is the body of POST /v1/machines:report. It contains the machines of a cluster
+// about which the cluster's agent has news.
 type MachineReport struct {
-	// Cluster is the deployment's name of the cluster.
+	// Cluster is the name of the cluster in the deployment.
 	Cluster  string            `json:"cluster"`
 	Machines []ReportedMachine `json:"machines"`
 }
@@ -13,11 +13,11 @@ type ReportedMachine struct {
 	RunID     string `json:"runId"`
 	Attempt   int    `json:"attempt"`
 	Namespace string `json:"namespace"`
-	// MachineID is the name of the Job and its UID, with a dot between them.
+	// MachineID is the name of the Job, a dot, and its UID.
 	MachineID string `json:"machineId"`
 }
 
-// MachineReportAnswer has the result for each machine of a report, in its order.
+// MachineReportAnswer contains the result for each machine of a report, in the same order.
 type MachineReportAnswer struct {
 	Machines []MachineReportResult `json:"machines"`
 }
@@ -31,10 +31,10 @@ type MachineReportResult struct {
 
 // The results of a report.
 const (
-	// MachineChanged means that the run has changed, MachineUnchanged that it already
-	// shows what the runner shows.
+	// MachineChanged means that the run has changed. MachineUnchanged means that the run
+	// already agrees with the runner.
 	MachineChanged   = "changed"
 	MachineUnchanged = "unchanged"
-	// MachineUnknown means that no current attempt of the tenant has the machine.
+	// MachineUnknown means that no current attempt of the tenant uses the machine.
 	MachineUnknown = "unknown"
 )

@@ -8,11 +8,11 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// APIVersion is the version of the HTTP API: that of the OpenAPI document.
+// APIVersion is the version of the HTTP API and its OpenAPI document.
 const APIVersion = "1.0.0"
 
-// OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller
-// may modify the bytes.
+// OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller may modify the
+// bytes.
 func OpenAPI() []byte { return slices.Clone(openAPI) }
 
 //go:embed job.schema.json

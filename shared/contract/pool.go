@@ -7,88 +7,90 @@ import (
 
 // PoolDefinition is the body of PUT /v1/pools/{pool_id}.
 type PoolDefinition struct {
-	// Runner is where the machines of the runs are created: fly, kubernetes, container or
-	// process; absent is the runner of the deployment.
+	// Runner creates the machines of the runs: fly, kubernetes, container or process. If
+	// absent, it is the runner of the deployment.
 	Runner string `json:"runner,omitempty"`
-	// Settings are those of Runner; absent members are those of the deployment.
+	// Settings are the settings of Runner. Absent members are those of the deployment.
 	Settings *PoolSettings `json:"settings,omitempty"`
-	// Fallback are the pools of runs whose machines the platform of this pool does not
-	// start, in their order.
+	// Fallback lists the pools for runs whose machines the platform of this pool does not
+	// start, in order of preference.
 	Fallback []PoolFallback `json:"fallback,omitempty"`
-	// Warm are the settings of the warm machines; absent without any.
+	// Warm are the settings of the warm machines. It is absent without warm machines.
 	Warm *PoolWarm `json:"warm,omitempty"`
-	// Limit is the number of runs that hold a slot at the same time; 0 is no limit. A pool
-	// with an Engine needs none: it is the sum of the slots of the replicas.
+	// Limit is the maximum number of runs that hold a slot at the same time; 0 is no limit. A
+	// pool with an Engine needs no Limit: its limit is the sum of the replicas' slots.
 	Limit *int `json:"limit,omitempty"`
-	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
-	// limit, absent the limit of the deployment.
+	// QueueLimit is the number of queued runs from which new runs are refused; 0 is no limit.
+	// If absent, it is the limit of the deployment.
 	QueueLimit *int `json:"queueLimit,omitempty"`
-	// Engine is where inference tasks run, in place of a runner.
+	// Engine runs the inference tasks of the pool, in place of a runner.
 	Engine *PoolEngine `json:"engine,omitempty"`
 }
 
 // PoolEngine is the inference server of a pool.
 type PoolEngine struct {
-	// Kind is llamacpp, vllm, tgi, triton or mock, Model the id of a model of the catalog.
+	// Kind is llamacpp, vllm, tgi, triton or mock. Model is the id of a model in the catalog.
 	Kind  string `json:"kind"`
 	Model string `json:"model"`
-	// Slots is how many tasks each replica generates for at one time; 1 if it is absent.
+	// Slots is the number of tasks that each replica runs at the same time; 1 if absent.
 	Slots *int `json:"slots,omitempty"`
-	// Deterministic: each replica has one slot, and a task without a seed has the seed 0.
+	// Deterministic gives each replica one slot, and a task without a seed the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`
-	// DeadlineMS is the deadline of a task that has none, in milliseconds after its creation;
-	// absent for the default of 300000.
+	// DeadlineMS is the default deadline of a task, in milliseconds after its creation; 300000
+	// if absent.
 	DeadlineMS *int64 `json:"deadlineMs,omitempty"`
-	// Replicas are servers at addresses, Machines those that Sortie runs; one of both.
+	// Replicas are servers with fixed addresses. Machines are servers that Sortie runs. Exactly
+	// one is set.
 	Replicas []PoolReplica `json:"replicas,omitempty"`
 	Machines *PoolMachines `json:"machines,omitempty"`
 }
 
-// PoolMachines are the replicas of an engine that Sortie runs: each is a run of a job whose
-// program is the server.
+// PoolMachines are the replicas of an engine that Sortie runs. Each replica is a run of a job
+// whose program is the server.
 type PoolMachines struct {
-	// Job is the id of a job, Count the number of replicas.
+	// Job is the id of a job. Count is the number of replicas.
 	Job   string `json:"job"`
 	Count int    `json:"count"`
-	// Port is where the server listens in its machine; 8080 if it is absent. The program gets
-	// its port as ENGINE_PORT; replicas on one host have a port each.
+	// Port is the port of the server in its machine; 8080 if absent. The program reads its port
+	// from ENGINE_PORT, because each of several replicas on one host has its own port.
 	Port *int `json:"port,omitempty"`
 }
 
-// PoolReplica is a server.
+// PoolReplica is an inference server with a fixed address.
 type PoolReplica struct {
-	// ID is "r" and the number of the replica if it is absent.
+	// ID is by default "r" and the number of the replica.
 	ID  string `json:"id,omitempty"`
 	URL string `json:"url,omitempty"`
-	// MetricsURL is the address of the metrics, if it is another one.
+	// MetricsURL is the URL of the metrics, if they have their own.
 	MetricsURL string `json:"metricsUrl,omitempty"`
 }
 
-// PoolFallback is a further pool.
+// PoolFallback is a pool to which runs can change.
 type PoolFallback struct {
 	Pool string `json:"pool"`
-	// On are the reasons that use it: capacity, image, throttled.
+	// On lists the reasons for a change: capacity, image, throttled.
 	On []string `json:"on"`
-	// ThrottledSeconds is how long the platform must have throttled the starts of an
-	// attempt, for the reason throttled.
+	// ThrottledSeconds is for the reason throttled: how long the platform must have throttled
+	// the starts of an attempt.
 	ThrottledSeconds *int `json:"throttledSeconds,omitempty"`
 }
 
-// PoolWarm are the settings of the warm machines of a pool: machines that were created and
-// stopped before a run needs them.
+// PoolWarm are the settings of the warm machines of a pool. A warm machine is created and
+// stopped before a run needs it.
 type PoolWarm struct {
-	// Min is the number of machines that are kept for Image and its size, Max the number of
-	// all machines that no run has claimed.
+	// Min is the number of machines that are kept ready for Image and its size. Max is the
+	// maximum number of machines that no run has claimed.
 	Min int `json:"min,omitempty"`
 	Max int `json:"max"`
 	// AheadSeconds is how long before each firing a machine is created for it; 0 is never.
 	AheadSeconds int `json:"aheadSeconds,omitempty"`
-	// MaxAgeSeconds is when an unclaimed machine is replaced, counted from its creation; 0 is
-	// a day.
+	// MaxAgeSeconds is the age at which an unclaimed machine is replaced; 0 is a day.
 	MaxAgeSeconds int `json:"maxAgeSeconds,omitempty"`
-	// After is what follows the run of a machine: destroy or recycle; absent is destroy.
+	// After is the action after the run of a machine: destroy or recycle. The default is
+	// destroy.
 	After string `json:"after,omitempty"`
-	// Image, CPUs and MemoryMB are of the machines of Min; absent are those of the deployment.
+	// Image, CPUs and MemoryMB describe the machines of Min. Absent members are those of the
+	// deployment.
 	Image    string `json:"image,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int    `json:"memoryMb,omitempty"`
@@ -96,36 +98,36 @@ type PoolWarm struct {
 
 // PoolSettings are the settings of the runner of a pool.
 type PoolSettings struct {
-	// Apps and Regions are of the runner fly, in the order of preference.
+	// Apps and Regions are for the runner fly, in order of preference.
 	Apps    []string `json:"apps,omitempty"`
 	Regions []string `json:"regions,omitempty"`
-	// Cluster, Namespace, PodDefaults, a pod specification, and Labels, those of the Jobs, are
-	// of the runner kubernetes.
+	// Cluster, Namespace, PodDefaults (a pod specification) and Labels (of the Jobs) are for
+	// the runner kubernetes.
 	Cluster     string            `json:"cluster,omitempty"`
 	Namespace   string            `json:"namespace,omitempty"`
 	PodDefaults json.RawMessage   `json:"podDefaults,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	// Socket and Network are of the runner container.
+	// Socket and Network are for the runner container.
 	Socket  string `json:"socket,omitempty"`
 	Network string `json:"network,omitempty"`
 }
 
 // PoolDrain is the body of POST /v1/pools/{pool_id}/drain.
 type PoolDrain struct {
-	// DeadlineSeconds is when the workers of the runs that still hold a slot are asked to
-	// end; absent is never.
+	// DeadlineSeconds is the time after which the workers of the runs that still hold a slot
+	// are asked to stop. If absent, they are never asked.
 	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
 }
 
 // PoolReload is the body of POST /v1/pools/{pool_id}/reload.
 type PoolReload struct {
-	// Model is a model of the catalog; absent is the present one.
+	// Model is a model of the catalog; by default the present one.
 	Model string `json:"model,omitempty"`
-	// DeadlineSeconds is how long the request waits for the tasks of the pool, 0 to 25.
+	// DeadlineSeconds is how long the request waits for the tasks of the pool to end, 0 to 25.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 }
 
-// Pool is what GET /v1/pools/{pool_id} returns.
+// Pool is the response of GET /v1/pools/{pool_id}.
 type Pool struct {
 	ID string `json:"id"`
 	// Runner and Settings are as in PoolDefinition.
@@ -136,57 +138,57 @@ type Pool struct {
 	Engine     *PoolEngine    `json:"engine,omitempty"`
 	Limit      int            `json:"limit"`
 	QueueLimit int            `json:"queueLimit"`
-	// Draining: no run gets a slot. DrainBy is when the workers of the remaining runs are
-	// asked to end.
+	// Draining reports whether the pool drains: no run gets a slot. At DrainBy the workers of
+	// the remaining runs are asked to stop.
 	Draining bool      `json:"draining"`
 	DrainBy  time.Time `json:"drainBy,omitzero"`
-	// Held and Queued count the runs with a slot and those in the queue.
+	// Held is the number of runs with a slot, Queued the number of queued runs.
 	Held   int `json:"held"`
 	Queued int `json:"queued"`
-	// Version counts the changes, from 1; 0 is the default pool before its first change.
+	// Version counts the changes from 1. It is 0 for the default pool before its first change.
 	Version   int64     `json:"version"`
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
 }
 
-// Capabilities are what GET /v1/capabilities returns. The contract of the control plane has
+// Capabilities is the response of GET /v1/capabilities. The contract of the control plane uses
 // snake_case.
 type Capabilities struct {
-	// APIVersion is that of the OpenAPI document.
+	// APIVersion is the version of the OpenAPI document.
 	APIVersion string             `json:"api_version"`
 	Engines    []EngineCapability `json:"engines"`
 }
 
-// EngineCapability is what the pools of an engine can do together.
+// EngineCapability describes the capabilities of all pools of an engine together.
 type EngineCapability struct {
 	Engine             string   `json:"engine"`
 	CtxMax             int      `json:"ctx_max"`
 	SupportedWorkloads []string `json:"supported_workloads"`
-	// RateLimits is empty: the limit is the concurrency.
+	// RateLimits is empty, because only the concurrency is limited.
 	RateLimits struct{}       `json:"rate_limits"`
 	Features   EngineFeatures `json:"features"`
-	// Concurrency is how many tasks are generated at one time.
+	// Concurrency is the maximum number of tasks that run at the same time.
 	Concurrency int      `json:"concurrency"`
 	Models      []string `json:"models"`
 	Pools       []string `json:"pools"`
 }
 
-// EngineFeatures are what an engine can do.
+// EngineFeatures are the optional features of an engine.
 type EngineFeatures struct {
-	// Deterministic: a pool generates the same tokens for the same seed.
+	// Deterministic reports whether a pool generates the same tokens for the same seed.
 	Deterministic bool `json:"deterministic"`
 }
 
-// PoolList has the pools, ordered by id.
+// PoolList contains the pools, ordered by id.
 type PoolList struct {
 	Pools []Pool `json:"pools"`
 }
 
-// PoolHealth is what GET /v1/pools/{pool_id}/health returns.
+// PoolHealth is the response of GET /v1/pools/{pool_id}/health.
 type PoolHealth struct {
-	// Live: the pool can be read. Ready: it admits runs, and if it has an engine, a replica
-	// takes requests.
+	// Live reports whether the pool could be read. Ready reports whether it admits runs. If it
+	// has an engine, Ready also requires a replica that accepts requests.
 	Live     bool `json:"live"`
 	Ready    bool `json:"ready"`
 	Draining bool `json:"draining"`
@@ -194,49 +196,50 @@ type PoolHealth struct {
 	Queued   int  `json:"queued"`
 	// Machines is the number of machines of the first 100 runs that hold a slot.
 	Machines int `json:"machines"`
-	// MachineStates counts those by the state of their run.
+	// MachineStates counts those machines by the state of their run.
 	MachineStates MachineCounts `json:"machineStates"`
-	// WarmMachines counts the warm machines by their state.
+	// WarmMachines counts the warm machines by state.
 	WarmMachines WarmCounts  `json:"warmMachines"`
 	Metrics      PoolMetrics `json:"metrics"`
-	// Replicas are those of a pool of an engine: servers at addresses, as far as the process asks
-	// engines, and those that Sortie runs.
+	// Replicas are the replicas of a pool with an engine. They include the servers with fixed
+	// addresses if this process sends requests to engines, and always those that Sortie runs.
 	Replicas []ReplicaHealth `json:"replicas,omitempty"`
-	// Remaining are the first 20 runs that hold a slot: what a drain waits for.
+	// Remaining are the first 20 runs that hold a slot. A drain waits for them.
 	Remaining []Holder `json:"remaining"`
 	// Drain is absent if the pool does not drain.
 	Drain *PoolDrainState `json:"drain,omitempty"`
-	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
-	// null without one.
+	// LastError is the newest failure of an attempt among the runs that hold a slot or wait. It
+	// is null without one.
 	LastError *PoolError `json:"lastError"`
-	// Errors are the last failures of the platform by code and message, at most 10 groups,
-	// the newest first. They outlive the runs and the process.
+	// Errors are the last failures of the platform, grouped by code and message, at most 10
+	// groups, newest first. They are stored and outlive the runs and the process.
 	Errors []PoolErrorGroup `json:"errors"`
 }
 
-// PoolDrainState is how far the drain of a pool is.
+// PoolDrainState is the progress of a pool's drain.
 type PoolDrainState struct {
 	// Phase is waiting, ending, stopping or drained.
 	Phase string `json:"phase"`
-	// Deadline is when the workers are asked to end; absent without one.
+	// Deadline is the time at which the workers are asked to stop. It is absent without
+	// a deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Runs is the number of runs that hold a slot, WarmMachines that of the warm machines.
+	// Runs is the number of runs that hold a slot. WarmMachines is the number of warm machines.
 	Runs         int `json:"runs"`
 	WarmMachines int `json:"warmMachines"`
 }
 
-// MachineCounts are machines that start, run, and are being ended.
+// MachineCounts counts the machines that are starting, running and ending.
 type MachineCounts struct {
 	Starting int `json:"starting"`
 	Running  int `json:"running"`
 	Ending   int `json:"ending"`
 }
 
-// PoolErrorGroup are failures of a platform with the same code and message. Ids, numbers and
-// times in a message do not distinguish groups.
+// PoolErrorGroup is a group of platform failures with the same code and message. Messages that
+// differ only in ids, numbers and times are in the same group.
 type PoolErrorGroup struct {
 	Code string `json:"code"`
-	// Message is that of the last failure, without what looks like a secret.
+	// Message is the message of the last failure. Text that looks like a secret is removed.
 	Message string    `json:"message"`
 	Count   int       `json:"count"`
 	FirstAt time.Time `json:"firstAt"`
@@ -247,26 +250,27 @@ type PoolErrorGroup struct {
 type PoolWait struct {
 	P50Seconds float64 `json:"p50Seconds"`
 	P90Seconds float64 `json:"p90Seconds"`
-	// Measured is the number of measured runs that it is based on; 0 is a guess.
+	// Measured is the number of measured runs on which it is based; 0 means a guess.
 	Measured int `json:"measured"`
 }
 
 // ReplicaHealth is the state of a replica of an engine.
 type ReplicaHealth struct {
 	ID string `json:"id"`
-	// Live: the server answers. Ready: it takes requests, and does not rest after failures.
+	// Live reports whether the server answers. Ready reports whether it accepts requests and is
+	// not in a backoff after failures.
 	Live  bool `json:"live"`
 	Ready bool `json:"ready"`
-	// Reason is why it is not ready; empty if it is.
+	// Reason says why the replica is not ready. It is empty if the replica is ready.
 	Reason string `json:"reason,omitempty"`
-	// Held is how many tasks it has. EngineVersion is absent until a task was there.
+	// Held is the number of its tasks. EngineVersion is absent until it has had a task.
 	Held          int    `json:"held"`
 	EngineVersion string `json:"engineVersion,omitempty"`
-	// Machine is absent for a server at an address.
+	// Machine is absent for a server with a fixed address.
 	Machine *ReplicaMachine `json:"machine,omitempty"`
 }
 
-// Serves identifies a replica of a pool of an engine.
+// Serves identifies a replica of a pool with an engine.
 type Serves struct {
 	Pool    string `json:"pool"`
 	Replica string `json:"replica"`
@@ -274,26 +278,29 @@ type Serves struct {
 
 // ReplicaMachine is a replica that Sortie runs.
 type ReplicaMachine struct {
-	// State is waiting, starting, serving, draining or ending, since Since.
+	// State is waiting, starting, serving, draining or ending. Since is the time at which it
+	// began.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
-	// RunID and TaskID are its run, URL the address of the server; absent until there is one.
+	// RunID and TaskID identify the run of the replica, URL is the address of its server. They
+	// are absent until they exist.
 	RunID  string `json:"runId,omitempty"`
 	TaskID string `json:"taskId,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// Model is what the run was started with.
+	// Model is the model with which the run was started.
 	Model string `json:"model,omitempty"`
-	// Failures counts the runs, one after the other, that ended soon. The next one is created
-	// at RetryAt.
+	// Failures is the number of consecutive runs that ended soon after their start. The next
+	// run is created at RetryAt.
 	Failures int       `json:"failures"`
 	RetryAt  time.Time `json:"retryAt,omitzero"`
-	// LastError is why the run LastRunID ended; absent if none has ended by itself.
+	// LastError is the reason for the end of the run LastRunID. It is absent if no run has
+	// ended on its own.
 	LastError *PoolError `json:"lastError,omitempty"`
 	LastRunID string     `json:"lastRunId,omitempty"`
 }
 
-// WarmCounts are the warm machines of a pool: those that are being created or recycled, that
-// are ready, that belong to a run, and that are being destroyed.
+// WarmCounts counts the warm machines of a pool: those that are created or recycled (Creating),
+// ready, claimed by a run, and destroyed at present (Ending).
 type WarmCounts struct {
 	Creating int `json:"creating"`
 	Ready    int `json:"ready"`
@@ -301,28 +308,29 @@ type WarmCounts struct {
 	Ending   int `json:"ending"`
 }
 
-// PoolMetrics are the figures of a pool.
+// PoolMetrics are the metrics of a pool.
 type PoolMetrics struct {
 	Limit              int     `json:"limit"`
 	QueueLimit         int     `json:"queueLimit"`
 	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
-	// StartingMachines are those that were not observed running yet.
+	// StartingMachines is the number of machines that were not yet observed running.
 	StartingMachines int `json:"startingMachines"`
-	// MeasuredStarts is the number of starts that the two times describe; they are absent
-	// without one.
+	// MeasuredStarts is the number of starts from which the two percentiles are computed. They
+	// are absent without a start.
 	MeasuredStarts  int      `json:"measuredStarts"`
 	StartP50Seconds *float64 `json:"startP50Seconds,omitempty"`
 	StartP99Seconds *float64 `json:"startP99Seconds,omitempty"`
-	// StartsPerSecond is how many starts a second the limits of all apps permit now; absent
-	// before the first start, and for a platform without a documented limit that has
-	// throttled none. NextStartAt is when the next start is permitted, if that is not yet.
+	// StartsPerSecond is the number of starts a second that the limits of all apps permit now.
+	// It is absent before the first start. It is also absent for a platform without a
+	// documented limit that has throttled no start. NextStartAt is the time of the next
+	// permitted start, if that is in the future.
 	StartsPerSecond *float64  `json:"startsPerSecond,omitempty"`
 	NextStartAt     time.Time `json:"nextStartAt,omitzero"`
-	// RecentStartsPerSecond is how many starts a second there were in the last minute.
+	// RecentStartsPerSecond is the number of starts a second in the last minute.
 	RecentStartsPerSecond float64 `json:"recentStartsPerSecond"`
-	// ExpectedWait is the time until the machine of a run would run that is submitted now
-	// with the priority normal, the same estimate as that of a plan. It is absent while the
-	// pool drains or its queue is full.
+	// ExpectedWait is the estimated time until the machine of a run that is submitted now runs.
+	// The run has priority normal. The estimate is the same as that of a plan. It is absent
+	// while the pool drains or its queue is full.
 	ExpectedWait *PoolWait `json:"expectedWait,omitempty"`
 }
 

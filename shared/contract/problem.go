@@ -6,14 +6,13 @@ import (
 )
 
 // Problem is the body of every error response: RFC 9457 problem details
-// (application/problem+json) with the fields that the contract of the endpoint
-// adds.
+// (application/problem+json) with the additional fields of the endpoint's contract.
 type Problem struct {
-	// Type is a URN of the kind of error, Title its text for people.
+	// Type is a URN for the kind of error. Title is its description for people.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail describes the error and, if possible, what to do.
+	// Detail describes the error and, if possible, how to correct it.
 	Detail string `json:"detail"`
 	// Instance is the path of the request.
 	Instance string `json:"instance,omitempty"`
@@ -21,23 +20,23 @@ type Problem struct {
 	Code string `json:"code"`
 	// Retryable reports whether the same request may succeed later.
 	Retryable bool `json:"retryable"`
-	// Field is the invalid field in the spelling of the request
-	// ("options.maxDepth", "wait", "Idempotency-Key").
+	// Field is the invalid field as the request spells it ("options.maxDepth", "wait",
+	// "Idempotency-Key").
 	Field string `json:"field,omitempty"`
-	// Problems lists everything that is wrong with the definition of a job or a pool. Field is
-	// that of the first one, and Detail has all.
+	// Problems lists all problems in the definition of a job or a pool. Field is then the field
+	// of the first problem, and Detail contains all of them.
 	Problems      []FieldProblem `json:"problems,omitempty"`
 	CorrelationID string         `json:"correlationId"`
 
 	// Error is the error code of the worker contract (WC-3).
 	Error string `json:"error,omitempty"`
-	// Message equals Detail; present with Error.
+	// Message equals Detail. It is present with Error.
 	Message string `json:"message,omitempty"`
 	// State is the final state of the attempt: SUCCEEDED, FAILED or CANCELLED.
 	State           string `json:"state,omitempty"`
 	ExpectedAttempt int    `json:"expectedAttempt,omitempty"`
 	ReceivedAttempt int    `json:"receivedAttempt,omitempty"`
-	// ExpectedSequence is present with sequence_gap.
+	// ExpectedSequence is present with the error sequence_gap.
 	ExpectedSequence int `json:"expectedSequence,omitempty"`
 	// PolicyLabel, Retriable and RetryAfterMS are present with status 429 (DP-7.5).
 	PolicyLabel  string `json:"policy_label,omitempty"`
@@ -47,8 +46,8 @@ type Problem struct {
 	Formats []string `json:"formats,omitempty"`
 }
 
-// UnmarshalJSON decodes a problem. The error of an unknown path is an object for other clients,
-// which is left out.
+// UnmarshalJSON decodes a problem. For an unknown path the member error is an object for other
+// clients. UnmarshalJSON ignores that object.
 func (p *Problem) UnmarshalJSON(text []byte) error {
 	type plain Problem
 	v := struct {
@@ -67,11 +66,12 @@ func (p *Problem) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// FieldProblem is what is wrong with one field of a document.
+// FieldProblem is a problem in one field of a document.
 type FieldProblem struct {
-	// Field is empty for the whole document.
+	// Field is empty for a problem of the whole document.
 	Field string `json:"field,omitempty"`
-	// Line is a line number of the request's body, from 1; 0 for other parts of the request.
+	// Line is a line number in the request's body, from 1. It is 0 for other parts of the
+	// request.
 	Line    int    `json:"line"`
 	Problem string `json:"problem"`
 }

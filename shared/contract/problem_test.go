@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestProblemHasAWordOrAnObjectAsItsError decodes the problem of a worker's call, and that of an
+// TestProblemHasAWordOrAnObjectAsItsError decodes the problems of a worker's call and of an
 // unknown path.
 func TestProblemHasAWordOrAnObjectAsItsError(t *testing.T) {
 	t.Parallel()

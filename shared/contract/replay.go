@@ -4,23 +4,24 @@ import "time"
 
 // ReplayRequest is the body of POST /v1/events:replay.
 type ReplayRequest struct {
-	// From and To limit the range: events behind From, up to To. Each is a cursor or a
-	// time; From may be "earliest", and To "latest", its default.
+	// From and To limit the range: the events after From, up to To. Each is a cursor or a time.
+	// From may also be "earliest". To may also be "latest", which is its default.
 	From   string       `json:"from"`
 	To     string       `json:"to,omitempty"`
 	Filter EventFilter  `json:"filter,omitzero"`
 	Target ReplayTarget `json:"target"`
-	// Limit is the largest number of events; absent is 10,000, the largest one.
+	// Limit is the maximum number of events. The default is 10,000, which is also the highest
+	// value.
 	Limit *int `json:"limit,omitempty"`
 }
 
-// ReplayTarget is where a replay goes: to a webhook or to the bus.
+// ReplayTarget is the destination of a replay: a webhook or the bus.
 type ReplayTarget struct {
 	WebhookID string `json:"webhookId,omitempty"`
 	Bus       bool   `json:"bus,omitempty"`
 }
 
-// Replay is its response. Sent of Events events were sent.
+// Replay is the response of POST /v1/events:replay. Sent is how many of Events were sent.
 type Replay struct {
 	ID     string       `json:"id"`
 	Target ReplayTarget `json:"target"`
@@ -28,7 +29,7 @@ type Replay struct {
 	To     string       `json:"to"`
 	Events int          `json:"events"`
 	Sent   int          `json:"sent"`
-	// Next is the From of a replay of the rest; absent without a rest.
+	// Next is the From with which another replay continues. It is absent if no events remain.
 	Next      string    `json:"next,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 }

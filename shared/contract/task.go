@@ -10,11 +10,11 @@ type Task struct {
 	TaskID  string `json:"taskId"`
 	RunID   string `json:"runId"`
 	BatchID string `json:"batchId,omitempty"`
-	// RetryOf is the task that this one retries.
+	// RetryOf is the task that this task retries.
 	RetryOf       string `json:"retryOf,omitempty"`
 	CorrelationID string `json:"correlationId"`
-	// Kind is "export", which has Format, PI and Options, "job", which has Program, or
-	// "inference", which has Inference.
+	// Kind is "export" (with Format, PI and Options), "job" (with Program) or "inference" (with
+	// Inference).
 	Kind    string          `json:"kind"`
 	Format  string          `json:"format,omitempty"`
 	PI      string          `json:"pi,omitempty"`
@@ -22,30 +22,30 @@ type Task struct {
 	// Inference is the work of kind inference.
 	Inference *InferenceDetails `json:"inference,omitempty"`
 	Program   *Program          `json:"program,omitempty"`
-	// JobID is the stored job that the run is of, at JobVersion.
+	// JobID is the stored job of the run, at JobVersion.
 	JobID      string `json:"jobId,omitempty"`
 	JobVersion int64  `json:"jobVersion,omitempty"`
-	// Trigger is what created the run of a job.
+	// Trigger is the cause of the run of a job.
 	Trigger string `json:"trigger,omitempty"`
-	// TriggeredBy is the run whose action trigger_job created this one; absent without one.
-	// Triggered are the runs that this one has triggered.
+	// TriggeredBy is the run whose action trigger_job created this run. It is absent for
+	// other runs. Triggered are the runs that this run triggered.
 	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
 	Triggered   []JobRunRef `json:"triggered,omitempty"`
-	// Serves is the replica of a pool of an engine that the run is; absent for another run.
+	// Serves is the replica of an engine that the run is. It is absent for other runs.
 	Serves *Serves `json:"serves,omitempty"`
-	// Priority is absent for normal. ConcurrencyKey is absent without one.
+	// Priority is absent for normal. ConcurrencyKey is absent if the run has no key.
 	Priority       string `json:"priority,omitempty"`
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`
 	// Overflowed is present if the run was skipped because the queue of its key was full.
 	Overflowed *Overflowed `json:"overflowed,omitempty"`
-	// Skipped: the run has completed without an attempt. Missed are the firings that it
-	// is the record of.
+	// Skipped reports whether the run completed without an attempt. Missed are the firings that
+	// the run records.
 	Skipped bool    `json:"skipped,omitempty"`
 	Missed  *Missed `json:"missed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
 	Violations []Violation `json:"violations,omitempty"`
-	// Pool is the pool of the run; absent before the admission of a run that names none.
-	// FellBack are its fallbacks since it left its own pool.
+	// Pool is the pool of the run. It is absent before the admission of a run that names no
+	// pool. FellBack are its fallbacks since it left its own pool.
 	Pool     string     `json:"pool,omitempty"`
 	FellBack []FellBack `json:"fellBack,omitempty"`
 
@@ -68,12 +68,12 @@ type Task struct {
 	CreatedAt   time.Time       `json:"createdAt"`
 	EnteredAt   time.Time       `json:"enteredAt"`
 	ScheduledAt time.Time       `json:"scheduledAt,omitzero"`
-	// FiredAt is when the firing was committed, LatenessSeconds how long after
-	// ScheduledAt.
+	// FiredAt is the time at which the firing was committed. LatenessSeconds is the time from
+	// ScheduledAt to FiredAt.
 	FiredAt         time.Time `json:"firedAt,omitzero"`
 	LatenessSeconds *float64  `json:"latenessSeconds,omitempty"`
-	// StartedAt is when the program of the run first started, AttemptStartedAt when that of
-	// the current attempt did; the latter is absent in the first attempt.
+	// StartedAt is the time of the first start of the run's program. AttemptStartedAt is the
+	// start of the program in the current attempt. It is absent in the first attempt.
 	StartedAt        time.Time `json:"startedAt,omitzero"`
 	AttemptStartedAt time.Time `json:"attemptStartedAt,omitzero"`
 	EndedAt          time.Time `json:"endedAt,omitzero"`
@@ -81,13 +81,13 @@ type Task struct {
 	ExpiresAt        time.Time `json:"expiresAt,omitzero"`
 }
 
-// JobRunRef names a run of a stored job. JobID is absent for another run.
+// JobRunRef identifies a run of a stored job. JobID is absent for other runs.
 type JobRunRef struct {
 	JobID string `json:"jobId,omitempty"`
 	RunID string `json:"runId"`
 }
 
-// Missed are consecutive firings that were skipped together, the first one at
+// Missed are consecutive firings that were skipped together. The first firing is at the
 // ScheduledAt of the run.
 type Missed struct {
 	Reason string    `json:"reason"`
@@ -98,15 +98,15 @@ type Missed struct {
 // Violation is a constraint that a run of a job violates.
 type Violation struct {
 	Constraint string `json:"constraint"`
-	// Message says what was observed.
+	// Message describes the observed value.
 	Message   string    `json:"message"`
 	Timestamp time.Time `json:"timestamp"`
-	// Unchecked: the constraint could not be checked.
+	// Unchecked reports whether the constraint could not be checked.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-// Measured are the figures of a run, with those of its end in its terminal event. The
-// phases add up to TotalSeconds, to the millisecond; the phase of a run that has not ended
+// Measured contains the metrics of a run. Its terminal event has the final values. The phases
+// add up to TotalSeconds, to the millisecond. The current phase of a run that has not ended
 // counts until now.
 type Measured struct {
 	RunID string `json:"runId"`
@@ -123,7 +123,7 @@ type Measured struct {
 	RetryDelaySeconds        float64   `json:"retryDelaySeconds"`
 	TotalSeconds             float64   `json:"totalSeconds"`
 	StateTransitionCount     int       `json:"stateTransitionCount"`
-	// StateTransitionTimestamps have the time of the last entry into each state.
+	// StateTransitionTimestamps contains the time of the last entry into each state.
 	StateTransitionTimestamps map[string]time.Time `json:"stateTransitionTimestamps"`
 	ConstraintsChecked        int                  `json:"constraintsChecked"`
 	ConstraintsViolated       int                  `json:"constraintsViolated"`
@@ -132,14 +132,13 @@ type Measured struct {
 	// RetryAttempt counts from 0.
 	RetryAttempt int `json:"retryAttempt"`
 	MaxRetries   int `json:"maxRetries"`
-	// StartLatencySeconds is the time from the request of the last machine to its
-	// start.
+	// StartLatencySeconds is the time from the request for the last machine to its start.
 	StartLatencySeconds float64 `json:"startLatencySeconds"`
 	ExitCode            *int    `json:"exitCode,omitempty"`
 	// HeartbeatsSent counts the heartbeats that were received from the worker.
 	HeartbeatsSent int `json:"heartbeatsSent"`
-	// PlatformAPICalls counts the calls to the platforms of the run's machines, and
-	// KubernetesAPICalls those to clusters among them.
+	// PlatformAPICalls is the number of calls to the platforms of the run's machines.
+	// KubernetesAPICalls is the number of calls to clusters among them.
 	PlatformAPICalls   int `json:"platformApiCalls"`
 	KubernetesAPICalls int `json:"kubernetesApiCalls"`
 	// FinalState is absent until the run ends.
@@ -149,22 +148,22 @@ type Measured struct {
 	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
-// Program is the work of a task of kind job, as it was stored.
+// Program is the stored work of a task of kind job.
 type Program struct {
 	Image   string                 `json:"image"`
 	Command []string               `json:"command,omitempty"`
 	Env     map[string]EnvVariable `json:"env,omitempty"`
 	// Input is absent if the standard input is empty.
 	Input *ProgramInput `json:"input,omitempty"`
-	// Output is absent if the program leaves no output.
+	// Output is absent if the program writes no output file.
 	Output     *ProgramOutput `json:"output,omitempty"`
 	Completion string         `json:"completion"`
 	ExitCodes  *ExitCodes     `json:"exitCodes,omitempty"`
 	Logs       string         `json:"logs"`
 }
 
-// EnvVariable is the value of an environment variable, a string in JSON, or the name of
-// the secret that has it, an object.
+// EnvVariable is the value of an environment variable or a reference to the secret with the
+// value. In JSON, a value is a string and a reference is an object.
 type EnvVariable struct{ Value, SecretRef string }
 
 // secretRef is the JSON form of a variable whose value is a secret.
@@ -198,15 +197,14 @@ type ProgramInput struct {
 	Size int64 `json:"size"`
 }
 
-// ExitCodes are the exit codes that a job maps.
+// ExitCodes maps the exit codes of a job's program to results.
 type ExitCodes struct {
 	Success []int `json:"success,omitempty"`
 	Retry   []int `json:"retry,omitempty"`
 	Fail    []int `json:"fail,omitempty"`
 }
 
-// RunUpdate is an item of GET /v1/runs/{run_id}/updates: a run as it was after one
-// event.
+// RunUpdate is an item of GET /v1/runs/{run_id}/updates: the run after one event.
 type RunUpdate struct {
 	// UpdateID is a version 5 UUID of the run id and the number of the event.
 	UpdateID    string    `json:"updateId"`
@@ -215,7 +213,7 @@ type RunUpdate struct {
 	JobID       string    `json:"jobId,omitempty"`
 	OccurredAt  time.Time `json:"occurredAt"`
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
-	// StartedAt is when the attempt's program started, CompletedAt when the run ended.
+	// StartedAt is the start of the attempt's program, CompletedAt the end of the run.
 	StartedAt   time.Time `json:"startedAt,omitzero"`
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 	Status      string    `json:"status"`
@@ -254,10 +252,10 @@ type Machine struct {
 // Worker is the worker of the current attempt.
 type Worker struct {
 	ID string `json:"id,omitempty"`
-	// LastHeartbeatAt is the time of its last call, while it runs.
+	// LastHeartbeatAt is the time of its last call, while the attempt runs.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// Report is its completion; absent if it used the export contract's
-	// callback.
+	// Report is the worker's completion. It is absent if the worker used the callback of the
+	// export contract.
 	Report *WorkerReport `json:"report,omitempty"`
 }
 
@@ -315,11 +313,10 @@ type CancelRequest struct {
 const (
 	// CancelRequested means that the request is recorded and the task will end.
 	CancelRequested = "requested"
-	// CancelDone means that the task ended by this or an earlier cancel
-	// request.
+	// CancelDone means that this or an earlier cancel request ended the task.
 	CancelDone = "cancelled"
-	// CancelTooLate means that the task had already ended in another way, or that
-	// its worker had reported success, which wins over the request.
+	// CancelTooLate means that the task had already ended in another way, or that its worker
+	// had reported success, which overrides the request.
 	CancelTooLate = "too_late"
 )
 
@@ -339,8 +336,8 @@ type RetryAccepted struct {
 	State   string `json:"state"`
 }
 
-// KeySet is the response of GET /.well-known/jwks.json (RFC 7517): the public
-// keys that verify tokens, as Key, and those that verify events.
+// KeySet is the response of GET /.well-known/jwks.json (RFC 7517). It contains the public keys
+// that verify tokens, each as a Key, and those that verify events.
 type KeySet struct {
 	Keys []json.RawMessage `json:"keys"`
 }
@@ -359,7 +356,7 @@ type Key struct {
 // TaskList is a page of tasks, newest first.
 type TaskList struct {
 	Tasks []Task `json:"tasks"`
-	// NextCursor is the cursor of the next page; absent on the last one.
+	// NextCursor is the cursor of the next page. It is absent on the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
@@ -375,13 +372,13 @@ type TaskEvent struct {
 	Message    string    `json:"message,omitempty"`
 	Fault      *Fault    `json:"fault,omitempty"`
 	Exit       *Exit     `json:"exit,omitempty"`
-	// Triggered is the run that the executed action has created.
+	// Triggered is the run that the executed action created.
 	Triggered *JobRunRef `json:"triggered,omitempty"`
-	// Measured is absent unless the event ends the run.
+	// Measured is present only in the event that ends the run.
 	Measured *Measured `json:"measured,omitempty"`
 }
 
-// RunEvent is a task's event as it is published, with the ids of its owner.
+// RunEvent is a task's event as published, with the ids of its owner.
 type RunEvent struct {
 	TenantID      string `json:"tenantId"`
 	TaskID        string `json:"taskId"`
@@ -393,8 +390,7 @@ type RunEvent struct {
 // TaskEvents is a page of a task's events, oldest first.
 type TaskEvents struct {
 	Events []TaskEvent `json:"events"`
-	// NextAfter is the value of the parameter after for the next page; absent
-	// on the last one.
+	// NextAfter is the parameter after of the next page. It is absent on the last page.
 	NextAfter int `json:"nextAfter,omitempty"`
 }
 
@@ -404,12 +400,12 @@ type Health struct {
 	Version string `json:"version"`
 }
 
-// Overflowed is why a run was skipped: the queue of its key was full.
+// Overflowed is the reason for a skipped run: the queue of its key was full.
 type Overflowed struct {
 	// Rule is reject, keep_newest or keep_oldest.
 	Rule string `json:"rule"`
-	// By is the run that replaced it (keep_newest), or the first that was queued.
+	// By is the run that replaced this run (keep_newest), or otherwise the first queued run.
 	By string `json:"by,omitempty"`
-	// Queued is the number of runs that were queued.
+	// Queued is the number of queued runs at that time.
 	Queued int `json:"queued"`
 }

@@ -2,11 +2,12 @@ package contract
 
 import "time"
 
-// WebhookSettings are what a client sets of a webhook: the body of POST /v1/webhooks.
+// WebhookSettings are the settings of a webhook that a client can set. They are the body of
+// POST /v1/webhooks.
 type WebhookSettings struct {
 	URL string `json:"url"`
-	// EventTypes are event types, in which "*" matches any characters. Without one,
-	// the webhook gets events of each type.
+	// EventTypes are patterns of event types, in which "*" matches any characters. If empty,
+	// the webhook gets events of all types.
 	EventTypes  []string `json:"eventTypes,omitempty"`
 	ProjectID   string   `json:"projectId,omitempty"`
 	JobID       string   `json:"jobId,omitempty"`
@@ -15,7 +16,7 @@ type WebhookSettings struct {
 	Description string   `json:"description,omitempty"`
 	Paused      bool     `json:"paused"`
 	Ordered     bool     `json:"ordered"`
-	// RateLimit is in attempts per second; 0 is no limit.
+	// RateLimit is the maximum number of attempts per second; 0 is no limit.
 	RateLimit int `json:"rateLimit"`
 }
 
@@ -31,9 +32,9 @@ const (
 type Webhook struct {
 	ID string `json:"id"`
 	WebhookSettings
-	// OfTask: it is deleted with the record of its task.
+	// OfTask reports whether the webhook is deleted together with the record of its task.
 	OfTask bool `json:"ofTask,omitempty"`
-	// DisabledAt and DisabledReason are set if Sortie has disabled the webhook.
+	// DisabledAt and DisabledReason are set if Sortie disabled the webhook.
 	DisabledAt     time.Time             `json:"disabledAt,omitzero"`
 	DisabledReason string                `json:"disabledReason,omitempty"`
 	Secrets        []WebhookSecretExpiry `json:"secrets"`
@@ -44,7 +45,7 @@ type Webhook struct {
 	UpdatedBy      string                `json:"updatedBy,omitempty"`
 }
 
-// WebhookSecretExpiry is a secret that signs, without its value.
+// WebhookSecretExpiry describes a signing secret without its value.
 type WebhookSecretExpiry struct {
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
@@ -55,26 +56,27 @@ type WebhookDetail struct {
 	Webhook
 	Status   string          `json:"status"`
 	Progress WebhookProgress `json:"progress"`
-	// Secret is shown once: when the webhook is created or its secret rotated.
+	// Secret is present only once: in the response that creates the webhook or rotates its
+	// secret.
 	Secret string `json:"secret,omitempty"`
 }
 
-// WebhookProgress is how far the deliveries of a webhook are.
+// WebhookProgress is the progress of a webhook's deliveries.
 type WebhookProgress struct {
-	// Position is the position up to which events were taken from the stream.
+	// Position is the position up to which events were read from the stream.
 	Position      int64     `json:"position"`
 	Pending       int       `json:"pending"`
 	Failures      int       `json:"failures"`
 	HeldUntil     time.Time `json:"heldUntil,omitzero"`
 	LastSuccessAt time.Time `json:"lastSuccessAt,omitzero"`
 	LastFailureAt time.Time `json:"lastFailureAt,omitzero"`
-	// Missed are the newest ranges of positions that were not delivered because the
-	// webhook was paused or disabled.
+	// Missed are the newest ranges of positions that were not delivered because the webhook was
+	// paused or disabled.
 	Missed       []PositionRange `json:"missed"`
 	Redeliveries []Redelivery    `json:"redeliveries"`
 }
 
-// PositionRange is a range of positions with both ends.
+// PositionRange is a range of positions, including both ends.
 type PositionRange struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -82,21 +84,21 @@ type PositionRange struct {
 
 // RotateWebhookRequest is the body of POST /v1/webhooks/{id}/rotate.
 type RotateWebhookRequest struct {
-	// RevokeOlder: older secrets do not sign any more.
+	// RevokeOlder revokes the older secrets: they stop signing.
 	RevokeOlder bool `json:"revokeOlder,omitempty"`
 }
 
-// RedeliverRequest is the body of POST /v1/webhooks/{id}/redeliver: one position, a range,
-// or what has failed since a time.
+// RedeliverRequest is the body of POST /v1/webhooks/{id}/redeliver. It selects one position, a
+// range, or the events that failed since a time.
 type RedeliverRequest struct {
 	Position *int64 `json:"position,omitempty"`
 	From     *int64 `json:"from,omitempty"`
 	To       *int64 `json:"to,omitempty"`
-	// FailedSince is the time of the oldest event.
+	// FailedSince is the time of the oldest event to deliver.
 	FailedSince *time.Time `json:"failedSince,omitempty"`
 }
 
-// Redelivery is a range that is delivered again: Sent of Events events were taken.
+// Redelivery is a range that is delivered again. Sent is how many of Events were enqueued.
 type Redelivery struct {
 	PositionRange
 	Events int `json:"events"`
@@ -112,11 +114,11 @@ type WebhookList struct {
 // WebhookAttempt is one attempt of a delivery.
 type WebhookAttempt struct {
 	At time.Time `json:"at"`
-	// Status is the HTTP status; absent without an answer, which Error explains.
+	// Status is the HTTP status. It is absent if there was no response. Error then says why.
 	Status    int    `json:"status,omitempty"`
 	LatencyMS int64  `json:"latencyMs"`
 	Error     string `json:"error,omitempty"`
-	// Response is the start of the answer's body, at most 4 KiB.
+	// Response is the beginning of the response body, at most 4 KiB.
 	Response string `json:"response,omitempty"`
 }
 
@@ -133,19 +135,20 @@ type WebhookDelivery struct {
 	Attempts      []WebhookAttempt `json:"attempts"`
 }
 
-// WebhookDeliveries is a page of the log of a webhook, the newest events first.
+// WebhookDeliveries is a page of a webhook's delivery log, newest events first.
 type WebhookDeliveries struct {
 	Deliveries []WebhookDelivery `json:"deliveries"`
 	NextCursor string            `json:"nextCursor,omitempty"`
 }
 
-// ExportWebhook asks for a webhook of the events of an export.
+// ExportWebhook requests a webhook for the events of an export.
 type ExportWebhook struct {
 	URL        string   `json:"url"`
 	EventTypes []string `json:"eventTypes,omitempty"`
 }
 
-// ExportWebhookCreated is the webhook of an export. Secret is shown once.
+// ExportWebhookCreated is the webhook of an export. Secret is present only once, in the
+// response that creates the webhook.
 type ExportWebhookCreated struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`

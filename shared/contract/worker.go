@@ -5,39 +5,37 @@ import (
 	"time"
 )
 
-// EnvelopeVariable is the environment variable that contains a worker's
-// TaskEnvelope as JSON.
+// EnvelopeVariable is the environment variable with a worker's TaskEnvelope as JSON.
 const EnvelopeVariable = "TASK_ENVELOPE"
 
-// TaskEnvelope is the input of a worker (WC-8) with the upload URLs of its
-// output and its log. It contains a token and presigned URLs and is never
-// logged.
+// TaskEnvelope is the input of a worker (WC-8) with the upload URLs of its output and its log.
+// It contains a token and presigned URLs. Never log it.
 type TaskEnvelope struct {
 	TaskID string `json:"taskId"`
 	RunID  string `json:"runId"`
-	// AssetID is the subject of the task, for an export the PI.
+	// AssetID is the subject of the task. For an export it is the PI.
 	AssetID string `json:"assetId,omitempty"`
-	// TaskKey is the kind of work, for an export "export/mods".
+	// TaskKey is the kind of work. For an export it is, for example, "export/mods".
 	TaskKey       string `json:"taskKey,omitempty"`
 	TenantID      string `json:"tenantId"`
 	WorkspaceID   string `json:"workspaceId"`
 	CorrelationID string `json:"correlationId,omitempty"`
-	// TraceParent is the W3C trace context of the attempt: the parent of the worker's spans.
+	// TraceParent is the W3C trace context of the attempt, the parent of the worker's spans.
 	TraceParent string    `json:"traceparent,omitempty"`
 	Attempt     int       `json:"attempt"` // from 1
 	Resources   Resources `json:"resources,omitzero"`
 	EnqueuedAt  time.Time `json:"enqueuedAt,omitzero"`
-	// Deadline is when the attempt is killed. Nothing extends it. Zero means no
+	// Deadline is the time at which the attempt is killed. Nothing extends it. Zero means no
 	// deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 
-	// CallbackBaseURL is the prefix of /v1/tasks/{taskId}/started and the other
-	// calls; it may end in a slash.
+	// CallbackBaseURL is the prefix of /v1/tasks/{taskId}/started and the other calls. It may
+	// end in a slash.
 	CallbackBaseURL string    `json:"callbackBaseUrl"`
 	TaskToken       string    `json:"taskToken"`
 	TokenExpiresAt  time.Time `json:"tokenExpiresAt"`
-	// The three durations are in milliseconds. 0 means the contract's default:
-	// 30,000, 90,000 and 30,000.
+	// The three durations are in milliseconds. 0 means the contract's default: 30,000, 90,000
+	// and 30,000.
 	HeartbeatIntervalMS int64 `json:"heartbeatIntervalMs,omitempty"`
 	HeartbeatTimeoutMS  int64 `json:"heartbeatTimeoutMs,omitempty"`
 	CancelGracePeriodMS int64 `json:"cancelGracePeriodMs,omitempty"`
@@ -49,17 +47,17 @@ type TaskEnvelope struct {
 	Program *EnvelopeProgram `json:"program,omitempty"`
 }
 
-// TraceParentVariable is the environment variable with the envelope's trace context, as
-// OpenTelemetry's programs read it.
+// TraceParentVariable is the environment variable with the envelope's trace context. Programs
+// with OpenTelemetry read it.
 const TraceParentVariable = "TRACEPARENT"
 
-// CompletionVariable is the environment variable of a job's machine that says what
-// ends an attempt: "exit" or "callback".
+// CompletionVariable is the environment variable of a job's machine that sets how an attempt
+// ends: "exit" or "callback".
 const CompletionVariable = "SORTIE_COMPLETION"
 
-// Variables of the program of a run that another run has triggered: that run, its job and
-// its state then. The last four are absent if it had no output; the digest is absent if it
-// is not known.
+// The environment variables of a run that another run triggered. They describe that run, its
+// job, and its state at that time. The last four are absent if it had no output. The digest is
+// also absent if it is not known.
 const (
 	ParentRunVariable          = "SORTIE_PARENT_RUN_ID"
 	ParentJobVariable          = "SORTIE_PARENT_JOB_ID"
@@ -70,11 +68,12 @@ const (
 	ParentOutputDigestVariable = "SORTIE_PARENT_OUTPUT_DIGEST"
 )
 
-// EnvelopeProgram is what a wrapper needs that runs the program of a job.
+// EnvelopeProgram is the part of the envelope for a wrapper that runs the program of a job.
 type EnvelopeProgram struct {
-	// Input is the program's standard input; absent if it is empty.
+	// Input is the program's standard input. It is absent if the input is empty.
 	Input *Download `json:"input,omitempty"`
-	// Output is the file that the program writes; absent without one.
+	// Output is the file that the program writes. It is absent if the
+	// program writes no file.
 	Output *ProgramOutput `json:"output,omitempty"`
 	// SuccessCodes are the exit codes that mean success.
 	SuccessCodes []int `json:"successCodes"`
@@ -96,7 +95,7 @@ type ProgramOutput struct {
 	Path string `json:"path"`
 	// FileName is the name of the downloaded file.
 	FileName string `json:"fileName"`
-	// ContentType is empty for application/octet-stream.
+	// ContentType is application/octet-stream if empty.
 	ContentType string `json:"contentType,omitempty"`
 }
 
@@ -107,7 +106,7 @@ const (
 	DefaultCancelGracePeriodMS = 30_000
 )
 
-// Resources are the resources of the machine; 0 means unknown or unlimited.
+// Resources are the resources of the machine. 0 means unknown or unlimited.
 type Resources struct {
 	CPUMillicores int64 `json:"cpuMillicores,omitempty"`
 	MemoryBytes   int64 `json:"memoryBytes,omitempty"`
@@ -117,13 +116,11 @@ type Resources struct {
 
 // Upload authorizes a worker to write one object with one PUT.
 type Upload struct {
-	// URL is presigned. It is a secret: it authorizes the write until
-	// ExpiresAt.
+	// URL is presigned. It is a secret: it authorizes the write until ExpiresAt.
 	URL string `json:"url"`
-	// Headers are part of the signature; the PUT must send them unchanged.
+	// Headers are part of the signature. The PUT must send them unchanged.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Key is the object's key in the bucket, the value for
-	// TaskOutput.OutputPath.
+	// Key is the object's key in the bucket, the value for TaskOutput.OutputPath.
 	Key       string    `json:"key"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
@@ -133,26 +130,26 @@ type TaskStarted struct {
 	Attempt   int       `json:"attempt"`
 	WorkerID  string    `json:"workerId"`
 	StartedAt time.Time `json:"startedAt,omitzero"`
-	// HandlesSigterm says that the worker treats SIGTERM as a cancel: it stops
+	// HandlesSigterm reports whether the worker handles SIGTERM as a cancel request: it stops
 	// its work and sends completed within the grace period.
 	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
-	// SendsOutput: the worker sends its output while it runs; see TaskLog.
+	// SendsOutput reports whether the worker sends its output while it runs; see TaskLog.
 	SendsOutput bool `json:"sendsOutput,omitempty"`
 }
 
-// TaskLog is the body of POST /v1/tasks/{task_id}/logs: a chunk of output. The tag
-// report is that of TaskCompleted.
+// TaskLog is the body of POST /v1/tasks/{task_id}/logs: a chunk of output. For the struct tag
+// report see TaskCompleted.
 type TaskLog struct {
 	Attempt int `json:"attempt"`
 	// Stream is stdout or stderr.
 	Stream string `json:"stream"`
-	// Sequence numbers the chunks of an attempt without gaps, over both streams, from
-	// 0 or 1.
+	// Sequence numbers the chunks of both streams of an attempt together, without gaps, from 0
+	// or 1.
 	Sequence *int `json:"sequence"`
 	// Data is base64 of at most 32 KiB.
 	Data *string `json:"data"`
-	// AgeMs is how many milliseconds ago the oldest byte of Data was written; nil if that
-	// is unknown.
+	// AgeMs is the number of milliseconds since the oldest byte of Data was written. It is nil
+	// if unknown.
 	AgeMs *int64 `json:"ageMs,omitempty"`
 }
 
@@ -162,23 +159,23 @@ type LogAnswer struct {
 	ShouldCancel bool `json:"shouldCancel"`
 	// CancelReason is present if ShouldCancel is true.
 	CancelReason string `json:"cancelReason,omitempty"`
-	// Followed: a client follows the output, so the worker sends it sooner.
+	// Followed reports whether a client follows the output. The worker then sends it sooner.
 	Followed bool `json:"followed"`
 }
 
-// LogLine is a line of a followed log as application/x-ndjson.
+// LogLine is a line of a followed log in application/x-ndjson.
 type LogLine struct {
 	Attempt int `json:"attempt,omitempty"`
-	// Stream is that of Data or Cut: stdout or stderr.
+	// Stream is the stream of Data or Cut: stdout or stderr.
 	Stream string `json:"stream,omitempty"`
-	// Data is output, as base64 in JSON.
+	// Data is output. It is base64 in JSON.
 	Data []byte `json:"data,omitempty"`
-	// Cut is the number of bytes that are missing here.
+	// Cut is the number of bytes that are missing at this point.
 	Cut int64 `json:"cut,omitempty"`
 	// Next is the offset in the attempt's log after this line.
 	Next int64 `json:"next"`
-	// Ended: this is the last line, and the run has ended. Without it, a client connects
-	// again with the last Attempt and Next.
+	// Ended reports that the run has ended and that this is the last line. A client that does
+	// not get it connects again with the last Attempt and Next.
 	Ended bool `json:"ended,omitempty"`
 }
 
@@ -186,24 +183,24 @@ type LogLine struct {
 type TaskHeartbeat struct {
 	Attempt  int    `json:"attempt"`
 	WorkerID string `json:"workerId"`
-	// HeartbeatAt is the time by the worker's clock; zero means unknown.
+	// HeartbeatAt is the time by the worker's clock. Zero means unknown.
 	HeartbeatAt time.Time `json:"heartbeatAt,omitzero"`
-	// ProgressPct is 0 to 100; absent keeps the last value.
+	// ProgressPct is 0 to 100. If absent, the last value does not change.
 	ProgressPct *int `json:"progressPct,omitempty"`
-	// Message is truncated to 2 KiB; empty keeps the last value.
+	// Message is truncated to 2 KiB. If empty, the last value does not change.
 	Message string `json:"message,omitempty"`
 }
 
-// The outcomes of an attempt, which are also its final states.
+// The outcomes of an attempt. They are also its final states.
 const (
 	OutcomeSucceeded = "SUCCEEDED"
 	OutcomeFailed    = "FAILED"
 	OutcomeCancelled = "CANCELLED"
 )
 
-// TaskCompleted is the body of POST /v1/tasks/{task_id}/completed. Output
-// belongs to SUCCEEDED, Error to FAILED, the last two to CANCELLED. The tag
-// report says how the server reads a field; see httpkit.DecodeReport.
+// TaskCompleted is the body of POST /v1/tasks/{task_id}/completed. Output belongs to SUCCEEDED,
+// Error to FAILED, the last two members to CANCELLED. The struct tag report sets how strictly
+// the server reads a field; see httpkit.DecodeReport.
 type TaskCompleted struct {
 	Attempt     int         `json:"attempt"`
 	WorkerID    string      `json:"workerId"`
@@ -211,12 +208,11 @@ type TaskCompleted struct {
 	CompletedAt time.Time   `json:"completedAt,omitzero"`
 	Output      *TaskOutput `json:"output,omitempty"`
 	Error       *TaskError  `json:"error,omitempty"`
-	// Exit is how the program of a job ended.
+	// Exit is the exit status of the program of a job.
 	Exit *Exit `json:"exit,omitempty"`
-	// Metrics is an object: TaskMetrics and metrics that the worker defines.
+	// Metrics is an object with TaskMetrics and metrics that the worker defines.
 	Metrics json.RawMessage `json:"metrics,omitempty" report:"object"`
-	// CancelledDuringPhase and PartialProgress (any JSON) describe how much
-	// work was done.
+	// CancelledDuringPhase and PartialProgress (any JSON) describe how much work was done.
 	CancelledDuringPhase string          `json:"cancelledDuringPhase,omitempty"`
 	PartialProgress      json.RawMessage `json:"partialProgress,omitempty"`
 }
@@ -228,11 +224,10 @@ type TaskOutput struct {
 	ByteSize          *int64 `json:"byteSize,omitempty"`
 	// OutputPath is the object's key in the bucket.
 	OutputPath string `json:"outputPath,omitempty" report:"strict"`
-	// FileName is the name of the downloaded file; empty means the last part of
-	// OutputPath.
+	// FileName is the name of the downloaded file. If empty, it is the last part of OutputPath.
 	FileName string `json:"fileName,omitempty"`
-	// Digest is "sha256:" and the 64 hexadecimal digits of the SHA-256 of the object; empty
-	// if the worker did not compute it.
+	// Digest is "sha256:" and the 64 hexadecimal digits of the object's SHA-256. It is empty if
+	// the worker did not compute it.
 	Digest string `json:"digest,omitempty" report:"strict"`
 }
 
@@ -260,8 +255,8 @@ func RetryableByDefault(category string) bool {
 	return category == CategoryUserCode || category == CategoryInfrastructure || category == CategoryTimeout
 }
 
-// TaskError is the reason for a failed attempt. Message is truncated to 2 KiB,
-// StackTrace to 16 KiB.
+// TaskError is the reason for a failed attempt. Message is truncated to 2 KiB, StackTrace to 16
+// KiB.
 type TaskError struct {
 	Category   string `json:"category"`
 	Message    string `json:"message"`
@@ -270,8 +265,7 @@ type TaskError struct {
 	Retryable *bool `json:"retryable,omitempty"`
 }
 
-// TaskMetrics are the metrics that the contract defines; an absent one is
-// unknown.
+// TaskMetrics are the metrics that the contract defines. An absent metric is unknown.
 type TaskMetrics struct {
 	CPUTimeMS       *int64 `json:"cpuTimeMs,omitempty"`
 	PeakMemoryBytes *int64 `json:"peakMemoryBytes,omitempty"`
@@ -279,7 +273,7 @@ type TaskMetrics struct {
 	IOWriteBytes    *int64 `json:"ioWriteBytes,omitempty"`
 }
 
-// Acknowledged is the response to started. The other two responses embed it.
+// Acknowledged is the response to started. The other responses embed it.
 type Acknowledged struct {
 	Acknowledged bool      `json:"acknowledged"`
 	ServerTime   time.Time `json:"serverTime"`
@@ -297,8 +291,8 @@ type HeartbeatAnswer struct {
 // CancelReasonUser is the cancelReason of a cancel request without a reason.
 const CancelReasonUser = "user_requested"
 
-// TokenRenewal replaces the corresponding members of the envelope, if present.
-// The previous token and URLs are valid until they expire.
+// TokenRenewal replaces the corresponding members of the envelope if they are present. The
+// previous token and URLs are valid until they expire.
 type TokenRenewal struct {
 	TaskToken      string    `json:"taskToken,omitempty"`
 	TokenExpiresAt time.Time `json:"tokenExpiresAt,omitzero"`
@@ -306,8 +300,8 @@ type TokenRenewal struct {
 	Log            *Upload   `json:"log,omitempty"`
 }
 
-// CompletedAnswer is the response to completed. FinalState may differ from the
-// outcome that was sent.
+// CompletedAnswer is the response to completed. FinalState may differ from the outcome in the
+// request.
 type CompletedAnswer struct {
 	Acknowledged
 	FinalState string `json:"finalState"`
