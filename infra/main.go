@@ -1,7 +1,7 @@
-// The program infra writes the CloudFormation template of Sortie. The CDK's command
-// line runs it. Its settings are in the CDK's context (cdk.json, -c key=value) or in
-// the environment (STACK_KEY); package stack documents them. "infra check -c key=value"
-// checks the settings alone, without the CDK and before any program is built.
+// The program infra writes the CloudFormation template of Sortie. The command line of the CDK
+// runs it. Its settings are in the CDK's context (cdk.json, -c key=value) or in the environment
+// (STACK_KEY). Package stack documents them. "infra check -c key=value" only checks the
+// settings, without the CDK and before any program is built.
 package main
 
 import (

@@ -1,11 +1,10 @@
-// The program bench prints a table of the deployed functions: the size of the zip, the
-// time until the process requests its first event, its memory at that time, and the
-// time of synthesis; if AWS_ENDPOINT_URL is LocalStack's, also the time of a
-// deployment.
+// The program bench prints a table of the deployed functions: the size of the zip, the time
+// until the process requests its first event, its memory at that time, and the time of
+// synthesis. If AWS_ENDPOINT_URL is LocalStack's, it also prints the time of a deployment.
 //
-// It serves Lambda's Runtime API on loopback, so the figures are those of this host:
-// on Lambda a function of 256 MB has a seventh of a core. It runs in infra, after
-// "make synth" for this host.
+// It serves Lambda's Runtime API on loopback, so the results are those of this host. On Lambda
+// a function of 256 MB has a seventh of a core. Run it in infra, after "make synth" for this
+// host.
 package main
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// starts is how often each function is started; the table has the median.
+// starts is the number of starts of each function. The table contains the median.
 const starts = 7
 
-// goalZip is the goal for the size of a zip.
+// goalZip is the maximum size of a zip that we aim for.
 const goalZip = 15 << 20
 
 func main() {
@@ -70,5 +69,5 @@ func measure(ctx context.Context) error {
 
 func mega(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// now is the host's time.
+// now returns the time of the host.
 func now() time.Time { return time.Now() }

@@ -23,8 +23,8 @@ type start struct {
 	memory int64 // resident bytes at the first request for an event
 }
 
-// startOften starts the program several times in sequence and returns the median of
-// each figure.
+// startOften starts the program several times in sequence. It returns the median of the time
+// and of the memory.
 func startOften(ctx context.Context, program string, environment []string) (start, error) {
 	var times []time.Duration
 	var memories []int64
@@ -40,8 +40,8 @@ func startOften(ctx context.Context, program string, environment []string) (star
 	return start{times[starts/2], memories[starts/2]}, nil
 }
 
-// startOnce serves the Runtime API until the program requests an event, which it does
-// not get.
+// startOnce starts the program and serves the Runtime API until the program requests an event.
+// The program gets no event.
 func startOnce(ctx context.Context, program string, environment []string) (start, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -58,7 +58,7 @@ func startOnce(ctx context.Context, program string, environment []string) (start
 		}
 		failed <- struct{}{}
 	})}
-	go func() { _ = server.Serve(listener) }() // it ends with Close
+	go func() { _ = server.Serve(listener) }() // it returns after Close
 	defer server.Close()                       //nolint:errcheck // the measurement is complete
 
 	process := exec.CommandContext(ctx, program)
@@ -70,7 +70,7 @@ func startOnce(ctx context.Context, program string, environment []string) (start
 	}
 	defer func() {
 		cancel()
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // the process was killed
 	}()
 	select {
 	case at := <-requested:
@@ -83,7 +83,7 @@ func startOnce(ctx context.Context, program string, environment []string) (start
 	}
 }
 
-// resident is the resident memory of a process on Linux.
+// resident returns the resident memory of a process in bytes. It requires Linux.
 func resident(pid int) (int64, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// sizes returns the bytes of a program and of its zip.
+// sizes returns the size of a program and of its zip in bytes.
 func sizes(program string) (size, zipped int64, err error) {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -35,7 +35,7 @@ func sizes(program string) (size, zipped int64, err error) {
 	return int64(len(text)), counter.n, nil
 }
 
-// counting counts what is written to it.
+// counting counts the bytes that are written to it.
 type counting struct{ n int64 }
 
 func (c *counting) Write(p []byte) (int, error) {
@@ -43,8 +43,8 @@ func (c *counting) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tools measures the CDK: synthesis and, with LocalStack, the first deployment of the
-// stage bench and a second one without changes.
+// tools measures the CDK: the synthesis and, with LocalStack, two deployments of the stage
+// bench. The second deployment has no changes.
 func tools(ctx context.Context, endpoint string) error {
 	const stage = "bench"
 	inContext := []string{"-c", "stage=" + stage, "-c", "arch=" + runtime.GOARCH, "-c", "outputs=s3", "-c", "retain=false", "-c", "localstack=true"}

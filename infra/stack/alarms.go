@@ -11,31 +11,31 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// metric is one metric of AWS, over five minutes.
+// metric is a metric of AWS over five minutes.
 type metric struct {
 	namespace, name, statistic string
 	dimensions                 map[string]string
 }
 
-// alarm is one alarm. Each metric costs $0.10 a month, so one alarm sums several
-// functions; their logs show which one failed.
+// alarm is one alarm. Each metric of an alarm costs $0.10 a month, so one alarm sums several
+// functions. Their logs show which function failed.
 type alarm struct {
 	id      string
 	metrics []metric // summed
-	// The alarm is raised when the sum is greater than above in that many consecutive
-	// periods of five minutes.
+	// The alarm is raised if the sum exceeds above in this number of consecutive periods of
+	// five minutes.
 	above   float64
 	periods int
-	// absent raises the alarm instead when the sum is less than 1 or missing.
+	// absent raises the alarm if the sum is less than 1 or missing, and ignores above.
 	absent bool
-	// meaning and action are the description.
+	// meaning and action form the description.
 	meaning, action string
 }
 
-// fiveMinutes is the period of each alarm, in seconds.
+// fiveMinutes is the period of an alarm in seconds.
 const fiveMinutes = 300
 
-// alarms lists the failures that need attention.
+// alarms returns the alarms for the failures that need attention.
 func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 	lambda := func(metricName, statistic string, names ...string) []metric {
 		var all []metric
@@ -101,7 +101,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "raise the quota \"Concurrent executions\", or find the function that uses most of it; reserve concurrency for callback",
 		},
 		{
-			// Without a TimeoutSeconds of the state machine, no execution times out.
+			// The state machine has no TimeoutSeconds, so no execution times out.
 			id: "ExecutionsEnd", above: 0, periods: 1, metrics: machine("ExecutionsFailed"),
 			meaning: "executions failed; the sweep restarts each once and then marks its run Orphaned",
 			action:  "read the state machine's log, which has the state and the error",
@@ -112,8 +112,9 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "raise the quota of state transitions, or admit fewer runs at once",
 		},
 		{
-			// Each further metric, of reads and of each index, would cost as much. What they show makes
-			// the sweep, the relay or the API fail, which have their own alarms.
+			// There is no metric for reads and for each index, because each would cost as much.
+			// If they are throttled, the sweep, the relay or the API fails, and these have
+			// their own alarms.
 			id: "TableThrottled", above: 0, periods: 2,
 			metrics: []metric{{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}}},
 			meaning: "DynamoDB throttles writes of the table: the load grew faster than its capacity, or one partition key is too hot",
@@ -130,8 +131,8 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 	return all
 }
 
-// addAlarms adds the alarms and their topic. The topic is not encrypted with a key:
-// CloudWatch cannot publish with SNS's own key, and alarms contain no secrets.
+// addAlarms adds the alarms and their topic. The topic is not encrypted with a key: CloudWatch
+// cannot publish with SNS's own key, and alarms contain no secrets.
 func (b *builder) addAlarms(api awsapigateway.RestApi) {
 	topic := awssns.NewCfnTopic(b.stack, jsii.String("Alarms"), &awssns.CfnTopicProps{TopicName: jsii.String(b.name("alarms"))})
 	if b.settings.AlarmEmail != "" {
@@ -167,7 +168,7 @@ func (b *builder) addAlarm(a alarm, topic awssns.CfnTopic) {
 	b.alarmed[a.id] = awscloudwatch.NewCfnAlarm(b.stack, jsii.String("Alarm"+a.id), props)
 }
 
-// sum is the expression that adds the metrics; a missing value counts as 0.
+// sum returns the expression that adds the metrics. A missing value counts as 0.
 func (a alarm) sum() []any {
 	var all []any
 	expression := ""

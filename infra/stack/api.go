@@ -13,38 +13,39 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// bufferedTimeout is how long API Gateway waits for a front door, in ms: AWS's
-// maximum, and more than the function's timeout. A streamed answer may take longer.
+// bufferedTimeout is how long API Gateway waits for a buffered response of a front door, in ms.
+// It is AWS's maximum and more than the timeout of the function. A streamed response may take
+// longer.
 const bufferedTimeout = 29_000
 
-// burst is the number of requests in a burst as a multiple of the rate.
+// burst is the size of a burst of requests as a multiple of the rate.
 const burst = 2
 
-// anyMethod is API Gateway's name for the methods that a resource does not name.
+// anyMethod is API Gateway's name for all methods that a resource does not list.
 const anyMethod = "ANY"
 
 // everythingBelow is API Gateway's path segment for all paths below a resource.
 const everythingBelow = "{proxy+}"
 
-// requestLog begins the format of an access log. functionRequestId is the request_id in the
-// log of the function.
+// requestLog is the start of the format of an access log. functionRequestId equals request_id
+// in the log of the function.
 const requestLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
 	`"functionRequestId":"$context.integration.requestId","time":"$context.requestTimeEpoch",` +
 	`"status":"$context.status","functionLatency":"$context.integrationLatency","errorType":"$context.error.responseType",`
 
-// accessLog is the format of the access log. It has no header, no query string and no
-// path with values of a client.
+// accessLog is the format of the access log. It contains no header, no query string and no path
+// with values of a client.
 const accessLog = requestLog + `"method":"$context.httpMethod","route":"$context.resourcePath",` +
 	`"bytes":"$context.responseLength","latency":"$context.responseLatency"}`
 
-// route is a method of the API.
+// route is a method of the API with its function.
 type route struct {
 	httpkit.Route
 	function string
 }
 
-// routes lists the routes of the front doors, with HEAD for each GET, sorted by path
-// and method.
+// routes returns the routes of the front doors, with HEAD for each GET, sorted by path and
+// method.
 func routes() []route {
 	var all []route
 	for _, name := range named(front) {
@@ -62,7 +63,7 @@ func routes() []route {
 	return all
 }
 
-// in returns the path of the resource that has a route: its own, or everything below one of
+// in returns the path of the route's resource: the route's own path, or everything below one of
 // its parents.
 func (r route) in(all []route) string {
 	for end, char := range r.Pattern {
@@ -73,9 +74,10 @@ func (r route) in(all []route) string {
 	return r.Pattern
 }
 
-// collects reports whether everything below a parent goes to the function of the route: there
-// are several such paths, more than of another function. Paths of other functions and of
-// workers have resources of their own, which must not begin with a parameter.
+// collects reports whether the resource for everything below parent goes to the function of the
+// route. The function must have at least two such paths, and more than any other function.
+// Paths of other functions and of workers need their own resources below parent. Those must not
+// begin with a parameter.
 func (r route) collects(parent string, all []route) bool {
 	paths := map[string]map[string]bool{} // by function
 	for _, other := range all {
@@ -110,14 +112,15 @@ func (r route) collects(parent string, all []route) bool {
 	return len(paths[r.function]) > 1
 }
 
-// alone reports whether the path of a route is one of workers or of several functions.
+// alone reports whether the path of the route is for workers or has routes of several
+// functions.
 func (r route) alone(all []route) bool {
 	return slices.ContainsFunc(all, func(other route) bool {
 		return other.Pattern == r.Pattern && (other.function != r.function || other.Access == httpkit.ForWorkers)
 	})
 }
 
-// newAPI adds the API without its methods, because functions refer to its URL.
+// newAPI adds the API without its methods, because functions refer to the API's URL.
 func (b *builder) newAPI() awsapigateway.RestApi {
 	s := b.settings
 	logs := b.newLogGroup("LogsAccess", "")
@@ -147,7 +150,7 @@ func (b *builder) newAPI() awsapigateway.RestApi {
 	return api
 }
 
-// addressOf is the API's URL.
+// addressOf returns the URL of the API.
 func (b *builder) addressOf(api awsapigateway.RestApi) string {
 	s := b.settings
 	switch {
@@ -169,8 +172,8 @@ func (b *builder) addressOf(api awsapigateway.RestApi) string {
 	return "https://" + s.Domain
 }
 
-// throttles gives the methods of workers their own rate. The stage's rate, which
-// applies to each method separately, is for clients.
+// throttles returns a separate rate limit for the methods of workers. The limit of the stage is
+// for clients. It applies to each method separately.
 func (b *builder) throttles() *map[string]*awsapigateway.MethodDeploymentOptions {
 	options := map[string]*awsapigateway.MethodDeploymentOptions{}
 	for _, r := range routes() {
@@ -184,11 +187,11 @@ func (b *builder) throttles() *map[string]*awsapigateway.MethodDeploymentOptions
 	return &options
 }
 
-// addRoutes adds the methods, each with its function as the integration. ANY of each path
-// goes to the function of its first route, which also answers 405 with the methods, and CORS
-// requests. A route has a method of its own only if it differs from ANY: it goes to another
-// function, or has the rate of workers. Paths below one that go to one function have one
-// resource, because a stack has at most 500.
+// addRoutes adds the methods, each with its function as the integration. ANY of a path goes to
+// the function of its first route. That function also answers 405 with the allowed methods, and
+// CORS requests. A route has its own method only if it differs from ANY: it goes to another
+// function or has the rate limit of workers. Paths below a parent that go to one function share
+// a resource, because a stack has at most 500 resources.
 func (b *builder) addRoutes(api awsapigateway.RestApi) {
 	doors := map[string]awsapigateway.Integration{}
 	for _, name := range named(front) {
@@ -202,7 +205,7 @@ func (b *builder) addRoutes(api awsapigateway.RestApi) {
 		}
 		doors[name] = awsapigateway.NewLambdaIntegration(b.callable(name), options)
 	}
-	others := map[string]string{} // the functions of ANY by path
+	others := map[string]string{} // the function of ANY by path
 	all := routes()
 	for _, r := range all {
 		path := r.in(all)

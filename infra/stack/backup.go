@@ -5,11 +5,11 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// backupDays is how long a daily copy of the table is kept.
+// backupDays is the retention of a daily copy of the table in days.
 const backupDays = 35
 
-// addBackup adds a daily copy of the table to a vault, if a setting asks for it. Unlike
-// point-in-time recovery, it survives the deletion of the table.
+// addBackup adds a daily copy of the table to a vault, if the setting backup is on. Unlike
+// point-in-time recovery, the copy survives the deletion of the table.
 func (b *builder) addBackup() {
 	if !b.settings.Backup {
 		return
@@ -35,8 +35,8 @@ func (b *builder) addBackup() {
 	})
 }
 
-// addBudget adds a mail when the stage's cost of a month exceeds the budget, and one when
-// the forecast does. AWS counts by the tag "stage" once it is activated as a cost
+// addBudget adds two mails: one when the cost of a month exceeds the budget, and one when the
+// forecast does. AWS selects the costs by the tag "stage" after it is activated as a cost
 // allocation tag.
 func (b *builder) addBudget() {
 	if b.settings.Budget == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// builder has the resources of the stack that other resources refer to. The file of
-// each field's name sets it.
+// builder contains the resources of the stack that other resources refer to. The file with the
+// name of a field sets the field.
 type builder struct {
 	stack    awscdk.Stack
 	settings Settings
@@ -31,30 +31,30 @@ type builder struct {
 	// deliveries is the queue of webhooks.
 	deliveries deliveries
 	sockets    sockets
-	// url is the API's address, with the stage.
+	// url is the address of the API, with the stage.
 	url       string
 	functions map[string]awslambda.Function
 	aliases   map[string]awslambda.Alias
 	logs      []awslogs.CfnLogGroup // of the functions
 	alarmed   alarmed
-	topic     string // the ARN of the topic of alarms
+	topic     string // the ARN of the alarms' topic
 }
 
-// Sortie is the stack of a stage, with what other stacks of an app refer to.
+// Sortie is the stack of a stage, with the attributes to which other stacks of an app refer.
 type Sortie struct {
 	awscdk.Stack
 	// URL is the address of the API.
 	URL string
-	// BusName and BusArn are those of the bus with the events of runs.
+	// BusName and BusArn identify the bus with the events of runs.
 	BusName, BusArn string
 	// AlarmTopicArn is the topic of all alarms.
 	AlarmTopicArn string
 }
 
-// New adds the stack of a stage to a scope: an app, or a stage of one. id is the id of the
-// construct; the stack is named after the stage ("sortie-prod"), under which the command
-// line finds it. Settings are those of ReadSettings, with Build set. The error names every
-// program that is not built.
+// New adds the stack of a stage to a scope, which is an app or a stage of an app. id is the id
+// of the construct. The stack is named after the stage ("sortie-prod"); the command line finds
+// it by that name. s is a result of ReadSettings with Build set. The error lists all programs
+// that are not built.
 func New(scope constructs.Construct, id string, s Settings) (*Sortie, error) {
 	var missing []error
 	for _, name := range Programs() {
@@ -109,17 +109,17 @@ func New(scope constructs.Construct, id string, s Settings) (*Sortie, error) {
 	return &Sortie{b.stack, b.url, b.bus.name, b.bus.arn, b.topic}, nil
 }
 
-// StackName is the name of the stack of the stage.
+// StackName returns the name of the stage's stack.
 func (s Settings) StackName() string { return "sortie-" + s.Stage }
 
-// asset is the folder of a built program.
+// asset returns the folder of a built program.
 func (s Settings) asset(name string) string { return filepath.Join(s.Build, s.Arch, name) }
 
-// name is the name of a resource, unique in the account.
+// name returns the name of a resource, which is unique in the account.
 func (b *builder) name(of string) string { return "sortie-" + b.settings.Stage + "-" + of }
 
-// removal is the policy for data when the stack is destroyed. A first deployment that fails
-// keeps nothing, so that it can be repeated under the same names.
+// removal returns the policy for data when the stack is destroyed. A first deployment that
+// fails keeps no data, so that it can be repeated under the same names.
 func (b *builder) removal() awscdk.RemovalPolicy {
 	if b.settings.Retain {
 		return awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE
@@ -127,14 +127,14 @@ func (b *builder) removal() awscdk.RemovalPolicy {
 	return awscdk.RemovalPolicy_DESTROY
 }
 
-// arn is an ARN of this account and region.
+// arn returns an ARN in this account and region.
 func (b *builder) arn(service, resource, name string, format awscdk.ArnFormat) string {
 	return *b.stack.FormatArn(&awscdk.ArnComponents{
 		Service: jsii.String(service), Resource: jsii.String(resource), ResourceName: jsii.String(name), ArnFormat: format,
 	})
 }
 
-// result is an output of the stack.
+// result adds an output of the stack.
 func (b *builder) result(name, value, meaning string) {
 	awscdk.NewCfnOutput(b.stack, jsii.String(name), &awscdk.CfnOutputProps{Value: jsii.String(value), Description: jsii.String(meaning)})
 }
@@ -151,7 +151,7 @@ func (b *builder) addResults() {
 	b.result("DeadLetterQueue", b.dead.url, "the queue of what could not be processed")
 }
 
-// optional is nil for an empty text.
+// optional returns a pointer to text, or nil if text is empty.
 func optional(text string) *string {
 	if text == "" {
 		return nil
@@ -159,8 +159,8 @@ func optional(text string) *string {
 	return jsii.String(text)
 }
 
-// texts are values as the CDK takes them.
+// texts converts values to the type that the CDK accepts.
 func texts(values []string) *[]*string { return jsii.Strings(values...) }
 
-// num is a number as the CDK takes it.
+// num converts n to the type that the CDK accepts.
 func num(n int) *float64 { return jsii.Number(float64(n)) }

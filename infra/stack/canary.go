@@ -8,10 +8,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/canary"
 )
 
-// canarySecret is the kind of the canary's secret, which only a stage with a canary has.
+// canarySecret is the kind of the canary's secret. Only a stage with a canary has it.
 const canarySecret = "canary"
 
-// exportsGrant is what a function needs to export as a client.
+// exportsGrant returns the grant of a function that exports as a client.
 func (b *builder) exportsGrant() grant {
 	if b.settings.CanaryPI == "" {
 		return grant{}
@@ -19,8 +19,8 @@ func (b *builder) exportsGrant() grant {
 	return b.secretGrant(canarySecret, map[string]string{"SORTIE_CANARY_PI": b.settings.CanaryPI})
 }
 
-// addCanary invokes the canary, if the stage has one. A failed invocation is not retried:
-// its error is the alarm.
+// addCanary adds the schedule of the canary, if the stage has one. A failed invocation is not
+// retried, because its error raises the alarm.
 func (b *builder) addCanary() {
 	if b.settings.CanaryPI == "" {
 		return

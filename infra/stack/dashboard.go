@@ -15,17 +15,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// panel is a graph of the dashboard. A search selects its series, so it shows all that
-// exist.
+// panel is a graph of the dashboard. A search selects its series, so it shows all existing
+// ones.
 type panel struct {
 	title string
-	// names are metrics of package series, or of the functions if labels is nil.
+	// names are metrics of package series. If labels is nil, they are metrics of the functions.
 	names     []string
 	labels    []string
 	statistic string
 }
 
-// panels are the graphs of the dashboard, two in a row.
+// panels returns the graphs of the dashboard, two in a row.
 func panels() []panel {
 	var phases []string
 	for _, p := range run.Phases() {
@@ -86,7 +86,7 @@ func dashboardBody(stage, region string) (string, error) {
 // query is a saved query of CloudWatch Logs Insights over the logs of all functions.
 type query struct{ name, text string }
 
-// queries are the saved queries.
+// queries returns the saved queries.
 func queries() []query {
 	return []query{
 		{"life-of-a-run", `fields @timestamp, msg, state, attempt, message, fault, error
@@ -109,7 +109,7 @@ func queries() []query {
 	}
 }
 
-// addDashboard adds the dashboard and the saved queries. LocalStack has neither.
+// addDashboard adds the dashboard and the saved queries. LocalStack supports neither.
 func (b *builder) addDashboard() error {
 	if b.settings.LocalStack != "" {
 		return nil

@@ -6,21 +6,21 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// deliveries is how other resources refer to the queue of webhooks.
+// deliveries identifies the queue of webhooks for other resources.
 type deliveries struct{ arn, name, url string }
 
-// The queue of webhooks. A message that is received for the last time goes to the
-// dead-letter queue: the sweep queues its webhook again when it is due.
+// The settings of the queue of webhooks. After its last receive a message goes to the
+// dead-letter queue. The sweep then enqueues its webhook again when it is due.
 const (
 	deliverBatch    = 10
 	deliverReceives = 5
-	// deliverHidden is six times the function's timeout, as AWS advises: the function may
-	// be throttled after it got the messages.
+	// deliverHidden is the visibility timeout. It is six times the timeout of the function, as
+	// AWS advises: the function may be throttled after it has received the messages.
 	deliverHidden = 6 * deliverTimeout
-	// deliverConcurrency is how many calls of the function the queue makes at once. Without a
-	// limit, receivers that are slow could take all executions of the account.
+	// deliverConcurrency is the maximum number of concurrent calls of the function by the
+	// queue. Without a limit, slow receivers could use all executions of the account.
 	deliverConcurrency = 20
-	deliverRetention   = 24 * 3600 // an older message has no purpose: sweeps have queued its webhook
+	deliverRetention   = 24 * 3600 // an older message has no purpose: sweeps have enqueued its webhook
 )
 
 // addDeliveries adds the queue of webhooks.
@@ -33,7 +33,7 @@ func (b *builder) addDeliveries() {
 	b.deliveries = deliveries{arn: *made.AttrArn(), name: *made.AttrQueueName(), url: *made.Ref()}
 }
 
-// addDeliver connects the queue of webhooks to the function deliver, which names the
+// addDeliver connects the queue of webhooks to the function deliver. The function returns the
 // messages that failed.
 func (b *builder) addDeliver() {
 	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Delivering"), &awslambda.CfnEventSourceMappingProps{

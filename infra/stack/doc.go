@@ -1,13 +1,12 @@
 // Package stack describes the AWS resources of one stage, one file per concern.
 //
-// The API's methods are the routes of the front doors, the state machine is the file
-// that the local system runs, and the table is the one that its adapter describes.
-// The template depends only on the settings and on the bytes of the programs: the
-// same input gives the same template.
+// The methods of the API are the routes of the front doors. The state machine is the file that
+// the local system also runs. The table is the one that its adapter describes. The template
+// depends only on the settings and on the bytes of the programs, so it is reproducible.
 //
-// ReadSettings reports every invalid setting at once. Roles have no wildcards:
-// functions.go lists what a function uses, uses.go the permissions of each use, and a
-// test requires a reason for everything that is wider than one resource.
+// ReadSettings reports all invalid settings at once. Roles have no wildcards: functions.go
+// lists what a function uses, uses.go lists the permissions of each use, and a test requires a
+// reason for each permission that is wider than one resource.
 //
 //	clients, workers ──> API ──> front doors ──┐          ┌──> alarms ──> mail
 //	                                           ├──> table ┴─stream─> relay ──> bus

@@ -9,19 +9,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// bus is how other resources refer to the event bus.
+// bus identifies the event bus for other resources.
 type bus struct{ name, arn string }
 
-// deadLetters is how other resources refer to the dead-letter queue.
+// deadLetters identifies the dead-letter queue for other resources.
 type deadLetters struct {
 	arn, name, url string
 	// rules are the ARNs of the rules that may send to the queue.
 	rules []string
 }
 
-// Retries of records and events. The stream keeps a record for a day, and the relay
-// retries for as long. It sets aside what it cannot publish, so a record that always
-// fails does not block its shard.
+// The limits for retries of records and events. The stream keeps a record for a day, and the
+// relay retries for as long. The relay sets aside each change that it cannot publish, so a
+// record that always fails does not block its shard.
 const (
 	relayBatch        = 100
 	relayRetries      = -1 // until relayMaxAge
@@ -44,12 +44,13 @@ func (b *builder) addBus() {
 	b.dead = deadLetters{arn: *queue.AttrArn(), name: *queue.AttrQueueName(), url: *queue.Ref()}
 }
 
-// tableStream is the id of the mapping of the table's stream. AWS does not permit a second
-// mapping with the same function, so another id could not be deployed.
+// tableStream is the id of the mapping of the table's stream. It must not change: AWS does not
+// permit a second mapping with the same function, so a mapping with another id could not be
+// deployed.
 const tableStream = "Stream"
 
-// addEvents connects the table's stream to the relay, and executions that failed to
-// the sweep. An execution that succeeded has ended its run before.
+// addEvents connects the table's stream to the relay, and failed executions to the sweep. An
+// execution that succeeded has already ended its run.
 func (b *builder) addEvents() {
 	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String(tableStream), &awslambda.CfnEventSourceMappingProps{
 		FunctionName: b.callable("relay").FunctionArn(), EventSourceArn: jsii.String(b.table.stream),
@@ -69,11 +70,11 @@ func (b *builder) addEvents() {
 	}, "")
 }
 
-// addSchedules invokes the sweep each minute. It uses a rule instead of EventBridge
-// Scheduler because a rule is free and needs no role. An invocation that fails is not
-// kept, because the next minute's sweep repeats its work: while a secret is missing,
-// the alarm SweepFails says so, and ends with the cause. The same holds for an event
-// about an ended execution: the sweep finds it when it is overdue.
+// addSchedules adds the schedules that invoke the sweep and the relay each minute. It uses
+// rules instead of EventBridge Scheduler, because a rule is free and needs no role. A failed
+// invocation is not kept, because the sweep of the next minute repeats its work. While a secret
+// is missing, the alarm SweepFails is raised; it ends with the cause. An event about an ended
+// execution is not kept either: the sweep finds the execution when it is overdue.
 func (b *builder) addSchedules() {
 	b.toSweep("EveryMinute", "the sweep, each minute", nil, "rate(1 minute)")
 	b.invoked("sweep", "SweepInvoke", &awslambda.CfnEventInvokeConfigProps{
@@ -82,7 +83,7 @@ func (b *builder) addSchedules() {
 	b.toFunction("relay", "Redrive", "the relay, each minute, for checkpoints and for what was not published", nil, "rate(1 minute)", sweepRetries)
 }
 
-// invoked sets what happens to asynchronous calls of a function that fail.
+// invoked sets the retries and the destination for failed asynchronous calls of a function.
 func (b *builder) invoked(function, id string, props *awslambda.CfnEventInvokeConfigProps) {
 	props.FunctionName, props.Qualifier = b.functions[function].FunctionName(), jsii.String("$LATEST")
 	alias := b.aliases[function]

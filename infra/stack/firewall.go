@@ -15,11 +15,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// clientWindow is the time in seconds over which clientLimit counts.
+// clientWindow is the time over which clientLimit counts, in seconds.
 const clientWindow = 300
 
-// workerPaths matches the paths to which workers post, which the limit for clients does not
-// count. A path begins behind the stage, if the API has no domain.
+// workerPaths returns a pattern for the paths to which workers post. The limit for clients does
+// not count them. The pattern matches the end of a path, because a path starts with the stage
+// if the API has no domain.
 func workerPaths() string {
 	var paths []string
 	for _, r := range routes() {
@@ -33,8 +34,9 @@ func workerPaths() string {
 // parameter matches a parameter of a path.
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// addFirewall adds AWS WAF in front of the API, if a setting asks for it. AWS's rules
-// about the content of requests are not used: they refuse bodies over 8 KB.
+// addFirewall adds AWS WAF in front of the API, if the setting firewall or clientLimit is set.
+// It does not use AWS's rules about the content of requests, because they refuse bodies above 8
+// KB.
 func (b *builder) addFirewall(api awsapigateway.RestApi) {
 	var rules []any
 	add := func(name string, rule map[string]any) {
@@ -93,17 +95,18 @@ func (b *builder) addFirewall(api awsapigateway.RestApi) {
 	})
 }
 
-// visibility are the metrics of a rule, which are free; no request is sampled.
+// visibility returns the metrics configuration of a rule. The metrics are free. No request is
+// sampled.
 func (b *builder) visibility(name string) map[string]any {
 	return map[string]any{"CloudWatchMetricsEnabled": true, "SampledRequestsEnabled": false, "MetricName": b.name(name)}
 }
 
-// resource adds a resource with these properties.
+// resource adds a resource with the properties.
 func (b *builder) resource(id, kind string, properties map[string]any) awscdk.CfnResource {
 	return awscdk.NewCfnResource(b.stack, jsii.String(id), &awscdk.CfnResourceProps{Type: jsii.String("AWS::" + kind), Properties: &properties})
 }
 
-// tags are the tags of the stack, for resources that the CDK does not tag.
+// tags returns the tags of the stack, for resources that the CDK does not tag.
 func (b *builder) tags() []any {
 	return []any{
 		map[string]any{"Key": "project", "Value": "sortie"}, map[string]any{"Key": "stage", "Value": b.settings.Stage},

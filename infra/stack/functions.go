@@ -23,7 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// kind is who calls a function.
+// kind is the caller of a function.
 type kind string
 
 const (
@@ -39,42 +39,41 @@ const (
 	shift kind = "shift" // commits and sweeps, for the tasks of a pool
 )
 
-// timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
-// for a streamed answer), the schedule a minute. A step waits up to 10 s for a
-// machine, and the effects of its commit may take 2 s.
+// timeouts are in seconds. They are shorter than the time for which the caller waits: API
+// Gateway 29 s (15 min for a streamed response), the schedule a minute. A step waits up to 10 s
+// for a machine, and the effects of its commit may take 2 s.
 var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout, gate: int(httpTimeout.Seconds()), crowd: pushTimeout, shift: shiftTimeout}
 
-// shiftTimeout is AWS's most. The longest deadline of an inference task is derived from it:
-// dispatch.MostWithin.
+// shiftTimeout is AWS's maximum. dispatch.MostWithin, the longest deadline of an inference
+// task, is derived from it.
 const shiftTimeout = 900
 
-// deliverTimeout leaves time for more than two attempts of 15 s, one after another. Then the
-// webhook is queued again.
+// deliverTimeout is enough for more than two consecutive attempts of 15 s. After these the
+// webhook is enqueued again.
 const deliverTimeout = 60
 
-// hookTimeout is that of functions that call hooks: three tries of 30 s with pauses of
-// 5 s, and the rest of a step.
+// hookTimeout is the timeout of functions that call hooks. It is enough for three attempts of
+// 30 s with pauses of 5 s, and the rest of a step.
 const hookTimeout = 120
 
 // hooks are the step functions with hookTimeout.
 var hooks = []string{"constrain", "act", "terminate"}
 
-// memories are in MB, for functions that need more than defaultMemory. The sweep holds a
-// page of records and of machines for each of its workers.
-// Ten webhooks are delivered to at once, with up to ten events of 64 KiB each; ten tenants
-// are pushed at once.
+// memories contains the memory in MB of functions that need more than defaultMemory. The sweep
+// reads a page of records and of machines in each of its workers. deliver sends to ten webhooks
+// concurrently, with up to ten events of 64 KiB each. push serves ten tenants concurrently.
 var memories = map[string]int{"sweep": 256, "deliver": 256, "push": 256}
 
-// streamTimeout is the timeout of a streamed answer in seconds: a download of 8 MiB at
-// 140 kB/s, the rate of a slow phone. Larger outputs are redirected to the bucket, and a
-// client that follows a log connects again.
+// streamTimeout is the timeout of a streamed response in seconds: a download of 8 MiB at 140
+// kB/s, the rate of a slow phone. Larger outputs are redirected to the bucket. A client that
+// follows a log connects again.
 const streamTimeout = 60
 
-// streamTimeouts are the timeouts of functions with longer streams, in seconds. API
-// Gateway ends an answer after 15 minutes.
+// streamTimeouts are the timeouts of functions with longer streams, in seconds. API Gateway
+// ends a response after 15 minutes.
 var streamTimeouts = map[string]int{"stream": 899, "inference": 899}
 
-// use is one thing that a function uses. uses.go has its variables and permissions.
+// use is something that a function uses. uses.go lists its variables and permissions.
 type use string
 
 const (
@@ -117,19 +116,18 @@ const (
 	dispatches  use = "dispatches"  // the function that serves inference tasks
 )
 
-// function is one Lambda function. Its metrics, its role and its log group have the
-// same name.
+// function is one Lambda function. Its metrics, its role and its log group have the same name.
 type function struct {
 	kind kind
 	uses []use
-	// routes are those of a front door.
+	// routes are the routes of a front door.
 	routes []httpkit.Route
-	// wanted, if it is not nil, reports whether a stage has the function.
+	// wanted, if not nil, reports whether a stage has the function.
 	wanted func(Settings) bool
 }
 
-// functions has every function. A test compares the variables of each with
-// those that its program reads.
+// functions contains all functions. A test compares the variables of each function with those
+// that its program reads.
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil)},
@@ -161,8 +159,8 @@ var functions = map[string]function{
 	"relay":     {kind: relay, uses: []use{configured, addressed, consumes, publishes, writes, lists, dues, signs, signsEvents, queues, rouses, deadLetter, traced}},
 }
 
-// Program is the folder of the function's program below functions. All step
-// functions share one, which selects its handler by SORTIE_STEP.
+// Program returns the folder of the function's program below functions. All step functions
+// share one program, which selects its handler by SORTIE_STEP.
 func Program(name string) string {
 	if functions[name].kind == step {
 		return "steps"
@@ -170,7 +168,7 @@ func Program(name string) string {
 	return name
 }
 
-// Programs lists the programs of all functions, sorted.
+// Programs returns the programs of all functions, sorted.
 func Programs() []string {
 	var programs []string
 	for _, name := range Functions() {
@@ -180,10 +178,10 @@ func Programs() []string {
 	return slices.Compact(programs)
 }
 
-// Functions lists the names of all functions, sorted.
+// Functions returns the names of all functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
 
-// Functions lists the functions that the stage has, sorted.
+// Functions returns the names of the functions that the stage has, sorted.
 func (s Settings) Functions() []string {
 	return slices.DeleteFunc(Functions(), func(name string) bool {
 		wanted := functions[name].wanted
@@ -191,7 +189,7 @@ func (s Settings) Functions() []string {
 	})
 }
 
-// named lists the functions of a kind, sorted.
+// named returns the names of the functions of a kind, sorted.
 func named(k kind) []string {
 	var names []string
 	for _, name := range Functions() {
@@ -202,7 +200,7 @@ func named(k kind) []string {
 	return names
 }
 
-// timeout is the time limit of a function in seconds.
+// timeout returns the timeout of a function in seconds.
 func (s Settings) timeout(name string) int {
 	if s.streamed(name) {
 		return cmp.Or(streamTimeouts[name], streamTimeout)
@@ -213,12 +211,12 @@ func (s Settings) timeout(name string) int {
 	return timeouts[functions[name].kind]
 }
 
-// streamed reports whether the answers of a function are streamed.
+// streamed reports whether the responses of a function are streamed.
 func (s Settings) streamed(name string) bool {
 	return s.Stream && slices.Contains(functions[name].uses, streams)
 }
 
-// memory is the memory of a function in MB.
+// memory returns the memory of a function in MB.
 func (s Settings) memory(name string) int {
 	if mb, ok := s.Memory[name]; ok {
 		return mb

@@ -6,15 +6,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The days in which a removed key can be restored.
+// The number of days in which a removed key can be restored.
 const (
 	keyDaysRetained = 30
 	keyDaysLeast    = 7
 )
 
-// addKeys adds a key for each name of signingKeys. A rotation takes three deployments,
-// so that every function knows the key of every token: append the new name, move it
-// to the front, and remove the old name after its last token has expired.
+// addKeys adds a key for each name of signingKeys. A rotation takes three deployments, so that
+// every function knows the key of every token: append the new name, move it to the front, and
+// remove the old name after its last token has expired.
 func (b *builder) addKeys() {
 	days := keyDaysLeast
 	if b.settings.Retain {

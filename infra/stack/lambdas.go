@@ -30,8 +30,8 @@ func (b *builder) addFunctions() {
 	}
 }
 
-// continuing are the functions that call themselves, or queue what calls them again, as long
-// as there is something to do. Lambda would stop them after 16 calls in a row.
+// continuing lists the functions that call themselves while there is work, directly or by a
+// queue. By default Lambda would stop them after 16 calls in a row.
 var continuing = []string{"deliver", "dispatch", "push"}
 
 func (b *builder) newFunction(name string, env map[string]string, allow []statement, logs awslogs.CfnLogGroup) awslambda.Function {
@@ -56,8 +56,8 @@ func (b *builder) newFunction(name string, env map[string]string, allow []statem
 		MemorySize: num(b.settings.memory(name)), Timeout: awscdk.Duration_Seconds(num(b.settings.timeout(name))),
 		Environment: &variables, Tracing: tracing,
 		LogGroup: awslogs.LogGroup_FromLogGroupName(b.stack, jsii.String("LogsOf"+capital(name)), logs.Ref()),
-		// Lambda's own three lines for each call repeat its metrics and would be a
-		// third of the log. WARN keeps the line for a call that timed out.
+		// Lambda's own three lines for each call repeat its metrics and would be a third of the
+		// log. WARN keeps the line for a call that timed out.
 		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
 		// The CDK must not add permissions.
 		Role: role.WithoutPolicyUpdates(nil),
@@ -75,8 +75,8 @@ func (b *builder) newFunction(name string, env map[string]string, allow []statem
 	return awslambda.NewFunction(b.stack, jsii.String(id), props)
 }
 
-// newLogGroup adds a log group; CloudFormation names it if name is empty. CloudWatch
-// encrypts it. It is deleted with the stack: the history of runs is in the table.
+// newLogGroup adds a log group. If name is empty, CloudFormation names it. CloudWatch encrypts
+// it. It is deleted with the stack, because the history of runs is in the table.
 func (b *builder) newLogGroup(id, name string) awslogs.CfnLogGroup {
 	group := awslogs.NewCfnLogGroup(b.stack, jsii.String(id), &awslogs.CfnLogGroupProps{
 		LogGroupName: optional(name), RetentionInDays: num(b.settings.LogDays),
@@ -85,7 +85,7 @@ func (b *builder) newLogGroup(id, name string) awslogs.CfnLogGroup {
 	return group
 }
 
-// traces is the permission for X-Ray, which has no resources.
+// traces returns the permissions for X-Ray, whose actions apply to no resource.
 func traces() statement {
 	return statement{actions: []string{
 		"xray:GetSamplingRules", "xray:GetSamplingStatisticSummaries", "xray:GetSamplingTargets",
@@ -93,5 +93,6 @@ func traces() statement {
 	}, resources: []string{"*"}}
 }
 
-// capital is a function's name as resources and the state machine use it.
+// capital returns the name of a function with a capital letter, as resources and the state
+// machine use it.
 func capital(name string) string { return string(name[0]-'a'+'A') + name[1:] }

@@ -14,18 +14,19 @@ import (
 // live is the alias that callers use with gradual deployments.
 const live = "live"
 
-// A gradual deployment of the state machine moves this share of new executions, in
-// percent, for that many minutes. The functions' deployments use the same numbers. The
-// alarms need ten minutes.
+// A gradual deployment of the state machine moves gradualPercent of the new executions for
+// gradualMinutes. The deployments of functions use the same numbers. The alarms need ten
+// minutes.
 const (
 	gradualPercent = 10
 	gradualMinutes = 15
 )
 
-// guards are the alarms that roll a gradual deployment back.
+// guards are the alarms that roll back a gradual deployment.
 var guards = []string{"ApiFails", "RelayFails", "StepsFail", "SweepFails"}
 
-// callable is what callers of a function invoke: its alias, or the function itself.
+// callable returns the target that callers of a function invoke: its alias, or the function
+// itself.
 func (b *builder) callable(name string) awslambda.IFunction {
 	if alias := b.aliases[name]; alias != nil {
 		return alias
@@ -42,7 +43,7 @@ func (b *builder) addAlias(name string) {
 	}
 }
 
-// started is the ARN that starts executions.
+// started returns the ARN with which executions are started.
 func (b *builder) started() string {
 	if b.settings.Gradual {
 		return b.machine.arn + ":" + live
@@ -50,8 +51,8 @@ func (b *builder) started() string {
 	return b.machine.arn
 }
 
-// addGradual adds the deployments of functions, which CodeDeploy performs, and the alias
-// of the state machine. Executions in flight keep their version.
+// addGradual adds the deployments of functions, which CodeDeploy performs, and the alias of the
+// state machine. Executions in flight keep their version.
 func (b *builder) addGradual() {
 	if !b.settings.Gradual {
 		return
@@ -79,7 +80,7 @@ func (b *builder) addGradual() {
 	version := awsstepfunctions.NewCfnStateMachineVersion(b.stack, jsii.String("RunVersion"), &awsstepfunctions.CfnStateMachineVersionProps{
 		StateMachineArn: b.machine.made.AttrArn(), StateMachineRevisionId: b.machine.made.AttrStateMachineRevisionId(),
 	})
-	version.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil) // executions of the version before are in flight
+	version.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil) // executions of the previous version are in flight
 	awsstepfunctions.NewCfnStateMachineAlias(b.stack, jsii.String("LiveRun"), &awsstepfunctions.CfnStateMachineAliasProps{
 		Name: jsii.String(live), DeploymentPreference: &awsstepfunctions.CfnStateMachineAlias_DeploymentPreferenceProperty{
 			StateMachineVersionArn: version.AttrArn(), Type: jsii.String("CANARY"), Alarms: &names,
@@ -88,5 +89,5 @@ func (b *builder) addGradual() {
 	})
 }
 
-// alarmed has the alarms by id.
+// alarmed maps ids to alarms.
 type alarmed map[string]awscloudwatch.CfnAlarm

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// machine is how other resources refer to the state machine.
+// machine identifies the state machine for other resources.
 type machine struct {
 	name, arn string
 	// executions matches the ARNs of its executions.
@@ -16,8 +16,8 @@ type machine struct {
 	made       awsstepfunctions.CfnStateMachine
 }
 
-// nameMachine sets the state machine's name and ARN before it exists, because its own
-// functions refer to it.
+// nameMachine sets the name and the ARN of the state machine before it exists, because its own
+// functions refer to them.
 func (b *builder) nameMachine() {
 	name := b.name("run")
 	b.machine = machine{
@@ -27,15 +27,14 @@ func (b *builder) nameMachine() {
 	}
 }
 
-// addMachine adds the state machine of runs. It logs errors without the data of
-// executions.
+// addMachine adds the state machine of runs. It logs errors without the data of executions.
 func (b *builder) addMachine() {
 	arns, calls := map[string]string{}, []string{}
 	for _, name := range named(step) {
 		arns[capital(name)] = *b.callable(name).FunctionArn()
 		calls = append(calls, arns[capital(name)])
 		if b.aliases[name] != nil {
-			// Executions of a version without aliases are in flight.
+			// Executions of a version without aliases may be in flight.
 			calls = append(calls, *b.functions[name].FunctionArn())
 		}
 	}
@@ -43,8 +42,8 @@ func (b *builder) addMachine() {
 	if err != nil { // a test compares its functions with those of this package
 		panic(err)
 	}
-	// CloudWatch limits the resource policies of an account; log groups with this
-	// prefix need none.
+	// CloudWatch limits the resource policies of an account. Log groups with this prefix need
+	// no policy.
 	logs := b.newLogGroup("LogsRun", "/aws/vendedlogs/states/"+b.machine.name)
 	allow := []statement{
 		{actions: []string{"lambda:InvokeFunction"}, resources: calls},

@@ -8,31 +8,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// OptionSettings configures parts of a stack that cost money or time, and that a stage
-// may do without. All are off by default.
+// OptionSettings configures optional parts of a stack, which cost money or time. All are off by
+// default.
 type OptionSettings struct {
-	// Gradual puts functions and the state machine behind the alias live: a
-	// deployment moves a tenth of the calls for 15 minutes, then all, and moves
-	// back if an alarm is raised.
+	// Gradual puts functions and the state machine behind the alias live. A deployment moves a
+	// tenth of the calls for 15 minutes and then all calls. It rolls back if an alarm is
+	// raised.
 	Gradual bool
-	// Firewall refuses addresses that AWS knows as harmful.
+	// Firewall refuses addresses that AWS lists as harmful.
 	Firewall bool
-	// ClientLimit is how many requests of one client token the firewall admits in
+	// ClientLimit is the number of requests of one client token that the firewall admits in
 	// five minutes; 0 is no limit. Calls of workers do not count.
 	ClientLimit int
-	// CanaryPI is the entity that the canary exports and downloads every 15
-	// minutes; empty is no canary.
+	// CanaryPI is the entity that the canary exports and downloads every 15 minutes. If empty,
+	// there is no canary.
 	CanaryPI string
-	// Backup copies the table to a vault each day and keeps the copy for 35 days.
+	// Backup copies the table to a vault each day and keeps each copy for 35 days.
 	Backup bool
-	// TraceHeaders makes a secret with headers for the exporter of traces.
+	// TraceHeaders adds a secret with headers for the exporter of traces.
 	TraceHeaders bool
-	// Budget is the cost in US dollars a month above which AlarmEmail gets a mail;
-	// 0 is no budget.
+	// Budget is the cost in US dollars a month above which AlarmEmail gets a mail; 0 is no
+	// budget.
 	Budget int
 }
 
-// Limits of the options.
+// The limits of the options.
 const (
 	leastClientLimit = 10 // AWS WAF: the lowest limit of a rate-based rule
 	mostClientLimit  = 2_000_000_000
@@ -41,7 +41,7 @@ const (
 
 var entity = regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// settings lists the keys, bound to s.
+// settings returns the keys, bound to s.
 func (s *OptionSettings) settings() []setting.Setting {
 	return []setting.Setting{
 		setting.Bool(&s.Gradual, "gradual", "false", "whether a deployment replaces functions and state machine gradually, and rolls back on alarms"),
@@ -54,7 +54,7 @@ func (s *OptionSettings) settings() []setting.Setting {
 	}
 }
 
-// contradictions lists the problems of keys that are well-formed by themselves.
+// contradictions returns the problems of keys that are well-formed on their own.
 func (s *OptionSettings) contradictions(all *Settings) []error {
 	var problems []error
 	if s.ClientLimit > 0 && s.ClientLimit < leastClientLimit {

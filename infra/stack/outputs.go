@@ -9,16 +9,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// The days of the buckets' lifecycle rules. Sortie deletes objects itself; the rules
-// delete what it could not.
+// The days of the buckets' lifecycle rules. Sortie deletes objects itself. The rules delete the
+// objects that it failed to delete.
 const (
 	uploadDays     = 15 // an attempt takes at most 14 days
 	unfinishedDays = 2
 	acceptedDays   = 366 // the longest retention, and a day
 )
 
-// The objects of the buckets: outputs and other files of workers below exports/, and
-// in the accepted bucket the logs of each tenant.
+// The objects of the buckets: outputs and other files of workers below exports/, and in the
+// accepted bucket the logs of each tenant.
 const (
 	exportsObjects = "exports/*"
 	logObjects     = "*/logs/*"
@@ -27,15 +27,15 @@ const (
 // firstKey is the name of the access keys that a stage has from its first deployment.
 const firstKey = "1"
 
-// buckets is how other resources refer to the buckets.
+// buckets identifies the buckets for other resources.
 type buckets struct{ uploads, accepted, endpoint string }
 
-// addOutputs names the buckets or, with s3, adds them.
+// addOutputs names the buckets or, with outputs=s3, adds them.
 //
-// With s3 it also adds two users, because a URL that a role's session presigned
-// expires with the session, and because workers run outside of AWS: one for Sortie,
-// and one for workers, which may write below exports/ and may neither read nor list.
-// CloudFormation copies their keys into the secret.
+// With outputs=s3 it also adds two users: one for Sortie and one for workers. Users are needed
+// because a URL that a role's session presigned expires with the session, and because workers
+// run outside of AWS. The user for workers may write below exports/ and may neither read nor
+// list. CloudFormation copies their keys into the secret.
 func (b *builder) addOutputs() {
 	if b.settings.Outputs == R2 {
 		b.buckets = buckets{b.settings.UploadsBucket, b.settings.AcceptedBucket, b.settings.OutputsEndpoint}
@@ -65,14 +65,14 @@ func (b *builder) addOutputs() {
 		Region: *b.stack.Region(), AccessKeyID: ownerID, SecretAccessKey: ownerKey,
 		WorkerAccessKeyID: workerID, WorkerSecretAccessKey: workerKey,
 	}
-	if b.settings.LocalStack != "" { // it verifies signatures with this key only
+	if b.settings.LocalStack != "" { // it accepts signatures with this key only
 		keys.AccessKeyID, keys.SecretAccessKey = "test", "test"
 		keys.WorkerAccessKeyID, keys.WorkerSecretAccessKey = "test", "test"
 	}
 	b.fillOutputsSecret(keys)
 }
 
-// newBucket adds a private bucket.
+// newBucket adds a private bucket. Objects expire after the number of days.
 func (b *builder) newBucket(id string, days int) awss3.Bucket {
 	return awss3.NewBucket(b.stack, jsii.String(id), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
@@ -89,8 +89,8 @@ func (b *builder) newBucket(id string, days int) awss3.Bucket {
 	})
 }
 
-// newBucketUser adds a user with exactly the statements, and its access keys. It
-// returns the first key. The others stay valid for workers and URLs that have them.
+// newBucketUser adds a user with exactly the statements, and its access keys. It returns the
+// first key. The others remain valid for workers and URLs that use them.
 func (b *builder) newBucketUser(id string, allow ...statement) (keyID, secret string) {
 	user := awsiam.NewCfnUser(b.stack, jsii.String(id), &awsiam.CfnUserProps{
 		Policies: []any{&awsiam.CfnUser_PolicyProperty{PolicyName: jsii.String("outputs"), PolicyDocument: document(allow)}},

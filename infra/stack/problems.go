@@ -19,15 +19,15 @@ type refusal struct {
 	why  string
 }
 
-// noRoute is the detail of a refusal of a path or a method that does not exist.
+// noRoute is the detail of the refusal of an unknown path or method.
 const noRoute = "unknown path or method; /openapi.json lists all"
 
-// refusals lists the responses of API Gateway with the faults that the front doors
-// would return. A function that fails or cannot be invoked is Unavailable: the request
-// was not acknowledged and may be repeated.
+// refusals returns the responses of API Gateway with the faults that the front doors would
+// return. If a function fails or cannot be invoked, the fault is Unavailable: the request was
+// not acknowledged and may be repeated.
 //
-// The response to a body above API Gateway's limit (10 MB) or Lambda's (6 MB, with the
-// body in base64) cannot be customized (API Gateway Developer Guide, important notes).
+// The response to a body above API Gateway's limit (10 MB) or Lambda's (6 MB, with the body in
+// base64) cannot be customized (API Gateway Developer Guide, important notes).
 func refusals() []refusal {
 	large := fmt.Sprintf("a body has at most %d bytes, a worker's %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
 	return []refusal{
@@ -45,7 +45,7 @@ func refusals() []refusal {
 	}
 }
 
-// addProblems makes API Gateway send problem documents like httpkit's.
+// addProblems makes API Gateway send problem documents like those of httpkit.
 func (b *builder) addProblems(api awsapigateway.RestApi) {
 	for _, r := range refusals() {
 		p := httpkit.ProblemOf(fault.New(r.code, "%s", r.why))

@@ -18,14 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// Given finds the value of a key: a string, number, bool, list or map.
+// Given looks up the value of a key: a string, number, bool, list or map.
 type Given func(key string) (value any, ok bool)
 
-// ReadSettings reads the keys of Documented from given; an empty value counts as
-// absent. Two further keys are "settings", a map of settings of the service, and
-// "stages", a map from stages to such keys. A stage's values apply to keys that given
-// does not have. A stage other than dev must have an entry in "stages", and may have
-// its settings nowhere else. The error joins every problem.
+// ReadSettings reads the keys of Documented from given. An empty value counts as absent. Two
+// additional keys are "settings", a map of settings of the service, and "stages", a map from
+// stages to such keys. The values of a stage apply to keys that given does not have. A stage
+// other than dev must have an entry in "stages", and its settings may be only there. The error
+// joins all problems.
 func ReadSettings(given Given) (Settings, error) {
 	s := Settings{Service: maps.Clone(deployed), Traces: map[string]string{}}
 	stage, problems := stageOf(given)
@@ -47,8 +47,8 @@ func ReadSettings(given Given) (Settings, error) {
 	return s, errors.Join(problems...)
 }
 
-// StageSettings reads the settings of a stage from the values that cdk.json has under
-// "stages", for apps without that file.
+// StageSettings reads the settings of a stage from the values that cdk.json would contain under
+// "stages". It is for apps without that file.
 func StageSettings(stage string, values map[string]any) (Settings, error) {
 	return ReadSettings(fromMap(map[string]any{"stage": stage, "stages": map[string]any{stage: values}}))
 }
@@ -57,8 +57,8 @@ func fromMap(values map[string]any) Given {
 	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }
 }
 
-// FromContext finds values as the CDK's command line does: in its arguments of the form
-// "-c key=value", of which it skips others, and then in the object "context" of cdk.json.
+// FromContext looks up values as the CDK's command line does: first in its arguments of the
+// form "-c key=value", then in the object "context" of cdk.json. It ignores other arguments.
 func FromContext(file []byte, arguments []string) (Given, error) {
 	var document struct {
 		Context map[string]any `json:"context"`
@@ -111,12 +111,12 @@ func stageOf(given Given) (Given, []error) {
 	return fromMap(values), problems
 }
 
-// passing are the keys that describe one deployment. The others are the state of a
-// stage: a deployment without them would take away what they added.
+// passing lists the keys that describe a single deployment. The other keys are the state of a
+// stage: a deployment without them would remove the resources that they added.
 var passing = []string{"stage", "stages", "account", "region", "arch", "version", "localstack"}
 
-// strays are the problems of settings that are not in the entry of the stage, where
-// the next deployment would not find them. dev and LocalStack keep nothing.
+// strays returns the problems of settings outside the entry of the stage, because the next
+// deployment would lose them. The stage dev and LocalStack are not checked.
 func strays(given Given) []error {
 	name := text(given, "stage")
 	if name == "" || name == defaultStage || !slices.Contains([]string{"", "false"}, text(given, "localstack")) {
@@ -136,7 +136,7 @@ func strays(given Given) []error {
 	return problems
 }
 
-// unknown is the problem of a key that is not documented; meant may be "".
+// unknown returns the problem of an undocumented key. meant is the suggested key, or "".
 func unknown(key, meant string) error {
 	if meant != "" {
 		return fmt.Errorf("%s: unknown key, did you mean %s?", key, meant)
@@ -144,8 +144,8 @@ func unknown(key, meant string) error {
 	return fmt.Errorf("%s: unknown key", key)
 }
 
-// readService reads the settings of the service and validates them with the service's
-// own function.
+// readService reads the settings of the service. It validates them with the function of the
+// service.
 func (s *Settings) readService(given, stage Given) []error {
 	var problems []error
 	names := serviceNames()
@@ -181,7 +181,7 @@ func (s *Settings) readService(given, stage Given) []error {
 	return append(problems, s.tracesProblems()...)
 }
 
-// sourceURL is the setting of the entity API. A stage without one exports nothing.
+// sourceURL is the setting of the entity API. A stage without it exports nothing.
 const sourceURL = "SOURCE_API_URL"
 
 // complete sets the defaults that depend on whether the stage exports.
@@ -198,18 +198,18 @@ func (s *Settings) complete() {
 	}
 }
 
-// workerRateProblem returns the problem of a limit of requests that the heartbeats of all machines
-// would exceed.
+// workerRateProblem returns a problem if the heartbeats of all machines would exceed the limit
+// of requests.
 func (s *Settings) workerRateProblem(machines int, interval time.Duration) error {
 	want := int(math.Ceil(float64(machines) / interval.Seconds()))
-	if s.WorkerRate == 0 || want <= s.WorkerRate { // 0: it has a problem of its own
+	if s.WorkerRate == 0 || want <= s.WorkerRate { // 0: it has its own problem
 		return nil
 	}
 	return fmt.Errorf("workerRate: %d requests/s are too few for the heartbeats of %d machines, one each %v; want %d or more, or a longer SORTIE_HEARTBEAT_INTERVAL",
 		s.WorkerRate, machines, interval, want)
 }
 
-// contradictions are problems of keys that are well-formed by themselves.
+// contradictions returns the problems of keys that are well-formed on their own.
 func (s *Settings) contradictions() []error {
 	var problems []error
 	if (s.Domain == "") != (s.Certificate == "") {
@@ -239,7 +239,7 @@ func (s *Settings) contradictions() []error {
 
 var keyName = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 
-// names returns the problems of a list of names of keys.
+// names returns the problems of a list of key names.
 func names(key string, list []string) error {
 	var problems []error
 	for _, name := range list {
@@ -250,7 +250,7 @@ func names(key string, list []string) error {
 	return errors.Join(problems...)
 }
 
-// text is the value of a key as text; lists and maps are joined with commas.
+// text returns the value of a key as text. Lists and maps are joined with commas.
 func text(given Given, key string) string {
 	value, ok := given(key)
 	if !ok || value == nil {
@@ -277,7 +277,7 @@ func text(given Given, key string) string {
 	return fmt.Sprint(value)
 }
 
-// mapOf is the map of a key, which may be given as JSON text.
+// mapOf returns the map of a key. The value may be JSON text.
 func mapOf(given Given, key string) (map[string]any, error) {
 	value, ok := given(key)
 	if !ok || value == nil || value == "" {
@@ -293,9 +293,8 @@ func mapOf(given Given, key string) (map[string]any, error) {
 	return values, nil
 }
 
-// FromEnvironment finds values in the environment: a key by its Variable, a setting of
-// the service by its own name, account and region also by the variables of the CDK's
-// command line.
+// FromEnvironment looks up values in the environment: a key by its Variable, a setting of the
+// service by its own name, account and region also by the variables of the CDK's command line.
 func FromEnvironment(lookup func(string) (string, bool)) Given {
 	return func(key string) (any, bool) {
 		names := []string{Variable(key), map[string]string{
@@ -313,7 +312,7 @@ func FromEnvironment(lookup func(string) (string, bool)) Given {
 	}
 }
 
-// FirstOf finds the value of the first that has the key.
+// FirstOf looks up a value in the first of all that has the key.
 func FirstOf(all ...Given) Given {
 	return func(key string) (any, bool) {
 		for _, given := range all {

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// document is a policy with exactly the statements. Several uses of a function can share one,
-// which it then has once.
+// document returns a policy with exactly the statements. It contains a statement once if
+// several uses of a function have it.
 func document(allow []statement) awsiam.PolicyDocument {
 	all := make([]awsiam.PolicyStatement, 0, len(allow))
 	for i, s := range allow {
@@ -22,8 +22,8 @@ func document(allow []statement) awsiam.PolicyDocument {
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all, Minimize: jsii.Bool(false)})
 }
 
-// conditions are those of a statement. A request of several items needs all of them under
-// the partitions.
+// conditions returns the conditions of a statement. A request for several items needs all of
+// them in the permitted partitions.
 func (s statement) conditions() *map[string]any {
 	if len(s.partitions) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (s statement) conditions() *map[string]any {
 	return &map[string]any{"ForAllValues:StringLike": map[string]any{"dynamodb:LeadingKeys": s.partitions}}
 }
 
-// equal reports whether another statement permits the same.
+// equal reports whether other has the same permissions.
 func (s statement) equal(other statement) bool {
 	return slices.Equal(s.actions, other.actions) && slices.Equal(s.resources, other.resources) && slices.Equal(s.partitions, other.partitions)
 }

@@ -13,29 +13,30 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// RunnerSettings configures the runner.
+// RunnerSettings configures the runners.
 type RunnerSettings struct {
-	// FlyApps are the apps for machines; without any, the stage has no machines of Fly.
-	// FlyURL is the Machines API; empty is Fly's own.
+	// FlyApps are the apps for machines. Without apps the stage has no Fly machines. FlyURL is
+	// the base URL of the Machines API. If empty, it is Fly's own.
 	FlyApps []string
 	FlyURL  string
-	// KubernetesCluster is the name of the cluster in the settings of pools; empty is no
-	// cluster. KubernetesNamespaces can have machines. The secret kubernetes has the access.
+	// KubernetesCluster is the name of the cluster in the settings of pools. If empty, there is
+	// no cluster. KubernetesNamespaces are the namespaces for machines. The secret kubernetes
+	// contains the credentials.
 	KubernetesCluster    string
 	KubernetesNamespaces []string
 }
 
-// The kinds of the secrets with the access to Fly and to the cluster, which only a stage with
-// apps, or with a cluster, has.
+// The kinds of the secrets with the credentials for Fly and for the cluster. Only a stage with
+// apps has the first, and only a stage with a cluster has the second.
 const (
 	flySecret        = "fly"
 	kubernetesSecret = "kubernetes"
 )
 
-// label is the form of the names of clusters and namespaces, a DNS label.
+// label matches the name of a cluster or namespace, which is a DNS label.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// settings lists the keys, bound to s.
+// settings returns the keys, bound to s.
 func (s *RunnerSettings) settings() []setting.Setting {
 	return []setting.Setting{
 		setting.List(&s.FlyApps, "flyApps", "", "Fly apps for machines; empty is "+service.DefaultApp+" for a stage with exports, otherwise none"),
@@ -45,14 +46,14 @@ func (s *RunnerSettings) settings() []setting.Setting {
 	}
 }
 
-// clusterLabel is the form of the value of a label of Kubernetes.
+// clusterLabel matches the value of a Kubernetes label.
 var clusterLabel = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// longestRegion has the length of the longest name of a region, as of 2026.
+// longestRegion is as long as the longest name of a region, as of 2026.
 const longestRegion = "ap-southeast-1"
 
-// contradictions lists the problems of keys that are well-formed by themselves. With a
-// cluster, account, region and stage together are the value of a label, which the functions
+// contradictions returns the problems of keys that are well-formed on their own. With a
+// cluster, account, region and stage together form the value of a label, which the functions
 // need at their start.
 func (s *RunnerSettings) contradictions(region, stage string) []error {
 	var problems []error
@@ -71,7 +72,7 @@ func (s *RunnerSettings) contradictions(region, stage string) []error {
 	return problems
 }
 
-// offers are the variables with what pools can name.
+// offers returns the variables with the runners and settings that pools can name.
 func (b *builder) offers() map[string]string {
 	env := map[string]string{}
 	maps.Copy(env, optionalVariable("SORTIE_FLY_APPS", strings.Join(b.settings.FlyApps, ",")))
@@ -79,8 +80,8 @@ func (b *builder) offers() map[string]string {
 	return env
 }
 
-// addClusterRoles adds the outputs with the roles that call the cluster, of which one of EKS
-// needs an access entry for each, and with the label of the Jobs.
+// addClusterRoles adds two outputs: the roles that call the cluster, and the label of the Jobs.
+// A cluster of EKS needs an access entry for each role.
 func (b *builder) addClusterRoles() {
 	if b.settings.KubernetesCluster == "" {
 		return
@@ -95,12 +96,12 @@ func (b *builder) addClusterRoles() {
 	b.result("KubernetesOrchestrator", orchestratorLabel(*b.stack.Account(), *b.stack.Region(), b.settings.Stage), "the label sortie/orchestrator of the Jobs")
 }
 
-// orchestratorLabel is the value of the label sortie/orchestrator of the Jobs.
+// orchestratorLabel returns the value of the label sortie/orchestrator of the Jobs.
 func orchestratorLabel(account, region, stage string) string {
 	return strings.Join([]string{account, region, stage}, ".")
 }
 
-// machinesGrant is what a function needs for calls to the runners.
+// machinesGrant returns the grant of a function that calls the runners.
 func (b *builder) machinesGrant() grant {
 	all := grant{env: map[string]string{}}
 	add := func(kind string, variables map[string]string) {

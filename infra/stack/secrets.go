@@ -12,10 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// addSecrets adds a secret without a value for each kind of shared/adapter/secrets.
-// "sortie secrets put" stores the values, so that no template contains them. The
-// secrets are deleted with the stack even if data is retained: their values can be
-// issued again, and a remaining secret would block its name for the next deployment.
+// addSecrets adds a secret without a value for each kind of shared/adapter/secrets. "sortie
+// secrets put" stores the values, so that no template contains them. The secrets are deleted
+// with the stack even if data is retained: their values can be issued again, and a remaining
+// secret would block its name for the next deployment.
 func (b *builder) addSecrets() {
 	b.secrets = map[string]awssecretsmanager.CfnSecret{}
 	meanings := secrets.Meanings()
@@ -32,8 +32,8 @@ func (b *builder) addSecrets() {
 	}
 }
 
-// eventSeed is the parameter with the seed of the key of events. The relay makes it: a
-// template cannot make an encrypted one.
+// eventSeed returns the grant for the parameter with the seed of the key of events. The relay
+// creates the parameter, because a template cannot create an encrypted one.
 func (b *builder) eventSeed() grant {
 	name := secrets.SeedName(b.settings.Stage)
 	return grant{map[string]string{"SORTIE_EVENT_SEED": name}, []statement{{
@@ -41,14 +41,13 @@ func (b *builder) eventSeed() grant {
 	}}}
 }
 
-// namedSecrets is the ARN of all named secrets of the stage. "sortie secrets put" makes
+// namedSecrets returns the ARN of all named secrets of the stage. "sortie secrets put" creates
 // them.
 func (b *builder) namedSecrets() string {
 	return b.arn("secretsmanager", "secret", secrets.Name(b.settings.Stage, secrets.Jobs+"*"), awscdk.ArnFormat_COLON_RESOURCE_NAME)
 }
 
-// fillOutputsSecret sets the outputs secret to the keys, which are references in the
-// template.
+// fillOutputsSecret sets the outputs secret to the keys. In the template they are references.
 func (b *builder) fillOutputsSecret(keys secrets.Outputs) {
 	text, err := json.Marshal(keys)
 	if err != nil { // a struct of strings
@@ -57,8 +56,8 @@ func (b *builder) fillOutputsSecret(keys secrets.Outputs) {
 	b.secrets["outputs"].SetSecretString(jsii.String(string(text)))
 }
 
-// secretGrant is the grant of the secret of a kind, with more variables except empty
-// ones.
+// secretGrant returns the grant for the secret of a kind, with the variables of more that are
+// not empty.
 func (b *builder) secretGrant(kind string, more map[string]string) grant {
 	id := *b.secrets[kind].Ref()
 	env := map[string]string{"SORTIE_SECRET_" + strings.ToUpper(kind): id}

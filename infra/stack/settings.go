@@ -14,76 +14,78 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// Settings is the configuration of one stage's stack. ReadSettings makes it; the zero
-// value is not valid.
+// Settings is the configuration of one stage's stack. ReadSettings returns it. The zero value
+// is not valid.
 type Settings struct {
-	// Stage names the stage: in the API's path, in every resource's name, in tags.
+	// Stage is the name of the stage. It is part of the API's path, of every resource's name
+	// and of tags.
 	Stage string
-	// Account and Region are where the stack is deployed; empty means those of the
+	// Account and Region are where the stack is deployed. If empty, they are those of the
 	// credentials.
 	Account, Region string
-	// Domain is the API's own host name and Certificate the ARN of its certificate;
-	// both or none. The API is at the domain's root, because API Gateway leaves a
-	// base path in the path that it gives to a function.
+	// Domain is the API's own host name and Certificate the ARN of its certificate. Both are
+	// set or both are empty. The API is at the root of the domain, because API Gateway passes a
+	// base path to the function as part of the path.
 	Domain, Certificate string
-	// AlarmEmail receives every alarm; empty leaves the topic without a subscriber.
+	// AlarmEmail receives all alarms. If empty, the topic has no subscriber.
 	AlarmEmail string
-	// LogDays is the retention of logs; one of the numbers that CloudWatch allows.
+	// LogDays is the retention of logs in days. It is one of the numbers that CloudWatch
+	// allows.
 	LogDays int
-	// Outputs says where outputs are stored: by default R2 if the stage exports, else S3.
+	// Outputs is the store of outputs. The default is R2 if the stage exports, else S3.
 	Outputs OutputsKind
-	// OutputsEndpoint is the S3 API of the outputs if it is neither R2's nor the
-	// region's own.
+	// OutputsEndpoint is the S3 API of the outputs, if it is neither R2's nor the region's own.
 	OutputsEndpoint string
-	// UploadsBucket and AcceptedBucket name the buckets with outputs=r2.
+	// UploadsBucket and AcceptedBucket are the names of the buckets with outputs=r2.
 	UploadsBucket, AcceptedBucket string
-	// OutputsKeys names the access keys to the outputs with outputs=s3, one or two;
-	// the first one is used.
+	// OutputsKeys are the names of the access keys to the outputs with outputs=s3, one or two.
+	// Sortie uses the first.
 	OutputsKeys []string
-	// Origins are the origins whose pages may call the API; without any, CORS is off.
+	// Origins are the origins whose pages may call the API. Without origins CORS is off.
 	Origins []string
 	// Retain keeps the data when the stack is destroyed.
 	Retain bool
-	// TableStream is the ARN of the stream of a restored table, which the stack then
-	// uses instead of making one; empty makes one.
+	// TableStream is the ARN of the stream of a restored table. The stack then uses that table.
+	// If empty, the stack adds a table.
 	TableStream string
-	// Arch is the processor of the functions: arm64 or amd64.
+	// Arch is the processor architecture of the functions: arm64 or amd64.
 	Arch string
-	// LocalStack is the URL of the LocalStack to deploy to; empty on AWS.
+	// LocalStack is the URL of the LocalStack to deploy to. It is empty on AWS.
 	LocalStack string
-	// SigningKeys names the keys for tokens; the first one signs.
+	// SigningKeys are the names of the keys for tokens. The first key signs.
 	SigningKeys []string
-	// Memory is MB per function, Reserved the reserved concurrency per function.
+	// Memory is the memory in MB per function. Reserved is the reserved concurrency per
+	// function.
 	Memory, Reserved map[string]int
-	// ClientRate and WorkerRate are the API's limits in requests/s per method; a
-	// burst may have twice as many. The methods of a path that one function serves for
-	// clients share one.
+	// ClientRate and WorkerRate are the API's limits in requests/s per method. A burst may be
+	// twice as large. All methods of a path that one function serves for clients share one
+	// limit.
 	ClientRate, WorkerRate int
-	// Stream streams downloads; otherwise they are buffered.
+	// Stream streams downloads. Otherwise they are buffered.
 	Stream bool
-	// Readers is how many event streams a tenant can have open.
+	// Readers is the maximum number of open event streams of a tenant.
 	Readers int
-	// Version is shown by /healthz; empty means Lambda's number.
+	// Version is the version that /healthz shows. If empty, it is Lambda's number.
 	Version string
 	// Tracing enables X-Ray.
 	Tracing bool
 	RunnerSettings
 	OptionSettings
-	// Service has settings of service.Settings for the functions, by name. Traces has those
-	// of otel.Settings.
+	// Service contains settings of service.Settings for the functions, by name. Traces contains
+	// settings of otel.Settings.
 	Service, Traces map[string]string
 	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
 	Build string
 }
 
-// OutputsKind is where outputs are stored.
+// OutputsKind is the store of outputs.
 type OutputsKind string
 
-// The two places for outputs.
+// The two stores of outputs.
 const (
-	// R2 is Cloudflare's: the stack has the secret and no bucket.
+	// R2 is Cloudflare R2. The stack contains the secret and no bucket.
 	R2 OutputsKind = "r2"
-	// S3 is two buckets of the stack.
+	// S3 means two buckets in the stack.
 	S3 OutputsKind = "s3"
 )
 
@@ -94,7 +96,7 @@ const (
 	mostMemory   = 10_240
 	mostReserved = 10_000
 	mostRate     = 10_000 // AWS: requests/s of an account's API Gateway
-	// mostAccessKeys is how many access keys a user may have (IAM quotas).
+	// mostAccessKeys is the maximum number of access keys of a user (IAM quotas).
 	mostAccessKeys = 2
 	localURL       = "http://127.0.0.1:4566"
 	defaultStage   = "dev"
@@ -104,23 +106,23 @@ const (
 // logDays are the retentions that CloudWatch Logs allows, in days.
 var logDays = []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "2192", "2557", "2922", "3288", "3653"}
 
-// deployed has the settings of the service whose default differs in a deployment.
+// deployed contains the settings of the service whose default differs in a deployment.
 var deployed = map[string]string{
 	redirectOver: "8388608",
 }
 
-// A download above redirectOver bytes is redirected to the bucket. A buffered answer
-// is an event of at most 6 MB with the body as text: base64 needs four bytes for
-// three, and JSON two for a quotation mark or a line's end.
+// A download above redirectOver bytes is redirected to the bucket. A buffered response is an
+// event of at most 6 MB with the body as text. In the text, base64 needs four bytes for three,
+// and JSON two for a quotation mark or an end of line.
 const (
 	redirectOver         = "SORTIE_REDIRECT_OVER"
 	redirectOverBuffered = "3145728"
 )
 
-// own are settings of the service that the stack sets itself.
+// own lists settings of the service that the stack sets itself.
 var own = []string{"SORTIE_PUBLIC_URL"}
 
-// httpTimeout is the time limit of a front door: less than the 29 s that API Gateway
+// httpTimeout is the timeout of a front door. It is less than the 29 s for which API Gateway
 // waits.
 const httpTimeout = 28 * time.Second
 
@@ -135,7 +137,7 @@ var (
 	bucketName  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 )
 
-// settings lists the keys, bound to s, in the order of the documentation.
+// settings returns the keys, bound to s, in the order of the documentation.
 func settings(s *Settings) []setting.Setting {
 	return append([]setting.Setting{
 		setting.Pattern(&s.Stage, "stage", defaultStage, "the stage: in the API's path, in names, in tags", simpleName),
@@ -167,10 +169,10 @@ func settings(s *Settings) []setting.Setting {
 	}, slices.Concat(s.RunnerSettings.settings(), s.OptionSettings.settings())...)
 }
 
-// Documented lists the keys, for documentation.
+// Documented returns the keys for the documentation.
 func Documented() []setting.Setting { return settings(&Settings{}) }
 
-// Variable is the environment variable of a key: "logDays" is STACK_LOG_DAYS.
+// Variable returns the environment variable of a key: "logDays" is STACK_LOG_DAYS.
 func Variable(key string) string {
 	var name strings.Builder
 	name.WriteString("STACK_")
@@ -183,7 +185,7 @@ func Variable(key string) string {
 	return name.String()
 }
 
-// choice is a setting of one of the numbers.
+// choice returns a setting whose value is one of the numbers in choices.
 func choice(to *int, key, fallback, meaning string, choices []string) setting.Setting {
 	return setting.Func(key, fallback, meaning, func(text string) (err error) {
 		if !slices.Contains(choices, text) {
@@ -194,7 +196,7 @@ func choice(to *int, key, fallback, meaning string, choices []string) setting.Se
 	})
 }
 
-// perFunction is a setting of the form "name=number,...", with names of functions.
+// perFunction returns a setting of the form "name=number,...", with names of functions.
 func perFunction(to *map[string]int, key, meaning string, least, most int) setting.Setting {
 	return setting.Func(key, "", meaning, func(text string) error {
 		*to = map[string]int{}
@@ -229,7 +231,7 @@ func (s *Settings) parseLocalStack(text string) error {
 	return nil
 }
 
-// serviceNames lists the settings of the service.
+// serviceNames returns the names of the settings of the service.
 func serviceNames() []string {
 	var names []string
 	for _, s := range service.Settings() {

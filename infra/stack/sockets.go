@@ -14,31 +14,33 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// sockets is how other resources refer to the WebSocket API and to the queue of the tenants
-// whose connections have something to get. It is empty without the API.
+// sockets identifies the WebSocket API and the queue of tenants for other resources. The queue
+// contains the tenants whose connections have events to receive. It is empty without the API.
 type sockets struct {
 	api, url string
-	// connections is the ARN of the connections behind their methods.
+	// connections returns the ARN of a method of the connections.
 	connections        func(method string) string
 	queueARN, queueURL string
 }
 
 // hasSockets reports whether the stage has the WebSocket API. LocalStack's community edition
-// has none.
+// does not support it.
 func hasSockets(s Settings) bool { return s.LocalStack == "" }
 
-// The queue of the tenants with connections.
+// The settings of the queue of the tenants with connections.
 const (
-	// pushTimeout is that of the function push, which serves a tenant for some seconds.
+	// pushTimeout is the timeout of the function push, which serves a tenant for some seconds.
 	pushTimeout = 30
-	pushBatch   = 10 // the most of a FIFO queue
-	// pushConcurrency is how many calls of the function the queue makes at once: tenants with
-	// connections, ten in a call, do not take all executions of the account.
+	pushBatch   = 10 // the maximum of a FIFO queue
+	// pushConcurrency is the maximum number of concurrent calls of the function by the queue.
+	// With ten tenants in a call, the tenants with connections do not use all executions of the
+	// account.
 	pushConcurrency = 20
-	// pushHidden is after what time a tenant whose function has crashed is pushed again. Its
-	// next messages wait as long, so it is shorter than that of other queues.
+	// pushHidden is the visibility timeout: the time after which a tenant is pushed again if
+	// its function crashed. The tenant's next messages wait as long, so it is shorter than that
+	// of other queues.
 	pushHidden = 2 * pushTimeout
-	// pushRetention: the relay queues each tenant with a connection once a minute.
+	// pushRetention is short: the relay enqueues each tenant with a connection once a minute.
 	pushRetention = 300
 )
 
@@ -56,7 +58,7 @@ func (b *builder) addSockets() {
 	})
 	queue := awssqs.NewCfnQueue(b.stack, jsii.String("Pushes"), &awssqs.CfnQueueProps{
 		QueueName: jsii.String(b.name("pushes") + ".fifo"), FifoQueue: true, SqsManagedSseEnabled: true,
-		// The limit of requests a second is then that of a tenant.
+		// The limit of requests per second then applies to each tenant.
 		DeduplicationScope: jsii.String("messageGroup"), FifoThroughputLimit: jsii.String("perMessageGroupId"),
 		MessageRetentionPeriod: num(pushRetention), VisibilityTimeout: num(pushHidden),
 	})
@@ -70,11 +72,12 @@ func (b *builder) addSockets() {
 	}
 }
 
-// socketLog is the format of the access log of the WebSocket API, without what a client sends.
+// socketLog is the format of the access log of the WebSocket API. It contains no data of a
+// client.
 const socketLog = requestLog + `"event":"$context.eventType","route":"$context.routeKey","connectionId":"$context.connectionId"}`
 
 // addSocketRoutes connects the WebSocket API and the queue to their functions. The access log
-// needs the role of the account, which is api's.
+// needs the role of the account, which api adds.
 func (b *builder) addSocketRoutes(api awsapigateway.RestApi) {
 	if !hasSockets(b.settings) {
 		return
@@ -113,7 +116,7 @@ func (b *builder) addSocketRoutes(api awsapigateway.RestApi) {
 	b.result("SocketURL", "wss://"+b.sockets.url, "the address of the WebSocket")
 }
 
-// socketGrants are the grants of the functions of WebSockets.
+// socketGrants returns the grants of the functions for WebSockets.
 func (b *builder) socketGrants() map[use]grant {
 	if !hasSockets(b.settings) {
 		return nil
@@ -139,7 +142,8 @@ func (b *builder) socketGrants() map[use]grant {
 	}
 }
 
-// writesOnly permits to put and delete the items whose partition keys have a prefix.
+// writesOnly returns a permission to put and delete the items whose partition key has one of
+// the prefixes.
 func (b *builder) writesOnly(prefixes ...string) statement {
 	s := statement{actions: []string{"dynamodb:DeleteItem", "dynamodb:PutItem"}, resources: []string{b.table.arn}}
 	for _, prefix := range prefixes {

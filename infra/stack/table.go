@@ -10,10 +10,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// table is how other resources refer to the table.
+// table identifies the table for other resources.
 type table struct{ name, arn, stream string }
 
-// indexed returns the ARNs of indexes.
+// indexed returns the ARNs of the named indexes.
 func (t table) indexed(names ...string) []string {
 	var arns []string
 	for _, name := range names {
@@ -22,13 +22,13 @@ func (t table) indexed(names ...string) []string {
 	return arns
 }
 
-// streamName matches the ARN of a table's stream: the table's ARN, its name, and the
-// time of the stream's creation.
+// streamName matches the ARN of a table's stream: the ARN of the table, its name, and the time
+// at which the stream was created.
 var streamName = regexp.MustCompile(`^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([A-Za-z0-9_.-]{3,255}))/stream/.+$`)
 
-// addTable adds the table that its adapter describes, or refers to the restored one.
-// The table is encrypted with DynamoDB's own key, which costs nothing, and has
-// point-in-time recovery for 35 days.
+// addTable adds the table that its adapter describes, or refers to the restored table. The
+// table is encrypted with DynamoDB's own key, which is free. It has point-in-time recovery for
+// 35 days.
 func (b *builder) addTable() {
 	if parts := streamName.FindStringSubmatch(b.settings.TableStream); parts != nil {
 		b.table = table{name: parts[2], arn: parts[1], stream: parts[0]}
@@ -52,8 +52,9 @@ func (b *builder) addTable() {
 	})
 	policy := b.removal()
 	if b.settings.Retain {
-		// A rollback cannot delete a protected table, and would fail: a first deployment that
-		// fails leaves it, empty and under a name that no later one needs.
+		// A rollback cannot delete a protected table and would fail. With this policy, a failed
+		// first deployment leaves the table. It is empty, and no later deployment needs its
+		// name.
 		policy = awscdk.RemovalPolicy_RETAIN
 	}
 	made.ApplyRemovalPolicy(policy, nil)

@@ -8,12 +8,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/otel"
 )
 
-// tracesSecret is the kind of the secret with the headers of the exporter, which only a stage
-// with traceHeaders has.
+// tracesSecret is the kind of the secret with the headers of the exporter. Only a stage with
+// traceHeaders has it.
 const tracesSecret = "traces"
 
-// tracesGrant is what the exporter of traces needs: the variables of OpenTelemetry, and the
-// secret with its headers.
+// tracesGrant returns the grant of the exporter of traces: the variables of OpenTelemetry, and
+// the secret with its headers.
 func (b *builder) tracesGrant() grant {
 	if !b.settings.TraceHeaders {
 		return grant{b.settings.Traces, nil}
@@ -21,8 +21,8 @@ func (b *builder) tracesGrant() grant {
 	return b.secretGrant(tracesSecret, b.settings.Traces)
 }
 
-// tracesProblems are those of the variables of OpenTelemetry. Headers are secrets and no part
-// of a template.
+// tracesProblems returns the problems of the variables of OpenTelemetry. Headers are secrets
+// and must not be part of a template.
 func (s *Settings) tracesProblems() []error {
 	var problems []error
 	for name := range s.Traces {

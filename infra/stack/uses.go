@@ -7,26 +7,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// statement is one permission: exactly these actions on these resources.
+// statement is a permission for exactly these actions on these resources.
 type statement struct {
 	actions, resources []string
-	// partitions are patterns of the partition keys of DynamoDB; none permits each one.
+	// partitions are patterns of DynamoDB partition keys. If empty, all partitions are
+	// permitted.
 	partitions []string
 }
 
-// grant is what a function gets for a use: variables, and permissions of its role.
+// grant contains the variables of a function and the permissions of its role for one use.
 type grant struct {
 	env   map[string]string
 	allow []statement
 }
 
-// grants has the grant of each use in this stack.
+// grants returns the grant of each use in this stack.
 func (b *builder) grants() map[use]grant {
 	table := map[string]string{"SORTIE_TABLE": b.table.name}
 	machine := map[string]string{"SORTIE_STATE_MACHINE": b.started()}
 	onTable, onMachine, onExecutions := []string{b.table.arn}, []string{b.machine.arn}, []string{b.machine.executions}
 	reading := statement{actions: []string{"dynamodb:GetItem", "dynamodb:Query"}, resources: onTable}
-	// An index has only the keys, so the runs are read in batches, as are those of a
+	// An index contains only the keys, so the runs are read in batches. So are those of a
 	// commit that releases or grants a slot.
 	batches := statement{actions: []string{"dynamodb:BatchGetItem"}, resources: onTable}
 	// A transaction needs the permissions of its parts.
@@ -49,13 +50,13 @@ func (b *builder) grants() map[use]grant {
 		writes: {table, []statement{reading, batches, writing}},
 		lists:  {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexList)}, batches}},
 		ofJobs: {table, []statement{{actions: []string{"dynamodb:Query"}, resources: b.table.indexed(schema.IndexJobs)}, batches}},
-		// A scan returns a small index for less than a query of each partition key.
+		// A scan of a small index costs less than a query of each partition key.
 		dues:    {table, []statement{{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexDue)}, batches}},
 		surveys: {table, []statement{{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexMachines)}, batches}},
 
 		starts: {machine, []statement{
 			{actions: []string{"states:StartExecution"}, resources: onMachine},
-			// An execution of the same name may exist.
+			// An execution with the same name may exist.
 			{actions: []string{"states:DescribeExecution"}, resources: onExecutions},
 		}},
 		completes:  {machine, []statement{{actions: []string{"states:SendTaskFailure", "states:SendTaskSuccess"}, resources: onMachine}}},
@@ -96,7 +97,7 @@ func (b *builder) grants() map[use]grant {
 	return all
 }
 
-// optionalVariable is one variable, or none if its value is empty.
+// optionalVariable returns a map with one variable, or nil if the value is empty.
 func optionalVariable(name, value string) map[string]string {
 	if value == "" {
 		return nil

@@ -7,22 +7,23 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// wakeUps is how other resources refer to the schedules of jobs.
+// wakeUps identifies the schedules of jobs for other resources.
 type wakeUps struct {
-	// group is the name of the schedule group, role the ARN of the role that invokes
-	// fire, the function that fires a job.
+	// group is the name of the schedule group. role is the ARN of the role that invokes fire.
+	// fire is the function that fires a job.
 	group, role, fire string
 }
 
-// Retries of a wake-up that Lambda has accepted. Later the sweep fires the job.
+// The limits for retries of a wake-up that Lambda has accepted. After them the sweep fires the
+// job.
 const (
 	fireRetries = 2
 	fireMaxAge  = 300
 )
 
-// addWakeUps adds the group of the jobs' schedules, which is deleted with them, and the
-// role of their target. The target is named, because the function's own variables
-// contain it.
+// addWakeUps adds the group of the jobs' schedules and the role of their target. Deleting the
+// group deletes the schedules. The ARN of the target is built from names, because the variables
+// of the function itself contain it.
 func (b *builder) addWakeUps() {
 	group := awsscheduler.NewCfnScheduleGroup(b.stack, jsii.String("JobSchedules"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(b.name("jobs"))})
 	b.wakes.group = *group.Ref()
@@ -36,7 +37,7 @@ func (b *builder) addWakeUps() {
 	}).RoleArn()
 }
 
-// wakesGrant is what a function needs to set the wake-ups of jobs.
+// wakesGrant returns the grant of a function that sets the wake-ups of jobs.
 func (b *builder) wakesGrant() grant {
 	return grant{map[string]string{
 		"SORTIE_SCHEDULE_GROUP": b.wakes.group, "SORTIE_FIRE": b.wakes.fire, "SORTIE_WAKE_ROLE": b.wakes.role, "SORTIE_DEAD_LETTERS": b.dead.arn,
@@ -49,7 +50,7 @@ func (b *builder) wakesGrant() grant {
 	}}
 }
 
-// addFire sets what happens to wake-ups that fail.
+// addFire sets the retries and the destination for failed wake-ups.
 func (b *builder) addFire() {
 	b.invoked("fire", "FireInvoke", &awslambda.CfnEventInvokeConfigProps{
 		MaximumRetryAttempts: num(fireRetries), MaximumEventAgeInSeconds: num(fireMaxAge),
