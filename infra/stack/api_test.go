@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 )
 
-// pathOf is the path of a resource of the API.
+// pathOf returns the path of a resource of the API.
 func pathOf(t *testing.T, made template.Template, id string) string {
 	t.Helper()
 	r := made.Resources[id]
@@ -29,8 +29,8 @@ func pathOf(t *testing.T, made template.Template, id string) string {
 	return pathOf(t, made, parent) + "/" + r.Text("PathPart")
 }
 
-// methods maps the methods of the template to their functions. ANY is for the methods of
-// a path that have no entry.
+// methods maps the methods of the template to their functions. ANY applies to the methods of a
+// path that have no entry.
 func methods(t *testing.T, made template.Template) map[string]string {
 	t.Helper()
 	behind := map[string]string{}
@@ -127,8 +127,8 @@ func TestDownloadsLogsAndEventsAreStreamed(t *testing.T) {
 	}
 }
 
-// TestTimeoutsAreShorterThanTheCallers compares the timeouts of functions with those of
-// API Gateway and of the schedule.
+// TestTimeoutsAreShorterThanTheCallers compares the timeouts of functions with those of API
+// Gateway and of the schedule.
 func TestTimeoutsAreShorterThanTheCallers(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)

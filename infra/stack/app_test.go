@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// app is another app, with Sortie and a queue that gets the failures of runs. build is the
+// app returns an app with Sortie and a queue that receives the failures of runs. build is the
 // folder that "make functions" fills in a checkout of Sortie.
 func app(out, build string) (awscdk.App, error) {
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &out})
@@ -38,7 +38,7 @@ func app(out, build string) (awscdk.App, error) {
 	return app, nil
 }
 
-// TestStackInAnotherApp synthesises another app, whose own stack refers to Sortie's.
+// TestStackInAnotherApp synthesizes an app whose own stack refers to Sortie's stack.
 func TestStackInAnotherApp(t *testing.T) {
 	t.Parallel()
 	out, build := t.TempDir(), placeholders(t, "arm64")

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestFunctionsReadTheirEnvironment runs each built function with -check and the
-// template's environment: it must need no further variable, and read every one.
+// TestFunctionsReadTheirEnvironment runs each built function with -check and the template's
+// environment. The function must need no other variable and must read each one.
 func TestFunctionsReadTheirEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{

@@ -17,8 +17,8 @@ var (
 	inQueries = regexp.MustCompile(`sortie_\w+|job\.\w+`)
 )
 
-// TestDashboardHasMetricsOfTheCode compares each metric of the dashboard with those that
-// the functions write, and each name in the saved queries.
+// TestDashboardHasMetricsOfTheCode compares the metrics of the dashboard, and the names in the
+// saved queries, with those that the functions write.
 func TestDashboardHasMetricsOfTheCode(t *testing.T) {
 	t.Parallel()
 	labels := map[string]string{}
@@ -82,7 +82,7 @@ func TestDashboardHasMetricsOfTheCode(t *testing.T) {
 	}
 }
 
-// written reports whether a function's code has the name of a metric.
+// written reports whether the code of a function contains the name of a metric.
 func written(t *testing.T, name string) bool {
 	t.Helper()
 	return exec.CommandContext(t.Context(), "git", "grep", "-q", `"`+name+`"`, "--", "../../functions/*.go", "../../shared/lambdakit/*.go").Run() == nil

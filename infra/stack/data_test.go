@@ -46,7 +46,7 @@ func TestDataIsRetainedByDefault(t *testing.T) {
 		for _, r := range everything(t).Of(kind) {
 			want := "RetainExceptOnCreate"
 			if kind == "DynamoDB::Table" {
-				want = "Retain" // it is protected against deletion, by a rollback too
+				want = "Retain" // it is protected against deletion, also by a rollback
 			}
 			if r.DeletionPolicy != want || r.UpdateReplacePolicy != "Retain" {
 				t.Errorf("%s: got the policies %s and %s, want %s and Retain", r.ID, r.DeletionPolicy, r.UpdateReplacePolicy, want)
@@ -158,8 +158,8 @@ func TestEverythingIsTagged(t *testing.T) {
 	}
 }
 
-// TestRestoredTableReplacesTheStacks checks that a table restored from a backup, which
-// has another name, can be used without a copy.
+// TestRestoredTableReplacesTheStacks checks that the stack can use a table that was restored
+// from a backup under another name, without a copy.
 func TestRestoredTableReplacesTheStacks(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/sortie-restored"

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestPolledQueuesAreCounted compares the queues that invoke functions with those that the cost of
-// a month without a run has: each is polled all the time.
+// TestPolledQueuesAreCounted compares the queues that invoke functions with those in the cost
+// of a month without a run. Each such queue is polled all the time.
 func TestPolledQueuesAreCounted(t *testing.T) {
 	t.Parallel()
 	got := map[cost.Kind]int{}
@@ -32,8 +32,8 @@ func TestPolledQueuesAreCounted(t *testing.T) {
 	}
 }
 
-// TestQueueOfWebhooks checks that a message is kept hidden while a function works on it, is
-// received again after a failure, and is kept after the last one.
+// TestQueueOfWebhooks checks that a message is hidden while a function processes it, is
+// received again after a failure, and goes to the dead-letter queue after the last one.
 func TestQueueOfWebhooks(t *testing.T) {
 	t.Parallel()
 	for _, made := range []template.Template{deployed(t), everything(t)} {
@@ -64,8 +64,8 @@ func TestQueueOfWebhooks(t *testing.T) {
 	}
 }
 
-// TestQueuesDoNotTakeTheAccount checks the functions that call themselves again by a queue, or
-// directly: Lambda does not stop them, and a queue does not take all executions.
+// TestQueuesDoNotTakeTheAccount checks the functions that call themselves again, by a queue or
+// directly. Lambda does not stop them, and a queue does not use all executions of the account.
 func TestQueuesDoNotTakeTheAccount(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{"default": deployed(t), "everything": everything(t)} {

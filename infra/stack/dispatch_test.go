@@ -11,7 +11,7 @@ import (
 )
 
 // TestDispatcherOutlivesEveryDeadline compares the longest deadline of an inference task with
-// the functions that serve and stream it.
+// the timeouts of the functions that serve and stream it.
 func TestDispatcherOutlivesEveryDeadline(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
@@ -23,8 +23,8 @@ func TestDispatcherOutlivesEveryDeadline(t *testing.T) {
 	}
 }
 
-// TestDispatcherIsCalled checks that each function that may call a dispatcher has its name
-// and the permission, in both kinds of deployment.
+// TestDispatcherIsCalled checks that each function that may call a dispatcher has its name and
+// the permission, in both kinds of deployment.
 func TestDispatcherIsCalled(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{":function:sortie-dev-dispatch": deployed(t), ":function:sortie-dev-dispatch:live": everything(t)} {

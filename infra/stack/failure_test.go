@@ -75,7 +75,7 @@ func TestUndeliveredEventsGoToTheQueue(t *testing.T) {
 	queue := named(t, made, "SQS::Queue", "DeadLetters")
 	expect(t, queue, "1209600", "MessageRetentionPeriod")
 	expect(t, queue, "true", "SqsManagedSseEnabled")
-	// A sweep that fails is repeated each minute; it must not fill the queue.
+	// A failed sweep is repeated each minute. It must not fill the queue.
 	if to := named(t, made, "Lambda::EventInvokeConfig", "SweepInvoke").At("DestinationConfig"); to != nil {
 		t.Errorf("got destination %v of failed sweeps, want none", to)
 	}
@@ -114,8 +114,8 @@ func TestSweepIsInvoked(t *testing.T) {
 	}
 }
 
-// TestEveryFailureHasAnAlarm checks that each metric of a failure has an alarm, and that
-// each alarm has an action, says what to do and is published.
+// TestEveryFailureHasAnAlarm checks that each failure metric has an alarm. Each alarm has an
+// action, describes what to do, and is published.
 func TestEveryFailureHasAnAlarm(t *testing.T) {
 	t.Parallel()
 	made := everything(t)
@@ -145,7 +145,7 @@ func TestEveryFailureHasAnAlarm(t *testing.T) {
 		}
 	}
 	expect(t, named(t, made, "SNS::Subscription", "AlarmsMail"), "watch@example.org", "Endpoint")
-	// Prices per month, us-east-1, November 2026: an alarm's metric $0.10, a key $1, a
+	// Prices per month, us-east-1, November 2026: a metric of an alarm $0.10, a key $1, a
 	// secret $0.40. The goal for an idle stack is $5, including sweeps and logs.
 	idle := deployed(t)
 	metrics := 0
@@ -169,9 +169,9 @@ func TestConcurrencyIsReservedOnRequest(t *testing.T) {
 	expect(t, functionOf(t, made, "sweep"), "512", "MemorySize")
 }
 
-// TestFunctionsNeedNoOtherRuntime checks that every function of the template is a program
-// of this repository: a function that the CDK adds for a custom resource has a runtime
-// that goes out of support.
+// TestFunctionsNeedNoOtherRuntime checks that every function of the template is a program of
+// this repository. The CDK can add a function for a custom resource, whose runtime goes out of
+// support.
 func TestFunctionsNeedNoOtherRuntime(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{

@@ -7,13 +7,13 @@ import (
 	"github.com/sortie-dev/sortie/infra/stack"
 )
 
-// TestOutputsKeysOverlap checks the three deployments of a rotation: the old keys exist
-// until the last one.
+// TestOutputsKeysOverlap checks the three deployments of a rotation: the old keys exist until
+// the last deployment.
 func TestOutputsKeysOverlap(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		keys string
-		// used is the key in the secret; the others are valid, too.
+		// used is the key in the secret. The others are valid too.
 		used, others string
 	}{
 		{"1", "OutputsUserKey", ""},

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestOptionsAreOff checks that the default stack has no part that costs money or time and
-// that a stage may do without. LocalStack has none of these services but Lambda's aliases.
+// TestOptionsAreOff checks that the default stack has no optional part. LocalStack has none of
+// these services except Lambda's aliases.
 func TestOptionsAreOff(t *testing.T) {
 	t.Parallel()
 	for _, kind := range optionalKinds {
@@ -34,8 +34,8 @@ var optionalKinds = []string{
 	"Backup::BackupSelection", "Budgets::Budget",
 }
 
-// TestGradualDeploymentRollsBack checks that every caller invokes an alias, and that each
-// alias has a deployment that alarms end.
+// TestGradualDeploymentRollsBack checks that every caller invokes an alias, and that each alias
+// has a deployment that alarms end.
 func TestGradualDeploymentRollsBack(t *testing.T) {
 	t.Parallel()
 	made := synth(t, map[string]any{"gradual": true})
@@ -81,8 +81,8 @@ func TestGradualDeploymentRollsBack(t *testing.T) {
 	expect(t, named(t, made, "Lambda::EventInvokeConfig", "SweepInvoke"), "live", "Qualifier")
 }
 
-// TestStateMachineVersionIsBehindAnAlias checks that executions start at the alias, whose
-// versions remain for executions in flight, and that these may invoke what they name.
+// TestStateMachineVersionIsBehindAnAlias checks that executions start at the alias. Its
+// versions remain for executions in flight, which may invoke the functions that they name.
 func TestStateMachineVersionIsBehindAnAlias(t *testing.T) {
 	t.Parallel()
 	made := synth(t, map[string]any{"gradual": true})
@@ -157,7 +157,8 @@ func TestFirewallCountsClientsOnly(t *testing.T) {
 	}
 }
 
-// checkScope checks what the limit for clients does not count: what workers post.
+// checkScope checks which requests the limit for clients does not count: those that workers
+// post.
 func checkScope(t *testing.T, scope string) {
 	t.Helper()
 	var both struct {

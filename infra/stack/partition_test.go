@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestPartitionIsTheRegions checks that no ARN and no host name of a template is of the
-// partition aws, whatever the region is.
+// TestPartitionIsTheRegions checks that no ARN and no host name of a template is in the
+// partition aws if the region is in another partition.
 func TestPartitionIsTheRegions(t *testing.T) {
 	t.Parallel()
 	literal := regexp.MustCompile(`arn:aws:[^"]*|[a-z0-9.-]*amazonaws\.com(\.cn)?`)

@@ -31,7 +31,7 @@ func TestPlanHasWhatTheStageNeeds(t *testing.T) {
 		made template.Template
 	}{"the defaults": {plain, deployed(t)}, "everything": {full, everything(t)}, "without exports": {minimal, synthOnly(t, nil)}} {
 		got := plan.Of(row.made)
-		if got.Buckets != nil { // the names of the stack's own end with a hash
+		if got.Buckets != nil { // the names of the stack's own buckets end with a hash
 			got.Buckets.Uploads, got.Buckets.Accepted = readable(got.Buckets.Uploads), readable(got.Buckets.Accepted)
 		}
 		if diff := cmp.Diff(row.want, got); diff != "" {

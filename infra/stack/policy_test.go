@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// reasons has the reason for each permission that is wider than one resource, by a part
-// of the resource and of the action.
+// reasons contains the reason for each permission that is wider than one resource. A row
+// matches by a part of the resource and a part of the action.
 var reasons = []struct{ resource, action, why string }{
 	{":execution:sortie-dev-run:*", "states:", "executions are named after runs"},
 	{":schedule/${JobSchedules}/*", "scheduler:", "schedules are named after jobs"},
@@ -50,7 +50,7 @@ func asList(value any) []any {
 	return []any{value}
 }
 
-// statements are the permissions of all roles and users.
+// statements returns the permissions of all roles and users.
 func statements(t template.Template) []allowed {
 	var all []allowed
 	for _, kind := range []string{"IAM::Role", "IAM::User", "IAM::Policy", "IAM::ManagedPolicy"} {
@@ -107,8 +107,8 @@ func hasReason(action, on string) bool {
 	return false
 }
 
-// TestManagedPoliciesAreForServices checks that only roles of AWS's own services have a
-// managed policy, which AWS may change: those whose permissions AWS does not list.
+// TestManagedPoliciesAreForServices checks that only roles of AWS's own services have a managed
+// policy, which AWS may change. AWS does not list the permissions that these roles need.
 func TestManagedPoliciesAreForServices(t *testing.T) {
 	t.Parallel()
 	permitted := []string{"AmazonAPIGatewayPushToCloudWatchLogs", "AWSCodeDeployRoleForLambdaLimited", "AWSBackupServiceRolePolicyForBackup"}
@@ -137,7 +137,7 @@ func TestEveryFunctionHasItsOwnRole(t *testing.T) {
 	}
 }
 
-// functionsOf lists the functions of a template by their short names.
+// functionsOf returns the short names of the functions in a template.
 func functionsOf(made template.Template) []string {
 	return slices.DeleteFunc(stack.Functions(), func(name string) bool { return made.Function(name) == nil })
 }
@@ -171,8 +171,8 @@ func TestWorkerOnlyWrites(t *testing.T) {
 	}
 }
 
-// TestSortieWritesOutputsAndLogs checks that Sortie's user can write and delete exports/...
-// and TENANT/logs/... in the accepted bucket.
+// TestSortieWritesOutputsAndLogs checks that Sortie's user can write and delete exports/... and
+// TENANT/logs/... in the accepted bucket.
 func TestSortieWritesOutputsAndLogs(t *testing.T) {
 	t.Parallel()
 	var reached []string
@@ -210,14 +210,14 @@ func TestTemplateHasNoBucketKeys(t *testing.T) {
 	}
 }
 
-// TestPermissionsMatchTheAdapters compares the operations that adapters name with the
+// TestPermissionsMatchTheAdapters compares the operations in the code of the adapters with the
 // permissions of all roles for the same services.
 func TestPermissionsMatchTheAdapters(t *testing.T) {
 	t.Parallel()
 	calls := regexp.MustCompile(`\b(sfn|dynamodb|kms|eventbridge|scheduler|secretsmanager|ssm)\.([A-Z]\w+)Input\b`)
 	prefix := map[string]string{"sfn": "states", "eventbridge": "events"}
-	// A transaction needs the permissions of its parts. The command line stores secrets, no
-	// function does. Lambda reads the stream for the function.
+	// A transaction needs the permissions of its parts. The command line stores secrets, not a
+	// function. Lambda reads the stream for the function.
 	apart := map[string][]string{"dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem"}}
 	for _, operation := range []string{"CreateSecret", "DeleteSecret", "DescribeSecret", "ListSecrets", "PutSecretValue"} {
 		apart["secretsmanager:"+operation] = nil
@@ -264,7 +264,7 @@ func TestPermissionsMatchTheAdapters(t *testing.T) {
 }
 
 // TestWritersMayCommit checks that each role that may update items has all permissions of a
-// commit: one that releases a slot also reads runs in a batch.
+// commit. A commit that releases a slot also reads runs in a batch.
 func TestWritersMayCommit(t *testing.T) {
 	t.Parallel()
 	commit := []string{

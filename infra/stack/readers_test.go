@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/infra/stack"
 )
 
-// TestStreamOutlivesItsReaders checks that function and integration wait longer than a
-// stream lives, and no longer than API Gateway permits.
+// TestStreamOutlivesItsReaders checks that the timeouts of the function and its integration
+// exceed the life of a stream. They are within API Gateway's limit.
 func TestStreamOutlivesItsReaders(t *testing.T) {
 	t.Parallel()
 	const least, most = 14 * time.Minute, 15 * time.Minute // the longest stream; API Gateway: response streaming
@@ -33,8 +33,8 @@ func TestStreamOutlivesItsReaders(t *testing.T) {
 	}
 }
 
-// TestReadersFitIntoReservedConcurrency checks the limits of readers with and without
-// reserved concurrency.
+// TestReadersFitIntoReservedConcurrency checks the limits of readers with and without reserved
+// concurrency.
 func TestReadersFitIntoReservedConcurrency(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -26,7 +26,7 @@ func TestDocumentedStagesAreValid(t *testing.T) {
 		if err := json.Unmarshal(block[1], &document); err != nil {
 			t.Errorf("%v in\n%s", err, block[1])
 		}
-		if document["Statement"] != nil { // a policy of IAM
+		if document["Statement"] != nil { // an IAM policy
 			continue
 		}
 		for stage, settings := range document {

@@ -14,7 +14,7 @@ import (
 
 const restored = "arn:aws:dynamodb:eu-west-1:111122223333:table/sortie-restored/stream/2026-03-01T08:00:00.000"
 
-// complete has a value for each setting that adds something lasting.
+// complete returns a value for each setting that adds a lasting resource.
 func complete() map[string]any {
 	return map[string]any{
 		"outputs": "s3", "domain": "sortie.example.org", "certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one",
@@ -25,7 +25,7 @@ func complete() map[string]any {
 	}
 }
 
-// without has the settings with some changed; nil leaves one out.
+// without returns the settings with the changes. A nil value removes a setting.
 func without(settings, changes map[string]any) map[string]any {
 	changed := maps.Clone(settings)
 	maps.Copy(changed, changes)
@@ -33,7 +33,7 @@ func without(settings, changes map[string]any) map[string]any {
 	return changed
 }
 
-// words are the words of what a deployment of after over before takes away.
+// words returns the words of what is removed if the template after is deployed over before.
 func words(before, after template.Template) []string {
 	found := map[string]bool{}
 	for _, r := range stage.Removals(before, after) {
@@ -42,14 +42,14 @@ func words(before, after template.Template) []string {
 	return sortedKeys(found)
 }
 
-// TestLostSettingNeedsAWord deploys without each setting over a stack with all of them,
-// and with it over one without. Only the former takes something away.
+// TestLostSettingNeedsAWord deploys without each setting over a stack with all of them, and the
+// reverse. Only the former removes something.
 func TestLostSettingNeedsAWord(t *testing.T) {
 	t.Parallel()
 	all := synth(t, complete())
 	for _, row := range []struct {
 		lost map[string]any
-		// want are the words without the setting, back those when it is added.
+		// want are the words if the setting is removed, back those if it is added.
 		want, back []string
 	}{
 		{map[string]any{"outputs": nil, "outputsKeys": nil}, []string{"outputs", "outputsKeys"}, []string{"outputs"}},
@@ -90,8 +90,8 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 	}
 }
 
-// TestEverySettingIsCompared checks that each setting is part of the comparison above, or
-// takes nothing away.
+// TestEverySettingIsCompared checks that each setting is part of the comparison above or
+// removes nothing.
 func TestEverySettingIsCompared(t *testing.T) {
 	t.Parallel()
 	harmless := []string{
@@ -113,8 +113,8 @@ func TestEverySettingIsCompared(t *testing.T) {
 	}
 }
 
-// TestUpgradeTakesNothingAway deploys this release over the one before, with the same
-// settings. testdata/previous.json has the lasting resources of its template.
+// TestUpgradeTakesNothingAway deploys this release over the previous one, with the same
+// settings. testdata/previous.json contains the lasting resources of the previous template.
 func TestUpgradeTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	previous, err := template.Read("testdata/previous.json")

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// TestOnlyCallersOfMachinesReachTheCluster checks which functions have the access to the
-// cluster, that they may read its secret and no more, and that the output lists their roles.
+// TestOnlyCallersOfMachinesReachTheCluster checks which functions have the credentials for the
+// cluster, that they may read only its secret, and that the output lists their roles.
 func TestOnlyCallersOfMachinesReachTheCluster(t *testing.T) {
 	t.Parallel()
 	full := everything(t)

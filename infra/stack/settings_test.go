@@ -14,8 +14,8 @@ import (
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
-// TestWithoutASource reads no settings at all: such a stage exports nothing, has buckets of its
-// own, and no apps of Fly.
+// TestWithoutASource reads no settings at all. Such a stage exports nothing, has its own
+// buckets, and has no Fly apps.
 func TestWithoutASource(t *testing.T) {
 	t.Parallel()
 	s, err := stack.ReadSettings(only(nil))
@@ -32,8 +32,8 @@ func TestWithoutASource(t *testing.T) {
 	}
 }
 
-// TestWorkersMayAllSendHeartbeats refuses a limit of requests that the heartbeats of all machines
-// would exceed.
+// TestWorkersMayAllSendHeartbeats checks that a limit of requests that the heartbeats of all
+// machines would exceed is refused.
 func TestWorkersMayAllSendHeartbeats(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -89,8 +89,8 @@ func TestDefaultsOfAStageThatExports(t *testing.T) {
 	}
 }
 
-// TestBufferedDownloadFitsInAnAnswer checks that larger outputs are redirected: Lambda's
-// answers have at most 6 MB of JSON.
+// TestBufferedDownloadFitsInAnAnswer checks that larger outputs are redirected. A response of
+// Lambda has at most 6 MB of JSON.
 func TestBufferedDownloadFitsInAnAnswer(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{"": "3145728", "1000000": "1000000"} {
@@ -125,7 +125,8 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	}
 }
 
-// TestStageOfAClusterIsALabel refuses a stage with which the functions could not label Jobs.
+// TestStageOfAClusterIsALabel checks that a stage with which the functions could not label Jobs
+// is refused.
 func TestStageOfAClusterIsALabel(t *testing.T) {
 	t.Parallel()
 	for stage, want := range map[string]string{
@@ -144,8 +145,8 @@ func TestStageOfAClusterIsALabel(t *testing.T) {
 	}
 }
 
-// TestDomainHasNoPath checks that a domain with a path is refused, because functions
-// would get paths with the base path.
+// TestDomainHasNoPath checks that a domain with a path is refused, because functions would get
+// paths with the base path.
 func TestDomainHasNoPath(t *testing.T) {
 	t.Parallel()
 	for _, domain := range []string{"sortie.example.org/", "sortie.example.org/v1", "https://sortie.example.org"} {
@@ -180,13 +181,13 @@ func TestStageHasItsOwnValues(t *testing.T) {
 	}
 }
 
-// only finds the values of a map.
+// only returns a Given that looks up the values of a map.
 func only(values map[string]any) stack.Given {
 	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }
 }
 
-// TestStageHasItsSettingsInOnePlace checks that a stage other than dev needs an entry,
-// and that no setting outside of it is accepted, which the next deployment would lose.
+// TestStageHasItsSettingsInOnePlace checks that a stage other than dev needs an entry. A
+// setting outside the entry is refused, because the next deployment would lose it.
 func TestStageHasItsSettingsInOnePlace(t *testing.T) {
 	t.Parallel()
 	stages := map[string]any{"prod": map[string]any{"settings": map[string]any{"SOURCE_API_URL": "https://entities.example.org"}}}

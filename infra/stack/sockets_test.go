@@ -12,7 +12,7 @@ import (
 )
 
 // TestWebSocketIsInItsAPI checks the WebSocket API, which LocalStack's community edition does
-// not run.
+// not support.
 func TestWebSocketIsInItsAPI(t *testing.T) {
 	t.Parallel()
 	for _, made := range []template.Template{deployed(t), everything(t)} {
@@ -52,8 +52,8 @@ func TestWebSocketIsInItsAPI(t *testing.T) {
 	}
 }
 
-// TestQueueOfConnections checks that the pushes of a tenant follow each other, and that one
-// which fails does not hold up the others for long.
+// TestQueueOfConnections checks that the pushes of a tenant run one after another, and that a
+// failed push does not block the next for long.
 func TestQueueOfConnections(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
@@ -80,7 +80,7 @@ func TestQueueOfConnections(t *testing.T) {
 	}
 }
 
-// TestReadersWriteTheirItemsOnly checks the functions that only read events: they may write
+// TestReadersWriteTheirItemsOnly checks the functions that only read events. They may write
 // seats and connections, and no other items of the table.
 func TestReadersWriteTheirItemsOnly(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestReadersWriteTheirItemsOnly(t *testing.T) {
 	}
 }
 
-// TestManagementOfConnections checks who may send to connections and close them.
+// TestManagementOfConnections checks which functions may send to connections and close them.
 func TestManagementOfConnections(t *testing.T) {
 	t.Parallel()
 	got := map[string]string{}
@@ -133,7 +133,8 @@ func TestManagementOfConnections(t *testing.T) {
 	}
 }
 
-// TestLocalStackHasNoWebSocketAPI names what LocalStack's community edition cannot run.
+// TestLocalStackHasNoWebSocketAPI lists the parts that LocalStack's community edition cannot
+// run.
 func TestLocalStackHasNoWebSocketAPI(t *testing.T) {
 	t.Parallel()
 	made := synth(t, map[string]any{

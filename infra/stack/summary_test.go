@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the summary and the documents")
 
-// TestSummaryIsFresh compares a summary for reviewers with the template: resources, limits
-// and permissions. Rewrite it with: go test ./stack -run Fresh -rewrite.
+// TestSummaryIsFresh compares a summary for reviewers with the template: resources, limits and
+// permissions. Rewrite it with: go test ./stack -run Fresh -rewrite.
 func TestSummaryIsFresh(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -46,7 +46,7 @@ func TestSummaryIsFresh(t *testing.T) {
 	}
 }
 
-// summary summarises a template.
+// summary returns a summary of a template.
 func summary(t *testing.T, made template.Template) string {
 	t.Helper()
 	var text strings.Builder
@@ -136,8 +136,8 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreFresh compares the generated tables of README.md. Rewrite them with:
-// go test ./stack -run Fresh -rewrite.
+// TestDocumentsAreFresh compares the generated tables of README.md. Rewrite them with: go test
+// ./stack -run Fresh -rewrite.
 func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "README.md")

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// named finds the resource of a type with an id, to which the CDK may append a hash.
+// named finds the resource of a type by its id, to which the CDK may append a hash.
 func named(tb testing.TB, t template.Template, kind, id string) *template.Resource {
 	tb.Helper()
 	for _, r := range t.Of(kind) {
@@ -38,7 +38,7 @@ func named(tb testing.TB, t template.Template, kind, id string) *template.Resour
 	return nil
 }
 
-// given has the setting with which a stage exports, and more.
+// given returns a Given with the settings in more and the setting with which a stage exports.
 func given(more map[string]any) stack.Given {
 	return func(key string) (any, bool) {
 		if value, ok := more[key]; ok {
@@ -52,7 +52,7 @@ func given(more map[string]any) stack.Given {
 // kernel locks the single Node process, which serves one call at a time.
 var kernel sync.Mutex
 
-// synth makes a template with placeholders for programs, of a stage that exports.
+// synth returns the template of a stage that exports, with placeholders for programs.
 func synth(tb testing.TB, more map[string]any) template.Template {
 	tb.Helper()
 	return made(tb, given(more))
@@ -105,7 +105,7 @@ func synthOf(tb testing.TB, settings stack.Settings) template.Template {
 	return t
 }
 
-// stackOf adds the stack of settings to an app of its own.
+// stackOf adds the stack of settings to a new app.
 func stackOf(tb testing.TB, settings stack.Settings) awscdk.Stack {
 	tb.Helper()
 	settings.Build = placeholders(tb, settings.Arch)
@@ -118,20 +118,20 @@ func stackOf(tb testing.TB, settings stack.Settings) awscdk.Stack {
 	return made.Stack
 }
 
-// Templates that several tests use, each made once.
+// Templates that several tests use. Each is synthesized once.
 var (
 	once  sync.Mutex
 	plain *template.Template
 	full  *template.Template
 )
 
-// deployed is the template of the defaults.
+// deployed returns the template of the defaults.
 func deployed(tb testing.TB) template.Template {
 	tb.Helper()
 	return first(tb, &plain, nil)
 }
 
-// everything is the template with every optional part.
+// everything returns the template with all optional parts.
 func everything(tb testing.TB) template.Template {
 	tb.Helper()
 	return first(tb, &full, map[string]any{

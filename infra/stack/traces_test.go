@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/infra/stack"
 )
 
-// TestOnlyTheRelayExportsTraces checks who has the variables and the secret, and that a stage
-// without an endpoint has neither.
+// TestOnlyTheRelayExportsTraces checks which functions have the variables and the secret. In a
+// stage without an endpoint no function has them.
 func TestOnlyTheRelayExportsTraces(t *testing.T) {
 	t.Parallel()
 	traces := func(name string) bool { return strings.HasPrefix(name, "OTEL_") || name == "SORTIE_SECRET_TRACES" }
