@@ -11,8 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// A run of a stored job has the client that sent it, and the digest of its definition and its
-// parameters, independent of the formatting of the request. A retry has the same digest.
+// TestRunHasTheDigestOfWhatItRuns checks that a run of a stored job has the client that sent it
+// and a digest of its definition and parameters. The digest does not depend on the formatting
+// of the request. A retry has the same digest.
 func TestRunHasTheDigestOfWhatItRuns(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -46,7 +46,8 @@ func TestManualRun(t *testing.T) {
 	}
 }
 
-// A retry has the version and the parameters of its run, even if the job has changed.
+// TestRetryOfARunOfAJob checks that a retry has the version and the parameters of its run, even
+// if the job has changed.
 func TestRetryOfARunOfAJob(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

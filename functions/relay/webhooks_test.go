@@ -35,8 +35,9 @@ func (h *hooks) Sweep(context.Context) error {
 	return nil
 }
 
-// The webhooks of new events are queued at once. If that fails, the table's stream does not
-// deliver the records again. A sweep queues the webhooks.
+// TestNewEventsWakeWebhooks checks that the webhooks of new events are enqueued at once. If
+// that fails, the table's stream does not deliver the records again; a sweep enqueues the
+// webhooks.
 func TestNewEventsWakeWebhooks(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -54,7 +55,8 @@ func TestNewEventsWakeWebhooks(t *testing.T) {
 	}
 }
 
-// Connections of readers are queued like webhooks. A failure of one does not delay the other.
+// TestNewEventsWakeAllThatWait checks that connections of readers are enqueued like webhooks. A
+// failure of one queue does not delay the other.
 func TestNewEventsWakeAllThatWait(t *testing.T) {
 	t.Parallel()
 	webhooks, sockets := &hooks{fails: true}, &hooks{}

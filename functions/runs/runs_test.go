@@ -116,7 +116,8 @@ func stored(t *testing.T, stage *apitest.Stage, r run.Run) string {
 	return string(text)
 }
 
-// A retry has a copy, because the first run's input is deleted with its record.
+// TestRetryCopiesTheInput checks that a retry has a copy of the input, because the first run's
+// input is deleted with its record.
 func TestRetryCopiesTheInput(t *testing.T) {
 	t.Parallel()
 	stage := setup(t, false)
@@ -198,7 +199,8 @@ func TestRefusedRuns(t *testing.T) {
 	}
 }
 
-// The value is short. The log is masked while the machine lives and when it is stored.
+// TestSecretsOfAProgramAreMaskedInItsLog uses a short secret. It is masked in the log while the
+// machine runs and in the stored log.
 func TestSecretsOfAProgramAreMaskedInItsLog(t *testing.T) {
 	t.Parallel()
 	stage := setup(t, false)
@@ -244,7 +246,8 @@ func TestDroppedLogIsNotStored(t *testing.T) {
 	}
 }
 
-// Output of a job that keeps no logs is accepted, also with a cancel request, and not stored.
+// TestSentOutputIsDropped checks that the output of a job that keeps no logs is accepted, also
+// with a cancel request, and is not stored.
 func TestSentOutputIsDropped(t *testing.T) {
 	t.Parallel()
 	stage := setup(t, false)

@@ -107,7 +107,8 @@ func (k *keeper) messages(id string) (all []contract.StreamMessage) {
 
 const bearer = `,"Authorization":"Bearer ` + token + `"`
 
-// The readers of a gateway receive the same messages as those of the local WebSocket.
+// TestGatewaySendsTheSameStream checks that the readers of a gateway receive the same messages
+// as those of the local WebSocket.
 func TestGatewaySendsTheSameStream(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)

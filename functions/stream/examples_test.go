@@ -86,7 +86,7 @@ func canonical(t *testing.T, text string) string {
 	return string(form)
 }
 
-// exampleEvent returns the event of the examples.
+// event returns the event of the examples.
 func (e examples) event(t *testing.T) json.RawMessage {
 	t.Helper()
 	_, data, found := strings.Cut(e.sse["event"], "\ndata: ")

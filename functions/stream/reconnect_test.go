@@ -81,8 +81,8 @@ func (s *source) message(lines *bufio.Reader) error {
 	}
 }
 
-// A thousand readers lose their connections at once. Each returns after its retry time, and
-// receives each event once. No second has more than 40 % of them.
+// TestThousandReadersReturn disconnects a thousand readers at once. Each returns after its
+// retry time and receives each event once. No second has more than 40 % of the connections.
 func TestThousandReadersReturn(t *testing.T) {
 	t.Parallel()
 	const readers, before, after = 1000, 10, 20

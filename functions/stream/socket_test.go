@@ -135,7 +135,8 @@ func TestSocketTakesATicketOfAnotherOrigin(t *testing.T) {
 	}
 }
 
-// The server detects that a reader has disconnected, and refuses data of readers.
+// TestSocketNoticesItsReader checks that the server detects that a reader has disconnected, and
+// that it refuses data of readers.
 func TestSocketNoticesItsReader(t *testing.T) {
 	t.Parallel()
 	config := settings

@@ -302,7 +302,8 @@ func TestTicketIsForItsTenant(t *testing.T) {
 	}
 }
 
-// A reader that does not read is disconnected, and does not delay others.
+// TestSlowReaderIsCutOff checks that a reader that does not read is disconnected and does not
+// delay others.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	b := setup(t, settings)

@@ -208,7 +208,8 @@ func TestBulkPagesCoverAllRuns(t *testing.T) {
 	}
 }
 
-// A retry that a full queue refuses does not end the request.
+// TestBulkRetryReportsRefusals checks that a retry that a full queue refuses does not end the
+// request.
 func TestBulkRetryReportsRefusals(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)

@@ -150,7 +150,8 @@ func TestFollowContinuesWithTheNextAttempt(t *testing.T) {
 	wantLine(t, again, 2, "", "", 6, true)
 }
 
-// The log of a worker without the SDK is read from its machine.
+// TestMachineLogIsFollowed checks that the log of a worker without the SDK is read from its
+// machine.
 func TestMachineLogIsFollowed(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
@@ -172,8 +173,8 @@ func TestMachineLogIsFollowed(t *testing.T) {
 	wantLine(t, lines, 1, "", "", 14, true)
 }
 
-// A follower that is faster than the worker's first call receives the streams of the worker,
-// not the one stream of its machine.
+// TestFollowerAwaitsTheWorker checks a follower that connects before the worker's first call.
+// It receives the streams of the worker, not the single stream of its machine.
 func TestFollowerAwaitsTheWorker(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)
@@ -191,7 +192,8 @@ func TestFollowerAwaitsTheWorker(t *testing.T) {
 	wantLine(t, all, 1, "stderr", "two\n", 8, false)
 }
 
-// Answers to the worker report a follower until some time after the client disconnects.
+// TestAnswerReportsFollowers checks that responses to the worker report a follower until some
+// time after the client disconnects.
 func TestAnswerReportsFollowers(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)

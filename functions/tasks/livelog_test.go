@@ -139,7 +139,8 @@ func TestSentOutputOutlivesItsWorker(t *testing.T) {
 	s.wantObjects(t, 2)
 }
 
-// A secret that is split over chunks is never shown, even with other output between its parts.
+// TestSplitSecretIsMasked checks that a secret that is split over chunks is never shown, even
+// with other output between its parts.
 func TestSplitSecretIsMasked(t *testing.T) {
 	t.Parallel()
 	for cut := range 3 {
@@ -233,7 +234,8 @@ func TestOutputAnswerCarriesTheCancel(t *testing.T) {
 	}
 }
 
-// A worker that does not announce its output may send it.
+// TestUnannouncedOutputIsStored checks that a worker that does not announce its output may send
+// it.
 func TestUnannouncedOutputIsStored(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)
@@ -247,8 +249,9 @@ func TestUnannouncedOutputIsStored(t *testing.T) {
 	wantLog(t, s.stage, s.path("?attempt=2"), "from zero\nthen one\n", "2", "true")
 }
 
-// A chunk costs one read and one write of the object store and no write of the table. The
-// end of an attempt with output costs one more write than the end of one without.
+// TestCostOfSentOutput checks that a chunk costs one read and one write of the object store and
+// no write of the table. The end of an attempt with output costs one more write than the end of
+// one without.
 func TestCostOfSentOutput(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)
@@ -273,7 +276,8 @@ func TestCostOfSentOutput(t *testing.T) {
 	}
 }
 
-// The beginning and the end of long output are kept, and the missing bytes are counted.
+// TestLongSentOutputLosesItsMiddle checks that the beginning and the end of long output are
+// kept, and that the missing bytes are counted.
 func TestLongSentOutputLosesItsMiddle(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)
@@ -303,7 +307,8 @@ func TestLongSentOutputLosesItsMiddle(t *testing.T) {
 	s.wantObjects(t, 1)
 }
 
-// Storing the log fails once. The sent output remains readable and is deleted later.
+// TestSentOutputStaysIfItsLogCannotBeStored makes storing the log fail once. The sent output
+// remains readable and is deleted later.
 func TestSentOutputStaysIfItsLogCannotBeStored(t *testing.T) {
 	t.Parallel()
 	s := setupSender(t)

@@ -63,8 +63,8 @@ func TestSecretsInTheMachinesLogAreMasked(t *testing.T) {
 	wantMasked(t, stage, task, secrets) // the stored log
 }
 
-// The log is longer than what is served. One secret starts before the omitted part, and one
-// ends after it.
+// TestSecretsInAnUploadedLogAreMasked reads a log that is longer than the part that is served.
+// One secret starts before the omitted part, and one ends after it.
 func TestSecretsInAnUploadedLogAreMasked(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)

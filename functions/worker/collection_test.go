@@ -56,7 +56,8 @@ func TestGeneratedCollections(t *testing.T) {
 	}
 }
 
-// The bytes do not depend on the number of entities in flight or on their order.
+// TestSameBytesOnEveryRun checks that the bytes do not depend on the number of entities in
+// flight or on their order.
 func TestSameBytesOnEveryRun(t *testing.T) {
 	t.Parallel()
 	c, err := samples.Generate(3, samples.Shape{

@@ -96,7 +96,8 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-// The envelope has the URLs for both.
+// TestEnvelopeReplacesCallbackAndBucket checks that an envelope with an upload URL replaces the
+// variables of the callback and of the bucket.
 func TestEnvelopeReplacesCallbackAndBucket(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"taskId":"t1","attempt":1,"callbackBaseUrl":"http://c.test","taskToken":"t0k3n"`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Each row is a line of the table in the package comment. Entity 0 is the root with
-// the children 1 and 2, to which the row adds a defect.
+// TestDefects has a row for each line of the table in the package comment. Entity 0 is the root
+// with the children 1 and 2, to which the row adds a defect.
 func TestDefects(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -223,7 +223,7 @@ func TestSourceThatIsDownFailsTheExport(t *testing.T) {
 	}
 }
 
-// The source is down for a while in the middle of an export.
+// TestOutageIsSurvived checks an export during which the source is down for a while.
 func TestOutageIsSurvived(t *testing.T) {
 	t.Parallel()
 	o := recursive()

@@ -48,7 +48,8 @@ func last(t *testing.T, p *conformance.Plane, endpoint string) map[string]any {
 	return fields
 }
 
-// The output goes to the bucket with credentials, and to the envelope's URL without.
+// TestEnvelopeSelectsTheWorkerContract checks that the output goes to the bucket with
+// credentials, and to the envelope's URL without.
 func TestEnvelopeSelectsTheWorkerContract(t *testing.T) {
 	t.Parallel()
 	for _, credentials := range []bool{true, false} {

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// Values that broke exporters, besides random ones.
+// nasty are values that broke exporters. They are used besides random ones.
 var nasty = []string{
 	"", " ", "\x00", "a\x0bb\x1f", "]]>", "<!--", "&amp;&#0;", "\ufffe\uffff", "\xff\xfe", "\r\n\t", "::", "http://[", "//x:y/",
 	"%", "%zz", "a:b", "://", "1971-13-45", "0000", "en", "zxx", "PLACEHOLDER", "http://u:p@h:99999999/ü?q#f#g", "mailto:",

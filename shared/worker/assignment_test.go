@@ -35,7 +35,8 @@ func TestAssignmentWithoutEnvelope(t *testing.T) {
 	}
 }
 
-// The values are secrets.
+// TestInvalidEnvelopeNamesEveryProblemAndNoValue checks that the error contains no value,
+// because the values are secrets.
 func TestInvalidEnvelopeNamesEveryProblemAndNoValue(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// The control plane fails for ten minutes in every way. Heartbeats continue, and
-// the result is delivered unchanged.
+// TestResultSurvivesOutage makes the control plane fail in every way for ten minutes.
+// Heartbeats continue, and the result is delivered unchanged.
 func TestResultSurvivesOutage(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {
@@ -55,7 +55,8 @@ func TestResultSurvivesOutage(t *testing.T) {
 	})
 }
 
-// The result was accepted and its response lost, so heartbeats get 410 meanwhile.
+// TestCompletedIsRepeatedAfterLostAnswer loses the response to an accepted result. Heartbeats
+// get 410 in the meantime.
 func TestCompletedIsRepeatedAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

@@ -253,8 +253,8 @@ func TestAnswerToOutputEndsTheWork(t *testing.T) {
 	}
 }
 
-// Output that alternates between the streams needs few calls. A worker that never writes
-// makes no call.
+// TestOutputTakesFewCalls checks that output that alternates between the streams needs few
+// calls. A worker that never writes makes no call.
 func TestOutputTakesFewCalls(t *testing.T) {
 	t.Parallel()
 	for lines, most := range map[int]int{0: 0, 1: 2, 3000: 24} {
@@ -275,7 +275,8 @@ func TestOutputTakesFewCalls(t *testing.T) {
 	}
 }
 
-// Without the option no output is announced or sent.
+// TestOutputIsNotSentWithoutTheOption checks that without the option no output is announced or
+// sent.
 func TestOutputIsNotSentWithoutTheOption(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

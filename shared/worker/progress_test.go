@@ -68,7 +68,8 @@ func TestProgressIsSentWhenItChanges(t *testing.T) {
 	}
 }
 
-// The delays of the backoff apply, however often the progress changes.
+// TestProgressIsNotSentDuringBackoff checks that the delays of the backoff apply, however often
+// the progress changes.
 func TestProgressIsNotSentDuringBackoff(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

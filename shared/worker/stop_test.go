@@ -41,7 +41,8 @@ func TestCancelEndsTheWorkAndIsReported(t *testing.T) {
 	})
 }
 
-// The control plane decides which of the two wins.
+// TestSuccessIsReportedAfterCancel checks that a success is reported after a cancel request.
+// The control plane decides which of the two applies.
 func TestSuccessIsReportedAfterCancel(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {
@@ -87,7 +88,8 @@ func TestWorkAbortsOn409And410(t *testing.T) {
 	}
 }
 
-// A heartbeat is sent at once to learn of the cancel request.
+// TestSIGTERMAfterCancelRequestIsACancel checks that a heartbeat is sent at once after SIGTERM.
+// Its response contains the cancel request.
 func TestSIGTERMAfterCancelRequestIsACancel(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {
@@ -137,7 +139,8 @@ func TestSIGTERMEndsTheRetriesOfStarted(t *testing.T) {
 	})
 }
 
-// The deadline or the time limit applies, whichever comes first.
+// TestDeadlineIsReportedAsTimeout checks that the deadline or the time limit applies, whichever
+// comes first.
 func TestDeadlineIsReportedAsTimeout(t *testing.T) {
 	t.Parallel()
 	for _, limits := range [][2]time.Duration{{10 * time.Minute, 0}, {10 * time.Minute, time.Hour}, {0, 10 * time.Minute}, {time.Hour, 10 * time.Minute}} {

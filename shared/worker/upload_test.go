@@ -51,7 +51,8 @@ func TestUploadIsTheOutput(t *testing.T) {
 	}
 }
 
-// The renewed ones are used for heartbeats, uploads and completed.
+// TestRenewedTokenAndURLsAreUsed checks that heartbeats, uploads and completed use the renewed
+// token and URLs.
 func TestRenewedTokenAndURLsAreUsed(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {
@@ -82,7 +83,8 @@ func TestRenewedTokenAndURLsAreUsed(t *testing.T) {
 	})
 }
 
-// A refused upload requests a heartbeat, whose answer has a new URL.
+// TestExpiredUploadURLIsRenewed checks that a refused upload causes a heartbeat, whose response
+// contains a new URL.
 func TestExpiredUploadURLIsRenewed(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

@@ -2,7 +2,7 @@ package formats
 
 import "time"
 
-// The forms of W3CDTF (the W3C's note on date and time formats).
+// w3cdtf lists the forms of W3CDTF (the W3C's note on date and time formats).
 var w3cdtf = []string{
 	"2006", "2006-01", time.DateOnly,
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00",

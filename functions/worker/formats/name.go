@@ -15,8 +15,8 @@ const (
 	Corporate NameType = "corporate"
 )
 
-// Words that occur in names of corporate bodies only. They are compared with whole
-// words; none of them is a common surname.
+// bodyWords are words that occur only in names of corporate bodies. They are compared with
+// whole words. None of them is a common surname.
 const bodyWords = ` administration agency archives archive association board bureau cabinet centre center club college commission
  committee company conference congress corporation council department division federation foundation government
  institute institution laboratory league libraries library ltd ministry museum newspaper office organisation organization

@@ -78,7 +78,8 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// What encoding/json reads as a reference, ParseReference reads the same.
+// FuzzParseReference checks that ParseReference returns the reference that encoding/json
+// decodes.
 func FuzzParseReference(f *testing.F) {
 	f.Add([]byte(`{"url":"u","ocr":"a\u0000\ud800b","size":3}`))
 	f.Add([]byte(`{"x":[{"y":"}"}],"url":"u","filename":null}`))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A spool behaves as a byte slice, for any limit of its memory.
+// TestSpoolIsBytes checks that a spool behaves as a byte slice, for any limit of its memory.
 func TestSpoolIsBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

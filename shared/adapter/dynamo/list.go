@@ -131,9 +131,9 @@ func listingOf(tenant string, page port.Page) listing {
 	return listing{"runs 2", tenant, page.State}
 }
 
-// A cursor is the place of the last entry of a page and a prefix of a hash over
-// it and its list, which detects truncated and mistyped cursors and those of
-// other lists. It protects no secret.
+// sumSize is the length of the hash in a cursor in bytes. A cursor is the position of the last
+// entry of a page and a prefix of a hash over the position and its list. The hash detects
+// truncated and mistyped cursors and those of other lists. It protects no secret.
 const sumSize = 8
 
 var cursorText = base64.RawURLEncoding.Strict()

@@ -10,7 +10,8 @@ import (
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 )
 
-// The SDK changes the options of the endpoint that it gets.
+// TestRequestsShareNoEndpoint checks that requests do not share an endpoint. The SDK changes
+// the options of the endpoint that it gets.
 func TestRequestsShareNoEndpoint(t *testing.T) {
 	t.Parallel()
 	r := newResolver(func(context.Context) (Keys, error) {

@@ -127,8 +127,8 @@ func TestPanicReachesItsCaller(t *testing.T) {
 	wantNumbers(t, db, 1, 2)
 }
 
-// COMMIT checks a deferred foreign key. It is the only failure of a commit that
-// a test can cause.
+// TestFailedCommitFailsOnlyItsCause uses a deferred foreign key, which COMMIT checks. It is the
+// only failure of a commit that a test can cause.
 func TestFailedCommitFailsOnlyItsCause(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
@@ -155,8 +155,8 @@ func TestFailedCommitFailsOnlyItsCause(t *testing.T) {
 	wantNumbers(t, db, 1, 3)
 }
 
-// Rule 10 of shared/README.md. Killing the process would not detect a missing
-// sync, and a test cannot cut the power, so the test checks the settings.
+// TestCommitSyncsToDisk checks the settings for Rule 10 of shared/README.md. Killing the
+// process would not detect a missing sync, and a test cannot cut the power.
 func TestCommitSyncsToDisk(t *testing.T) {
 	t.Parallel()
 	db := setup(t)

@@ -26,10 +26,10 @@ func listOf(tenant string, page port.Page) list {
 	return list{"runs 1", tenant, page.State}
 }
 
-// A cursor is the place of the last entry of a page and a prefix of a hash over
-// it and its list. The hash detects truncated and mistyped cursors and those of
-// other lists. It protects no secret: a list shows only its tenant's entries,
-// wherever it starts.
+// cursorSum is the length of the hash in a cursor in bytes. A cursor is the position of the
+// last entry of a page and a prefix of a hash over the position and its list. The hash detects
+// truncated and mistyped cursors and those of other lists. It protects no secret: a list
+// contains only entries of its tenant, wherever it starts.
 const cursorSum = 8
 
 var cursorText = base64.RawURLEncoding.Strict()

@@ -11,7 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// A decision acquires no slot if it read the pool's limit before the change.
+// TestChangedPoolCountsAtTheCommit checks that a decision acquires no slot if it read the
+// pool's limit before the change.
 func TestChangedPoolCountsAtTheCommit(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))

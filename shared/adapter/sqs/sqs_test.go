@@ -87,7 +87,8 @@ func TestWakesAreSentInBatches(t *testing.T) {
 	}
 }
 
-// A queue that accepts a part of a request receives only the rest again.
+// TestRefusedMessagesAreSentAgain checks that after a queue accepts a part of a request, only
+// the rest is sent again.
 func TestRefusedMessagesAreSentAgain(t *testing.T) {
 	t.Parallel()
 	var got []string

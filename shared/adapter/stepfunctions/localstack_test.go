@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// LocalStack's clock cannot be advanced, so all limits of the suite's machine and all waits are
-// divided by five.
+// faster divides all limits of the suite's machine and all waits, because LocalStack's clock
+// cannot be advanced.
 const faster = 5
 
 // TestExecutionsOnLocalStack runs the suite with a state machine per test and

@@ -20,7 +20,7 @@ func TestMountOfCgroups(t *testing.T) {
 	}
 }
 
-// The record of another user names a cgroup of others.
+// TestForeignGroupIsNotKilled uses a record of another user that names a cgroup of others.
 func TestForeignGroupIsNotKilled(t *testing.T) {
 	t.Parallel()
 	own, err := ownCgroup()

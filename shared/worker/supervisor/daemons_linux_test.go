@@ -53,7 +53,8 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-// The daemons run with a cgroup of their own, where this host permits one, and without.
+// TestNothingOutlivesAStart runs the daemons without a separate cgroup and, if this host
+// permits it, with one.
 func TestNothingOutlivesAStart(t *testing.T) {
 	t.Parallel()
 	for _, name := range daemons.Names() {

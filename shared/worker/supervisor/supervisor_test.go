@@ -161,7 +161,8 @@ func TestWrongCommand(t *testing.T) {
 	}
 }
 
-// A supervisor that was replaced while the server ran refuses a Spec that it would misread.
+// TestSpecificationOfAnotherVersionIsRefused checks that a supervisor that was replaced while
+// the server ran refuses a Spec that it would misread.
 func TestSpecificationOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	var problems strings.Builder

@@ -26,7 +26,8 @@ func buildRelease(t *testing.T) (folder string) {
 	return folder
 }
 
-// The program has to fit into any image.
+// TestBinaryIsSmallAndStatic checks the size and the linking of the program, which has to fit
+// into any image.
 func TestBinaryIsSmallAndStatic(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(buildRelease(t), "sortie-exec")
@@ -53,7 +54,8 @@ func TestBinaryIsSmallAndStatic(t *testing.T) {
 	}
 }
 
-// The root folder has nothing but the program, which also serves as CMD.
+// TestBinaryRunsInAnEmptyRoot uses a root folder that contains only the program, which also
+// serves as CMD.
 func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	t.Parallel()
 	root := buildRelease(t)

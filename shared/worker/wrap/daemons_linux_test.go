@@ -8,7 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
 
-// When a program ends in any way, all processes that it has started end.
+// TestNothingOutlivesTheProgram checks that all processes that a program has started end when
+// it ends in any way.
 func TestNothingOutlivesTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, name := range daemons.Names() {
@@ -52,7 +53,8 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 	}
 }
 
-// The machine's variable identifies the processes of a machine whose supervisor was killed.
+// TestProgramKeepsTheMarkOfItsMachine checks that a program has the machine's variable. It
+// identifies the processes of a machine whose supervisor was killed.
 func TestProgramKeepsTheMarkOfItsMachine(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)

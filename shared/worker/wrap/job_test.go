@@ -120,7 +120,7 @@ func TestExitOfAProgramIsReported(t *testing.T) {
 	}
 }
 
-// The flags and the file come from the task.
+// TestOutputOfAProgramIsUploaded uses the flags and the file of the task.
 func TestOutputOfAProgramIsUploaded(t *testing.T) {
 	t.Parallel()
 	s := setupJob(t, contract.EnvelopeProgram{
@@ -140,7 +140,8 @@ func TestOutputOfAProgramIsUploaded(t *testing.T) {
 	}
 }
 
-// The value is short, and its variable is not one of those that are always masked.
+// TestNamedSecretIsMasked uses a short secret in a variable that is not one of those that are
+// always masked.
 func TestNamedSecretIsMasked(t *testing.T) {
 	t.Parallel()
 	s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}, SecretVariables: []string{"PIN"}})

@@ -58,7 +58,8 @@ func TestProgramRunsAsTask(t *testing.T) {
 	}
 }
 
-// The exit code of sortie-exec is that of the program.
+// TestExitCodeSelectsTheCategory also checks that the exit code of sortie-exec is that of the
+// program.
 func TestExitCodeSelectsTheCategory(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -110,8 +111,8 @@ func cancelledOnce(name string, first *atomic.Pointer[time.Time]) func(*conforma
 	}
 }
 
-// The program gets SIGTERM, its progress is reported, and its exit code 0 is not a
-// success.
+// TestCancelledProgramCleansUp checks that the program gets SIGTERM, that its progress is
+// reported, and that its exit code 0 is not a success.
 func TestCancelledProgramCleansUp(t *testing.T) {
 	t.Parallel()
 	name := file(t, "ready")
@@ -277,7 +278,8 @@ func TestOutputThatIsNoFileFailsTheTask(t *testing.T) {
 	}
 }
 
-// The interval is longer than the test, so only the progress line causes a heartbeat.
+// TestProgressIsSentBetweenHeartbeats uses an interval that is longer than the test, so only
+// the progress line causes a heartbeat.
 func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
 	t.Parallel()
 	name := file(t, "go")
@@ -295,7 +297,8 @@ func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-// The program ends only after the control plane has received its first line.
+// TestOutputIsSentWhileTheProgramRuns uses a program that ends only after the control plane has
+// received its first line.
 func TestOutputIsSentWhileTheProgramRuns(t *testing.T) {
 	t.Parallel()
 	name := file(t, "go")
@@ -320,7 +323,8 @@ func TestOutputIsSentWhileTheProgramRuns(t *testing.T) {
 	}
 }
 
-// The control plane refuses output. A program without a log uploads nothing.
+// TestLogIsUploadedIfOutputIsNotTaken makes the control plane refuse output. A program without
+// a log uploads nothing.
 func TestLogIsUploadedIfOutputIsNotTaken(t *testing.T) {
 	t.Parallel()
 	refuse := func(c *conformance.Call, _ int) *conformance.Answer {
@@ -344,7 +348,8 @@ func TestLogIsUploadedIfOutputIsNotTaken(t *testing.T) {
 	}
 }
 
-// The program prints its whole environment and that of sortie-exec.
+// TestSecretsAreMaskedInTheOutput runs a program that prints its whole environment and that of
+// sortie-exec.
 func TestSecretsAreMaskedInTheOutput(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)

@@ -60,7 +60,7 @@ func TestReaderThatFailsIsTold(t *testing.T) {
 	}
 }
 
-// A reader finds the same text for any bytes in any pieces.
+// FuzzText checks that a reader reads the same text, for any bytes in any pieces.
 func FuzzText(f *testing.F) {
 	f.Add([]byte("a\x00\xff\r\n]]>"), uint8(3))
 	f.Add([]byte("é𝄞\u2028"), uint8(1))
