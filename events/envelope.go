@@ -58,7 +58,7 @@ func ActorOf(identity string, scopes []string) Actor {
 	return Actor{Subject: strings.Replace(identity, ":", "/", 1), Scopes: scopes}
 }
 
-// Job is the run of an event. Its JSON name is the one of the envelope's specification.
+// Job is the run of an event. The specification of the envelope sets its JSON name.
 // DefinitionID names a stored definition.
 type Job struct {
 	// ID is the task id of the run.
@@ -167,7 +167,7 @@ type Fault struct {
 type Schedule struct {
 	DefinitionID string    `json:"definitionId"`
 	ScheduledAt  time.Time `json:"scheduledAt"`
-	// FiredAt is when the firing was committed.
+	// FiredAt is the time at which the firing was committed.
 	FiredAt time.Time `json:"firedAt"`
 	RunID   string    `json:"runId,omitempty"`
 	// Skipped is the number of firings that were skipped; Reason says why.
@@ -211,7 +211,7 @@ type Notifier struct {
 	Unknown  Unknown  `json:"-"`
 }
 
-// Delivery is how receivers verify an event.
+// Delivery sets how receivers verify an event.
 type Delivery string
 
 // The deliveries.

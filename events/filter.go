@@ -26,7 +26,7 @@ type Filter struct {
 	BatchID string `json:"batchId,omitempty"`
 }
 
-// Check returns an error if Types has a pattern that matches no type of event.
+// Check returns an error if a pattern in Types matches no event type.
 func (f Filter) Check() error {
 	if len(f.Types) > MaxTypes {
 		return fmt.Errorf("got %d event types, want at most %d", len(f.Types), MaxTypes)

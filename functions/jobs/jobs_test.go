@@ -203,7 +203,7 @@ func TestPatchMerges(t *testing.T) {
 	apitest.Decoded[contract.Problem](t, stage, "PATCH", "/v1/jobs/none", `{}`, 404)
 }
 
-// TestStoredDefinitionStaysUsable has a definition that was valid when it was stored.
+// TestStoredDefinitionStaysUsable uses a definition that was valid when it was stored.
 func TestStoredDefinitionStaysUsable(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

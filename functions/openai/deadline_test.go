@@ -85,7 +85,7 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
-// TestDeadlineOfAHeaderPasses has an engine that needs more time than the header allows.
+// TestDeadlineOfAHeaderPasses uses an engine that needs more time than the header allows.
 func TestDeadlineOfAHeaderPasses(t *testing.T) {
 	t.Parallel()
 	s := setupWith(t, 0, 10*time.Second)

@@ -71,7 +71,7 @@ func setupPadded(t *testing.T, every time.Duration) *served {
 	return setupWith(t, every, 0)
 }
 
-// setupWith is like setupPadded, with an engine that needs a time for each token.
+// setupWith is like setupPadded, with an engine that generates one token in each interval.
 func setupWith(t *testing.T, every, token time.Duration) *served {
 	t.Helper()
 	return setupMocked(t, every, mockengine.Config{TokenEvery: token})
@@ -219,7 +219,7 @@ func TestClientRetriesOnlyWhatIsOfUse(t *testing.T) {
 	}
 }
 
-// TestLateAnswerIsAGatewayTimeout has an engine that needs more time than the deadline of the
+// TestLateAnswerIsAGatewayTimeout uses an engine that needs more time than the deadline of the
 // task.
 func TestLateAnswerIsAGatewayTimeout(t *testing.T) {
 	t.Parallel()

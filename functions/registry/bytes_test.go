@@ -19,7 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// noise returns content that is not text and is longer than what a server holds in memory.
+// noise returns content that is not text and is longer than the part that a server stores in
+// memory.
 func noise(t *testing.T) string {
 	t.Helper()
 	content := make([]byte, 600_000)

@@ -41,7 +41,7 @@ func setup(t *testing.T, exec bool) *apitest.Stage {
 	})
 }
 
-// optional has a token that no caller needs.
+// optional is a token source whose token no caller needs.
 type optional struct{ access.Token }
 
 func (o optional) Current(context.Context) ([]access.Token, bool, error) {

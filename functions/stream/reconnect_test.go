@@ -168,7 +168,7 @@ func TestThousandReadersReturn(t *testing.T) {
 	}
 }
 
-// await returns what a reader sends, unless one fails.
+// await returns the next value that a reader sends. It fails the test if a reader fails.
 func await[T any](t *testing.T, failed <-chan error, from <-chan T) (v T) {
 	t.Helper()
 	select {

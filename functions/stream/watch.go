@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// writeLimit is how long one write to a reader may take. A slower reader is disconnected. It
+// writeLimit is the timeout of one write to a reader. A slower reader is disconnected. It
 // continues at its cursor when it reconnects.
 const writeLimit = 20 * time.Second
 
@@ -26,7 +26,7 @@ type watch struct {
 // writing is a connection of a watch.
 type writing struct {
 	clock clock.Clock
-	// since is when the current write began, in Unix nanoseconds; 0 without one.
+	// since is the start of the current write in Unix nanoseconds; 0 without one.
 	since atomic.Int64
 	// slow means that the watch closed the connection.
 	slow atomic.Bool

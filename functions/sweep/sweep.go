@@ -25,8 +25,8 @@ const (
 
 // Input is the input of a sweep: empty, or an event of EventBridge.
 type Input struct {
-	// EarlySeconds is how long before its time a record counts as overdue. It is above 0 after
-	// a restart, when the process that was to act may be gone.
+	// EarlySeconds is the number of seconds before its due time at which a record counts as
+	// overdue. It is above 0 after a restart, when the process that was to act may be gone.
 	EarlySeconds int `json:"earlySeconds,omitempty"`
 	// DetailType and Detail are the fields of an event.
 	DetailType string `json:"detail-type,omitempty"`

@@ -51,7 +51,7 @@ const (
 	mostAttempts = 1_000_000
 )
 
-// textProblem returns what is wrong with a text of a report, or "" if it is valid.
+// textProblem returns the problem of a text in a report, or "" if it is valid.
 func textProblem(value string, most int) string {
 	switch n := utf8.RuneCountInString(value); {
 	case n == 0:

@@ -20,7 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// wantReady calls /readyz. code is the code of the problem; empty wants 200.
+// wantReady calls /readyz. code is the expected code of the problem; empty means that 200 is
+// expected.
 func wantReady(t *testing.T, stage *apitest.Stage, code fault.Code) {
 	t.Helper()
 	if code == "" {

@@ -110,8 +110,8 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	return pause
 }
 
-// report sends a report. after is how long Sortie wants the agent to wait. A report that Sortie
-// rejects as malformed is dropped, because the sweep finds its machines.
+// report sends a report. after is the time that Sortie asks the agent to wait. A report that
+// Sortie rejects as malformed is dropped, because the sweep finds its machines.
 func (a *Agent) report(ctx context.Context, machines []contract.ReportedMachine) (after time.Duration, err error) {
 	body, err := json.Marshal(contract.MachineReport{Cluster: a.cfg.Name, Machines: machines})
 	if err != nil {

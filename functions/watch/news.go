@@ -30,7 +30,7 @@ func factOf(m port.MachineStatus) fact {
 	return ""
 }
 
-// ledger maps the observed machines to what the agent has reported about them.
+// ledger maps the observed machines to the last reports about them.
 type ledger map[port.Machine]*entry
 
 type entry struct {

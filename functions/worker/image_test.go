@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestImageHasOneStaticProgram runs the build command of the Dockerfile for this
-// host's processor, and what it built.
+// TestImageHasOneStaticProgram runs the build command of the Dockerfile for this host's
+// processor, and then the program that it built.
 func TestImageHasOneStaticProgram(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")

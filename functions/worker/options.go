@@ -26,7 +26,7 @@ type Options struct {
 	ParallelBatchSize int
 	// IncludeOCR writes the text of files into MODS.
 	IncludeOCR bool
-	// CheimarrosMode is how much of the graph is written.
+	// CheimarrosMode sets how much of the graph is written.
 	CheimarrosMode formats.GraphMode
 }
 
@@ -68,7 +68,7 @@ func known(name string) bool {
 	return slices.Contains([]string{"recursive", "maxDepth", "parallelBatchSize", "includeOcr", "cheimarrosMode"}, name)
 }
 
-// set stores one member and returns what is wrong with it, or "".
+// set stores one member. It returns a description of an invalid value, or "".
 func (o *Options) set(name string, raw json.RawMessage) string {
 	switch name {
 	case "recursive":

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/source"
 )
 
-// Limits of components in bytes. Pinax and graph are held in memory while their
-// entity is written; the others are streamed.
+// Limits of components in bytes. Pinax and graph are kept in memory while their entity is
+// written; the others are streamed.
 const (
 	maxPinax    = 4 << 20
 	maxGraph    = 4 << 20

@@ -79,7 +79,7 @@ func TestSchemasRejectInvalidDocuments(t *testing.T) {
 	}
 }
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the common interface of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Result is what the work produced, besides its error. The zero value is valid.
+// Result is the result of the work, besides its error. The zero value is valid.
 type Result struct {
 	// Output describes the output. If it is nil or has no OutputPath, the object
 	// that UploadOutput stored is the output, if any.
@@ -24,7 +24,8 @@ type Result struct {
 	// PartialProgress describes the progress of cancelled work: any value that encodes to JSON.
 	// It is reported only with outcome CANCELLED.
 	PartialProgress any
-	// Exit is how the program of a job ended. It is nil for workers that do not run a program.
+	// Exit is the exit status of the program of a job. It is nil for workers that do not run a
+	// program.
 	Exit *contract.Exit
 }
 

@@ -31,7 +31,7 @@ const (
 type chunk struct {
 	stream string
 	data   []byte
-	// since is when the oldest byte was written; zero for an empty chunk.
+	// since is the time at which the oldest byte was written; zero for an empty chunk.
 	since time.Time
 }
 

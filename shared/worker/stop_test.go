@@ -166,7 +166,7 @@ func testDeadline(t *testing.T, deadline, limit time.Duration) {
 	})
 }
 
-// TestDeadlineDuringStartedIsReported has a first call that takes longer than the attempt.
+// TestDeadlineDuringStartedIsReported uses a first call that takes longer than the attempt.
 // Without a report, the control plane could not distinguish the timeout from an end of the
 // program.
 func TestDeadlineDuringStartedIsReported(t *testing.T) {

@@ -1,6 +1,6 @@
-// The function metrics serves the route GET /metrics. A process of a function knows only a part
-// of the runs and of the readers. So this one serves only the gauges, which it reads from the
-// table. The other metrics are in CloudWatch.
+// The function metrics serves the route GET /metrics. A process of a function observes only a
+// part of the runs and of the readers. So this one serves only the gauges, which it reads from
+// the table. The other metrics are in CloudWatch.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package formats declares the interface of export formats and what they share: public
+// Package formats declares the interface of export formats and their common functions: public
 // URLs, dates, languages, URIs, and the distinction of personal and corporate names.
 //
 // A format is a package below this one with a type that implements Format, and one line in the

@@ -32,8 +32,8 @@ func TestURI(t *testing.T) {
 	}
 }
 
-// reference is RFC 3986's grammar of a URI reference, but for the inside of IP
-// literals. (net/url is stricter: it takes no percent-encoded host.)
+// reference is RFC 3986's grammar of a URI reference, except the inside of IP literals.
+// (net/url is stricter: it rejects a percent-encoded host.)
 var reference = func() *regexp.Regexp {
 	const pchar = `(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})`
 	const user = `(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*`

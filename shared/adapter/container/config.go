@@ -34,7 +34,7 @@ type Config struct {
 // DefaultKept is longer than it takes to record the end of an attempt.
 const DefaultKept = 10 * time.Minute
 
-// Place says where the containers of an engine run.
+// Place describes the host on which the containers of an engine run.
 type Place struct {
 	// Gateway is the address of the host in the engine's default network. It is invalid if the
 	// engine does not report it.

@@ -37,7 +37,7 @@ type engine struct {
 // podmanHeader is in every response of Podman.
 const podmanHeader = "Libpod-Api-Version"
 
-// connectLimit is how long an engine may take for its first response.
+// connectLimit is the timeout for the first response of an engine.
 const connectLimit = 15 * time.Second
 
 // connected returns the engine. It searches for one at the first call, and again at each call

@@ -20,9 +20,9 @@ type note struct {
 	// host shut down.
 	Requested bool `json:"requested,omitempty"`
 	Host      bool `json:"host,omitempty"`
-	// KillAt is when a stopped container is killed; zero means never.
+	// KillAt is the time at which a stopped container is killed; zero means never.
 	KillAt time.Time `json:"killAt,omitzero"`
-	// DestroyedAt is when the machine was destroyed; zero if it was not.
+	// DestroyedAt is the time at which the machine was destroyed; zero if it was not.
 	DestroyedAt time.Time `json:"destroyedAt,omitzero"`
 }
 

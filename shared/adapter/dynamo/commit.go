@@ -108,7 +108,7 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 			return err
 		}
 		if n < 2 {
-			continue // the try has usually read what was outdated
+			continue // the failed commit has usually read the outdated records again
 		}
 		if err := s.pause(ctx, s.jitter(2*time.Millisecond<<min(n, 5))); err != nil {
 			return err

@@ -131,7 +131,7 @@ func (i *interleaved) remove(sk string) {
 	i.ok(err)
 }
 
-// occupy gives a slot of pool p to a run.
+// occupy makes a run acquire a slot of pool p.
 func (i *interleaved) occupy(slot, id string) {
 	i.Helper()
 	put := inPool(slot)

@@ -262,7 +262,8 @@ func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) 
 	return above, err
 }
 
-// hold gives slot n to the run. was is its present holder, "" for a free slot.
+// hold adds the write with which the run acquires slot n. was is the present holder of the
+// slot, "" for a free slot.
 func (l *leases) hold(m move, n int, was string) {
 	in := m.pool()
 	put := slotKey(in, n)
@@ -300,8 +301,9 @@ func (s *Store) view(ctx context.Context, in string) (*view, error) {
 // same one. The result is false if no slot can be granted.
 //
 // After a limit was lowered, slots above it remain held until their runs end, and they count.
-// So only the lowest slots are granted: as many as the limit leaves beside the slots that are
-// held above them. Concurrent commits therefore cannot exceed the limit together.
+// So only the lowest slots are granted: as many as the limit leaves after the slots that are
+// held above them are subtracted. Concurrent commits therefore cannot exceed the limit
+// together.
 func (v *view) free(limit int, random func(n int) int) (int, bool) {
 	above := 0
 	for n := range v.held {

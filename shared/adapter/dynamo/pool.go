@@ -90,7 +90,7 @@ func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int
 }
 
 // The item of a pool registers it for Pools. Pools removes the registration of a pool that is
-// unused for poolUnused: jobs have pools of their own, and most are unused most of the time. A
+// unused for poolUnused: each job has its own pool, and most are unused most of the time. A
 // process relies on a registration until poolKnown after it was written, and renews it from
 // poolRenewed on. The difference of poolUnused and poolKnown is longer than a commit takes and
 // clocks differ.
@@ -98,7 +98,7 @@ const (
 	poolRenewed = time.Hour
 	poolKnown   = 2 * time.Hour
 	poolUnused  = 3 * time.Hour
-	// attrSeen is when the pool was last registered.
+	// attrSeen is the time of the pool's last registration.
 	attrSeen = "seen"
 )
 

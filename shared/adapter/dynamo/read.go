@@ -172,7 +172,7 @@ func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
 	return q
 }
 
-// beside is like under, for the sort keys with the prefix.
+// beside is like under, but only for sort keys with the prefix.
 func (s *Store) beside(pk, prefix string) *dynamodb.QueryInput {
 	return s.between(pk, prefix, prefix+last)
 }

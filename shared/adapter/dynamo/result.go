@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// attrEndedAt is when the run of a job's last result ended. The item of the result
-// exists as long as its job, without a result at first. It has the first version of a job
-// that follows a deleted one.
+// attrEndedAt is the time at which the run of a job's last result ended. The item of the result
+// exists as long as its job, without a result at first. It has the first version of a job that
+// follows a deleted one.
 const attrEndedAt = "endedAt"
 
 // results returns the parts that store the last results of the jobs whose runs end with the

@@ -17,8 +17,8 @@ import (
 
 var _ port.WebhookStore = (*Store)(nil)
 
-// The items of a webhook. Its secrets are in an attribute of their own, because operators print
-// the record. The table encrypts both with KMS.
+// The items of a webhook. Its secrets are in a separate attribute, because operators print the
+// record. The table encrypts both with KMS.
 const (
 	sortWebhook  = "webhook"
 	sortProgress = "progress"

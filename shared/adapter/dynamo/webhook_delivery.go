@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Pending deliveries have sort keys of their own, so that a query returns only them.
+// Pending deliveries have separate sort keys, so that a query returns only them.
 const (
 	sortPending = "pending#"
 	sortEnded   = "ended#"
@@ -145,5 +145,5 @@ func (s *Store) deliveryOf(is item) (d webhook.Delivery, err error) {
 	return d, err
 }
 
-// PurgeDeliveries implements port.WebhookStore: the table's TTL removes what has expired.
+// PurgeDeliveries implements port.WebhookStore: the table's TTL removes expired deliveries.
 func (s *Store) PurgeDeliveries(context.Context, time.Time, int) (int, error) { return 0, nil }

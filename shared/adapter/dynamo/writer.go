@@ -13,8 +13,8 @@ import (
 
 var _ port.Writers = (*Store)(nil)
 
-// The writers of a stream are items under a partition key of their own, which takes no
-// throughput from that of the stream. Their sort keys are in the order of the queue.
+// The writers of a stream are items under a separate partition key, so that they do not use the
+// throughput of the stream's partition. Their sort keys are in the order of the queue.
 const (
 	writerPrefix = "#writers#" // and the stream
 	sortWriter   = "writer#"   // the time and the id

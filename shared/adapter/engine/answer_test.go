@@ -104,7 +104,7 @@ func TestIncompleteAnswers(t *testing.T) {
 	}
 }
 
-// TestRefusalInTheStream has a vLLM that refuses a request after it has begun its response.
+// TestRefusalInTheStream uses a vLLM that refuses a request after it has begun its response.
 func TestRefusalInTheStream(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]fault.Code{503: fault.ReplicaExhausted, 429: fault.ReplicaExhausted, 400: fault.InvalidParams, 500: fault.PoolUnavailable} {

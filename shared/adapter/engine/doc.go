@@ -7,7 +7,7 @@
 //
 //   - A completion is requested only as a stream. Closing the connection of a stream stops its
 //     generation at once. For another request, llama-server checks for a closed connection once a
-//     second at best. Without TLS, each stream has a connection of its own.
+//     second at best. Without TLS, each stream has its own connection.
 //   - An answer is complete when the engine's own final event was received: a finish reason, or
 //     TGI's generated text. The end of the stream and [DONE] prove nothing: a vLLM that dies
 //     sends status 200, an error event and a regular [DONE].

@@ -16,7 +16,7 @@ const (
 	rerankPath     = "/v1/rerank"
 )
 
-// openai is what llama-server and vLLM have in common: OpenAI's paths and bodies.
+// openai is the common part of llama-server and vLLM: OpenAI's paths and bodies.
 type openai struct{}
 
 // completion is the body of a request for a completion.

@@ -67,8 +67,8 @@ func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*ser
 }
 
 // TestRealEngines runs the suite on real inference servers, and makes them fail within an
-// answer. Each test has a server of its own, which starts quickly. TestRealVLLM is for the
-// server that starts slowly.
+// answer. Each test has its own server, which starts quickly. TestRealVLLM is for the server
+// that starts slowly.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton} {

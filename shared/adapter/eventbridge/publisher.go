@@ -26,10 +26,9 @@ import (
 // Source is the source of every event.
 const Source = "orch.event"
 
-// Limits of one request (EventBridge API reference, "PutEvents"): ten entries,
-// and 1 MB in total. Requests are cut at the older limit of 256 KB, which every
-// partition accepts; a larger entry has its own request. The largest message of an
-// event, which has at most 64 KiB, is below both.
+// Limits of one request (EventBridge API reference, "PutEvents"): ten entries, and 1 MB in
+// total. Requests are cut at the older limit of 256 KB, which every partition accepts; a larger
+// entry has its own request. The largest message of an event of at most 64 KiB is below both.
 const (
 	maxEntries    = 10
 	maxBytes      = 256_000

@@ -82,8 +82,8 @@ func TestLaunchFindsItsMachineDespiteFaults(t *testing.T) {
 }
 
 // TestMachineOfAnotherAttemptIsNotAdopted does not respond to a creation while the platform
-// shows the machine of the previous attempt, and launches under that machine's name. Rule 5 of
-// shared/README.md.
+// shows the machine of the previous attempt, and launches under that machine's name.
+// Rule 5 of shared/README.md.
 func TestMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) { c.Apps, c.LookAgain = c.Apps[:1], time.Millisecond })

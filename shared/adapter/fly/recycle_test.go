@@ -219,7 +219,7 @@ func TestRecyclingFails(t *testing.T) {
 	}
 }
 
-// TestKeptMachineLosesItsExit has a machine that stops without an exit event. After exitLag it
+// TestKeptMachineLosesItsExit uses a machine that stops without an exit event. After exitLag it
 // counts as ended, without an exit.
 func TestKeptMachineLosesItsExit(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ type file[P any] struct {
 type key[P any] struct {
 	id      string
 	private P
-	// retired is when another key became the first; zero for the first.
+	// retired is the time at which another key became the first; zero for the first key.
 	retired time.Time
 }
 

@@ -52,7 +52,7 @@ func (s *service) make(t *testing.T, name string, curve elliptic.Curve) {
 	s.keys[name] = private
 }
 
-// request has the fields that both calls share.
+// request contains the fields that both calls have.
 type request struct {
 	KeyId, MessageType, SigningAlgorithm string //nolint:revive,staticcheck // the API's spelling
 	Message                              []byte

@@ -39,7 +39,7 @@ type cluster struct {
 	*fake.Clientset
 	t  *testing.T
 	mu sync.Mutex
-	// faults are by name of the Job. broken has the namespaces that cannot be watched.
+	// faults are by name of the Job. broken contains the namespaces that cannot be watched.
 	faults map[string]porttest.RunnerFault
 	broken map[string]bool
 	// held are the names of Jobs that another controller suspends at their creation.

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ttl is when the cluster itself deletes a finished Job, for a Sortie instance that no longer
-// runs. The pod remains, with its finalizer.
+// ttl is the time after which the cluster itself deletes a finished Job, for a Sortie instance
+// that no longer runs. The pod remains, with its finalizer.
 const ttl = 24 * time.Hour
 
 // undisturbed are annotations that ask autoscalers not to evict the pod to save a node.

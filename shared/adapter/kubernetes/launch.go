@@ -142,8 +142,8 @@ func (r *Runner) ensureSecret(ctx context.Context, job *batchv1.Job, spec port.L
 	return r.withdraw(ctx, r.parts[job.Namespace], at, launchFailure(err))
 }
 
-// observePause is the pause between two checks of what is not watched: the time, and the events
-// of a Job without a pod.
+// observePause is the pause between two checks of the state that is not watched: the time, and
+// the events of a Job without a pod.
 const observePause = time.Second
 
 // awaitStart observes a Job until its pod has started, the start has failed, or StartWait is

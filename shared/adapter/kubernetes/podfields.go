@@ -111,9 +111,9 @@ var reaching = []string{
 	"hostPath", "csi", "flexVolume", "nfs", "iscsi", "fc",
 }
 
-// rules return what is wrong with the value of a supported field, or "" if it is valid. They
-// are the rules of the Pod Security Standard "restricted", with the field and the valid values,
-// and some rules of Sortie.
+// rules return the problem of the value of a supported field, or "" if it is valid. They are
+// the rules of the Pod Security Standard "restricted", with the field and the valid values, and
+// some rules of Sortie.
 var rules = map[string]func(who author, value any) string{
 	"os.name":                                                  want(new(corev1.Linux)),
 	"priorityClassName":                                        priorityProblem,

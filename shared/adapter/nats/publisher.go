@@ -39,7 +39,7 @@ const (
 	Duplicates = 24 * time.Hour
 
 	subject = "orch.event."
-	// ackTime is how long the server may take to store a message.
+	// ackTime is the timeout for storing a message on the server.
 	ackTime = 10 * time.Second
 	// The pauses between attempts to connect.
 	firstPause, longestPause = 250 * time.Millisecond, 10 * time.Second

@@ -209,7 +209,7 @@ func TestStreamIsCreated(t *testing.T) {
 	}
 }
 
-// TestStreamOfTheOperatorIsUsed has a stream with another name, to which the events are
+// TestStreamOfTheOperatorIsUsed uses a stream with another name, to which the events are
 // published. If it is deleted, a stream is created.
 func TestStreamOfTheOperatorIsUsed(t *testing.T) {
 	t.Parallel()

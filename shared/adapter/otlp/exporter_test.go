@@ -144,7 +144,7 @@ func TestBatchThatFailsIsDropped(t *testing.T) {
 	}
 }
 
-// TestRefusedBatchIsDropped has a collector that requires another key, and one that redirects.
+// TestRefusedBatchIsDropped uses a collector that requires another key, and one that redirects.
 func TestRefusedBatchIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusPermanentRedirect} {

@@ -22,7 +22,7 @@ type Feed struct {
 
 // FeedConfig configures a Feed.
 type FeedConfig struct {
-	// Clock decides what has expired.
+	// Clock is the clock by which records expire.
 	Clock clock.Clock
 	// Retention is how long records and marks are kept.
 	Retention time.Duration

@@ -59,7 +59,7 @@ func rowsOf(b port.Batch) (rows []feedRow) {
 	return rows
 }
 
-// isSigned reports whether a record is a DSSE envelope. It has a row of its own, because its
+// isSigned reports whether a record is a DSSE envelope. It has a separate row, because its
 // signature and its Base64 hardly compress with others; see pack.
 func isSigned(r port.FeedRecord) bool { return bytes.HasPrefix(r.Data, []byte(`{"payload`)) }
 

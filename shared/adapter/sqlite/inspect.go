@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Inspect returns what the file stores about a run, found by its id or its task id: record,
+// Inspect returns all data that the file stores about a run, by run id or task id: record,
 // events, heartbeats and idempotency keys. It contains task tokens. If no run has the id,
 // Inspect searches for a job (record, earlier versions, last result), a webhook (record,
 // progress, newest deliveries), a stream of events such as events/default (head, cursors,

@@ -20,7 +20,7 @@ func Join(ctx context.Context, j Joint) context.Context {
 
 type jointKey struct{}
 
-// joining has a joint change until a Write makes it.
+// joining contains a joint change until a Write executes it.
 type joining struct{ joint Joint }
 
 // jointOf removes and returns the joint change of ctx, or nil if a Write has taken it.

@@ -128,7 +128,7 @@ func TestWaitEndsWithTheNextChange(t *testing.T) {
 		if len(ids) > 0 {
 			after = ids[len(ids)-1]
 		}
-		if i == 2 { // a reader continues behind what it has published
+		if i == 2 { // a reader continues after the events that it has published
 			if err := store.Published(t.Context(), ids...); err != nil {
 				t.Fatal(err)
 			}

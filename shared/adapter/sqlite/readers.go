@@ -76,7 +76,7 @@ type reading struct {
 	do  func(*Tx) error
 }
 
-// ending is how a reading ended.
+// ending is the way in which a read transaction ended.
 type ending struct {
 	err      error
 	panicked any

@@ -86,7 +86,7 @@ func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 	return freed, d.beside(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 }
 
-// beside runs statements on a connection of its own.
+// beside runs statements on a separate connection.
 func (d *DB) beside(ctx context.Context, statements ...string) error {
 	if err := d.enter(ctx); err != nil {
 		return err

@@ -2,7 +2,7 @@ package sqlite
 
 // webhookSteps are the migrations of the webhooks; see DB.Migrate and storeSteps.
 //
-// The secrets have a column of their own, because operators print the record. The deletion of a
+// The secrets have a separate column, because operators print the record. The deletion of a
 // webhook deletes its deliveries.
 var webhookSteps = []string{`
 CREATE TABLE webhooks (

@@ -92,7 +92,7 @@ func TestStartRequest(t *testing.T) {
 	}
 }
 
-// TestStartAfterTheEnd has a service that reports, for any input, that the name exists.
+// TestStartAfterTheEnd uses a service that reports, for any input, that the name exists.
 // Rule 13 of shared/README.md.
 func TestStartAfterTheEnd(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func (a *account) pass(d time.Duration) {
 	a.clock.Advance(until.Sub(a.clock.Now()))
 }
 
-// leaping is the account's clock for the SDK, in which a pause takes no time.
+// leaping is the account's clock for the SDK, in which a pause ends at once.
 type leaping struct{ *account }
 
 // Now implements clock.Clock.
@@ -114,7 +114,7 @@ func (a *account) client() *stepfunctions.Executions {
 	return executions
 }
 
-// stepped lets the service work after each call.
+// stepped advances the service after each call.
 type stepped struct {
 	port.Executions
 	account *account

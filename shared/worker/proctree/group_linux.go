@@ -108,8 +108,8 @@ func (g *Group) kill() error {
 	return err
 }
 
-// remove removes the cgroup, which has no process any more. It waits, because the kernel needs
-// a moment after the last one has ended.
+// remove removes the cgroup after its last process has ended. It waits, because the kernel
+// needs a moment after that.
 func (g *Group) remove() error {
 	if g == nil {
 		return nil

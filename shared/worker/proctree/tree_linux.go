@@ -50,7 +50,8 @@ func KillTree(pid int) error {
 const mostPasses = 50
 
 // killAll stops the processes that belongs accepts until a pass finds no further one, and then
-// kills them. It returns their number. in has the processes that the same pass found before.
+// kills them. It returns their number. in contains the processes that the same pass found
+// before.
 func killAll(belongs func(p process, in map[int]bool) bool) (int, error) {
 	var failed error
 	frozen := map[process]bool{}

@@ -19,8 +19,8 @@ func mark(t *testing.T, separator string) proctree.Mark {
 	return proctree.Mark("MARK_OF_THE_TEST=" + strings.ReplaceAll(t.Name(), "/", separator) + strconv.Itoa(os.Getpid()))
 }
 
-// launchDaemon starts a daemon under a supervisor. The script writes the processes of
-// the supervisor and of the program to the port before it does what then says.
+// launchDaemon starts a daemon under a supervisor. The script writes the processes of the
+// supervisor and of the program to the port before it runs the commands in then.
 func (m machine) launchDaemon(d daemons.Daemon, mark proctree.Mark, then string) (h *supervisor.Handle, boss, program int) {
 	m.t.Helper()
 	return m.launchUnder(nil, d, mark, then)

@@ -47,7 +47,7 @@ type Wrapper struct {
 	Env []string `json:"env,omitempty"`
 }
 
-// Exit is how a program ended.
+// Exit is the exit status of a program.
 type Exit struct {
 	Start int `json:"start"`
 	// Code is the exit code, 128+n for signal n; 126 or 127 if the program could not be

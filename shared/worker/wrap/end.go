@@ -16,7 +16,7 @@ type rules struct {
 	retryable map[int]bool
 }
 
-// end is how a program ended.
+// end is the result of a program.
 type end struct {
 	code   int            // the exit code, or 128 + the signal's number
 	signal syscall.Signal // 0 if the program exited

@@ -101,8 +101,8 @@ func TestClaimIsSeenByOtherProcesses(t *testing.T) {
 	}
 }
 
-// TestLookFromOutside is the other process of TestClaimIsSeenByOtherProcesses.
-// When it runs on its own it looks at a file that does not exist.
+// TestLookFromOutside is the other process of TestClaimIsSeenByOtherProcesses. Run on its own,
+// it checks a file that does not exist.
 func TestLookFromOutside(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "claim")

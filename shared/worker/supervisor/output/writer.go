@@ -1,4 +1,4 @@
-// Package output stores what a machine's program writes, up to a limit.
+// Package output stores the output of a machine's program up to a limit.
 //
 // The beginning and the end are stored. Output above the limit is removed from the middle, and
 // Read reports its size. The text is in at most four chunk files, so that the output survives a
