@@ -29,14 +29,14 @@ type kind string
 const (
 	front kind = "front" // API Gateway
 	step  kind = "step"  // the state machine
-	sweep kind = "sweep" // the schedule, and the end of executions
+	sweep kind = "sweep" // a schedule, and the end of executions
 	relay kind = "relay" // the table's stream
 	probe kind = "probe" // a schedule
-	timer kind = "timer" // the wake-ups of jobs
+	timer kind = "timer" // the schedules of jobs
 	queue kind = "queue" // the queue of webhooks
 	gate  kind = "gate"  // the WebSocket API
 	crowd kind = "crowd" // the queue of tenants with connections
-	shift kind = "shift" // commits and sweeps, for the tasks of a pool
+	shift kind = "shift" // commits and sweeps, to serve the tasks of a pool
 )
 
 // timeouts are in seconds. They are shorter than the time for which the caller waits: API
@@ -77,43 +77,43 @@ var streamTimeouts = map[string]int{"stream": 899, "inference": 899}
 type use string
 
 const (
-	configured  use = "configured"  // the settings of the service
-	shares      use = "shares"      // CORS
-	streams     use = "streams"     // streamed answers
+	configured  use = "configured"  // reads the settings of the service
+	shares      use = "shares"      // answers CORS requests
+	streams     use = "streams"     // streams its responses
 	versioned   use = "versioned"   // shows the deployed version
-	reads       use = "reads"       // the table
-	writes      use = "writes"      // the table
-	lists       use = "lists"       // the table's runs, and other records, by tenant
-	ofJobs      use = "ofJobs"      // the table's runs by job
-	dues        use = "dues"        // the table's records by due time
-	surveys     use = "surveys"     // the table's runs by machine
-	starts      use = "starts"      // executions
-	completes   use = "completes"   // the tokens of executions
-	heartbeats  use = "heartbeats"  // the heartbeats of those tokens
-	stops       use = "stops"       // executions
-	verifies    use = "verifies"    // public keys of tokens
-	signs       use = "signs"       // tokens
-	signsEvents use = "signsEvents" // events
-	clients     use = "clients"     // the tokens of clients
-	machines    use = "machines"    // the Machines API
-	offers      use = "offers"      // what pools can name
-	outputs     use = "outputs"     // the object store
-	valued      use = "valued"      // the named secrets of tenants
-	addressed   use = "addressed"   // the API's own URL
-	publishes   use = "publishes"   // the bus
-	consumes    use = "consumes"    // the table's stream
-	deadLetter  use = "deadLetter"  // the dead-letter queue
-	exports     use = "exports"     // as a client, an entity
-	wakes       use = "wakes"       // the wake-ups of jobs
-	traced      use = "traced"      // the exporter of traces
-	seated      use = "seated"      // the seats of readers, in the table
-	queues      use = "queues"      // the queue of webhooks
-	receives    use = "receives"    // its messages
-	occupies    use = "occupies"    // as many connections as a tenant can have
-	greets      use = "greets"      // new connections of the WebSocket API
-	pushes      use = "pushes"      // to these connections
-	rouses      use = "rouses"      // the queue of tenants with connections
-	dispatches  use = "dispatches"  // the function that serves inference tasks
+	reads       use = "reads"       // reads the table
+	writes      use = "writes"      // reads and writes the table
+	lists       use = "lists"       // lists runs and other records by tenant
+	ofJobs      use = "ofJobs"      // lists runs by job
+	dues        use = "dues"        // lists records by due time
+	surveys     use = "surveys"     // lists runs by machine
+	starts      use = "starts"      // starts executions
+	completes   use = "completes"   // completes the tokens of executions
+	heartbeats  use = "heartbeats"  // sends heartbeats for those tokens
+	stops       use = "stops"       // stops executions
+	verifies    use = "verifies"    // reads the public keys of tokens
+	signs       use = "signs"       // signs tokens
+	signsEvents use = "signsEvents" // signs events
+	clients     use = "clients"     // reads the tokens of clients
+	machines    use = "machines"    // calls the runners
+	offers      use = "offers"      // validates the runners that pools name
+	outputs     use = "outputs"     // reads and writes the object store
+	valued      use = "valued"      // reads the named secrets of tenants
+	addressed   use = "addressed"   // needs the API's own URL
+	publishes   use = "publishes"   // publishes to the bus
+	consumes    use = "consumes"    // reads the table's stream
+	deadLetter  use = "deadLetter"  // sends to the dead-letter queue
+	exports     use = "exports"     // exports an entity as a client
+	wakes       use = "wakes"       // sets the schedules of jobs
+	traced      use = "traced"      // exports traces
+	seated      use = "seated"      // writes the seats of readers to the table
+	queues      use = "queues"      // sends to the queue of webhooks
+	receives    use = "receives"    // receives from the queue of webhooks
+	occupies    use = "occupies"    // limits the connections of a tenant
+	greets      use = "greets"      // registers new connections of the WebSocket API
+	pushes      use = "pushes"      // sends to connections and receives from their queue
+	rouses      use = "rouses"      // sends to the queue of tenants with connections
+	dispatches  use = "dispatches"  // calls a dispatcher of inference tasks
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the same name.
