@@ -88,8 +88,8 @@ func (r *Runner) Prune(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// over returns the ended containers with the time since when: their destruction, or when Prune
-// first saw their end. r.pruning is locked.
+// over returns the ended containers with the time of their destruction, or of the first Prune
+// that saw their end. r.pruning is locked.
 func (r *Runner) over(found []container.Summary, now time.Time) map[string]time.Time {
 	ended := map[string]time.Time{}
 	for _, c := range found {
