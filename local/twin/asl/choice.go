@@ -217,9 +217,8 @@ func (t *test) inspect(value any) bool {
 	return is == t.literal
 }
 
-// compare evaluates a relation between two values. It is false for values of
-// another type than the operator's
-// [recorded].
+// compare evaluates a relation between two values. It returns false if a value is not of the
+// operator's type [recorded].
 func compare(family, relation string, a, b any) bool {
 	if !ofFamily(family, a) || !ofFamily(family, b) {
 		return false

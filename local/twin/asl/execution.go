@@ -17,8 +17,7 @@ type Env struct {
 	Token func(attempt int64) string
 	// Identity describes the execution in the context object.
 	Identity Identity
-	// MaxEvents is the number of events that the history may have; 0 is the constant
-	// MaxEvents.
+	// MaxEvents limits the events of the history. Zero means the constant MaxEvents.
 	MaxEvents int64
 	// Entered is called with every state that is entered, in order. It may be
 	// nil.
@@ -212,8 +211,8 @@ func (e *Execution) Deadline() (time.Time, bool) {
 	return time.UnixMilli(at).UTC(), at != 0
 }
 
-// deadlines yields every deadline with its frame, which is nil for that of the
-// execution.
+// deadlines calls tell with every deadline and its frame. The frame is nil for the timeout of
+// the execution itself.
 func (e *Execution) deadlines(tell func(due int64, f *frame)) {
 	if e.status != Running {
 		return
@@ -252,7 +251,7 @@ func (e *Execution) InFlight() []Invocation {
 	return list
 }
 
-// Busy reports whether an invocation has not returned.
+// Busy reports whether any invocation has not returned.
 func (e *Execution) Busy() bool {
 	return e.waitingFor(func(a *attempt) bool { return a.inFlight }) != nil
 }
@@ -280,7 +279,7 @@ func (f *frame) visit(see func(*frame)) {
 	}
 }
 
-// waitingFor returns the frame whose try satisfies the condition.
+// waitingFor returns the last frame whose try satisfies the condition, or nil.
 func (e *Execution) waitingFor(is func(*attempt) bool) *frame {
 	var found *frame
 	e.visit(func(f *frame) {

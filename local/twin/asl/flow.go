@@ -23,8 +23,8 @@ func (f *frame) has(env *Env, p path.Path, data any) bool {
 	return p.Has(data)
 }
 
-// apply applies InputPath, OutputPath or ItemsPath. A missing path selects
-// everything, null the empty object. The error is a *Failure.
+// apply applies InputPath, OutputPath or ItemsPath. Without a path it returns data; for null it
+// returns the empty object. The error is a *Failure.
 func (f *frame) apply(env *Env, p *field, data any) (any, error) {
 	switch {
 	case !p.set:

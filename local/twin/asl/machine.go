@@ -61,7 +61,7 @@ type state struct {
 
 	resource           string
 	callback           bool // .waitForTaskToken
-	job                bool // .sync: the task has a token, and its result counts too
+	job                bool // .sync: the task has a token, and its own result also completes it
 	timeout, heartbeat amount
 	retry              []retrier
 	catch              []catcher
@@ -142,7 +142,7 @@ func Validate(definition []byte) []Problem {
 	return found.list
 }
 
-// Warnings returns what is valid in a definition, and probably not meant: states from which
+// Warnings returns the valid but probably unintended parts of a definition: states from which
 // no terminal state is reachable.
 func Warnings(definition []byte) []Problem {
 	_, found := parse(definition)

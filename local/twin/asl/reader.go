@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// reader takes fields from an object and collects mistakes. done reports the
-// fields that were not taken as unknown.
+// reader reads fields of an object and collects mistakes. done reports each field that was not
+// read as unknown.
 type reader struct {
 	*problems
 	place  string

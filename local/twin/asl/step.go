@@ -171,7 +171,7 @@ func (x *stepper) end(status Status, output any, failed *Failure) {
 	x.todo, x.scheduled = nil, nil
 }
 
-// enter enters a state, which has an outcome at once or waits.
+// enter enters a state. It returns the outcome, or waits = true if the state waits.
 func (x *stepper) enter(f *frame, s *state, input any) (out outcome, waits bool) {
 	x.entered++
 	x.events++

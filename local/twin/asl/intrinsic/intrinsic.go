@@ -61,9 +61,9 @@ type arg struct {
 	call    *Call
 }
 
-// function is a function with the limits of its number of arguments (most < 0:
-// no limit). args are evaluated; template is the first one with its escapes if
-// it is a literal.
+// function is an intrinsic function. It takes least to most arguments; a negative most means no
+// limit. apply receives the evaluated args. template is the first argument with its escapes, if
+// that is a literal.
 type function struct {
 	least, most int
 	apply       func(env Env, args []any, template string) (any, error)

@@ -36,7 +36,7 @@ func newScript(request *document.Object) (*script, error) {
 	return s, nil
 }
 
-// next takes the result of a call in the state; nil without one.
+// next removes and returns the next result for the state, or nil if no result is left.
 func (s *script) next(state string) *document.Object {
 	if list := s.byState[state]; len(list) > 0 {
 		s.byState[state] = list[1:]
