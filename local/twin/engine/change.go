@@ -27,8 +27,8 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	return e.changeOr(ctx, en, apply, func(int64) bool { return false })
 }
 
-// changeOr is change for a result that is not stored at once if later reports so. Its
-// argument is the number of states that had been entered.
+// changeOr is like change, but does not store the result at once if later returns true. The
+// argument of later is the number of states entered before the stimulus.
 func (e *Engine) changeOr(ctx context.Context, en *entry, apply stimulus, later func(entered int64) bool) (bool, error) {
 	en.mu.Lock()
 	defer en.mu.Unlock()
@@ -96,9 +96,9 @@ func (e *Engine) ready(ctx context.Context, en *entry) (bool, error) {
 	return false, fmt.Errorf("cannot read the execution: %w", err)
 }
 
-// load reads the execution unless it is in memory, and applies the heartbeats
-// that came meanwhile. The heartbeats of an earlier engine are unknown, so no
-// heartbeat clock is older than the engine.
+// load reads the execution unless it is in memory, and applies the heartbeats received since.
+// The heartbeats of an earlier engine are unknown, so load restarts every heartbeat clock that
+// is older than this engine.
 func (e *Engine) load(ctx context.Context, en *entry) error {
 	if en.execution == nil {
 		if err := e.read(ctx, en); err != nil {
@@ -205,7 +205,8 @@ func (e *Engine) summary(en *entry) *row {
 	return r
 }
 
-// show makes a stored change visible. The caller holds en.mu.
+// show publishes a change of the execution in memory: its deadline, pulse and invocations. It
+// then reports the entered states. The caller holds en.mu.
 func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.Invocation, entered []string) {
 	e.mu.Lock()
 	if r.ended != 0 {
@@ -277,7 +278,7 @@ func (e *Engine) nudge() {
 	}
 }
 
-// holder returns the entry to which a token belongs.
+// holder returns the entry of the token, or nil.
 func (e *Engine) holder(token string) *entry {
 	prefix, _, _ := strings.Cut(token, ".")
 	id, err := strconv.ParseInt(prefix, 10, 64)

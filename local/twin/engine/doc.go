@@ -9,13 +9,13 @@
 //   - An answered call is durable. Every step to the next blocking point is
 //     committed before its invocations are made and before the call that caused
 //     it returns.
-//   - The result of an invocation is committed with what the next invocation
-//     commits, with the next change of the execution, or two seconds later. A token of a
-//     state that it leads to is committed with the record that names it.
+//   - The result of an invocation is committed with the commit of the next invocation, with the
+//     next change of the execution, or after two seconds. If it leads to a token state, the
+//     token is committed with the record that names it.
 //   - After kill -9 at any moment each execution resumes with its timers and
 //     tokens. Invocations that were in flight, or whose result was not committed, are
 //     repeated with the same payload and token: handlers are called at least once.
-//   - Calls that a commit of the store joins (see Join) are durable with it.
+//   - Calls passed to Join are durable with the store commit that they join.
 //   - A heartbeat extends its deadline and is not stored. After a restart every
 //     heartbeat clock starts again, so a deadline is never earlier than answered.
 //   - A token belongs to one try of one entry into a state; its first completion

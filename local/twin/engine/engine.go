@@ -74,7 +74,7 @@ type Engine struct {
 	recent   []*entry // a ring of the executions whose document is in memory
 	turn     int
 	later    []unsaved // in the order of their times
-	ending   int       // ended executions in entries, which are not stored as ended
+	ending   int       // executions in entries that have ended and are not yet stored as ended
 }
 
 var _ port.Executions = (*Engine)(nil)
@@ -96,8 +96,7 @@ type entry struct {
 	// holds Engine.mu may only TryLock it.
 	mu   sync.Mutex
 	over bool
-	// listens is set once the execution was read; pulse is then the
-	// execution's.
+	// listens is true after the execution was read; only then is pulse valid.
 	listens bool
 	// pulse collects heartbeats that the execution has not applied yet.
 	pulse asl.Pulse
@@ -106,7 +105,7 @@ type entry struct {
 	name      string
 	// definition is the digest of the execution's machine, while that is in memory.
 	definition string
-	// later is not nil if the execution was changed and not stored. It has the
+	// later is the change that is not stored yet; nil if there is no such change. It has the
 	// document if the execution is not in memory.
 	later *row
 }

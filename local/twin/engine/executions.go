@@ -46,8 +46,8 @@ func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) 
 	return nil
 }
 
-// begin returns a new execution, which is not stored, with its first invocations and the
-// states that it has entered.
+// begin returns a new execution with its first invocations and the states that it has entered.
+// It stores nothing.
 func (e *Engine) begin(name string, input json.RawMessage) (en *entry, r *row, invocations []asl.Invocation, entered []string, err error) {
 	if !names.MatchString(name) {
 		return nil, nil, nil, nil, fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
@@ -67,7 +67,7 @@ func (e *Engine) begin(name string, input json.RawMessage) (en *entry, r *row, i
 	return en, r, invocations, *states, nil
 }
 
-// forgotten is the time before which an execution has ended whose name is free.
+// forgotten returns a time in ms. The name of an execution that ended before it is free.
 func (e *Engine) forgotten() int64 { return milli(e.config.Clock.Now().Add(-retention)) }
 
 // object parses a JSON object of limited size.
@@ -136,7 +136,7 @@ func (e *Engine) complete(ctx context.Context, c port.ExecutionCall) error {
 	return err
 }
 
-// completion is the stimulus of a call that completes a token.
+// completion returns the stimulus that completes the token of the call.
 func completion(c port.ExecutionCall) (stimulus, error) {
 	if c.Error != "" {
 		if strings.HasPrefix(c.Error, "States.") {

@@ -12,23 +12,23 @@ import (
 
 var _ port.JoinedExecutions = (*Engine)(nil)
 
-// callerKey is the key of the entry whose invocation has a context.
+// callerKey is the context key of the entry whose invocation runs in that context.
 type callerKey struct{}
 
-// joint is what a commit of the store has of executions. It implements sqlite.Joint.
+// joint writes changes of executions in a commit of the store. It implements sqlite.Joint.
 type joint struct {
 	engine    *Engine
-	caller    *entry // nil for a commit that no invocation makes
+	caller    *entry // nil if no invocation makes the commit
 	calls     []port.ExecutionCall
 	made      []bool
-	steps     []*jointStep // whose entries are locked
+	steps     []*jointStep // their entries are locked
 	committed bool
 }
 
 // jointStep is the change of one execution.
 type jointStep struct {
 	entry       *entry
-	former      *row // what was not stored before
+	former      *row // the change that was not stored before, or nil
 	row         *row
 	start       bool  // the row is new
 	calls       []int // indexes of calls
@@ -47,8 +47,8 @@ func (e *Engine) Join(ctx context.Context, calls ...port.ExecutionCall) (context
 	return sqlite.Join(ctx, j), func() []bool { return j.finish(ctx) }
 }
 
-// Begin applies the calls to their executions, which stay locked until finish. It leaves
-// out what cannot be joined.
+// Begin applies the calls to their executions, which stay locked until finish. It skips calls
+// that cannot be joined.
 func (j *joint) Begin(ctx context.Context) {
 	for i, c := range j.calls {
 		switch en := j.engine.holder(c.Token); {
@@ -89,7 +89,7 @@ func (j *joint) stepOf(en *entry) *jointStep {
 	return s
 }
 
-// start adds the start of an execution.
+// start adds a step that starts an execution.
 func (j *joint) start(i int, c port.ExecutionCall) {
 	en, r, invocations, entered, err := j.engine.begin(c.Start, c.Data)
 	if err == nil {
@@ -97,7 +97,7 @@ func (j *joint) start(i int, c port.ExecutionCall) {
 	}
 }
 
-// apply applies the calls of a step, and reports whether the execution is to be stored.
+// apply applies the calls of a step. It reports whether the execution must be stored.
 func (j *joint) apply(ctx context.Context, s *jointStep) bool {
 	e, en := j.engine, s.entry
 	if en.over {
@@ -152,10 +152,11 @@ func (j *joint) Write(tx *sqlite.Tx) error {
 	return nil
 }
 
-// End notes whether the transaction was committed.
+// End records whether the transaction was committed.
 func (j *joint) End(committed bool) { j.committed = committed }
 
-// finish makes the changes visible, or takes them back.
+// finish publishes the changes if they were committed, and otherwise restores the executions.
+// It returns which calls were made.
 func (j *joint) finish(ctx context.Context) []bool {
 	for _, s := range j.steps {
 		en := s.entry

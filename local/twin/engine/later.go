@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl"
 )
 
-// saveAfter is how long the result of an invocation may be in memory alone.
+// saveAfter limits how long the result of an invocation is only in memory.
 const saveAfter = 2 * time.Second
 
 // saveSlice is the number of executions that one write of save stores.
@@ -21,11 +21,10 @@ type unsaved struct {
 	since int64
 }
 
-// returned changes the execution by the result of an invocation. The result is stored
-// with the next change of the execution, with a commit of the next invocation, or after
-// saveAfter: if the process ends before, the invocation counts as not ended and is
-// repeated. Nothing else depends on it, because the next invocation stores it before its
-// token is known to others; see Join.
+// returned applies the result of an invocation to the execution. The result is stored with the
+// next change of the execution, with a commit of the next invocation, or after saveAfter. If
+// the process ends before that, the invocation is repeated. Nothing else depends on the result:
+// the next invocation stores it before others learn its token (see Join).
 func (e *Engine) returned(ctx context.Context, en *entry, result stimulus) error {
 	_, err := e.changeOr(ctx, en, result, func(entered int64) bool {
 		x := en.execution
@@ -34,7 +33,7 @@ func (e *Engine) returned(ctx context.Context, en *entry, result stimulus) error
 	return err
 }
 
-// saveLater notes that the execution was changed and is not stored. The caller holds en.mu.
+// saveLater records that the execution has a change that is not stored. The caller holds en.mu.
 func (e *Engine) saveLater(en *entry, r *row) {
 	known := en.later != nil
 	en.later = r
@@ -46,8 +45,8 @@ func (e *Engine) saveLater(en *entry, r *row) {
 	e.later = append(e.later, unsaved{en, milli(e.config.Clock.Now())})
 }
 
-// unsaved returns the execution in its stored form if the store does not have it. The
-// caller holds en.mu.
+// unsaved returns the row of an execution with a change that is not stored, or nil. The caller
+// holds en.mu.
 func (e *Engine) unsaved(en *entry) *row {
 	switch {
 	case en.later == nil:
@@ -58,8 +57,8 @@ func (e *Engine) unsaved(en *entry) *row {
 	return e.row(en)
 }
 
-// restore makes the execution what it was before a change that could not be stored:
-// former, or what the store has. The caller holds en.mu.
+// restore undoes a change that could not be stored. The execution is then former, or the stored
+// one if former is nil. The caller holds en.mu.
 func (en *entry) restore(former *row) {
 	en.later = nil
 	en.forget()
@@ -106,7 +105,7 @@ func (e *Engine) save(ctx context.Context) error {
 	return nil
 }
 
-// saveSome stores executions, which are in the order of their ids.
+// saveSome stores executions, ordered by id.
 func (e *Engine) saveSome(ctx context.Context, some []unsaved) error {
 	rows := make([]*row, 0, len(some))
 	for _, each := range some {

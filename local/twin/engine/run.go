@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// again is the delay before a failed write is repeated.
+// again is the delay before a failed write is retried.
 const again = time.Second
 
 // firings is the number of deadlines that are handled concurrently, so that
@@ -65,8 +65,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// crew runs tasks in goroutines that it keeps until ctx ends: the stack of a new one would grow
-// for each task.
+// crew runs tasks in goroutines that it keeps until ctx ends. A new goroutine would have to
+// grow its stack for each task.
 type crew struct {
 	working sync.WaitGroup
 	tasks   chan func()
@@ -91,8 +91,8 @@ func (c *crew) do(ctx context.Context, task func()) {
 	})
 }
 
-// rest waits for work. If busy is true, the pending deadlines belong to firings
-// that are in progress, and if saving is true, results are being stored.
+// rest waits for work. If busy is true, the pending deadlines are already being handled. If
+// saving is true, results are being stored.
 func (e *Engine) rest(ctx context.Context, busy, saving bool) {
 	var due <-chan time.Time
 	at, ok := e.nextDeadline()
@@ -112,7 +112,8 @@ func (e *Engine) rest(ctx context.Context, busy, saving bool) {
 	}
 }
 
-// perform makes the call and stores its result, with as many retries as needed.
+// perform makes the call and stores its result. It retries the write until it succeeds or ctx
+// ends.
 func (e *Engine) perform(ctx context.Context, c call) {
 	if c.entry.ended() {
 		return
@@ -145,7 +146,7 @@ func (e *Engine) pause(ctx context.Context) bool {
 	return clock.Sleep(ctx, e.config.Clock, again) == nil
 }
 
-// fire applies the time to the execution.
+// fire applies the current time to the execution.
 func (e *Engine) fire(ctx context.Context, en *entry) {
 	for {
 		err := e.tick(ctx, en)
@@ -261,8 +262,8 @@ func (e *Engine) stepCall(ctx context.Context, c call) error {
 	return err
 }
 
-// NextDue returns when Step has work: now if an invocation is pending; false if
-// only a Start or a token can continue an execution.
+// NextDue returns the time at which Step has work: now if an invocation is pending. It returns
+// false if only a Start or a token can continue an execution.
 func (e *Engine) NextDue() (time.Time, bool) {
 	e.mu.Lock()
 	waiting := len(e.calls) > 0

@@ -25,12 +25,12 @@ type row struct {
 	document   []byte // nil once it has ended
 }
 
-// store keeps rows and the definitions that they name. A write that returned
-// nil is durable. A failed write was not applied, or may have been applied if
-// the process ends with it. Calls about different rows may be concurrent.
+// store keeps rows and the definitions that they name. A write that returned nil is durable. A
+// failed write was not applied, unless the process ends during it. Calls for different rows may
+// be concurrent.
 type store interface {
-	// insert adds the row, unless its name belongs to an execution that runs or
-	// ended after since; then it returns that one.
+	// insert adds the row. If the name belongs to an execution that runs, or that ended after
+	// since, insert returns that one and adds nothing.
 	insert(ctx context.Context, r *row, since int64) (taken *row, err error)
 	// update writes the mutable fields of running rows, all or none.
 	update(ctx context.Context, all ...*row) error
