@@ -13,12 +13,12 @@ import (
 	"path/filepath"
 )
 
-// complete is the file that marks a folder with all packages.
+// complete is the marker file in a folder that has all packages.
 const complete = "complete"
 
-// Fetch returns the folder sortie/NAME of the cache with the files of the packages. It
-// fetches them with apt-get if the cache does not have them, which it reports to say.
-// change, which may be nil, completes the new files.
+// Fetch returns the cache folder sortie/NAME with the files of the packages. If the folder is
+// not complete, Fetch reports that to say and downloads the packages with apt-get. It then
+// calls change, unless nil, with the folder.
 func Fetch(ctx context.Context, name string, packages []string, say func(string), change func(root string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

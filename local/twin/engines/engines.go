@@ -1,7 +1,6 @@
 // Package engines serves the HTTP protocols of inference servers without a model: those of
-// llama-server, vLLM, TGI and Triton, with the paths, events, errors and ways to fail that
-// were observed on the real servers (TGI's: read in its router's source). The answers are
-// those of a mock engine.
+// llama-server, vLLM, TGI and Triton. Paths, events, errors and failures are as observed on the
+// real servers, or for TGI as read in its router's source. A mock engine generates the answers.
 package engines
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Handler serves the protocol of an engine.
+// Handler serves the protocol of the engine kind with the answers of the mock engine.
 func Handler(kind port.EngineKind, of *mockengine.Engine) http.Handler {
 	s := &server{kind: kind, mock: of}
 	mux := http.NewServeMux()
@@ -70,7 +69,7 @@ func (s *server) ready(body string) http.HandlerFunc {
 	}
 }
 
-// metrics answers with a text that has the number of running requests.
+// metrics answers with format, in which it inserts the number of running requests.
 func (s *server) metrics(format string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		load, err := s.mock.Load(r.Context())
@@ -112,8 +111,9 @@ func (s *stream) open() {
 	}
 }
 
-// fail ends an answer that had begun: a broken connection, an error event, or a regular
-// end without the final event. done is what the protocol sends at a regular end.
+// fail ends an answer that may have begun: with a broken connection, an error event, or a
+// regular end without the final event. done is the text that the protocol sends at a regular
+// end.
 func (s *stream) fail(err error, errorEvent any, done string) {
 	s.open()
 	switch mockengine.Planned(err) {
@@ -148,7 +148,7 @@ func answer(w http.ResponseWriter, value any) {
 	reply(w, http.StatusOK, string(body))
 }
 
-// message returns the words of a fault without its code.
+// message returns the message of a fault without its code.
 func message(err error) string {
 	return strings.ReplaceAll(fault.Of(err).Message, `"`, `'`)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// openai adds the paths that llama-server and vLLM have in common.
+// openai adds the paths that llama-server and vLLM share.
 func (s *server) openai(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
@@ -57,7 +57,7 @@ func (s *server) openaiError(w http.ResponseWriter, status int, kind, message st
 	reply(w, status, fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%d}}`, message, kind, status))
 }
 
-// refuse answers a request that the engine does not begin.
+// refuse answers a request that the engine refuses before its first token.
 func (s *server) refuse(w http.ResponseWriter, err error) {
 	switch f := fault.Of(err); {
 	case f.Code == fault.ModelUnknown:
@@ -75,9 +75,9 @@ func (s *server) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// complete streams an answer. vLLM sends the finish reason with the last token and the
-// usage in an event of its own; llama-server sends both in an event without text, but the
-// usage of a conversation in one without choices.
+// complete streams an answer. vLLM sends the finish reason with the last token, and the usage
+// in an event of its own. llama-server sends both in an event without text; for a conversation
+// the usage is in an event without choices.
 func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	request, ok := s.body(w, r)
 	if !ok {
@@ -108,7 +108,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	}
 	var held port.Piece
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
-		if s.kind == port.EngineVLLM { // one word is kept back for the finish reason
+		if s.kind == port.EngineVLLM { // hold one word back for the finish reason
 			p, held = held, p
 			if p.Text == "" {
 				return nil
@@ -169,7 +169,7 @@ func (s *server) embed(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"object": "list", "data": data, "usage": map[string]any{"prompt_tokens": got.TokensIn, "total_tokens": got.TokensIn}})
 }
 
-// rerank sends the documents with the best first, as the servers do.
+// rerank answers with the documents, the best first, as the servers do.
 func (s *server) rerank(w http.ResponseWriter, r *http.Request) {
 	request, ok := s.body(w, r)
 	if !ok {
@@ -198,7 +198,7 @@ func (s *server) llamaProps(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// llamaSlots reports the slots, the first ones of which have a request.
+// llamaSlots reports the slots. The first ones are busy, one for each running request.
 func (s *server) llamaSlots(w http.ResponseWriter, r *http.Request) {
 	c, err := s.mock.Capabilities(r.Context())
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// tgiStream streams an answer. Every failure but that of the body is status 200 and an
-// event.
+// tgiStream streams an answer. Except for a malformed request, every failure is an event after
+// status 200.
 func (s *server) tgiStream(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Type") != "application/json" {
 		http.Error(w, "Expected request with `Content-Type: application/json`", http.StatusUnsupportedMediaType)
@@ -50,7 +50,7 @@ func (s *server) tgiStream(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, ":\n\n") // a comment of TGI's keep-alive
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
 		text.WriteString(p.Text)
-		p.Text, held = held, p.Text // one word is kept back for the final event
+		p.Text, held = held, p.Text // hold one word back for the final event
 		if p.Text == "" {
 			return nil
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// tritonStream streams an answer. A failure before the first text has a status of its own,
-// with the content type of a stream.
+// tritonStream streams an answer. A failure before the first text has its own status, with the
+// content type of a stream.
 func (s *server) tritonStream(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Text      string   `json:"text_input"`
@@ -29,7 +29,7 @@ func (s *server) tritonStream(w http.ResponseWriter, r *http.Request) {
 	}
 	g := port.Generation{Model: r.PathValue("model"), Prompt: request.Text, MaxTokens: request.MaxTokens, Seed: request.Seed, Stop: request.Stop}
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
-		p.Text, held = held, p.Text // one word is kept back for the finish reason
+		p.Text, held = held, p.Text // hold one word back for the finish reason
 		if p.Text == "" {
 			return nil
 		}

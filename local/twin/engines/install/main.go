@@ -1,5 +1,5 @@
 // Command install installs real inference servers for tests into the cache, unless they are
-// there: see package servers.
+// already there. See package servers.
 //
 //	go run ./local/twin/engines/install KIND...
 package main
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// install installs every server, also after one that failed.
+// install installs every server. It continues after a failure and returns all errors.
 func install(ctx context.Context, kinds, environ []string) error {
 	if len(kinds) == 0 {
 		return fmt.Errorf("missing engine, want some of %v", servers.Kinds())

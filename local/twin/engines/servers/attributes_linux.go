@@ -2,7 +2,8 @@ package servers
 
 import "syscall"
 
-// attributes gives a server a process group, and lets the kernel kill it with this process.
+// attributes starts a server in its own process group. The kernel kills it when this process
+// ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

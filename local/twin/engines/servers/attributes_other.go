@@ -4,5 +4,5 @@ package servers
 
 import "syscall"
 
-// attributes gives a server a process group.
+// attributes starts a server in its own process group.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

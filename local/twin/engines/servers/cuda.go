@@ -10,28 +10,31 @@ import (
 	"strings"
 )
 
-// vllmStandIns is the version of the libraries that replaceCUDA writes. An installation has
-// those of one version.
+// vllmStandIns is the version of the libraries that replaceCUDA writes. It is part of the cache
+// key, so that a new version replaces an installation.
 const vllmStandIns = "1"
 
-// standIn is a library in the place of one of CUDA: the functions that others import from it.
+// standIn is a library that replaces one of CUDA. It has the functions that other libraries
+// import.
 type standIn struct {
-	// versions are the functions of each version of symbols; those of "" have none.
+	// versions maps each symbol version to its functions. The key "" has functions without a
+	// version.
 	versions map[string][]string
 }
 
-// require adds a version, which a library must have also if it has none of its functions.
+// require adds a symbol version and functions. The library must have the version even if it has
+// no function of it.
 func (s *standIn) require(version string, functions ...string) {
 	s.versions[version] = append(s.versions[version], functions...)
 }
 
-// isCUDA reports whether a function, or a library without "lib", has a name of CUDA.
+// isCUDA reports whether the name of a function, or of a library without "lib", is one of CUDA.
 func isCUDA(name string) bool {
 	return slices.ContainsFunc([]string{"cu", "nv", "nccl"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// cudaStandIns returns what the libraries in a folder import from libraries of CUDA, which the
-// folder does not have, by the names of those.
+// cudaStandIns returns a stand-in for each CUDA library that the libraries in the folder need
+// and the folder does not have. Keys are library names.
 func cudaStandIns(folder string) (map[string]*standIn, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.so"))
 	if err != nil {
@@ -49,8 +52,8 @@ func cudaStandIns(folder string) (map[string]*standIn, error) {
 	return all, nil
 }
 
-// addImports adds what the library of a file imports. A symbol without a version names no
-// library: the stand-in of the first one defines it.
+// addImports adds the imports of the library in file. A symbol without a version names no
+// library, so the first stand-in defines it.
 func addImports(all map[string]*standIn, file string) error {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -96,9 +99,8 @@ func addImports(all map[string]*standIn, file string) error {
 	return nil
 }
 
-// source returns the library in C, and the script for the linker with the versions of its
-// symbols. A function that returns a text has an empty one; the others return the number of
-// the error "no device".
+// source returns the C source of the library and the linker's version script. A function that
+// returns a text returns an empty one. The others return the error number of "no device".
 func (s *standIn) source() (text, script string) {
 	written := map[string]bool{}
 	for _, version := range slices.Sorted(maps.Keys(s.versions)) {
@@ -124,9 +126,9 @@ func (s *standIn) source() (text, script string) {
 	return text, script
 }
 
-// replaceCUDA writes small libraries in the place of those of CUDA that the libraries in a
-// folder need. PyTorch's package loads them also on a machine without a graphics processor,
-// where it does not call them; they have over two gigabytes.
+// replaceCUDA writes small stand-ins for the CUDA libraries that the libraries in a folder
+// need. PyTorch loads these even on a machine without a GPU, where it never calls them. The
+// real ones need over two gigabytes.
 func (i *installer) replaceCUDA(dir, folder string) error {
 	all, err := cudaStandIns(folder)
 	if err != nil {

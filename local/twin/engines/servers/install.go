@@ -34,9 +34,9 @@ func Kinds() []port.EngineKind {
 	return []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton, port.EngineVLLM}
 }
 
-// Install returns an inference server, and installs it if the cache has none. environ is the
-// environment of programs, with the place of the cache. It reports an installation, which
-// takes minutes, to say.
+// Install returns an inference server and installs it if the cache does not have it. environ is
+// the environment of the programs and locates the cache. An installation takes minutes; Install
+// reports it to say.
 func Install(ctx context.Context, kind port.EngineKind, environ []string, say func(format string, args ...any)) (*Engine, error) {
 	i, err := newInstaller(ctx, environ, say)
 	if err != nil {
@@ -93,8 +93,8 @@ func variable(environ []string, name string) (value string, found bool) {
 	return value, found
 }
 
-// part returns the folder of an engine in the cache. It calls fill once for each state of the
-// lock files and of the settings of the installation.
+// part returns the cache folder of an engine. It calls fill once for each state of the lock
+// files and installation settings.
 func (i *installer) part(name string, settings []string, lockFiles []string, fill func(dir string) error) (string, error) {
 	var inputs []byte
 	for _, lock := range lockFiles {
@@ -120,7 +120,7 @@ func (i *installer) part(name string, settings []string, lockFiles []string, fil
 	})
 }
 
-// run runs a program of an installation, with less priority than other programs.
+// run runs a program of an installation with lower priority (nice 5).
 func (i *installer) run(what, dir, program string, args ...string) error {
 	return step.Run(i.ctx, what, step.Program{
 		Path: "nice", Args: append([]string{"-n", "5", program}, args...), Dir: dir, Env: i.environ,
@@ -128,7 +128,7 @@ func (i *installer) run(what, dir, program string, args ...string) error {
 	})
 }
 
-// venv makes a Python environment in the folder and returns its program for Python.
+// venv creates a Python environment in the folder and returns the path of its Python.
 func (i *installer) venv(dir, version string) (string, error) {
 	python, err := prerequisites.Host{Env: i.lookup, Environ: i.environ}.PythonOf(i.ctx, version)
 	if err != nil {
@@ -140,8 +140,8 @@ func (i *installer) venv(dir, version string) (string, error) {
 	return filepath.Join(dir, "python", "bin", "python"), nil
 }
 
-// programs returns an error that lists the programs that are not in PATH, with how to get
-// each.
+// programs returns an error for each wanted program that is not in PATH. The error says how to
+// install it.
 func programs(wanted map[string]string) error {
 	var missing []error
 	for name, how := range wanted {
@@ -152,7 +152,7 @@ func programs(wanted map[string]string) error {
 	return errors.Join(missing...)
 }
 
-// linuxOnAMD64 returns an error on another system than that of a package.
+// linuxOnAMD64 returns an error unless the host is Linux on x86-64, as the package needs.
 func linuxOnAMD64(what string) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return errors.New("missing Linux on an x86-64 processor, for which the package of " + what + " is built")

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// llamaSettings are how llama-server is built: without what needs a network, another library,
-// or instructions that another processor may lack. The user interface is off because the
-// build would fetch it; number and commit are set because it would ask a Git repository in
-// one of the folders above. The C++ parts are compiled with few optimizations, which halves
-// the time of the build.
+// llamaSettings are the build settings of llama-server. They leave out everything that needs a
+// network, another library, or instructions that a CPU may lack. The user interface is off
+// because the build would download it. Number and commit are set because the build would read
+// them from a Git repository in a parent folder. The C++ parts are compiled with few
+// optimizations, which halves the build time.
 var llamaSettings = []string{
 	"-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
 	"-DBUILD_SHARED_LIBS=OFF", "-DGGML_NATIVE=OFF", "-DGGML_OPENMP=OFF", "-DGGML_CCACHE=OFF", "-DGGML_LLAMAFILE=OFF", "-DGGML_METAL=OFF",

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// ProxyKind is a program that others run before their inference servers. Its overhead is
-// compared with that of Sortie.
+// ProxyKind is a proxy that users run in front of inference servers. Benchmarks compare its
+// overhead with Sortie's.
 type ProxyKind string
 
 // The proxies.
@@ -29,8 +29,8 @@ type Proxies struct {
 	environ []string
 }
 
-// InstallProxies returns the proxies, and installs them if the cache has none. environ and say
-// are those of Install.
+// InstallProxies returns the proxies and installs them if the cache does not have them. environ
+// and say are as in Install.
 func InstallProxies(ctx context.Context, environ []string, say func(format string, args ...any)) (*Proxies, error) {
 	i, err := newInstaller(ctx, environ, say)
 	if err != nil {
@@ -49,8 +49,9 @@ func InstallProxies(ctx context.Context, environ []string, say func(format strin
 	return &Proxies{folder, i.environ}, nil
 }
 
-// Start starts a proxy before the inference server at url, and returns when it takes requests
-// for its model. folder is an existing folder for its files. The caller kills it.
+// Start starts a proxy in front of the inference server at url. It returns when the proxy
+// accepts requests for the model. folder is an existing folder for its files. The caller kills
+// the proxy.
 func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder string) (*Server, error) {
 	port, err := step.FreePort(ctx)
 	if err != nil {
@@ -83,7 +84,8 @@ func (p *Proxies) Start(ctx context.Context, kind ProxyKind, url, model, folder 
 	default:
 		return nil, errors.New("no proxy " + string(kind))
 	}
-	// The list of prices is that of the installation, and the proxy has no clients but the caller.
+	// Use the price list of the installation. The proxy needs no key because only the caller
+	// uses it.
 	s.command.Env = step.Environ(p.environ, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true")
 	s.command.Dir = folder
 	if err := s.start(ctx); err != nil {

@@ -20,19 +20,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Options are how a server is started.
+// Options configures the start of a server.
 type Options struct {
 	// Folder is an existing folder for the files of the model.
 	Folder string
 	// Shape is the size of the model; the zero value is tinymodel.Tiny.
 	Shape tinymodel.Shape
-	// Slots is how many requests the server generates for at one time; 0 is 2.
+	// Slots is the number of requests that the server generates concurrently; 0 means 2.
 	Slots int
-	// Port is the port of loopback; 0 is a free one.
+	// Port is the loopback port; 0 means a free one.
 	Port int
-	// Exact makes llama-server compute with 32 bits alone. By default it keeps keys and values
-	// in 16, which changes the logarithm of a probability by about a hundredth. vLLM is started
-	// with 32 bits always.
+	// Exact makes llama-server compute with 32 bits only. By default it stores keys and values
+	// in 16 bits, which changes a log-probability by about 0.01. vLLM always uses 32 bits.
 	Exact bool
 }
 
@@ -45,23 +44,23 @@ type Server struct {
 	Port int
 
 	command *exec.Cmd
-	// ready is the path that answers 200 when the server takes requests.
+	// ready is the path that answers 200 when the server accepts requests.
 	ready string
 	log   *record
 	ended chan struct{}
 }
 
-// The limits of a start: how long it may take, and how often the server is asked.
+// The limits of a start: the timeout, and the interval between checks.
 const (
 	startWithin = 10 * time.Minute
 	askEvery    = 20 * time.Millisecond
 )
 
-// contextTokens is the longest text of a request, in tokens.
+// contextTokens limits the text of a request, in tokens.
 const contextTokens = 2048
 
-// Start starts a server, and returns when it takes requests. The caller kills it. It ends with
-// this process, too.
+// Start starts a server and returns when it accepts requests. The caller kills it. It also ends
+// with this process.
 func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Shape == (tinymodel.Shape{}) {
 		o.Shape = tinymodel.Tiny
@@ -101,8 +100,8 @@ func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Restart kills the server and starts it again, at the same address with the same files. The
-// caller does not use it meanwhile.
+// Restart kills the server and starts it again at the same address with the same files. The
+// caller must not use it meanwhile.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	last := s.command
@@ -114,7 +113,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// start starts the program, and returns when the server takes requests.
+// start starts the program and returns when the server accepts requests.
 func (s *Server) start(ctx context.Context) error {
 	s.command.Stdout, s.command.Stderr, s.command.SysProcAttr = s.log, s.log, attributes()
 	if _, err := s.command.StdinPipe(); err != nil { // it ends with this process
@@ -125,7 +124,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	command, ended := s.command, s.ended
 	go func() {
-		_ = command.Wait() // it is killed
+		_ = command.Wait() // killed, so an error is expected
 		close(ended)
 	}()
 	if err := s.await(ctx, s.ready); err != nil {
@@ -135,8 +134,8 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// llamacpp returns the command of a llama-server. It uses one thread, which does not spin
-// while it waits.
+// llamacpp returns the command of a llama-server. It uses one thread, which does not spin while
+// it waits.
 func (e *Engine) llamacpp(o Options, s *Server) (*exec.Cmd, error) {
 	file := filepath.Join(o.Folder, "model.gguf")
 	if err := tinymodel.New(o.Shape, modelSeed).WriteGGUF(file); err != nil {
@@ -156,7 +155,7 @@ func (e *Engine) llamacpp(o Options, s *Server) (*exec.Cmd, error) {
 // modelSeed is the seed of the models of all servers.
 const modelSeed = 1
 
-// await returns when the server answers 200.
+// await waits until the server answers 200 at path.
 func (s *Server) await(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -184,9 +183,9 @@ func (s *Server) await(ctx context.Context, path string) error {
 	}
 }
 
-// Kill kills the server with SIGKILL and waits for its end. It may be repeated.
+// Kill kills the server with SIGKILL and waits for its end. It is idempotent.
 func (s *Server) Kill() {
-	s.Signal(syscall.SIGCONT) // one that is stopped
+	s.Signal(syscall.SIGCONT) // a stopped process must run to end
 	s.Signal(syscall.SIGKILL)
 	<-s.ended
 }
@@ -196,10 +195,10 @@ func (s *Server) Signal(signal syscall.Signal) {
 	_ = syscall.Kill(-s.command.Process.Pid, signal) // an error if it has ended
 }
 
-// Terminate asks the server to end with SIGTERM, as an operator does: its first process gets it.
+// Terminate sends SIGTERM to the server's first process only, as an operator does.
 func (s *Server) Terminate() { _ = s.command.Process.Signal(syscall.SIGTERM) }
 
-// Log returns what the server has written.
+// Log returns the output of the server.
 func (s *Server) Log() string { return s.log.String() }
 
 // record is the output of a program. It is safe for concurrent use.
@@ -215,7 +214,7 @@ func (r *record) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// String returns the output until now.
+// String returns the output so far.
 func (r *record) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 )
 
-// tritonPython is the version of Python for which Triton is installed: the newest one for
-// which it can read texts and Linux distributions have the library.
+// tritonPython is the Python version for which Triton is installed. It is the newest one that
+// reads texts correctly and whose library Linux distributions have.
 const tritonPython = "3.11"
 
 // tritonModel is a model that needs no weights.
@@ -23,8 +23,8 @@ const tritonPython = "3.11"
 //go:embed triton/model.py
 var tritonModel string
 
-// tritonConfig is the configuration of the model, with its slots, its context and its pause
-// before a word.
+// tritonConfig is the configuration of the model. Its parameters are the slots, the context and
+// the pause before each word.
 const tritonConfig = `backend: "python"
 max_batch_size: 0
 model_transaction_policy { decoupled: true }
@@ -60,7 +60,7 @@ func (i *installer) triton() (string, error) {
 		if err != nil {
 			return err
 		}
-		// The backend looks for the program of the model's process beside itself.
+		// The backend expects the program of the model's process in its own folder.
 		server := filepath.Join(dir, tritonServer)
 		err = os.Link(filepath.Join(server, "python_backend_stubs", tritonPython, tritonStub), filepath.Join(server, "backends", "python", tritonStub))
 		if err != nil {
@@ -79,7 +79,7 @@ const (
 	tritonStub   = "triton_python_backend_stub"
 )
 
-// triton returns the command of a Triton. A larger model has a longer pause before each word.
+// triton returns the command of a Triton server. A larger model pauses longer before each word.
 func (e *Engine) triton(ctx context.Context, o Options, s *Server) (*exec.Cmd, error) {
 	pause := 200
 	if o.Shape != tinymodel.Tiny {
@@ -105,7 +105,7 @@ func (e *Engine) triton(ctx context.Context, o Options, s *Server) (*exec.Cmd, e
 		"--http-address", "127.0.0.1", "--http-port", strconv.Itoa(o.Port), "--allow-grpc", "false",
 		"--metrics-address", "127.0.0.1", "--metrics-port", strconv.Itoa(metrics), "--allow-gpu-metrics", "false",
 		"--http-thread-count", "32", "--exit-timeout-secs", "5")
-	// The process of the model takes its packages from the first python3 in PATH.
+	// The process of the model loads its packages from the first python3 in PATH.
 	path, _ := variable(e.environ, "PATH")
 	command.Env = step.Environ(e.environ, "PATH="+filepath.Join(e.folder, "python", "bin")+string(os.PathListSeparator)+path, "PYTHONDONTWRITEBYTECODE=1")
 	return command, nil

@@ -20,11 +20,11 @@ const vllmPython = "3.11"
 //go:embed vllm/serve.py
 var vllmServe string
 
-// vllmImport is what a server imports first. It takes several times as long when Python has to
-// compile it.
+// vllmImport is the first import of a server. The installation runs it once, because compiling
+// its Python files takes most of the time.
 const vllmImport = "import vllm.entrypoints.openai.api_server"
 
-// vllm installs vLLM. Its parts for a graphics processor are neither installed nor used.
+// vllm installs vLLM without its GPU parts.
 func (i *installer) vllm() (string, error) {
 	return i.part("vllm", []string{vllmPython, vllmImport, vllmStandIns}, []string{"vllm.lock"}, func(dir string) error {
 		if err := linuxOnAMD64("vLLM"); err != nil {
@@ -48,14 +48,14 @@ func (i *installer) vllm() (string, error) {
 	})
 }
 
-// vllmVariables keep vLLM on one thread, which is not bound to a core, and off the network. The
-// memory for keys and values is one GiB, the least that can be set.
+// vllmVariables limit vLLM to one thread, which is not bound to a core, and keep it off the
+// network. The KV cache has one GiB, the smallest value that can be set.
 var vllmVariables = []string{
 	"OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_HOST_IP=127.0.0.1",
 	"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1",
 }
 
-// vllm returns the command of a vLLM. Beyond twice as many requests as slots it refuses more.
+// vllm returns the command of a vLLM server. It refuses requests beyond twice its slots.
 func (e *Engine) vllm(o Options, s *Server) (*exec.Cmd, error) {
 	model, files, program := filepath.Join(o.Folder, "model"), filepath.Join(o.Folder, "files"), filepath.Join(o.Folder, "serve.py")
 	for _, folder := range []string{model, files} {

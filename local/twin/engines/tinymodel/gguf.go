@@ -18,7 +18,7 @@ const (
 	ggufArray   uint32 = 9
 )
 
-// ggufAlignment is where a tensor begins: at a multiple of it.
+// ggufAlignment aligns the data of each tensor, in bytes.
 const ggufAlignment = 32
 
 // WriteGGUF writes the model as one file for llama-server.
@@ -36,7 +36,7 @@ func (m *Model) WriteGGUF(file string) error {
 			w.named(t.name)
 			sizes := t.dimensions()
 			w.number(uint32(len(sizes))) //nolint:gosec // G115: 1 or 2
-			for i := range sizes {       // the fastest first
+			for i := range sizes {       // fastest-varying dimension first
 				w.number(uint64(sizes[len(sizes)-1-i])) //nolint:gosec // G115: small
 			}
 			w.number(uint32(0), uint64(offset)) // 0: float32
@@ -57,7 +57,7 @@ type ggufValue struct {
 	value any
 }
 
-// ggufValues are the settings of the model and its vocabulary.
+// ggufValues returns the settings of the model and its vocabulary.
 func (m *Model) ggufValues() []ggufValue {
 	texts, scores, kinds := make([]string, len(m.vocabulary)), make([]float32, len(m.vocabulary)), make([]int32, len(m.vocabulary))
 	for i, t := range m.vocabulary {
@@ -100,14 +100,14 @@ const (
 	ropeBase    = 10000
 )
 
-// writer writes numbers with the least significant byte first. It keeps the first error.
+// writer writes numbers in little-endian order. It keeps the first error.
 type writer struct {
 	to      *bufio.Writer
 	written int
 	err     error
 }
 
-// write writes a file.
+// write creates the file and writes its content.
 func write(file string, content func(*writer)) error {
 	f, err := os.Create(file) //nolint:gosec // G304: the caller's own file
 	if err != nil {
@@ -147,13 +147,13 @@ func (w *writer) text(text string) {
 
 func (w *writer) pad(count int) { w.text(string(make([]byte, count))) }
 
-// named writes a text behind its length.
+// named writes the length of a text, then the text.
 func (w *writer) named(text string) {
 	w.number(uint64(len(text)))
 	w.text(text)
 }
 
-// value writes a value behind its type.
+// value writes the type of a value, then the value.
 func (w *writer) value(value any) {
 	switch v := value.(type) {
 	case uint32:

@@ -8,8 +8,8 @@ import (
 
 // Shape is the size of a model.
 type Shape struct {
-	// Width is the size of the vector of a token, a multiple of twice Heads. Each head has at
-	// least 32 numbers of it: the engine of vLLM ends at the first request if it has fewer.
+	// Width is the size of a token's vector, a multiple of twice Heads. Each head needs at
+	// least 32 numbers of it: with fewer, the vLLM engine ends at the first request.
 	Width, Layers, Heads, KVHeads, Inner int
 	// Context is the longest text, in tokens.
 	Context int
@@ -18,7 +18,7 @@ type Shape struct {
 // Tiny generates some thousand tokens a second on one core; the file has 0.6 MB.
 var Tiny = Shape{Width: 64, Layers: 2, Heads: 2, KVHeads: 1, Inner: 128, Context: 16384}
 
-// Slow generates about hundred tokens a second on one core; the file has 120 MB.
+// Slow generates about a hundred tokens a second on one core; the file has 120 MB.
 var Slow = Shape{Width: 512, Layers: 10, Heads: 8, KVHeads: 8, Inner: 1280, Context: 16384}
 
 // headWidth is the size of the vector of a head.
@@ -73,8 +73,8 @@ func New(s Shape, seed uint64) *Model {
 	return m
 }
 
-// random adds a matrix of normally distributed numbers. gain is the standard deviation of
-// what it makes of a vector of normally distributed numbers.
+// random adds a matrix of normally distributed numbers. gain is the standard deviation of its
+// product with a vector of standard normal numbers.
 func (m *Model) random(random *rand.Rand, name string, rows, columns int, gain float64) {
 	values := make([]float32, rows*columns)
 	scale := gain / math.Sqrt(float64(columns))
@@ -84,7 +84,7 @@ func (m *Model) random(random *rand.Rand, name string, rows, columns int, gain f
 	m.add(name, rows, columns, values)
 }
 
-// ones adds the weights of a norm.
+// ones adds the weights of a norm layer, all 1.
 func (m *Model) ones(name string) {
 	values := make([]float32, m.Width)
 	for i := range values {
@@ -97,7 +97,7 @@ func (m *Model) add(name string, rows, columns int, values []float32) {
 	m.tensors = append(m.tensors, tensor{name + weight, rows, columns, values})
 }
 
-// dimensions are the sizes of a tensor, the number of rows first.
+// dimensions returns the sizes of a tensor, the number of rows first. A vector has one.
 func (t tensor) dimensions() []int {
 	if t.rows == 1 {
 		return []int{t.columns}

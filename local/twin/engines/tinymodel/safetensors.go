@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteFolder writes the model as the files that vLLM reads, into an existing folder: the
-// weights as safetensors, the configuration and the tokenizer.
+// WriteFolder writes the files that vLLM reads into an existing folder: the weights as
+// safetensors, the configuration and the tokenizer.
 func (m *Model) WriteFolder(folder string) error {
 	for name, content := range map[string]object{
 		"config.json":           m.configuration(),
@@ -42,7 +42,7 @@ func (m *Model) configuration() object {
 	}
 }
 
-// writeSafetensors writes the weights behind a description of them.
+// writeSafetensors writes a header that describes the weights, then the weights.
 func (m *Model) writeSafetensors(file string) error {
 	header, offset := object{}, 0
 	for _, t := range m.tensors {
@@ -62,8 +62,8 @@ func (m *Model) writeSafetensors(file string) error {
 	})
 }
 
-// publicNames are the names of tensors in files of safetensors, by those of GGUF. Those of a
-// layer follow its number.
+// publicNames maps tensor names of GGUF to those of safetensors. In the name of a layer's
+// tensor it maps the part after the layer number.
 var publicNames = map[string]string{ //nolint:gosec // G101: names, no secrets
 	"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
 	"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
@@ -79,10 +79,10 @@ func publicName(name string) string {
 	return publicNames[name] + weight
 }
 
-// halves returns a tensor with the order of rows that vLLM expects. Both servers rotate pairs
-// of numbers of each query and key by the position of its token. For llama-server the two of
-// a pair are neighbours; for vLLM the first ones are the first half of a head, and the second
-// ones the other half.
+// halves returns a tensor with its rows in the order that vLLM expects. Both servers rotate
+// pairs of numbers of each query and key by the token's position. For llama-server the numbers
+// of a pair are adjacent. For vLLM the first numbers are one half of a head, and the second
+// numbers the other half.
 func (m *Model) halves(t tensor) tensor {
 	if !strings.HasSuffix(t.name, "attn_q"+weight) && !strings.HasSuffix(t.name, "attn_k"+weight) {
 		return t

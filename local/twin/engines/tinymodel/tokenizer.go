@@ -1,7 +1,7 @@
 package tinymodel
 
-// tokenizer describes the tokenizer: a text is split into its bytes and spaces, behind the
-// token of the beginning.
+// tokenizer describes the tokenizer. It splits a text into bytes and spaces, and puts the begin
+// token first.
 func (m *Model) tokenizer() object {
 	numbers := object{}
 	for i, t := range m.vocabulary {
@@ -42,6 +42,6 @@ func (m *Model) tokenizerConfiguration() object {
 	return object{
 		"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": m.Context, "clean_up_tokenization_spaces": false,
 		"unk_token": m.vocabulary[unknownToken].text, "bos_token": m.vocabulary[beginToken].text, "eos_token": m.vocabulary[endToken].text,
-		"chat_template": "{{ bos_token }}" + template, // llama-server adds the token of the beginning by itself
+		"chat_template": "{{ bos_token }}" + template, // llama-server adds the begin token itself
 	}
 }

@@ -27,19 +27,19 @@ const (
 	endToken     = 2
 )
 
-// space is how both kinds of files write a space in a token.
+// space is the spelling of a space in tokens, in both kinds of files.
 const space = "▁"
 
 // vocabularySize is the number of tokens.
 const vocabularySize = 512
 
-// template makes a prompt of a conversation.
+// template is the chat template that formats a conversation as a prompt.
 const template = `{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }}
 {% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
 
-// vocabulary returns three special tokens, one for each byte, the space, and made-up words
-// with a space before them. No token is a part of another text than its own, so that
-// prompts are split into bytes.
+// vocabulary returns three special tokens, one token for each byte, the space, and made-up
+// words with a leading space. No token occurs inside the text of another, so prompts are split
+// into bytes.
 func vocabulary() []token {
 	tokens := []token{{"<unk>", unknown}, {"<s>", control}, {"</s>", control}}
 	for b := range 256 {
