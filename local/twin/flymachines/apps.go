@@ -52,8 +52,7 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// createApp creates an app. The app is persistent: later servers of this folder
-// have it, too.
+// createApp creates an app. The app is persistent: later servers with this folder also have it.
 func (s *Server) createApp(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name    string `json:"name"`

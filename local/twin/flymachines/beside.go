@@ -14,16 +14,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
-// smallProgram is the file that supervises machines if it is in the folder of this program.
-// It starts in a tenth of the time, with a tenth of the memory.
+// smallProgram is the file that supervises machines if it is in the folder of this program. It
+// starts in a tenth of the time and needs a tenth of the memory.
 const smallProgram = "sortie-exec"
 
 // versionLimit is how long a program may take to print its version.
 const versionLimit = 5 * time.Second
 
-// Beside returns the file of sortie-exec in the folder of the program executable. The error
-// is fs.ErrNotExist without one. A program of another version, or one that another user can
-// have put there, is refused.
+// Beside returns the path of sortie-exec in the folder of the program executable. It returns
+// fs.ErrNotExist if there is no such file. It refuses a program of another version, and one
+// that another user could have placed there.
 func Beside(ctx context.Context, executable string) (string, error) {
 	own, err := filepath.EvalSymlinks(executable)
 	if err != nil {
@@ -45,8 +45,9 @@ func Beside(ctx context.Context, executable string) (string, error) {
 	return path, nil
 }
 
-// trusted returns an error if a user other than the owner of this process, of the file own or
-// of the host can change the file path, or has put it into a folder that all can write to.
+// trusted returns an error if another user can change the file path, or could have placed it in
+// a folder that all can write to. Other users are all but the owner of this process, of the
+// file own and of the host.
 func trusted(path, own string) error {
 	file, err := os.Lstat(path)
 	if err != nil {

@@ -14,27 +14,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Config is what a Server needs. Dir, Apps, Starter, Clock and Log are
-// required.
+// Config configures a Server. Dir, Apps, Starter, Clock and Log are required.
 type Config struct {
 	// Dir is the server's folder. New creates it if it is missing.
 	Dir string
 	// Token is the token that requests must carry. If it is empty, any token is
 	// accepted, but a request without one is refused.
 	Token string
-	// Apps exist from the start. Others can be created over the API.
+	// Apps exist from the start. The API can create others.
 	Apps []string
-	// Images binds an image reference to a program and its first arguments.
+	// Images maps an image reference to a program and its first arguments.
 	Images map[string][]string
-	// ExecImages: an image "exec:PATH" is the program of this path on the host.
+	// ExecImages permits images "exec:PATH": the program at this path of the host.
 	ExecImages bool
-	// Wrap: the programs of images whose environment has SORTIE_COMPLETION=exit are run as
-	// sortie-exec runs them in a container, with the flags WrapperFlags. The environment of this
-	// wrapper has PATH, HOME, TMPDIR and the id of the machine alone.
+	// Wrap runs the programs of images whose environment has SORTIE_COMPLETION=exit in the same
+	// way as sortie-exec does in a container, with the flags WrapperFlags. The environment of
+	// this wrapper has only PATH, HOME, TMPDIR and the id of the machine.
 	Wrap         bool
 	WrapperFlags []string
-	// Loopback: the addresses of machines are of the host's loopback network, so that their
-	// programs can be called. Linux has all of them; other systems need an alias for each.
+	// Loopback gives machines addresses of the host's loopback network, so that their programs
+	// can be called. Linux has all of them; other systems need an alias for each.
 	Loopback bool
 	// Starter runs the programs.
 	Starter Starter
@@ -53,7 +52,7 @@ type Config struct {
 	KeepMost int
 	// Faults is the initial fault plan.
 	Faults faults.Plan
-	// Delays are how long the platform takes; zero values are no delay.
+	// Delays are the delays of the platform; zero values mean no delay.
 	Delays Delays
 
 	Clock clock.Clock
@@ -64,15 +63,15 @@ type Config struct {
 
 // Delays are how long a platform takes to create and to start machines.
 type Delays struct {
-	// CreateLeast and CreateMost are the bounds of the answer to a creation. Each value
-	// between them is equally likely.
+	// CreateLeast and CreateMost bound the time until a creation is answered. All values
+	// between them are equally likely.
 	CreateLeast, CreateMost time.Duration
-	// Start is the time from a request of a start, or from the answer to a creation, to the
-	// start of the program.
+	// Start is the time from a start request, or from the answer to a creation, to the start of
+	// the program.
 	Start time.Duration
 }
 
-// RealDelays are those observed on Fly for an image that its host has.
+// RealDelays returns the delays observed on Fly for an image that is cached on its host.
 func RealDelays() Delays {
 	return Delays{CreateLeast: 1100 * time.Millisecond, CreateMost: 2500 * time.Millisecond, Start: 300 * time.Millisecond}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// create draws how long the answer to a creation takes.
+// create returns a random duration for the answer to a creation.
 func (d Delays) create(random io.Reader) (time.Duration, error) {
 	span := d.CreateMost - d.CreateLeast
 	if span <= 0 {
@@ -20,7 +20,7 @@ func (d Delays) create(random io.Reader) (time.Duration, error) {
 	return d.CreateLeast + time.Duration(binary.BigEndian.Uint64(bits[:])%uint64(span)), nil //nolint:gosec // below span
 }
 
-// delayCreation waits for as long as the answer to a creation takes.
+// delayCreation waits before the answer to a creation.
 func (s *Server) delayCreation() error {
 	s.mu.Lock()
 	d, err := s.cfg.Delays.create(s.cfg.Random)
@@ -46,8 +46,8 @@ func (s *Server) delay(d time.Duration) error {
 	}
 }
 
-// boot keeps a machine from its program for as long as a start takes. It returns false if
-// the server closes first.
+// boot delays the start of the machine's program by Delays.Start. It returns false if the
+// server closes first.
 func (s *Server) boot(m *machine) bool {
 	return s.cfg.Delays.Start == 0 || s.stay(m, &stuck{For: s.cfg.Delays.Start}, s.cfg.Clock.Now())
 }

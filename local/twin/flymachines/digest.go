@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// digests are the digests of programs, which are the images here: of the program's file and
-// the arguments that belong to the image. A file that has not changed is read once. The zero
-// value is ready. It is safe for concurrent use.
+// digests computes the digests of images. An image here is a program; its digest covers the
+// program's file and the arguments of the image. An unchanged file is read once. The zero value
+// is ready to use. It is safe for concurrent use.
 type digests struct{ known sync.Map }
 
 // file identifies the content of a program's file.

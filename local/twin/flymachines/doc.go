@@ -12,18 +12,17 @@
 // auto_destroy, and destroyed machines that stay readable. It can reproduce
 // Fly's faults (package faults).
 //
-// A machine whose creation was answered survives the server. Each record is in its
-// file before a client can see it; a loss of power, which ends all machines, may lose records
-// of its last seconds, and then no machine is there. After kill -9, Open restores every machine
-// and its exit code, and resumes pending stops and destructions. A record that
-// was found in the folder never starts a program, because another user can
-// have planted the folder: the start of a machine that was created and not started
-// is cancelled, as a requested stop does. Stop ends all machines first and
-// records that their stop was requested.
+// A machine whose creation was answered survives the server. Each record is in its file before
+// a client can see it. A loss of power ends all machines and may lose the records of the last
+// seconds; the machines of lost records no longer exist. After kill -9, Open restores every
+// machine and its exit code, and resumes pending stops and destructions. A record found in the
+// folder never starts a program, because another user could have placed it there. If the
+// machine was created and not started, its start is cancelled like a requested stop. Stop ends
+// all machines first and records that their stop was requested.
 //
-// An update changes a stopped machine only: Fly would replace one that runs. An image is a
-// program of the host, whose digest is that of the machine's image. Leases,
-// volumes, services, checks, exec and suspension are not implemented. The server neither limits a program's memory
-// nor isolates it from the host's files and network: it is for development and
-// tests. One server owns a folder at a time.
+// An update changes only a stopped machine; Fly would also replace a running one. An image is a
+// program of the host, and the image's digest is the program's. Leases, volumes, services,
+// checks, exec and suspension are not implemented. The server neither limits a program's memory
+// nor isolates it from the host's files and network: it is for development and tests. One
+// server owns a folder at a time.
 package flymachines

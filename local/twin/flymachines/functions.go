@@ -17,10 +17,9 @@ import (
 // is the machine's output.
 type Function func(ctx context.Context, p Program, out io.Writer) int
 
-// Functions is a Starter whose programs are functions, for benchmarks and
-// tests. Argv[0] names the function. Functions end with the server. SIGKILL
-// counts as the end of a function, although the function returns only when it
-// notices its context.
+// Functions is a Starter whose programs are functions, for benchmarks and tests. Argv[0] names
+// the function. Functions end with the server. After SIGKILL the program counts as ended at
+// once, although the function returns only when it checks its context.
 type Functions struct {
 	Programs map[string]Function
 	Clock    clock.Clock

@@ -48,8 +48,8 @@ func (s *Server) authorized(header string) bool {
 	return s.cfg.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(s.cfg.Token)) == 1
 }
 
-// newRoutes returns the routes of the API, and two that Fly does not have:
-// faults, and a machine's output.
+// newRoutes returns the routes of the API, and those that Fly does not have: faults, and a
+// machine's output.
 func (s *Server) newRoutes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
@@ -89,8 +89,7 @@ func (s *Server) newRoutes() http.Handler {
 	return mux
 }
 
-// fail answers with an error. An error that is not meant for the client is
-// logged.
+// fail answers with an error. It logs internal errors and hides them from the client.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer, ok := errors.AsType[*apiError](err)
 	switch {
@@ -121,7 +120,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// ok is the answer of actions without a result.
+// ok answers an action that has no result.
 func (s *Server) ok(w http.ResponseWriter) error {
 	s.answer(w, http.StatusOK, map[string]bool{"ok": true})
 	return nil

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// nameTaken is the error of a create whose name belongs to a live machine.
+// nameTaken is the error for creating a machine with the name of a live machine.
 type nameTaken struct{ id, name string }
 
-// Error returns Fly's text, from which clients read the id of the other
-// machine.
+// Error returns Fly's text, from which clients parse the id of the other machine.
 func (e nameTaken) Error() string {
 	return fmt.Sprintf("already_exists: unique machine name violation, machine ID %s already exists with name %q", e.id, e.name)
 }
 
-// enter adds a new machine under its name.
+// enter adds a new machine by id and name. It returns nameTaken if a live machine has the name,
+// and errClosing after Stop.
 func (s *Server) enter(m *machine, rec record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *Server) enter(m *machine, rec record) error {
 	return nil
 }
 
-// retire frees the name of a destroyed machine, which stays readable for a
-// while. It returns the folders of the machines that are dropped in exchange.
+// retire frees the name of a destroyed machine. The machine stays readable for a while. retire
+// returns the folders of the machines that are no longer readable.
 func (s *Server) retire(m *machine, rec *record) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

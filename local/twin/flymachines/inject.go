@@ -11,8 +11,8 @@ import (
 // handler answers a request. A returned error becomes the answer.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// onApp wraps an action on an app's machines. The subject of a creation is
-// known only after its body was read, so create injects its faults itself.
+// onApp wraps an action on an app's machines. The subject of a creation is in its body, so
+// create injects its faults itself.
 func (s *Server) onApp(action string, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app := r.PathValue("app")
@@ -26,8 +26,8 @@ func (s *Server) onApp(action string, h handler) handler {
 	}
 }
 
-// onMachine wraps an action on one machine. An empty action is not Fly's and
-// has no faults.
+// onMachine wraps an action on one machine. An empty action is one that Fly does not have; it
+// gets no faults.
 func (s *Server) onMachine(action string, h func(http.ResponseWriter, *http.Request, *machine) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app, id := r.PathValue("app"), r.PathValue("id")
@@ -47,7 +47,7 @@ func (s *Server) onMachine(action string, h func(http.ResponseWriter, *http.Requ
 	}
 }
 
-// inject runs a request with the faults that the plan has for it.
+// inject runs a request with the faults that the plan selects for it.
 func (s *Server) inject(w http.ResponseWriter, r *http.Request, action, id string, subject faults.Subject, h handler) error {
 	injector := s.injector()
 	now := s.cfg.Clock.Now()
@@ -84,14 +84,14 @@ func (s *Server) inject(w http.ResponseWriter, r *http.Request, action, id strin
 	return refuse(http.StatusBadGateway, "unavailable: bad gateway")
 }
 
-// nowhere discards an answer that its client never receives.
+// nowhere is a ResponseWriter that discards the answer.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header         { return n.header }
 func (n nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (n nowhere) WriteHeader(int)             {}
 
-// noCapacity lists Fly's errors for missing capacity.
+// noCapacity returns Fly's error for the variant of missing capacity.
 func noCapacity(variant string) error {
 	const aborted = "aborted: could not reserve resource for machine: insufficient %s available to fulfill request"
 	switch variant {
@@ -113,7 +113,7 @@ func noCapacity(variant string) error {
 	return e
 }
 
-// chooseDefects returns the faults of a new machine.
+// chooseDefects chooses the faults of a new machine.
 func (s *Server) chooseDefects(subject faults.Subject) defects {
 	injector, now := s.injector(), s.cfg.Clock.Now()
 	var l defects

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// live starts the machine's goroutine unless it runs already or the server is
-// closing.
+// live starts the machine's goroutine unless it is running. It returns an error if the server
+// is closing.
 func (s *Server) live(m *machine) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,9 +25,8 @@ func (s *Server) live(m *machine) error {
 	return nil
 }
 
-// life moves a machine from its present state until nothing is pending: it is
-// stopped or destroyed, or the server closes. Each machine has at most one such
-// goroutine.
+// life advances a machine until nothing is pending: it is stopped or destroyed, or the server
+// closes. Each machine has at most one such goroutine.
 func (s *Server) life(m *machine) {
 	for !m.idle() {
 		proc, ok := s.begin(m)
@@ -44,7 +43,7 @@ func (s *Server) life(m *machine) {
 	}
 }
 
-// idle ends the machine's goroutine if nothing is pending.
+// idle reports whether nothing is pending, so that the machine's goroutine ends.
 func (m *machine) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +51,8 @@ func (m *machine) idle() bool {
 	return !m.living
 }
 
-// begin starts the machine's program, or finds it running. It returns nil if
-// there is no program to wait for, and false if the server closes first.
+// begin starts the machine's program, or finds the running one. It returns nil if there is no
+// program to wait for. It returns false if the server closes first.
 func (s *Server) begin(m *machine) (Process, bool) {
 	rec, _ := m.look()
 	if rec.Ended == rec.Starts || rec.State == stateLaunchFailed {
@@ -94,7 +93,7 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	case proc == nil && rec.State == stateDestroying:
 		s.neverRan(m)
 		return nil, true
-	case proc == nil: // the program ran when the server was killed, and left no trace
+	case proc == nil: // the program ran when the server was killed, and its result is lost
 		s.ended(m, killed(s.cfg.Clock.Now(), "the program was lost with the server"), false)
 		return nil, true
 	}
@@ -112,8 +111,8 @@ func (s *Server) cancelInherited(m *machine) {
 	s.neverRan(m)
 }
 
-// linger keeps a machine in created and starting for as long as its faults say.
-// It returns false if the server closes first.
+// linger delays a machine in created and starting as long as its faults require. It returns
+// false if the server closes first.
 func (s *Server) linger(m *machine, rec *record) bool {
 	since := rec.UpdatedAt
 	if rec.State == stateCreated {
@@ -134,8 +133,8 @@ func (s *Server) linger(m *machine, rec *record) bool {
 	return s.stay(m, rec.Defects.StuckStarting, since)
 }
 
-// neverRan ends a start that was cancelled before it happened. It records an
-// exit event, because a stop without one looks like a failed start.
+// neverRan ends a start that was cancelled before the program ran. It records an exit event,
+// because a stop without one looks like a failed start.
 func (s *Server) neverRan(m *machine) {
 	now := s.cfg.Clock.Now()
 	s.note(m, func(r *record) {
@@ -164,7 +163,7 @@ func (s *Server) started(m *machine, proc Process) {
 	m.mu.Unlock()
 	s.note(m, func(r *record) {
 		if !r.starting() {
-			return // found running
+			return // found, and running
 		}
 		r.add(s.event("start", stateStarted, "flyd", at))
 		r.State = stateStarted
@@ -174,7 +173,7 @@ func (s *Server) started(m *machine, proc Process) {
 	})
 }
 
-// killAgain is the delay before a kill that failed is repeated.
+// killAgain is the delay before a failed kill is retried.
 const killAgain = time.Second
 
 // attend waits for the end of the program and sends it the requested signals.
@@ -290,8 +289,8 @@ func (s *Server) shuttingDown() bool {
 // once.
 const restartPause = time.Second
 
-// afterEnd decides what happens to a machine whose program has ended. It
-// returns false if the server closes first.
+// afterEnd handles the end of a machine's program: it restarts, destroys or keeps the machine.
+// It returns false if the server closes first.
 func (s *Server) afterEnd(m *machine) bool {
 	rec, _ := m.look()
 	if rec.State == stateStopped && rec.Action == actionRestart {
@@ -311,8 +310,8 @@ func (s *Server) afterEnd(m *machine) bool {
 	return s.destroy(m, rec.Defects.StuckDestroying)
 }
 
-// destroy removes the machine and leaves its readable record. It returns false
-// if the server closes first.
+// destroy removes the machine and keeps its record readable. It returns false if the server
+// closes first.
 func (s *Server) destroy(m *machine, fault *stuck) bool {
 	if fault != nil {
 		at := s.cfg.Clock.Now()
@@ -344,9 +343,8 @@ func (s *Server) destroy(m *machine, fault *stuck) bool {
 	return true
 }
 
-// stay keeps a machine in its state for as long as a fault says, unless an
-// action is requested meanwhile. It returns false if the server closes first
-// and no action was requested.
+// stay keeps a machine in its state for the time of the fault, or until an action is requested.
+// It returns false if the server closes first and no action was requested.
 func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 	if fault == nil {
 		return true
@@ -377,7 +375,7 @@ func (s *Server) until(since time.Time, d time.Duration) (<-chan time.Time, func
 	return s.cfg.Clock.NewTimer(since.Add(d).Sub(s.cfg.Clock.Now()))
 }
 
-// note stores the record of a machine.
+// note commits a change that has already happened. It logs a failed write.
 func (s *Server) note(m *machine, change func(*record)) {
 	if err := m.note(s.cfg.Clock.Now(), change); err != nil {
 		s.log.Error("cannot store a machine's record", "error", err)

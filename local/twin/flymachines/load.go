@@ -14,7 +14,7 @@ import (
 
 const appsFile = "apps.json"
 
-// load restores the machines of an earlier server and resumes them.
+// load restores the machines of an earlier server and continues them.
 func (s *Server) load() error {
 	if err := s.loadApps(); err != nil {
 		return err
@@ -64,9 +64,9 @@ func (s *Server) load() error {
 	return nil
 }
 
-// loadMachine reads one machine. It removes a folder without a record, whose
-// creation was never answered, and one with a damaged record. A record is
-// damaged only by a loss of power, which also ended the program.
+// loadMachine reads one machine. It removes a folder without a record, because that creation
+// was never answered. It also removes one with a damaged record: only a loss of power damages a
+// record, and that also ended the program.
 func (s *Server) loadMachine(dir string) (*machine, error) {
 	var stored struct {
 		record
@@ -90,7 +90,7 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	rec := stored.record
 	rec.Action = cmp.Or(rec.Action, stored.EarlierAction)
 	rec.Defects = cmp.Or(rec.Defects, stored.EarlierDefects)
-	if !rec.alive() { // an earlier version stored all of it
+	if !rec.alive() { // an earlier version stored the whole config
 		if rest := withoutSecrets(rec.Config); len(rest) < len(rec.Config) {
 			rec.Config = rest
 			if err := durable.Write(filepath.Join(dir, recordFile), rec); err != nil {
@@ -102,7 +102,7 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the machine in %s: %w", dir, err)
 	}
-	// Half-written files of other records may belong to a running supervisor.
+	// Keep the half-written files of other records: they may belong to a running supervisor.
 	if err := os.RemoveAll(filepath.Join(dir, recordFile+durable.Suffix)); err != nil {
 		return nil, fmt.Errorf("cannot remove a half-written file: %w", err)
 	}

@@ -19,8 +19,8 @@ type machine struct {
 	dir string
 	// kick wakes the machine's goroutine.
 	kick chan struct{}
-	// inherited means that the record was found in the folder: an earlier server may
-	// have started the machine, and this one does not.
+	// inherited means that the record was found in the folder. An earlier server may have
+	// started the machine; this one does not.
 	inherited bool
 
 	mu       sync.Mutex
@@ -74,9 +74,9 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 	return nil
 }
 
-// note commits what has happened even if the record cannot be written. A record
-// that was not written, or was lost with the power, is restored from the
-// supervisor's records; a loss of power also ends the program.
+// note commits a change that has already happened, even if the record cannot be written. A
+// record that was not written, or lost with the power, is restored from the supervisor's
+// records. A loss of power also ends the program.
 func (m *machine) note(now time.Time, change func(*record)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *machine) note(now time.Time, change func(*record)) error {
 	return nil
 }
 
-// show replaces the record in memory and wakes those who wait for a change.
+// show replaces the record in memory and notifies all that wait for a change.
 func (m *machine) show(rec record) {
 	m.rec = rec
 	close(m.changed)
@@ -126,7 +126,7 @@ func (m *machine) subject() faults.Subject {
 	}
 }
 
-// program returns what the machine runs in its present start.
+// program returns the program of the machine's current start.
 func (s *Server) program(m *machine) Program {
 	rec, _ := m.look()
 	manifest := m.manifestNow()

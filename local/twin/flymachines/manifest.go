@@ -75,8 +75,7 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// parseManifest parses a config and checks it against Fly's rules. Its errors
-// are meant for the client.
+// parseManifest parses a config and checks it against Fly's rules. The client sees its errors.
 func parseManifest(config json.RawMessage) (*manifest, error) {
 	var m manifest
 	if len(config) == 0 || string(config) == "null" {
@@ -188,7 +187,7 @@ func (m *manifest) memoryMB() int {
 	return defaultMemoryMB
 }
 
-// again reports whether Fly would restart the program after this end.
+// again reports whether the restart policy restarts the program after this exit.
 func (m *manifest) again(exit Exit, restarts int) bool {
 	policy, retries := "on-failure", defaultRetries
 	if m.Restart != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
-// Processes is the Starter of real programs. Each program runs under a supervisor that
-// outlives the server and kills everything that the program has started.
+// Processes is the Starter of real programs. Each program runs under a supervisor, which
+// outlives the server and kills all processes that the program started.
 type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
 	// with which it calls supervisor.Main.
 	Command []string
-	// Otherwise is the command in place of Command while its file is gone, as it is for a moment
-	// when it is built again; empty without one.
+	// Otherwise replaces Command while its file is missing, as for a moment during a build.
+	// Empty means no replacement.
 	Otherwise []string
 	Clock     clock.Clock
 }
@@ -56,7 +56,7 @@ func (s Processes) Start(p Program) (Process, error) {
 	return process{h}, nil
 }
 
-// machineMark returns the entry of the environment that identifies the machine.
+// machineMark returns the environment entry that identifies the machine's processes.
 func machineMark(p Program) proctree.Mark {
 	return proctree.Mark(environment.MachineVariable + "=" + p.Env[environment.MachineVariable])
 }

@@ -31,8 +31,8 @@ func (s *Server) getEvents(w http.ResponseWriter, _ *http.Request, m *machine) e
 	return nil
 }
 
-// getLogs returns the machine's output, of the version instance_id or of the present one. Fly
-// serves logs by another API.
+// getLogs returns the output of the machine's version instance_id, by default the current one.
+// Fly serves logs by another API.
 func (s *Server) getLogs(w http.ResponseWriter, r *http.Request, _ *machine) error {
 	text, err := s.logsOf(r.PathValue("id"), r.URL.Query().Get("instance_id"))
 	if err != nil {
@@ -92,7 +92,7 @@ func fits(query map[string][]string, rec *record, m *manifest) bool {
 	return true
 }
 
-// wait answers once the machine is in one of the states.
+// wait answers when the machine is in one of the requested states.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request, m *machine) error {
 	query := r.URL.Query()
 	var states []string

@@ -29,7 +29,7 @@ const (
 	stateDestroyed = "destroyed"
 )
 
-// action is what a client requested and has not happened yet.
+// action is a requested action that is still pending.
 type action string
 
 const (
@@ -48,12 +48,12 @@ type record struct {
 	State  string          `json:"state"`
 	Config json.RawMessage `json:"config"`
 	Argv   []string        `json:"argv"`
-	// Digest is that of the image's program; see digests.
+	// Digest is the digest of the image's program; see digests.
 	Digest string `json:"digest,omitempty"`
 	// Version is Fly's instance id. An update changes it.
 	Version string `json:"version"`
-	// Starts is the number of the current or last start. Ended is the number of
-	// the start whose end is among the events.
+	// Starts is the number of the current or last start. Ended is the number of the last start
+	// whose end is recorded.
 	Starts   int `json:"starts"`
 	Ended    int `json:"ended,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
@@ -71,7 +71,7 @@ type record struct {
 	Defects defects `json:"defects,omitzero"`
 }
 
-// defects are the faults of this machine. A zero time means no fault.
+// defects are the faults of this machine. A zero value means no fault.
 type defects struct {
 	InvisibleUntil  time.Time     `json:"invisibleUntil,omitzero"`
 	StuckCreated    *stuck        `json:"stuckCreated,omitempty"`
@@ -83,7 +83,7 @@ type defects struct {
 	Unreachable     bool          `json:"unreachable,omitempty"`
 }
 
-// stuck is how long a state lasts; 0 means without end.
+// stuck delays a machine in a state for For; 0 means without end.
 type stuck struct {
 	For time.Duration `json:"for,omitempty"`
 }
@@ -146,8 +146,8 @@ func (r *record) newest() string {
 	return r.Events[0].ID
 }
 
-// withoutSecrets returns a config without the variables and the files of the machine, which have
-// the token of its worker and the secrets of its job.
+// withoutSecrets returns a config without the machine's variables and files. They contain the
+// token of its worker and the secrets of its job.
 func withoutSecrets(config json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(config, &members) != nil {
@@ -162,16 +162,16 @@ func withoutSecrets(config json.RawMessage) json.RawMessage {
 // alive reports whether the machine's name is taken.
 func (r *record) alive() bool { return r.State != stateDestroyed }
 
-// starting reports whether the program is about to start.
+// starting reports whether a start of the program is pending.
 func (r *record) starting() bool { return r.State == stateCreated || r.State == stateStarting }
 
-// ending reports whether a machine without a program is about to be removed.
+// ending reports whether a machine without a program will be removed next.
 func (r *record) ending(m *manifest) bool {
 	return r.State == stateDestroying || r.Action == actionDestroy ||
 		(r.State == stateStopped && r.Action == actionNone && m.AutoDestroy && r.Starts > 0)
 }
 
-// pending reports whether the machine is about to change by itself.
+// pending reports whether the machine will change without another request.
 func (r *record) pending(m *manifest) bool {
 	return r.alive() && (r.State != stateStopped || r.Action != actionNone || r.ending(m))
 }
@@ -212,8 +212,8 @@ func (r *record) wire(m *manifest, c Config) wire {
 	return w
 }
 
-// privateIP returns the address of a machine: one in the form of Fly's private network, which
-// is not reachable, or one of the loopback network.
+// privateIP returns the address of a machine: an unreachable one in the form of Fly's private
+// network, or one of the loopback network.
 func (c Config) privateIP(id string) string {
 	if part, err := hex.DecodeString(id[:6]); c.Loopback && err == nil {
 		return fmt.Sprintf("127.%d.%d.%d", 1+part[0]%254, part[1], 1+part[2]%254)

@@ -28,7 +28,7 @@ type Server struct {
 	lock   *durable.Lock
 	routes http.Handler
 	limits *limits
-	// digests are those of the programs of machines.
+	// digests caches the digests of the machines' programs.
 	digests digests
 
 	lives   sync.WaitGroup // one per machine with a pending change
@@ -79,8 +79,8 @@ func Open(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// takeFolder locks the folder. A supervisor that was being forked when its
-// server was killed may hold the lock for a moment.
+// takeFolder locks the folder. It retries for a second, because a supervisor that was forked
+// while its server was killed may hold the lock for a moment.
 func (c Config) takeFolder() (*durable.Lock, error) {
 	const tries, pause = 20, 50 * time.Millisecond
 	for try := 1; ; try++ {
@@ -97,10 +97,9 @@ func (c Config) takeFolder() (*durable.Lock, error) {
 	}
 }
 
-// Stop ends all machines and returns when no program runs: SIGTERM, each
-// machine's grace, SIGKILL; if ctx ends, SIGKILL at once. Exit events say that
-// the stop was requested. Creations are refused; reads are answered until the
-// caller stops serving. A second Stop only waits.
+// Stop ends all machines and returns when no program runs. Each gets SIGTERM, and SIGKILL after
+// its grace period or when ctx ends. Exit events say that the stop was requested. Creations are
+// refused; reads are answered until the caller stops serving. A second Stop only waits.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closed
@@ -154,7 +153,7 @@ func (s *Server) injector() *faults.Injector {
 	return s.faults
 }
 
-// ErrUnknown is the error for a machine that never existed or was dropped.
+// ErrUnknown is returned for a machine that never existed or is no longer readable.
 var ErrUnknown = errors.New("unknown machine")
 
 // Logs returns a machine's stored standard output and error, interleaved as
@@ -162,7 +161,7 @@ var ErrUnknown = errors.New("unknown machine")
 // id.
 func (s *Server) Logs(id string) ([]byte, error) { return s.logsOf(id, "") }
 
-// DropOutput deletes the output of a destroyed machine. It does nothing for another machine.
+// DropOutput deletes the output of a destroyed machine. It does nothing for any other machine.
 func (s *Server) DropOutput(id string) error {
 	s.mu.Lock()
 	m := s.machines[id]
@@ -176,7 +175,7 @@ func (s *Server) DropOutput(id string) error {
 	return errors.Join(output.Remove(m.dir), os.RemoveAll(filepath.Join(m.dir, earlierDir)))
 }
 
-// logsOf is Logs for a version of the machine; empty is the present one.
+// logsOf is Logs for a version of the machine; empty means the current one.
 func (s *Server) logsOf(id, version string) ([]byte, error) {
 	s.mu.Lock()
 	m := s.machines[id]

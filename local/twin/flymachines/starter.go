@@ -13,12 +13,11 @@ type Starter interface {
 	// or 127. An error is a failure of the starter itself and means that no
 	// program runs.
 	Start(p Program) (Process, error)
-	// Find returns the process of a start that was made before the server was
-	// killed, or nil.
+	// Find returns the process of a start made by an earlier server, or nil without one.
 	Find(p Program) (Process, error)
 }
 
-// Program is what a machine runs.
+// Program is the program of a machine with its surroundings.
 type Program struct {
 	MachineID, Image string
 	// Start counts the machine's starts, from 1.
@@ -26,7 +25,7 @@ type Program struct {
 	Argv  []string
 	// Env is the whole environment.
 	Env map[string]string
-	// Wrapper runs the program as sortie-exec does; nil is without one.
+	// Wrapper runs the program in the same way as sortie-exec; nil means without a wrapper.
 	Wrapper *Wrapper
 	// Dir is the machine's folder. Root and Tmp in it are HOME and TMPDIR; the
 	// starter creates them if the program needs them.
@@ -35,11 +34,11 @@ type Program struct {
 	OutputLimit    int
 }
 
-// Wrapper is sortie-exec as a part of the starter.
+// Wrapper configures sortie-exec as a part of the starter.
 type Wrapper struct {
-	// Flags are those of sortie-exec.
+	// Flags are the flags of sortie-exec.
 	Flags []string
-	// Env is the whole environment of the wrapper: it has none of the program's variables.
+	// Env is the whole environment of the wrapper. It has no variables of the program.
 	Env map[string]string
 }
 
@@ -55,15 +54,13 @@ type File struct {
 type Process interface {
 	// StartedAt is the time of the start; the zero time if it is unknown.
 	StartedAt() time.Time
-	// Signal signals the program and its children. It returns nil if they are
-	// gone.
+	// Signal signals the program and its children. It returns nil if they have ended.
 	Signal(s syscall.Signal) error
-	// Wait returns when the program and its children have ended. It is called
-	// once.
+	// Wait returns when the program and its children have ended. The caller calls it once.
 	Wait() (Exit, error)
 }
 
-// Exit is how a program ended.
+// Exit is the result of a program.
 type Exit struct {
 	// Code is the exit code, 128+n for signal n.
 	Code int
@@ -74,7 +71,7 @@ type Exit struct {
 	At      time.Time
 }
 
-// killed is the exit of a program that was lost.
+// killed returns the exit of a program whose real result is unknown: SIGKILL.
 func killed(at time.Time, problem string) Exit {
 	return Exit{Code: 128 + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL), Problem: problem, At: at}
 }

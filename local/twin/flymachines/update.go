@@ -13,12 +13,12 @@ import (
 type updateInput struct {
 	SkipLaunch bool            `json:"skip_launch"`
 	Config     json.RawMessage `json:"config"`
-	// CurrentVersion is the version that is changed; empty is any.
+	// CurrentVersion is the version that the client expects; empty means any.
 	CurrentVersion string `json:"current_version"`
 }
 
-// update replaces the config of a stopped machine, which gets another version, and starts
-// it unless skip_launch is set.
+// update replaces the config of a stopped machine and gives it a new version. It starts the
+// machine unless skip_launch is set.
 func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) error {
 	var in updateInput
 	if err := readBody(r, &in); err != nil {
@@ -74,11 +74,11 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, m *machine) erro
 	return nil
 }
 
-// earlierDir has the output of the last earlier version that has written any, in a folder
-// named after the version.
+// earlierDir is the folder for the output of the last version that wrote any. The subfolder is
+// named after that version.
 const earlierDir = "earlier"
 
-// setOutputAside keeps the output of a version apart from that of the next one.
+// setOutputAside moves the output of a version into earlierDir, apart from the next version's.
 func (m *machine) setOutputAside(version string) error {
 	before := filepath.Join(m.dir, earlierDir)
 	written, err := output.Read(m.dir)
@@ -93,7 +93,7 @@ func (m *machine) setOutputAside(version string) error {
 	return nil
 }
 
-// outputOf returns the folder with the output of a version; empty is the present one.
+// outputOf returns the folder with the output of a version; empty means the current one.
 func (m *machine) outputOf(version string) string {
 	if rec, _ := m.look(); version == "" || version == rec.Version {
 		return m.dir
@@ -101,8 +101,8 @@ func (m *machine) outputOf(version string) string {
 	return filepath.Join(m.dir, earlierDir, filepath.Base(version))
 }
 
-// resetDisk removes what an earlier start of the machine has left on its disk: Fly creates the
-// root filesystem from the image at each start.
+// resetDisk removes the files of an earlier start. Fly also creates the root filesystem from
+// the image at each start.
 func (m *machine) resetDisk() error {
 	for _, name := range []string{"root", "tmp"} {
 		if err := os.RemoveAll(filepath.Join(m.dir, name)); err != nil {

@@ -1,5 +1,5 @@
-// Package environment is what the program of a machine finds: its command line, variables
-// and PATH.
+// Package environment builds the environment of a machine's program: its command line,
+// variables and PATH.
 package environment
 
 import (
@@ -48,9 +48,9 @@ func (p Placement) Own() map[string]string {
 	return map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp, MachineVariable: p.MachineID}
 }
 
-// ResolveCommand returns a command for a machine, which has another current folder
-// and PATH than the caller. The program is found by the caller's PATH. Arguments
-// that name a regular file relative to the current folder become absolute.
+// ResolveCommand returns a command that works in a machine, whose current folder and PATH
+// differ from the caller's. It looks the program up in the caller's PATH. Arguments that name a
+// regular file relative to the current folder become absolute.
 func ResolveCommand(argv []string) ([]string, error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {

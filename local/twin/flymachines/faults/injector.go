@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// Subject is what a rule may apply to. Name and the fields below it are empty
-// for requests that are not about one machine.
+// Subject is the target of a rule. Name and the fields below it are empty for requests that are
+// not about one machine.
 type Subject struct {
 	App, Name, Region string
 	Metadata, Env     map[string]string
 }
 
-// Injector decides for one plan. It is safe for concurrent use.
+// Injector decides which faults of one plan apply. It is safe for concurrent use.
 type Injector struct {
 	plan Plan
 
@@ -33,8 +33,7 @@ type count struct {
 // counters of Times start again.
 const mostSubjects = 1 << 17
 
-// New returns the injector of a plan, or an error that names the plan's
-// problems.
+// New returns the injector of a plan, or an error that lists the plan's problems.
 func New(plan Plan) (*Injector, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, err
@@ -45,9 +44,8 @@ func New(plan Plan) (*Injector, error) {
 // Plan returns the injector's plan.
 func (i *Injector) Plan() Plan { return i.plan }
 
-// Inject decides whether a fault of this kind applies to the action on the
-// subject now, and returns the first rule that says so. Action is ignored for
-// the kinds that apply to machines.
+// Inject decides whether a fault of this kind applies to the action on the subject now. It
+// returns the first rule that applies. Action is ignored for the kinds that apply to machines.
 func (i *Injector) Inject(kind Kind, action string, subject Subject) (Rule, bool) {
 	for n, rule := range i.plan.Rules {
 		if rule.Kind != kind || !rule.fits(action, subject) {

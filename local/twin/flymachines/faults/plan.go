@@ -46,8 +46,8 @@ const (
 // The kinds that apply to a machine. They are chosen when the machine is
 // created and survive a restart of the server.
 const (
-	// Invisible: for Rule.For after the creation, a lookup answers 404 and
-	// lists omit the machine. Its name is taken all the same.
+	// Invisible: for Rule.For after the creation, a lookup answers 404 and lists omit the
+	// machine. Its name is taken nevertheless.
 	Invisible Kind = "invisible"
 	// StuckCreated, StuckStarting and StuckDestroying: the machine stays in
 	// that state for Rule.For; 0 means without end.
@@ -84,8 +84,7 @@ func Variants() []string {
 	return []string{"memory", "cpu", "none", "insufficient", "volume", "quota", "region"}
 }
 
-// Rule says which subjects a fault applies to. Every field that is set must
-// match.
+// Rule selects the subjects of a fault. A subject must match every field that is set.
 type Rule struct {
 	Kind Kind `json:"kind"`
 
@@ -95,7 +94,7 @@ type Rule struct {
 	Region   string            `json:"region,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
-	// Action is the request to which the fault applies; empty means "create".
+	// Action is the action to which the fault applies; empty means "create".
 	Action string `json:"action,omitempty"`
 
 	// Times is how often the rule applies to one subject; 0 means every time.
@@ -120,7 +119,7 @@ type Plan struct {
 	Rules      []Rule `json:"rules,omitempty"`
 }
 
-// Validate returns an error that names every problem of the plan.
+// Validate returns an error that lists every problem of the plan.
 func (p Plan) Validate() error {
 	var problems []error
 	for i, rule := range p.Rules {
@@ -131,7 +130,7 @@ func (p Plan) Validate() error {
 	return errors.Join(problems...)
 }
 
-// ofMachine reports whether the fault answers only requests that change one machine.
+// ofMachine reports whether the fault applies only to requests that change one machine.
 func (k Kind) ofMachine() bool { return k == Leased || k == Changed }
 
 func (r Rule) problems() []string {
