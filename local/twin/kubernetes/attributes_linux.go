@@ -2,5 +2,5 @@ package kubernetes
 
 import "syscall"
 
-// attributes lets the kernel kill a program of the control plane with this process.
+// attributes makes the kernel kill a program of the control plane when this process ends.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
