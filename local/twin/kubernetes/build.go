@@ -14,10 +14,10 @@ import (
 	"sync"
 )
 
-// program is a program that is built: its name and its package.
+// program is a Go program to build.
 type program struct{ name, path string }
 
-// programs are those of the control plane.
+// programs are the programs of the control plane.
 var programs = []program{
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -25,32 +25,33 @@ var programs = []program{
 	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
 }
 
-// kubelet is the agent of a node, of the same module.
+// kubelet is the node agent; it is in the module of the control plane.
 var kubelet = []program{{"kubelet", "k8s.io/kubernetes/cmd/kubelet"}}
 
-// containerd is the container runtime of a node.
+// containerd are the programs of a node's container runtime.
 var containerd = []program{
 	{"containerd", "github.com/containerd/containerd/v2/cmd/containerd"},
 	{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
 }
 
-// withoutSnapshotters leaves out what needs libraries of C, or is not used.
+// withoutSnapshotters lists build tags that leave out snapshotters. They are unused or need C
+// libraries.
 const withoutSnapshotters = "no_btrfs no_zfs no_devmapper"
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)`)
 
 var building sync.Mutex
 
-// Build returns the folder with the programs of the control plane. It builds those that
-// are missing, with the module in the folder controlplane, and reports each build to say.
-// cache is the folder for caches, os.UserCacheDir.
+// Build returns the folder with the programs of the control plane. It builds the missing ones
+// with the module in the folder controlplane, and reports each build to say. cache is the
+// folder for caches, os.UserCacheDir.
 func Build(ctx context.Context, controlplane, cache string, say func(string)) (string, error) {
 	return buildKubernetes(ctx, controlplane, cache, programs, say)
 }
 
-// BuildNode returns the folders with the programs of package kubelet, as Build does:
-// kubelet, with the module in the folder controlplane, and containerd with its shim, with
-// the module in the folder runtime.
+// BuildNode returns the folders with the programs of package kubelet and builds them like
+// Build. The kubelet comes from the module in the folder controlplane, containerd and its shim
+// from the module in the folder runtime.
 func BuildNode(ctx context.Context, controlplane, runtime, cache string, say func(string)) ([]string, error) {
 	agent, err := buildKubernetes(ctx, controlplane, cache, kubelet, say)
 	if err != nil {
@@ -60,8 +61,8 @@ func BuildNode(ctx context.Context, controlplane, runtime, cache string, say fun
 	return []string{agent, engine}, err
 }
 
-// buildKubernetes builds programs of Kubernetes with the version of their module, without
-// which they cannot parse the versions of their features.
+// buildKubernetes builds programs of Kubernetes and sets their version to that of their module.
+// Without it they cannot parse the versions of their features.
 func buildKubernetes(ctx context.Context, folder, cache string, wanted []program, say func(string)) (string, error) {
 	module, err := os.ReadFile(filepath.Join(folder, "go.mod")) //nolint:gosec // G304: the caller's own folder
 	if err != nil {
@@ -76,8 +77,8 @@ func buildKubernetes(ctx context.Context, folder, cache string, wanted []program
 	return build(ctx, folder, cache, flags, wanted, say)
 }
 
-// build builds the programs of a module that the cache does not have. Its folder there is
-// that of the state of the module and its lock file.
+// build builds the programs of a module that the cache does not have. The cache has one folder
+// for each state of go.mod and go.sum.
 func build(ctx context.Context, module, cache, flags string, wanted []program, say func(string)) (string, error) {
 	var state []byte
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -92,7 +93,7 @@ func build(ctx context.Context, module, cache, flags string, wanted []program, s
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // G301: programs, no secrets
 		return "", fmt.Errorf("cannot create the cache: %w", err)
 	}
-	building.Lock() // the tests of a process build once; another process builds its own
+	building.Lock() // build once for all tests of a process; another process builds its own
 	defer building.Unlock()
 	for _, p := range wanted {
 		target := filepath.Join(folder, p.name)

@@ -40,9 +40,9 @@ type process struct {
 	err   error
 }
 
-// Start starts the programs of the folder, with their data in dir, which must be empty,
-// and returns when the API server is ready. ctx limits the start. now is
-// when the certificate of the API server begins.
+// Start starts the programs of the folder and returns when the API server is ready. dir gets
+// their data and must be empty. ctx limits the start. now is the start of the validity of the
+// API server's certificate.
 func Start(ctx context.Context, programs, dir string, now time.Time) (*Cluster, error) {
 	c := &Cluster{Dir: dir, programs: programs, running: map[string]*process{}}
 	if err := c.prepare(now); err != nil {
@@ -66,15 +66,15 @@ func Start(ctx context.Context, programs, dir string, now time.Time) (*Cluster, 
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 
-// Authority returns the file with the certificate of the API server, which is its own
-// authority, and with which it calls kubelets.
+// Authority returns the file with the certificate of the API server. The certificate is
+// self-signed; the API server also calls kubelets with it.
 func (c *Cluster) Authority() string { return c.path("server.crt") }
 
 func (c *Cluster) url(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
 const token = "administrator" // the API server listens on loopback and lives for a test
 
-// freePorts finds ports of loopback that differ from one another.
+// freePorts finds distinct free loopback ports.
 func freePorts(ports ...*int) error {
 	var held []net.Listener
 	defer func() {
@@ -120,7 +120,8 @@ func (c *Cluster) prepare(now time.Time) error {
 	return err
 }
 
-// StartAPIServer starts the API server and returns when it is ready. Its data survive.
+// StartAPIServer starts the API server and returns when it is ready. The data of an earlier one
+// are kept.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	err := c.run("kube-apiserver", "--etcd-servers="+c.url(c.ports.etcd), "--cert-dir="+c.Dir,
 		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"),
@@ -150,7 +151,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	}
 }
 
-// ready asks the API server whether it is ready.
+// ready returns an error unless the API server reports that it is ready.
 func (c *Cluster) ready(ctx context.Context) error {
 	config := rest.CopyConfig(c.Config)
 	config.Timeout = 5 * time.Second
@@ -180,7 +181,7 @@ func (c *Cluster) process(name string) *process {
 	return c.running[name]
 }
 
-// run starts a program, with its output in a file.
+// run starts a program and appends its output to a file.
 func (c *Cluster) run(name string, args ...string) error {
 	log, err := os.OpenFile(c.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -203,7 +204,7 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
-// Kill ends a program of the control plane as a crash does, and returns when it has ended.
+// Kill kills a program of the control plane, like a crash, and returns when it has ended.
 func (c *Cluster) Kill(name string) error {
 	p := c.process(name)
 	if p == nil {
@@ -216,7 +217,7 @@ func (c *Cluster) Kill(name string) error {
 	return nil
 }
 
-// Close kills the programs. The folder stays.
+// Close kills the programs. It keeps the folder.
 func (c *Cluster) Close() error {
 	var failed []error
 	for _, p := range slices.Backward(programs) {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// keys returns a key, with which the API server serves and signs the tokens of service
-// accounts, and its certificate for loopback, with which it also calls kubelets.
+// keys returns a key and its certificate for loopback. The API server serves with them, signs
+// the tokens of service accounts with the key, and calls kubelets with both.
 func keys(now time.Time) (key, certificate []byte, err error) {
 	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

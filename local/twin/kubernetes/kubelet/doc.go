@@ -1,20 +1,19 @@
-// Package kubelet is a node of a Kubernetes cluster as it is elsewhere: the kubelet and
-// containerd, with runc, images that it pulls, and control groups that limit memory. It is
-// for tests and needs Linux, root, control groups that it can write, and Debian's packages
-// of runc and busybox.
+// Package kubelet runs a realistic node of a Kubernetes cluster: the kubelet and containerd
+// with runc, images that it pulls, and control groups that limit memory. It is for tests. It
+// needs Linux, root, writable control groups, and Debian's packages of runc and busybox.
 //
-// Everything that the node changes is its own, and ends with it:
+// The node changes only resources of its own, which end with it:
 //
 //	test ── supervisor ── first process of a PID and a mount namespace ── containerd, kubelet
 //	                                                                       └─ shims, runc, pods
 //
-// The mount namespace has the node's own /run, /var/lib, /var/log, and files in place of
-// the kernel settings that the kubelet changes, so that those of the host stay. A control
-// group of its own has the pods. Close, or the end of the test in any way, closes the
-// standard input of the supervisor, which kills the first process, and thereby all
-// others, and removes the control group and the data.
+// The mount namespace has the node's own /run, /var/lib and /var/log. Files replace the kernel
+// settings that the kubelet changes, so the host's settings stay unchanged. The pods are in a
+// control group of the node. Close, or any end of the test, closes the standard input of the
+// supervisor. The supervisor then kills the first process, and thereby all others, and removes
+// the control group and the data.
 //
-// Unlike on other nodes, the containers use the network of the host, because the parts of
-// the local system listen on loopback, and see one folder of the host, with which tests
-// talk to programs. The program in the folder runc makes that change.
+// Unlike on other nodes, the containers use the host's network, because the parts of the local
+// system listen on loopback. They also see one folder of the host, through which tests
+// communicate with programs. The program in the folder runc makes these changes.
 package kubelet

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// groupsFolder has the control groups: one tree with version 2, one for each controller
-// with version 1.
+// groupsFolder is the mount point of control groups: one tree for version 2, one tree per
+// controller for version 1.
 const groupsFolder = "/sys/fs/cgroup"
 
-// trees returns the trees of control groups.
+// trees returns the roots of the control group trees.
 func trees() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(groupsFolder, "cgroup.controllers")); err == nil {
 		return []string{groupsFolder}, nil
@@ -46,11 +46,11 @@ func createGroup(name string) error {
 	return nil
 }
 
-// groupTime is how long the kernel may take to give up a control group whose processes
-// have ended.
+// groupTime limits the wait until the kernel permits the removal of a control group whose
+// processes have ended.
 const groupTime = 5 * time.Second
 
-// removeGroup removes a control group, whose processes have ended, and those below it.
+// removeGroup removes a control group and its children. Their processes must have ended.
 func removeGroup(name string) error {
 	all, err := trees()
 	if err != nil {
@@ -67,7 +67,7 @@ func removeGroup(name string) error {
 	return errors.Join(failed...)
 }
 
-// removeSoon removes a tree once the kernel permits it.
+// removeSoon retries removeTree until the kernel permits it or ctx ends.
 func removeSoon(ctx context.Context, path string) error {
 	often := time.NewTicker(20 * time.Millisecond)
 	defer often.Stop()
@@ -84,7 +84,7 @@ func removeSoon(ctx context.Context, path string) error {
 	}
 }
 
-// removeTree removes a control group and those below it. Their files go with them.
+// removeTree removes a control group and its children. The kernel removes their files.
 func removeTree(path string) error {
 	var folders []string
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {

@@ -25,8 +25,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/debian"
 )
 
-// Packages fetches Debian's packages with the programs of nodes, once, and returns their
-// folder.
+// Packages returns the folder with the node's programs from Debian's packages. It downloads
+// them if the cache does not have them.
 func Packages(ctx context.Context, say func(string)) (string, error) {
 	packages := []string{"runc", "libseccomp2", "busybox-static"}
 	root, err := debian.Fetch(ctx, "kubelet-debian-12", packages, say, nil)
@@ -44,15 +44,15 @@ type Config struct {
 	Client clients.Interface
 	// Name is the name of the node in the cluster.
 	Name string
-	// Kubeconfig is the file of an administrator, Authority that with the certificates of
-	// API servers that can call the kubelet.
+	// Kubeconfig is the kubeconfig of an administrator. Authority is the file with the
+	// certificates of API servers that may call the kubelet.
 	Kubeconfig, Authority string
 	// Programs are the folders with kubelet, containerd, its shim, and the program of the
 	// folder runc as "runc-of-the-node". Packages is the folder of Packages.
 	Programs []string
 	Packages string
-	// Registry is the URL of the registry of all images, Pause the image that each pod
-	// begins with.
+	// Registry is the URL of the registry of all images. Pause is the image of each pod's
+	// sandbox.
 	Registry, Pause string
 	// Shared is the folder of the host that containers see.
 	Shared string
@@ -65,8 +65,8 @@ type Config struct {
 // Wrapper is the name of the program of the folder runc.
 const Wrapper = "runc-of-the-node"
 
-// Node is a node that runs. Close ends it as the loss of the host does: everything is
-// killed, and nothing is reported.
+// Node is a running node. Close ends it like the loss of its host: it kills all processes and
+// reports nothing.
 type Node struct {
 	cfg     Config
 	process *exec.Cmd
@@ -76,7 +76,7 @@ type Node struct {
 	said    bytes.Buffer
 }
 
-// Check returns why this process cannot run nodes; nil if it seems to.
+// Check returns an error if this process cannot run nodes.
 func Check() error {
 	if os.Geteuid() != 0 {
 		return errors.New("nodes with a kubelet need root; without it, use nodes whose containers are processes")
@@ -85,7 +85,7 @@ func Check() error {
 	return errors.Join(createGroup(probe), removeGroup(probe))
 }
 
-// Start starts a node and returns when the cluster shows it as ready. ctx limits the start.
+// Start starts a node and returns when the cluster reports it as ready. ctx limits the start.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	settings, err := settle(cfg)
 	if err != nil {
@@ -102,7 +102,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	n := &Node{cfg: cfg, ended: make(chan struct{})}
 	n.process = exec.Command(cfg.Supervisor[0], append(slices.Clone(cfg.Supervisor[1:]), file)...) //nolint:gosec,noctx // G204: the caller's own program; Close ends it
 	n.process.Stdout, n.process.Stderr = &n.said, &n.said
-	n.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupted test closes the input, too
+	n.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // closing the input also ends it if the test is interrupted
 	if n.alive, err = n.process.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -119,10 +119,10 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// readyLimit is how long a node may take to be ready.
+// readyLimit limits the time until a node is ready.
 const readyLimit = 2 * time.Minute
 
-// ready waits until the cluster has the node ready.
+// ready waits until the cluster reports the node as ready.
 func (n *Node) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -145,9 +145,9 @@ func (n *Node) ready(ctx context.Context) error {
 	}
 }
 
-// Close kills the node, and returns when nothing is left of it but its logs.
+// Close kills the node. It returns when everything but the logs is removed.
 func (n *Node) Close() error {
-	_ = n.alive.Close() // a second Close finds it closed
+	_ = n.alive.Close() // a second Close gets an error here
 	<-n.ended
 	if n.err != nil {
 		return fmt.Errorf("node %s: %w: %s", n.cfg.Name, n.err, strings.TrimSpace(n.said.String()))
@@ -155,8 +155,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// hostAddress returns an address of this host at which the API server reaches the kubelet,
-// which does not accept a loopback address.
+// hostAddress returns an address of this host at which the API server can reach the kubelet.
+// The kubelet does not accept a loopback address.
 func hostAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -170,7 +170,7 @@ func hostAddress() (string, error) {
 	return "", errors.New("this host has no address but loopback, want one for the kubelet")
 }
 
-// freePort finds a port of an address.
+// freePort finds a free port of the address.
 func freePort(address string) (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {

@@ -21,9 +21,8 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Registry is an image registry on loopback. Its images differ in their commands, and
-// have the same files. It serves any host's name, and answers that all other images do
-// not exist.
+// Registry is an image registry on loopback. Its images have the same files and different
+// commands. It serves the names of any host. It answers that other images do not exist.
 type Registry struct {
 	// URL is its address.
 	URL string
@@ -33,9 +32,9 @@ type Registry struct {
 	manifests map[string]digest.Digest // by repository and tag, such as "program:v1"
 }
 
-// StartRegistry serves images: their commands by name, such as
-// "registry.example.org/program:v1". files are an archive (tar) of their files; user and
-// dir are who runs the commands, and where.
+// StartRegistry serves the images in commands, which maps a name such as
+// "registry.example.org/program:v1" to a command. files is a tar archive of their files. The
+// commands run as user in dir.
 func StartRegistry(files []byte, commands map[string][]string, user, dir string) (*Registry, error) {
 	r := &Registry{blobs: map[digest.Digest][]byte{}, manifests: map[string]digest.Digest{}}
 	layer := v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: r.store(files), Size: int64(len(files))}
@@ -110,7 +109,7 @@ type Files struct {
 	tar     *tar.Writer
 }
 
-// NewFiles returns files to which those of an archive (tar) are added.
+// NewFiles returns a collection that begins with the files of a tar archive.
 func NewFiles(archive []byte) (*Files, error) {
 	f := &Files{}
 	f.tar = tar.NewWriter(&f.archive)
@@ -146,7 +145,7 @@ func (f *Files) Link(name, target string) error {
 	return f.tar.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: target, Mode: 0o777})
 }
 
-// Archive returns the archive.
+// Archive returns the tar archive.
 func (f *Files) Archive() ([]byte, error) {
 	err := f.tar.Close()
 	return f.archive.Bytes(), err

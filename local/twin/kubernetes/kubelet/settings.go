@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// settings are what the processes of a node need.
+// settings configure the processes of a node.
 type settings struct {
-	// Dir has the configuration and the logs, Data what is removed with the node.
+	// Dir has the configuration and the logs. Data is removed with the node.
 	Dir, Data string
 	// Group is the name of the control group.
 	Group string
-	// Packages is laid over /usr.
+	// Packages is a folder that is mounted over /usr.
 	Packages string
 	Kubelet  []string
 	Engine   []string
 	Env      []string
 }
 
-// socket is that of containerd, in the node's own /run.
+// socket is the socket of containerd, in the node's own /run.
 const socket = "/run/containerd.sock"
 
-// settle writes the configuration of a node and returns how it is started.
+// settle writes the configuration files of a node and returns its settings.
 func settle(cfg Config) (settings, error) {
 	s := settings{
 		Dir: cfg.Dir, Data: filepath.Join(cfg.Dir, "data"), Group: filepath.Base(filepath.Dir(cfg.Dir)) + "-" + cfg.Name, Packages: cfg.Packages,
@@ -84,8 +84,8 @@ func find(folders []string, name string) (string, error) {
 	return "", errors.New("missing program " + name + " in " + strings.Join(folders, ", "))
 }
 
-// networkPlugin reports the host's address as that of each pod. The pods use the host's
-// network.
+// networkPlugin is a CNI plugin that reports the host's address for each pod. The pods use the
+// host's network.
 const networkPlugin = `#!/bin/sh
 case "$CNI_COMMAND" in
 VERSION) echo '{"cniVersion": "1.0.0", "supportedVersions": ["1.0.0"]}' ;;
@@ -93,8 +93,8 @@ ADD) echo '{"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "sandbox": "'
 esac
 `
 
-// containerdConfig is the configuration of containerd. It loads no profiles into the
-// kernel, and cannot lower scores of the kernel's choice of whom to kill.
+// containerdConfig returns the configuration of containerd. It loads no security profiles into
+// the kernel, and it cannot lower the OOM scores of processes.
 func containerdConfig(cfg Config, s settings, wrapper string) string {
 	q := strconv.Quote
 	return `version = 3
@@ -132,7 +132,7 @@ state = "/run/containerd-state"
 `
 }
 
-// kubeletConfig is the configuration of the kubelet. It renews its lease each second,
+// kubeletConfig returns the configuration of the kubelet. It renews its lease each second,
 // because the controllers of tests declare a node lost after five.
 func kubeletConfig(cfg Config, s settings, address string, port int) map[string]any {
 	return map[string]any{

@@ -14,11 +14,10 @@ import (
 	"syscall"
 )
 
-// firstProcess is the argument of the first process of a node's namespaces.
+// firstProcess is the argument that makes Supervise the first process of a node's namespaces.
 const firstProcess = "first-process"
 
-// Supervise is the program of the supervisor of a node, and of its first process. It
-// returns the exit code.
+// Supervise runs the supervisor of a node, or its first process. It returns the exit code.
 func Supervise(args []string) int {
 	var err error
 	switch {
@@ -44,8 +43,8 @@ func readSettings(file string) (s settings, err error) {
 	return s, err
 }
 
-// supervise runs the first process until standard input ends, and removes what the node
-// has made.
+// supervise runs the first process until standard input ends. It then removes the node's data
+// and control group.
 func supervise(file string) (err error) {
 	runtime.LockOSThread() // the kernel ends the first process with this thread
 	s, err := readSettings(file)
@@ -75,15 +74,15 @@ func supervise(file string) (err error) {
 		return fmt.Errorf("the node ended: %w", err)
 	case err = <-closed:
 	}
-	_ = first.Process.Kill() // it may have ended
+	_ = first.Process.Kill() // an error if it has ended
 	if killed := <-ended; killed == nil {
 		err = errors.Join(err, errors.New("the node ended by itself"))
 	}
-	return err // with the first process, all of its namespace have ended
+	return err // the end of the first process has ended all processes of its namespace
 }
 
-// runNode is the first process. It makes the mounts of the node, starts its programs and
-// returns when one of them has ended.
+// runNode is the first process. It mounts the node's folders, starts its programs and returns
+// when one of them has ended.
 func runNode(file string) error {
 	s, err := readSettings(file)
 	if err != nil {
@@ -105,7 +104,7 @@ func runNode(file string) error {
 		}
 		pids[program.Pid] = name
 	}
-	for { // as the first process, it also waits for those that have lost their parent
+	for { // as the first process, it also reaps orphans
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		if errors.Is(err, syscall.EINTR) {
@@ -120,10 +119,10 @@ func runNode(file string) error {
 	}
 }
 
-// kernelSettings are those that the kubelet changes.
+// kernelSettings are the kernel settings that the kubelet changes.
 var kernelSettings = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 
-// mountNode gives the node its own folders, and copies of the kernel's settings.
+// mountNode mounts the node's own folders, and copies over the kernel settings.
 func mountNode(s settings) error {
 	mount := func(source, target, kind string, flags uintptr, options string) error {
 		if err := syscall.Mount(source, target, kind, flags, options); err != nil {

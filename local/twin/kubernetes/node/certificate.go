@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// selfSigned returns a server's configuration with a new certificate for loopback, which
-// the API server does not check.
+// selfSigned returns a TLS configuration with a new certificate for loopback. The API server
+// does not check it.
 func selfSigned(now time.Time) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package node is a node of a Kubernetes cluster that runs the containers of its pods as
-// processes of this host, without images, isolation or a network of their own. It is for
-// tests and for development.
+// Package node runs a node of a Kubernetes cluster whose containers are processes of this host,
+// without images, isolation or a network of their own. It is for tests and for development.
 //
-// It reports the status of a pod as a kubelet does, including the errors of images that
-// it does not know. A pod that is deleted gets SIGTERM, and SIGKILL after its grace.
+// It reports the status of a pod as a kubelet does, including errors for unknown images. A
+// deleted pod gets SIGTERM, and SIGKILL after its grace period.
 package node
 
 import (
@@ -33,8 +32,7 @@ type Config struct {
 	Client clients.Interface
 	// Name is the name of the node in the cluster.
 	Name string
-	// Images are the commands that are started for the names of images. The arguments of
-	// a container are appended.
+	// Images maps image names to commands. The arguments of a container are appended.
 	Images map[string][]string
 	// Dir gets the logs of containers.
 	Dir string
@@ -45,8 +43,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Node runs pods. Close ends it as the loss of the host does: its processes are killed,
-// and nothing is reported.
+// Node runs pods. Close ends it like the loss of its host: it kills its processes and reports
+// nothing.
 type Node struct {
 	cfg    Config
 	cancel context.CancelFunc
@@ -93,7 +91,7 @@ func (n *Node) Close() error {
 		p.kill()
 	}
 	n.mu.Unlock()
-	err := n.logs.Close() // the server is one of those that are waited for
+	err := n.logs.Close() // n.ended also waits for the server
 	n.ended.Wait()
 	return err
 }
@@ -118,7 +116,7 @@ func (n *Node) register(ctx context.Context, port int32) error {
 	if err != nil {
 		return err
 	}
-	for { // the cluster labels and taints a new node at the same time
+	for { // the cluster labels and taints a new node concurrently
 		made.Status = node.Status
 		_, err = n.cfg.Client.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
@@ -165,8 +163,8 @@ func (n *Node) renew(ctx context.Context) {
 	}
 }
 
-// reportReady reports the node as ready again after an outage, in which the cluster has
-// declared it unknown.
+// reportReady reports the node as ready after an outage in which the cluster declared it
+// unknown.
 func (n *Node) reportReady(ctx context.Context) error {
 	now, err := n.cfg.Client.CoreV1().Nodes().Get(ctx, n.cfg.Name, metav1.GetOptions{})
 	if err != nil || slices.ContainsFunc(now.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -185,7 +183,7 @@ func ready() []corev1.NodeCondition {
 	}}
 }
 
-// sync starts a pod that is new, and stops one that is deleted.
+// sync starts a new pod, and stops a deleted one.
 func (n *Node) sync(ctx context.Context, now *corev1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,14 +217,14 @@ func (n *Node) serveLogs() (int32, error) {
 	return int32(l.Addr().(*net.TCPAddr).Port), nil       //nolint:gosec,forcetypeassert // a port
 }
 
-// seen takes a change of the informer.
+// seen handles an added or updated pod of the informer.
 func (n *Node) seen(ctx context.Context, o any) {
 	if pod, ok := o.(*corev1.Pod); ok {
 		n.sync(ctx, pod)
 	}
 }
 
-// serveLog serves the log of a container, as far as it is written.
+// serveLog serves the log of a container as written so far.
 func (n *Node) serveLog(w http.ResponseWriter, q *http.Request) {
 	n.mu.Lock()
 	var file string

@@ -21,9 +21,9 @@ import (
 // pod is a pod of the node. Its only container is a process.
 type pod struct {
 	cfg   Config
-	first *corev1.Pod // as the node got it
+	first *corev1.Pod // as first received
 	log   string
-	// deleted is closed when the deletion of the pod is seen.
+	// deleted is closed when the node sees the deletion of the pod.
 	deleted chan struct{}
 
 	mu       sync.Mutex
@@ -36,10 +36,10 @@ func newPod(cfg Config, first *corev1.Pod) *pod {
 	return &pod{cfg: cfg, first: first, log: filepath.Join(cfg.Dir, string(first.UID)+".log"), deleted: make(chan struct{})}
 }
 
-// retryTime is how often the node tries to create a container again, and to report.
+// retryTime is the delay before the node retries to create a container or to report.
 const retryTime = 200 * time.Millisecond
 
-// pause waits; it returns false if the context ends or the pod is deleted first.
+// pause waits for retryTime. It returns false if the context ends or the pod is deleted first.
 func (p *pod) pause(ctx context.Context) bool {
 	timer := time.NewTimer(retryTime)
 	defer timer.Stop()
@@ -81,7 +81,7 @@ func (p *pod) run(ctx context.Context) {
 	}
 }
 
-// command returns the command of the container, or why it cannot be created.
+// command returns the command of the container, or the reason why it cannot be created.
 func (p *pod) command(ctx context.Context) (*exec.Cmd, *corev1.ContainerStateWaiting) {
 	c := p.first.Spec.Containers[0]
 	image, known := p.cfg.Images[c.Image]
@@ -117,7 +117,7 @@ func (p *pod) command(ctx context.Context) (*exec.Cmd, *corev1.ContainerStateWai
 	return command, nil
 }
 
-// play runs the process and returns how it ended.
+// play runs the process and returns its final state.
 func (p *pod) play(ctx context.Context, command *exec.Cmd) corev1.ContainerState {
 	begun := metav1.Now()
 	terminated := func(code int32, reason, message string) corev1.ContainerState {
@@ -161,7 +161,7 @@ func (p *pod) play(ctx context.Context, command *exec.Cmd) corev1.ContainerState
 	return terminated(code, reason, "")
 }
 
-// stop sends SIGTERM at the first call, and SIGKILL after the grace of the pod.
+// stop sends SIGTERM at the first call, and SIGKILL after the pod's grace period.
 func (p *pod) stop(now *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *pod) stop(now *corev1.Pod) {
 // signal sends a signal to the process and its children. p.mu is held.
 func (p *pod) signal(s syscall.Signal) {
 	if p.process != nil {
-		_ = syscall.Kill(-p.process.Pid, s) // it may have ended
+		_ = syscall.Kill(-p.process.Pid, s) // an error if it has ended
 	}
 }
 
@@ -195,7 +195,8 @@ func (p *pod) kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// report writes the status of the pod, until the API server accepts it or the pod is gone.
+// report writes the status of the pod. It retries until the API server accepts it or the pod is
+// gone.
 func (p *pod) report(ctx context.Context, phase corev1.PodPhase, state corev1.ContainerState) {
 	c := p.first.Spec.Containers[0]
 	status := corev1.PodStatus{
@@ -207,14 +208,15 @@ func (p *pod) report(ctx context.Context, phase corev1.PodPhase, state corev1.Co
 		p.cfg.Log.Error("cannot encode the status of a pod", "pod", p.first.Name, "error", err)
 		return
 	}
-	// The status of the container replaces the one before; a merge would keep its states.
+	// A merge patch replaces the container's status as a whole; a strategic merge would keep
+	// earlier states.
 	p.again(ctx, func() error {
 		_, err := p.cfg.Client.CoreV1().Pods(p.first.Namespace).Patch(ctx, p.first.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
 
-// finish removes a pod that is deleted and whose container has ended.
+// finish removes a deleted pod whose container has ended.
 func (p *pod) finish(ctx context.Context) {
 	p.again(ctx, func() error {
 		return p.cfg.Client.CoreV1().Pods(p.first.Namespace).Delete(ctx, p.first.Name, metav1.DeleteOptions{
@@ -223,7 +225,7 @@ func (p *pod) finish(ctx context.Context) {
 	})
 }
 
-// again repeats a call until it succeeds or the pod does not exist.
+// again retries a call until it succeeds or the pod does not exist.
 func (p *pod) again(ctx context.Context, call func() error) {
 	for {
 		err := call()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Runc runs the real runc, after it has changed the configuration of a new container: the
-// container uses the network of the host, and sees the folder SORTIE_SHARED.
+// Runc changes the configuration of a new container and then runs the real runc. The container
+// uses the host's network and sees the folder SORTIE_SHARED.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// runc is the program in the mount namespace of the node.
+// runc is the path of the real runc in the mount namespace of the node.
 const runc = "/usr/sbin/runc"
 
 func main() {
@@ -25,7 +25,7 @@ func main() {
 	os.Exit(1)
 }
 
-// change changes the configuration of the container that the arguments create, if they do.
+// change changes the configuration of the container if the arguments create one.
 func change(args []string, shared string) error {
 	at := slices.Index(args, "--bundle")
 	if !slices.Contains(args, "create") || at < 0 || at+1 == len(args) {
@@ -54,7 +54,7 @@ func change(args []string, shared string) error {
 	return os.WriteFile(file, text, 0o600) //nolint:gosec // G703: the runtime's own file
 }
 
-// join removes the network namespace.
+// join removes the network namespace, so that the container joins the host's network.
 func join(config map[string]json.RawMessage) (err error) {
 	var linux map[string]json.RawMessage
 	var namespaces []map[string]string
@@ -71,7 +71,7 @@ func join(config map[string]json.RawMessage) (err error) {
 	return err
 }
 
-// mount adds the folder.
+// mount adds a bind mount of the folder shared.
 func mount(config map[string]json.RawMessage, shared string) (err error) {
 	var mounts []json.RawMessage
 	if err := json.Unmarshal(config["mounts"], &mounts); err != nil {
