@@ -27,8 +27,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// deployAgent gives the manifests of the agent to the API server, which refuses fields that
-// it does not know, in the namespace of the system.
+// deployAgent applies the agent's manifests in its namespace. The API server refuses unknown
+// fields.
 func (s *system) deployAgent(c *kubernetes.Cluster) {
 	s.T.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.FromSlash("../../../functions/watch/manifests"))
@@ -62,7 +62,7 @@ func (s *system) deployAgent(c *kubernetes.Cluster) {
 	}
 }
 
-// agent is the agent in a process of its own, with its own rights.
+// agent is the watch agent in its own process, with its own rights.
 type agent struct {
 	*exec.Cmd
 	log *lines
@@ -87,7 +87,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// startAgent starts the agent for the machines that have the labels of a task's pod.
+// startAgent starts the agent for the machines with the labels of the task's pod.
 func (s *system) startAgent(kubeconfig, task, tenant string) *agent {
 	s.T.Helper()
 	self, err := os.Executable()
@@ -127,9 +127,9 @@ func (a *agent) end(t *testing.T, how syscall.Signal) {
 	}
 }
 
-// TestAgent has a cluster of its own and a stack that hardly sweeps. The agent ends the runs
-// of pods that have ended: after the API server was killed, after the agent was killed, and
-// not those of another tenant.
+// TestAgent has its own cluster and a stack that hardly sweeps. The agent reports the ended
+// pods, so their runs end, even after a kill of the API server or of the agent. It does not
+// report pods of another tenant.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	c, admin := ownCluster(t)

@@ -32,7 +32,7 @@ import (
 const (
 	image   = "registry.example.org/program:v1"
 	shell   = "registry.example.org/shell:v1"
-	wrapped = "registry.example.org/wrapped:v1" // the shell below sortie-exec
+	wrapped = "registry.example.org/wrapped:v1" // the shell under sortie-exec
 	noImage = "registry.example.org/unknown:none"
 )
 
@@ -40,7 +40,7 @@ const (
 // runners.
 const jobProgram = "job-program"
 
-// shared is the cluster of all tests of the package. Each test has namespaces of its own.
+// shared is the cluster of all tests of the package. Each test has its own namespaces.
 var shared struct {
 	sync.Once
 	running
@@ -54,7 +54,7 @@ type running struct {
 	first   worker
 }
 
-// close ends the node, with the programs of pods that tests leave, and the cluster.
+// close closes the node, which kills the remaining programs of pods, and the cluster.
 func (r running) close() error {
 	var failed error
 	if r.first != nil {
@@ -80,7 +80,7 @@ func TestMain(m *testing.M) {
 		os.Exit(supervise(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{jobProgram: program.Main}) // a stack, and the programs that it starts
+		stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{jobProgram: program.Main}) // a stack, or a program that it starts
 	}
 	code := m.Run()
 	if shared.cluster != nil {
@@ -106,7 +106,7 @@ func cluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 	return shared.cluster, shared.admin
 }
 
-// ownCluster starts a cluster for one test, which breaks it.
+// ownCluster starts a cluster for a test that breaks it.
 func ownCluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
 	t.Helper()
 	r, err := start(t)
@@ -152,7 +152,7 @@ func start(t *testing.T) (r running, err error) {
 	return r, nil
 }
 
-// unlimited returns a client without a limit of its own.
+// unlimited returns a client without a rate limit.
 func unlimited(config *rest.Config) (clients.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -179,7 +179,7 @@ func namespace(t *testing.T, admin clients.Interface, name string) string {
 	return made.Name
 }
 
-// stage is a Runner on the cluster, with two namespaces.
+// stage is a Runner on the cluster with two namespaces.
 type stage struct {
 	*adapter.Runner
 	admin      clients.Interface

@@ -80,7 +80,7 @@ func TestConstraintsOnACluster(t *testing.T) {
 	s.wantAfter(task(one), task(two))
 }
 
-// wantAfter checks that a run started when another one had ended.
+// wantAfter checks that the second run started after the first had ended.
 func (s *system) wantAfter(first, second contract.Task) {
 	s.T.Helper()
 	if second.StartedAt.Before(first.EndedAt) {

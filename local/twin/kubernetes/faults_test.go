@@ -15,19 +15,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// faults is a transport between the adapter and the API server that loses the calls
-// that a test selects.
+// faults is a transport between the adapter and the API server. It injects the faults that a
+// test selects.
 type faults struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	// launches are the faults of the next creations of Jobs, by name.
 	launches map[string]porttest.RunnerFault
-	// cut are the namespaces that cannot be watched, watches ends their open watches.
+	// cut are the namespaces that cannot be watched. watches are the functions that end their
+	// open watches.
 	cut     map[string]bool
 	watches map[string][]context.CancelFunc
-	// expired are the namespaces whose next watch answers that its version has expired.
+	// expired are the namespaces whose next watch returns "version expired" (410).
 	expired map[string]bool
-	// busy refuses every other call with 429; refused counts them.
+	// busy makes every other call fail with 429; refused counts these calls.
 	busy    bool
 	refused int
 }
@@ -45,7 +46,7 @@ func (f *faults) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/jobs") && !f.isBusy() {
 		return f.create(q)
 	}
-	// The informers select by a label of Sortie.
+	// Only the informers select by the orchestrator label.
 	if q.Method == http.MethodGet && strings.Contains(q.URL.RawQuery, "orchestrator") {
 		return f.observe(q)
 	}
@@ -67,8 +68,7 @@ func (f *faults) isBusy() bool {
 	return f.busy
 }
 
-// setBusy refuses calls with 429, except those of the watches. It returns how many were
-// refused before.
+// setBusy makes all calls but watches fail with 429. It returns how many calls failed before.
 func (f *faults) setBusy(busy bool) (refused int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func refusal(q *http.Request, code int, reason string) (*http.Response, error) {
 	}, err
 }
 
-// create creates a Job, with the fault of its name.
+// create creates a Job with the fault selected for its name.
 func (f *faults) create(q *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *faults) create(q *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(q)
 }
 
-// observe lists or watches, unless the namespace is cut.
+// observe forwards a list or watch, unless the namespace is cut.
 func (f *faults) observe(q *http.Request) (*http.Response, error) {
 	parts := strings.Split(q.URL.Path, "/namespaces/")
 	namespace, _, _ := strings.Cut(parts[len(parts)-1], "/")
@@ -139,7 +139,7 @@ func (f *faults) observe(q *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(q.WithContext(ctx))
 }
 
-// cutWatches ends the watches of a namespace, and refuses new ones while down.
+// cutWatches ends the watches of a namespace. If down is true, it also refuses new ones.
 func (f *faults) cutWatches(namespace string, down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,8 +150,8 @@ func (f *faults) cutWatches(namespace string, down bool) {
 	f.watches[namespace] = nil
 }
 
-// expire lets the next watch of a namespace answer that its version has expired, and ends
-// the open ones.
+// expire makes the next watch of a namespace return "version expired" (410), and ends the open
+// ones.
 func (f *faults) expire(namespace string) {
 	f.mu.Lock()
 	f.expired[namespace] = true
@@ -159,7 +159,7 @@ func (f *faults) expire(namespace string) {
 	f.cutWatches(namespace, false)
 }
 
-// hasExpired reports whether that answer was given.
+// hasExpired reports whether that watch was answered.
 func (f *faults) hasExpired(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 )
 
-// serviceAccount returns the text of a kubeconfig file with a token of the service account
-// of rbac.yaml in a namespace.
+// serviceAccount returns a kubeconfig with a token of the service account in rbac.yaml, in the
+// namespace.
 func serviceAccount(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, namespace string) string {
 	t.Helper()
 	s := &system{admin: admin, namespace: namespace}
@@ -37,7 +37,7 @@ func serviceAccount(t *testing.T, c *kubernetes.Cluster, admin clients.Interface
 	return kubeconfigOf(t, c, admin, namespace, "sortie")
 }
 
-// kubeconfigOf returns the text of a kubeconfig file with a token of a service account.
+// kubeconfigOf returns a kubeconfig with a token of a service account.
 func kubeconfigOf(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, namespace, account string) string {
 	t.Helper()
 	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -56,8 +56,8 @@ func kubeconfigOf(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, 
 	return string(text)
 }
 
-// TestMachinesOfAFunction runs pods as functions on AWS do: with the text of a kubeconfig
-// file and the rights of rbac.yaml, and without a watch.
+// TestMachinesOfAFunction runs pods as AWS functions do: with a kubeconfig as text, the rights
+// of rbac.yaml, and without a watch.
 func TestMachinesOfAFunction(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
@@ -109,7 +109,7 @@ func TestMachinesOfAFunction(t *testing.T) {
 	if got := listed(); len(got) != 0 {
 		t.Errorf("got machines %v, want none that runs", got)
 	}
-	listed() // it deletes what has been gone for Keep
+	listed() // List deletes the Jobs that have been gone for Keep
 	(stage{}).await(t, "deleted Jobs", func() bool {
 		jobs, err := admin.BatchV1().Jobs(namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(jobs.Items) == 0

@@ -18,21 +18,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// secondTime is a script that runs until it is stopped. Once the file exists, the next
-// one succeeds.
+// secondTime returns a script that runs until it is stopped. If the file exists, the script
+// succeeds at once.
 func secondTime(file string) string {
 	return fmt.Sprintf("[ -e %s ] && exit 0; %s", file, forever)
 }
 
-// TestInterference ends the pods of runs from outside of Sortie. Each run gets another
-// machine; a requested end, which the finalizer keeps, uses up no retry.
+// TestInterference ends pods of runs from outside of Sortie. Each run gets another machine. A
+// requested end, whose exit the finalizer keeps, uses no retry.
 func TestInterference(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
 	s := serve(t, c, admin)
 	again := filepath.Join(folder(t), "again")
 	const once = `, "retryConfig": {"maxRetries": 0, "initialDelay": "1s"}`
-	// A machine that the cluster does not know is awaited up to its start limit.
+	// Sortie waits up to the start limit for a machine that the cluster does not know.
 	const lost = `, "retryConfig": {"maxRetries": 1, "initialDelay": "1s"}, "policy": {"startTimeoutSeconds": 10}`
 	rows := []struct {
 		id, fields string

@@ -25,7 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// system is a stack in a process of its own, with a namespace of the cluster.
+// system is a stack in its own process, with a namespace of the cluster.
 type system struct {
 	*outside.Client
 	admin     clients.Interface
@@ -34,7 +34,7 @@ type system struct {
 	process   *stacktest.Process
 }
 
-// serve starts a stack whose pool "pods" is on the cluster. It has the rights of
+// serve starts a stack with a pool "pods" on the cluster. The stack has the rights of
 // rbac.yaml.
 func serve(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, change ...func(*stacktest.Config)) *system {
 	t.Helper()
@@ -80,8 +80,8 @@ func (s *system) start(t *testing.T) {
 	s.Client = &outside.Client{T: t, URL: s.process.Addresses().URL, Timeout: time.Minute}
 }
 
-// authorize gives the service account of rbac.yaml its rights in the namespace, and
-// returns a kubeconfig of it.
+// authorize grants the rights of rbac.yaml to its service account in the namespace. It returns
+// the file of a kubeconfig for that account.
 func (s *system) authorize(t *testing.T, c *kubernetes.Cluster) string {
 	t.Helper()
 	file, err := os.Open(filepath.FromSlash("../../../shared/adapter/kubernetes/rbac.yaml"))
@@ -214,12 +214,13 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestFallbackOfAPod runs in the other pool, because the cluster has no node for it.
+// TestFallbackOfAPod checks that a run starts in the fallback pool if the cluster has no node
+// for it.
 func TestFallbackOfAPod(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
 	s := serve(t, c, admin)
-	token, err := os.ReadFile(s.process.Addresses().TokenFile) // programs of the host need it
+	token, err := os.ReadFile(s.process.Addresses().TokenFile) // programs of the host need a token
 	if err != nil {
 		t.Fatal(err)
 	}

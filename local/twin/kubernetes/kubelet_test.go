@@ -23,7 +23,7 @@ import (
 // nodeProgram is the argument that turns this test binary into the supervisor of a node.
 const nodeProgram = "node-with-a-kubelet"
 
-// fleet is what the nodes with a kubelet share.
+// fleet is the state that all nodes with a kubelet share.
 var fleet struct {
 	sync.Once
 	dir, shared, packages string
@@ -32,7 +32,7 @@ var fleet struct {
 	err                   error
 }
 
-// equip builds, fetches and serves what the nodes need, once.
+// equip prepares the fleet once: programs, packages and the registry.
 func equip(ctx context.Context, t *testing.T) error {
 	fleet.Do(func() { fleet.err = equipFleet(ctx, t) })
 	return fleet.err
@@ -43,7 +43,7 @@ func equipFleet(ctx context.Context, t *testing.T) (err error) {
 		return err
 	}
 	fleet.shared = filepath.Join(fleet.dir, "shared")
-	// Programs of pods, which are not root, reach it.
+	// Programs of pods access it, and are not root.
 	if err := errors.Join(os.Chmod(fleet.dir, 0o755), os.Mkdir(fleet.shared, 0o755)); err != nil { //nolint:gosec // G301, G302: see above
 		return err
 	}
@@ -71,8 +71,8 @@ func equipFleet(ctx context.Context, t *testing.T) (err error) {
 	return err
 }
 
-// imageFiles returns the files of all images: this program, those of package runners, and
-// a shell with what the scripts call.
+// imageFiles returns the files of all images: this program, those of package runners, and a
+// shell with the programs that scripts call.
 func imageFiles(t *testing.T, packages string) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -102,8 +102,8 @@ func imageFiles(t *testing.T, packages string) ([]byte, error) {
 	return files.Archive()
 }
 
-// static returns an error for a program that needs a dynamic linker, which the images do
-// not have.
+// static returns an error for a program that needs a dynamic linker, because the images have no
+// dynamic linker.
 func static(program string) error {
 	file, err := elf.Open(program)
 	if err != nil {
@@ -145,7 +145,7 @@ func startKubelet(ctx context.Context, t *testing.T, c *kubernetes.Cluster, name
 	})
 }
 
-// sharedFolder returns a folder that the programs of pods see.
+// sharedFolder returns a folder that the programs of pods can access.
 func sharedFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(fleet.shared, strings.ToLower(t.Name())+"-")
@@ -158,10 +158,10 @@ func sharedFolder(t *testing.T) string {
 	return dir
 }
 
-// supervise is the supervisor of a node.
+// supervise runs the supervisor of a node.
 func supervise(args []string) int { return kubelet.Supervise(args) }
 
-// endFleet removes what the nodes have shared.
+// endFleet removes the shared state of the nodes.
 func endFleet() error {
 	if fleet.registry != nil {
 		_ = fleet.registry.Close() // its address is free

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// job is a launch of a shell's script.
+// job returns the launch of a shell script.
 func job(name, script string) port.LaunchSpec {
 	return port.LaunchSpec{
 		Name: name, Image: shell, Command: []string{script}, CPUs: 1, MemoryMB: 256, StopGrace: 2 * time.Second, MaxLife: time.Hour,
@@ -40,7 +40,7 @@ func (s stage) launch(t *testing.T, spec port.LaunchSpec) port.MachineStatus {
 	return m
 }
 
-// gone waits until the machine is gone, and returns its exit; nil if it is unknown.
+// gone waits until the machine is gone. It returns its exit, or nil if that is unknown.
 func (s stage) gone(t *testing.T, m port.MachineStatus) *port.Exit {
 	t.Helper()
 	now, err := s.Wait(t.Context(), m.Machine, port.MachineGone, time.Minute)
@@ -67,7 +67,7 @@ func TestExitAndLogOfAProgram(t *testing.T) {
 	if exit := s.gone(t, m); exit == nil || exit.Code != 3 || exit.Signal != 0 || exit.Requested {
 		t.Errorf("got exit %v, want code 3", exit)
 	}
-	// A kubelet does not keep the order of two streams.
+	// A kubelet does not keep the order between the two streams.
 	if log, err := s.Logs(t.Context(), m.Machine); err != nil || !slices.Equal(slices.Sorted(strings.Lines(string(log))), []string{"$GREETING\n", "hello\n"}) {
 		t.Errorf("got log %q, %v, want the lines of both streams", log, err)
 	}
@@ -187,7 +187,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// TestJobDeletedByHand: the finalizer keeps the exit.
+// TestJobDeletedByHand checks that the finalizer keeps the exit.
 func TestJobDeletedByHand(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

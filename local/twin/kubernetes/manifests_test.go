@@ -20,8 +20,8 @@ import (
 // kubeconform validates manifests with JSON schemas.
 const kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0"
 
-// schemas writes a JSON schema for each kind of the API server into a folder, from its own
-// OpenAPI document. They refuse members that the API server does not know.
+// schemas writes a JSON schema for each kind of the API server into a folder. It derives them
+// from the server's OpenAPI document. They refuse fields that the API server does not know.
 func schemas(t *testing.T, admin clients.Interface, dir string) {
 	t.Helper()
 	text, err := admin.Discovery().RESTClient().Get().AbsPath("/openapi/v2").SetHeader("Accept", "application/json").Do(t.Context()).Raw()
@@ -48,7 +48,7 @@ func schemas(t *testing.T, admin clients.Interface, dir string) {
 	}
 	for name, d := range document.Definitions {
 		kinds, _ := d["x-kubernetes-group-version-kind"].([]any)
-		if len(kinds) != 1 { // those of all groups, such as DeleteOptions
+		if len(kinds) != 1 { // types of all groups, such as DeleteOptions
 			continue
 		}
 		of := kinds[0].(map[string]any)
@@ -72,7 +72,7 @@ func encode(t *testing.T, v any) []byte {
 	return text
 }
 
-// conform validates a manifest and returns what kubeconform says if it is not valid.
+// conform validates a manifest. It returns the output of kubeconform for an invalid one, or "".
 func conform(t *testing.T, dir string, manifest []byte) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", "run", kubeconform, "-strict", "-summary", "-schema-location", filepath.Join(dir, "{{.ResourceKind}}{{.KindSuffix}}.json"), "-")

@@ -23,13 +23,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
-// pause is the image that each pod begins with.
+// pause is the image of each pod's sandbox.
 const pause = "registry.example.org/pause:v1"
 
-// worker is a node that runs pods. Close is the loss of the node.
+// worker is a node that runs pods. Close simulates the loss of the node.
 type worker interface{ Close() error }
 
-// withKubelets reports whether the nodes have a kubelet, from the variable NODE.
+// withKubelets reports whether the variable NODE selects nodes with a kubelet.
 func withKubelets() (bool, error) {
 	switch kind := os.Getenv("NODE"); kind {
 	case "", "process":
@@ -41,7 +41,7 @@ func withKubelets() (bool, error) {
 	}
 }
 
-// checkNodes returns why this host cannot run the nodes that NODE names.
+// checkNodes returns an error if this host cannot run the kind of nodes in NODE.
 func checkNodes() error {
 	kubelets, err := withKubelets()
 	if err == nil && kubelets {
@@ -50,7 +50,7 @@ func checkNodes() error {
 	return err
 }
 
-// startNode starts a node of the kind that NODE names.
+// startNode starts a node of the kind in NODE.
 func startNode(ctx context.Context, t *testing.T, c *kubernetes.Cluster, name string) (worker, error) {
 	kubelets, err := withKubelets()
 	switch {
@@ -62,7 +62,7 @@ func startNode(ctx context.Context, t *testing.T, c *kubernetes.Cluster, name st
 	return startProcesses(ctx, c, name)
 }
 
-// folder returns a temporary folder that tests and the programs of pods see.
+// folder returns a temporary folder that tests and the programs of pods can access.
 func folder(t *testing.T) string {
 	t.Helper()
 	if kubelets, err := withKubelets(); err == nil && kubelets {
@@ -71,7 +71,7 @@ func folder(t *testing.T) string {
 	return t.TempDir()
 }
 
-// commands are the commands of the images, with the paths of the programs there.
+// commands maps images to commands. The arguments are the paths of the programs in the image.
 func commands(self, wrapper, program, broken string) map[string][]string {
 	return map[string][]string{
 		image: {self, "program"}, shell: {"/bin/sh", "-c"}, wrapped: {wrapper, "--", "/bin/sh", "-c"},
@@ -107,9 +107,9 @@ func startProcesses(ctx context.Context, c *kubernetes.Cluster, name string) (wo
 	})
 }
 
-// shrink makes the API server reduce the CPU that pods request, because a kubelet offers
-// the cores of this host, and the tests run many small programs at once. It returns when
-// that happens.
+// shrink makes the API server reduce the CPU requests of pods, and returns when that takes
+// effect. A kubelet offers only the cores of this host, and the tests run many small programs
+// concurrently.
 func shrink(ctx context.Context, admin clients.Interface) error {
 	const name, cpu = "small", "5m"
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicySpec{

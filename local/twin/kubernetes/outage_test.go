@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestAPIServerIsKilled has a cluster of its own.
+// TestAPIServerIsKilled has its own cluster.
 func TestAPIServerIsKilled(t *testing.T) {
 	t.Parallel()
 	c, admin := ownCluster(t)

@@ -19,10 +19,10 @@ import (
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 )
 
-// spread is a Runner whose launches name a namespace, as those of different pools do.
+// spread is a Runner whose launches use several namespaces, like different pools.
 type spread struct {
 	stage
-	// full are the machines for which the cluster has no node.
+	// full are the machines that no node of the cluster can run.
 	full map[string]bool
 }
 
@@ -42,7 +42,7 @@ func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineS
 	return s.stage.Launch(ctx, spec)
 }
 
-// TestRunner plays the suite of the port on the real API server.
+// TestRunner runs the port's suite on the real API server.
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	cluster(t)
@@ -82,7 +82,7 @@ func TestRunner(t *testing.T) {
 	})
 }
 
-// await returns when the condition holds.
+// await waits until the condition is true.
 func (s stage) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestJobFiles runs the job files of all runners as pods: with sortie-exec in their images,
-// and without.
+// TestJobFiles runs the job files of package runners as pods, with and without sortie-exec in
+// their images.
 func TestJobFiles(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
@@ -41,7 +41,7 @@ func TestJobFiles(t *testing.T) {
 	}
 }
 
-// ofNode returns how job files end differently on the kind of node.
+// ofNode returns the expected differences of the node kind.
 func ofNode(plain bool) map[string]runners.Difference {
 	if kubelets, err := withKubelets(); err != nil || !kubelets {
 		differs := map[string]runners.Difference{"out-of-memory": {Reason: "the containers of the node are processes of the host, without a memory limit of their own"}}

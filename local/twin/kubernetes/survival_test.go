@@ -26,13 +26,13 @@ func (s *system) change(name, patch string) {
 	}
 }
 
-// until is a script that ends with a code once a file exists.
+// until returns a script that exits with the code when the file exists.
 func until(file string, code int) string {
 	return fmt.Sprintf("while ! [ -e %s ]; do sleep 0.05; done; exit %d", file, code)
 }
 
-// TestRunsSurviveFaults has a cluster of its own. The API server and the stack are killed
-// during a run, and the node of another run is lost.
+// TestRunsSurviveFaults has its own cluster. It kills the API server and the stack during a
+// run, and loses the node of another run.
 func TestRunsSurviveFaults(t *testing.T) {
 	t.Parallel()
 	c, admin := ownCluster(t)
@@ -55,7 +55,7 @@ func TestRunsSurviveFaults(t *testing.T) {
 	if _, err := s.process.End(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.start(t) // it starts without the cluster
+	s.start(t) // the stack starts without the cluster
 	if err := c.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}

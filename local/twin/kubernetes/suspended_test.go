@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// suspendJobs makes the API server suspend each new Job of the namespace, as a queue of the
-// cluster does.
+// suspendJobs makes the API server suspend each new Job of the namespace, like a queue
+// controller of the cluster.
 func (s *system) suspendJobs() {
 	s.T.Helper()
 	selected := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.namespace}}
@@ -38,8 +38,8 @@ func (s *system) suspendJobs() {
 	s.ok(err)
 }
 
-// TestSuspendedJobWaitsForTheCluster runs a job whose Job another controller suspends, and
-// resumes.
+// TestSuspendedJobWaitsForTheCluster runs a job while another controller suspends and resumes
+// its Job.
 func TestSuspendedJobWaitsForTheCluster(t *testing.T) {
 	t.Parallel()
 	c, admin := cluster(t)
@@ -49,7 +49,7 @@ func TestSuspendedJobWaitsForTheCluster(t *testing.T) {
 	s.define("queued", shell, "echo hello", "")
 	var task string
 	var held contract.Explanation
-	probe.await(t, "run that waits for the cluster", func() bool { // the policy acts a moment after its creation
+	probe.await(t, "run that waits for the cluster", func() bool { // the policy takes effect a moment after its creation
 		if task == "" {
 			task = s.run("queued")
 		}

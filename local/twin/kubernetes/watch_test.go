@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// names lists the machines.
+// names returns the names of the machines.
 func (s stage) names(t *testing.T) (names []string, err error) {
 	t.Helper()
 	err = s.List(t.Context(), func(m port.MachineStatus) bool { names = append(names, m.Name); return true })
 	return names, err
 }
 
-// TestWatchIsCut ends a program while the namespace cannot be watched, and starts another
-// one there. Both are seen after the outage.
+// TestWatchIsCut ends one program and starts another while the namespace cannot be watched.
+// Both changes are seen after the outage.
 func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -48,8 +48,7 @@ func TestWatchIsCut(t *testing.T) {
 	})
 }
 
-// TestVersionOfAWatchExpires: the watch is answered with 410, and the namespace is listed
-// again.
+// TestVersionOfAWatchExpires checks that a watch that gets 410 lists the namespace again.
 func TestVersionOfAWatchExpires(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -69,8 +68,8 @@ func TestVersionOfAWatchExpires(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests: the cluster refuses every call for a while. Nothing proves that a
-// machine is gone, and no machine is created.
+// TestTooManyRequests checks a cluster that refuses every call for a while. No machine counts
+// as gone, and no machine is created.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
