@@ -1,15 +1,15 @@
 //go:build linux
 
-// Command podman runs a command with DOCKER_HOST set to a container engine for tests:
-// a Podman service of its own, with its own images and containers, which it stops and
-// removes when the command ends.
+// Command podman runs a command with DOCKER_HOST set to a container engine for tests. The
+// engine is a Podman service with its own images and containers. Podman stops and removes them
+// when the command ends.
 //
 //	go run ./local/twin/podman go test -tags containers ./shared/adapter/container
 //
-// It needs Linux and root. With DOCKER_HOST or CONTAINER_HOST set it uses that engine.
-// Without Podman in the PATH it fetches Debian's packages with apt-get into the cache,
-// ${XDG_CACHE_HOME:-~/.cache}/sortie, and mounts them over /usr for the service alone:
-// nothing is installed.
+// It needs Linux and root. If DOCKER_HOST or CONTAINER_HOST is set, it uses that engine. If
+// Podman is not in the PATH, it downloads Debian's packages with apt-get into the cache,
+// ${XDG_CACHE_HOME:-~/.cache}/sortie, and mounts them over /usr for the service only. It
+// installs nothing.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// searchPath is where this process finds programs.
+// searchPath returns the PATH of this process.
 func searchPath() string { return os.Getenv("PATH") }
 
 // run runs the command with an engine.

@@ -12,15 +12,15 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/debian"
 )
 
-// packages are those of Debian 12 that the service needs and a minimal system does not
-// have. runc runs containers with cgroups of both versions at once, crun does not.
+// packages are the packages of Debian 12 that the service needs beyond a minimal system. runc
+// runs containers with cgroups of both versions at once; crun does not.
 var packages = []string{
 	"podman", "conmon", "runc", "containernetworking-plugins", "iptables", "libip6tc2", "libnfnetlink0", "libnetfilter-conntrack3",
 	"libnftnl11", "golang-github-containers-image", "golang-github-containers-common", "libgpgme11", "libassuan0", "libsubid4", "libseccomp2",
 }
 
-// fetch returns a folder with the files of the packages, which it fetches if the cache
-// does not have them.
+// fetch returns a folder with the files of the packages. It downloads them if the cache does
+// not have them.
 func fetch(ctx context.Context) (string, error) {
 	say := func(s string) { fmt.Fprintln(os.Stderr, "podman: "+s) }
 	root, err := debian.Fetch(ctx, "podman-debian-12", packages, say, links)
@@ -30,7 +30,7 @@ func fetch(ctx context.Context) (string, error) {
 	return root, nil
 }
 
-// links makes the links that the package's alternatives would make.
+// links creates the links that Debian's alternatives would create.
 func links(root string) error {
 	for _, name := range []string{"iptables", "ip6tables"} {
 		link := filepath.Join(root, "usr", "sbin", name)

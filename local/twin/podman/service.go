@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// serveCommand is the command of the process that becomes the service.
+// serveCommand is the argument with which this program becomes the service.
 const serveCommand = "serve"
 
 // service is a Podman service in a mount namespace of its own.
@@ -56,7 +56,7 @@ func start(ctx context.Context) (_ *service, err error) {
 	}
 	s.process = exec.Command(self, serveCommand, root, dir) //nolint:gosec,noctx // G204: this program; stop ends it
 	s.process.Stdout, s.process.Stderr = s.log, s.log
-	s.process.Dir = dir // in which conmon leaves files
+	s.process.Dir = dir // conmon leaves files in it
 	s.process.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if err := s.process.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -69,7 +69,7 @@ func start(ctx context.Context) (_ *service, err error) {
 	return s, nil
 }
 
-// readyLimit is how long the service may take to listen.
+// readyLimit limits the time until the service listens.
 const readyLimit = time.Minute
 
 // ready waits until the service listens.
@@ -100,14 +100,14 @@ func (s *service) stop() error {
 	if err != nil {
 		err = fmt.Errorf("cannot remove the containers: %w: %s", err, text)
 	}
-	_ = s.process.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = s.process.Process.Signal(syscall.SIGTERM) // an error if it has ended
 	if ended := <-s.ended; ended != nil && s.process.ProcessState.ExitCode() > 0 {
 		err = errors.Join(err, fmt.Errorf("the service failed: %w", ended))
 	}
 	return errors.Join(err, s.log.Close(), os.RemoveAll(s.dir))
 }
 
-// serve becomes the service. In its mount namespace the files of root are over /usr.
+// serve becomes the service. It mounts the files of root over /usr in its mount namespace.
 func serve(args []string) error {
 	if len(args) != 2 {
 		return errors.New("malformed call of the service")
@@ -128,7 +128,7 @@ func serve(args []string) error {
 	return syscall.Exec(podman, []string{"podman", "system", "service", "--time", "0", "unix://" + filepath.Join(dir, "podman.sock")}, environment(dir)) //nolint:gosec // G204: Podman
 }
 
-// environment makes Podman use the configuration of a folder alone.
+// environment returns variables with which Podman uses only the configuration in the folder.
 func environment(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + searchPath() + ":/usr/sbin:/sbin", "CONTAINERS_CONF=" + filepath.Join(dir, "containers.conf"), "CONTAINERS_STORAGE_CONF=" + filepath.Join(dir, "storage.conf"),
@@ -136,8 +136,8 @@ func environment(dir string) []string {
 	}
 }
 
-// configure writes Podman's configuration: its own store, networks and images. The limits of
-// containers are those of this process, which may not raise them.
+// configure writes Podman's configuration: its own store, networks and images. Containers get
+// the limits of this process, which may not raise them.
 func configure(dir string) error {
 	limit := func(resource int) uint64 {
 		var l syscall.Rlimit
@@ -147,7 +147,7 @@ func configure(dir string) error {
 		return min(l.Max, 1<<20)
 	}
 	const processes = 6         // RLIMIT_NPROC
-	const mostProcesses = 32768 // which Podman sets for itself
+	const mostProcesses = 32768 // Podman sets this limit for itself
 	for name, text := range map[string]string{
 		"containers.conf": fmt.Sprintf("[containers]\ndefault_sysctls = []\ndefault_ulimits = [\"nofile=%[1]d:%[1]d\", \"nproc=%[2]d:%[2]d\"]\n"+
 			"[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\ntmp_dir = %[3]q\n"+

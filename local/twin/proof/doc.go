@@ -1,13 +1,13 @@
-// Package proof lets a client recognize the server of a data folder before it sends the
-// token that it found there.
+// Package proof lets a client verify the server of a data folder before it sends the folder's
+// token.
 //
-// Another program can have the address of a server that has ended. So the client begins each
-// connection with a challenge: a random nonce, and the address that it dialed. The server
-// answers with a MAC of both by a key that is in its data folder, and only for the address at
-// which the connection has reached it: a program that forwards the challenge gets no answer
-// for its own address. The client then uses this connection alone, so the proof is that of
-// the program that gets the token.
+// After a server has ended, another program can listen at its address. So the client begins
+// each connection with a challenge: a random nonce and the address that it dialed. The server
+// answers with a MAC of both, computed with a key in its data folder. It answers only for the
+// address at which the connection reached it, so a program that forwards the challenge gets no
+// answer for its own address. The client then sends the token on the same connection, so only
+// the verified program receives it.
 //
-// The route exists on a local system alone. It needs no token and gives nothing away but the
-// MAC of the server's own address.
+// The route exists only on a local system. It needs no token and reveals only the MAC of the
+// server's own address.
 package proof

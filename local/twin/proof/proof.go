@@ -22,14 +22,14 @@ type answer struct {
 	Proof string `json:"proof"`
 }
 
-// sum is the MAC of a challenge.
+// sum returns the MAC of a challenge.
 func sum(key []byte, nonce, address string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sortie-proof-v1\n" + nonce + "\n" + address))
 	return mac.Sum(nil)
 }
 
-// Handler answers challenges with a key, and serves everything else with next.
+// Handler answers challenges with the key and passes all other requests to next.
 func Handler(key []byte, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != Path {
@@ -53,7 +53,8 @@ func Handler(key []byte, next http.Handler) http.Handler {
 	})
 }
 
-// canonical is the one form of an address: an IPv4 address is never written as IPv6.
+// canonical returns the address in one form: an IPv4 address is never written as IPv6. It
+// returns "" for an address without a port.
 func canonical(addr net.Addr) string {
 	at, err := netip.ParseAddrPort(addr.String())
 	if err != nil {

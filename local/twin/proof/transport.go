@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Error is the error of a server that is not the expected one.
+// Error reports that a server is not the expected one.
 type Error struct {
 	// Address is the address that was dialed.
 	Address string
-	// Reason is what is wrong with its answer.
+	// Reason describes the fault of the answer.
 	Reason string
 }
 
@@ -29,16 +29,17 @@ func (e *Error) Error() string {
 }
 
 const (
-	// limit is the time for a proof.
+	// limit is the timeout of a proof.
 	limit = 10 * time.Second
-	// answerSize is far above the size of an answer, in bytes.
+	// answerSize limits an answer in bytes. It is far above the size of a valid one.
 	answerSize = 64 << 10
 )
 
-// Transport returns a transport whose connections to server ("host:port") have proved the
-// key of a data folder before it sends a request. Other connections, to which a download is
-// redirected, are not checked: no request to them has a token. It uses no proxy. key reads
-// the key, which a start of the server replaces.
+// Transport returns a transport that verifies each connection to server ("host:port") before it
+// sends a request. The server must prove that it has the key of the data folder. Other
+// connections, such as redirects of downloads, are not verified; requests to them carry no
+// token. The transport uses no proxy. key reads the current key, because a start of the server
+// replaces it.
 func Transport(server string, key func() ([]byte, error)) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
 	t.Proxy, t.DisableCompression = nil, true            // lengths and ranges refer to the file
@@ -56,8 +57,8 @@ func Transport(server string, key func() ([]byte, error)) *http.Transport {
 	return t
 }
 
-// check sends a challenge and verifies the answer. Its error is *Error for a wrong answer,
-// and another one for a connection that has failed.
+// check sends a challenge and verifies the answer. It returns an *Error for a wrong answer, and
+// another error if the connection fails.
 func check(ctx context.Context, conn net.Conn, host string, key func() ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -79,7 +80,7 @@ func check(ctx context.Context, conn net.Conn, host string, key func() ([]byte, 
 	if !hmac.Equal(got, sum(secret, nonce, address)) {
 		return &Error{address, "its answer is not that of the folder's key"}
 	}
-	if !stop() { // the connection has a deadline that is over
+	if !stop() { // the deadline of the connection has expired
 		return fmt.Errorf("cannot check the server: %w", context.Cause(ctx))
 	}
 	return nil
