@@ -12,12 +12,11 @@ import (
 	"sync"
 )
 
-// blobs are files that are written once. A file that is removed while it is
-// read exists until its reader is closed.
+// blobs are files that are written once. A blob that is removed while it is read is deleted
+// when the last reader closes.
 type blobs struct {
 	dir string
-	// mu is held while pieces are looked up and pinned, so that nothing is
-	// removed between the two.
+	// mu is held while pieces are looked up and pinned, so that no blob is removed in between.
 	mu      sync.Mutex
 	readers map[string]int
 	doomed  map[string]bool
@@ -39,8 +38,8 @@ func openBlobs(dir string) (*blobs, error) {
 
 func (b *blobs) path(name string) string { return filepath.Join(b.dir, name[:2], name) }
 
-// write stores the content of from; it is on disk when write returns. A failed
-// write leaves nothing.
+// write stores the content of from. The blob is on disk when write returns. A failed write
+// leaves no file.
 func (b *blobs) write(from io.Reader) (written blob, err error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -92,7 +91,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// pin looks up pieces with find and keeps their blobs until unpin.
+// pin looks pieces up with find. It keeps their blobs on disk until unpin.
 func (b *blobs) pin(find func() ([]piece, error)) ([]piece, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,8 +24,8 @@ type content struct {
 	length int64
 }
 
-// content returns the body of an object or a part. The body ends with an error if it differs from its
-// checksums.
+// content returns the body of an object or a part. Reading it returns an error if the body does
+// not match its checksums.
 func (r *request) content() (content, error) {
 	length := r.Get("X-Amz-Decoded-Content-Length", r.Get(fiber.HeaderContentLength, "0"))
 	n, err := strconv.ParseInt(length, 10, 64)
@@ -51,7 +51,7 @@ func (r *request) content() (content, error) {
 	return content{body, n}, nil
 }
 
-// digested makes a body end with an error if it differs from the header Content-MD5.
+// digested returns a body that ends with an error if it does not match the header Content-MD5.
 func (r *request) digested(body io.Reader) (io.Reader, error) {
 	header := r.Request().Header.Peek("Content-Md5")
 	if header == nil {
@@ -63,7 +63,7 @@ func (r *request) digested(body io.Reader) (io.Reader, error) {
 	return utils.NewHashReader(body, string(header), utils.HashTypeContentMD5)
 }
 
-// digest checks the whole body against the checksums that it must have.
+// digest verifies the whole body against its required checksums.
 func (r *request) digest() error {
 	if len(r.whole) == 0 {
 		return s3err.GetAPIError(s3err.ErrMissingRequestBody)
@@ -86,15 +86,15 @@ func (r *request) digest() error {
 	return err
 }
 
-// How much of a body is read that the operation did not read, and for how long.
+// The limits for reading the rest of a body that the operation did not read.
 const (
 	drainSize  = 256 << 10
 	drainPause = time.Second
 	drainLimit = 5 * time.Second
 )
 
-// drain reads the rest of a short body, so that the client reads the answer before the end
-// of the connection. Otherwise the connection is closed.
+// drain reads the rest of a short body, so that the client receives the answer before the
+// connection ends. It closes the connection after a longer body.
 func drain(ctx fiber.Ctx) {
 	stream := ctx.Request().BodyStream()
 	if stream == nil || ctx.Request().Header.ContentLength() <= 0 {
@@ -107,8 +107,8 @@ func drain(ctx fiber.Ctx) {
 	}
 }
 
-// impatient reads from a connection, each time for drainPause at most. The deadlines of
-// connections are in real time.
+// impatient reads from a connection with a timeout of drainPause per read. Connection deadlines
+// use real time.
 type impatient struct {
 	from io.Reader
 	conn net.Conn

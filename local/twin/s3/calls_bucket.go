@@ -18,7 +18,7 @@ func (f *front) listBuckets(r *request) (answer, error) {
 	return answer{document: result}, nil
 }
 
-// ofRegion is the header with the region of a bucket.
+// ofRegion returns the response header with the region of a bucket.
 func ofRegion() map[string]*string {
 	return map[string]*string{"x-amz-bucket-region": aws.String(Region)}
 }

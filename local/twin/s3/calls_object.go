@@ -22,7 +22,7 @@ const (
 	defaultType = "binary/octet-stream"
 )
 
-// unsupportedHeaders are those of objects that the store does not have, as R2.
+// unsupportedHeaders are the headers of object features that neither the store nor R2 has.
 var unsupportedHeaders = []string{
 	"X-Amz-Tagging", "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date", "X-Amz-Object-Lock-Legal-Hold",
 	"X-Amz-Website-Redirect-Location",
@@ -88,7 +88,8 @@ func (f *front) copyObject(r *request) (answer, error) {
 	return answer{document: made.CopyObjectResult}, err
 }
 
-// copied returns the object that a request copies. The account may read it.
+// copied returns the source of a copy request. It returns an error unless the account may read
+// it.
 func (f *front) copied(r *request) (string, error) {
 	source := strings.TrimPrefix(r.Get(copySource), "/")
 	if err := utils.ValidateCopySource(source); err != nil {
@@ -146,7 +147,7 @@ func (f *front) headObject(r *request) (answer, error) {
 	return r.found(got), nil
 }
 
-// checkReading returns an error for parameters of GET and HEAD that are not valid.
+// checkReading returns an error for invalid parameters of GET and HEAD.
 func (r *request) checkReading() error {
 	if r.parameter("partNumber") {
 		if _, err := r.partNumber(); err != nil {
@@ -163,7 +164,8 @@ func (r *request) checkReading() error {
 	return nil
 }
 
-// found answers with the headers of an object. Parameters of the query replace some.
+// found returns an answer with the headers of an object. Query parameters override some of
+// them.
 func (r *request) found(o *awss3.HeadObjectOutput) answer {
 	utils.SetMetaHeaders(r.Ctx, o.Metadata)
 	a := answer{headers: map[string]*string{

@@ -13,7 +13,7 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// maxParts is the largest number of a part.
+// maxParts is the highest part number.
 const maxParts = 10_000
 
 // partNumber returns the parameter partNumber.

@@ -60,7 +60,7 @@ func openCatalog(ctx context.Context, db *sqlite.DB) (*catalog, error) {
 	return &catalog{db}, db.Migrate(ctx, "s3", steps)
 }
 
-// headers are the headers that an object's owner sets and gets back.
+// headers are the headers that a client stores with an object and gets back.
 type headers struct {
 	ContentType        string            `json:"contentType,omitempty"`
 	ContentDisposition string            `json:"contentDisposition,omitempty"`
@@ -86,7 +86,7 @@ type piece struct {
 	offset, size int64
 }
 
-// cut returns the pieces of a range: size bytes from offset.
+// cut returns the pieces of size bytes from offset.
 func cut(from []piece, offset, size int64) []piece {
 	var to []piece
 	for _, p := range from {
@@ -129,8 +129,7 @@ func find(tx *sqlite.Tx, bucket, key string) (object, bool, error) {
 	return o, err == nil, err
 }
 
-// put makes o the object under its key and returns the blobs that are no longer
-// used.
+// put stores o under its key. It returns the blobs that are no longer used.
 func put(tx *sqlite.Tx, o object, pieces []piece) (free []string, err error) {
 	free, err = remove(tx, o.bucket, o.key)
 	if err != nil {
@@ -148,7 +147,8 @@ func put(tx *sqlite.Tx, o object, pieces []piece) (free []string, err error) {
 	return free, hold(tx, o.id, pieces)
 }
 
-// remove removes the object from the catalog, if it exists.
+// remove removes the object from the catalog, if it exists. It returns the blobs that are no
+// longer used.
 func remove(tx *sqlite.Tx, bucket, key string) (free []string, err error) {
 	var id string
 	err = tx.QueryRow("DELETE FROM objects WHERE bucket = ? AND key = ? RETURNING id", bucket, key).Scan(&id)

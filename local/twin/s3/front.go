@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxConnections is how many requests are served at a time.
+	// maxConnections limits the concurrent requests.
 	maxConnections = 4096
-	// maxHeaders is the limit of the headers of a request in bytes.
+	// maxHeaders limits the headers of a request, in bytes.
 	maxHeaders = 8 << 10
 )
 
-// front serves the S3 API of a store. The signatures, checksums and errors of the API come
-// from versitygw; its own server links clients of brokers, directories and metrics.
+// front serves the S3 API of a store. Signatures, checksums and errors come from versitygw. Its
+// own server would link clients of brokers, directories and metrics.
 type front struct {
 	*store
 	accounts accounts
@@ -41,17 +41,17 @@ func newApp(s *store, a accounts) *fiber.App {
 	return app
 }
 
-// request is a request of an account about a bucket, or an object in it.
+// request is an account's request for a bucket, or for an object in it.
 type request struct {
 	fiber.Ctx
 	bucket, key string
 	by          identity
-	// body is the body, and whole all of it if the operation does not stream it.
+	// body is the body. whole is the complete body if the operation does not stream it.
 	body  io.Reader
 	whole []byte
 }
 
-// answer is what a successful operation returns.
+// answer is the response to a successful operation.
 type answer struct {
 	status  int // 0 is 200
 	headers map[string]*string
@@ -93,7 +93,7 @@ func (f *front) operate(ctx fiber.Ctx) (answer, error) {
 	if err != nil {
 		return answer{}, s3err.GetAPIError(s3err.ErrInvalidURI)
 	}
-	ctx.Path(path) // versitygw signs it escaped
+	ctx.Path(path) // versitygw verifies the signature of the escaped path
 	r := &request{Ctx: ctx}
 	r.bucket, r.key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if r.key != "" && !utils.IsObjectNameValid(r.key) {
@@ -114,8 +114,8 @@ func (f *front) operate(ctx fiber.Ctx) (answer, error) {
 	return o.do(r)
 }
 
-// admit returns an error if the bucket does not exist, or if the account may not perform
-// an action in it.
+// admit returns an error if the bucket does not exist, or if the account may not perform the
+// action in it.
 func (f *front) admit(r *request, a action) error {
 	if err := f.has(r.bucket); err != nil {
 		return err
@@ -134,8 +134,7 @@ func (f *front) allow(by identity, a action, bucket string) error {
 	return s3err.GetAPIError(s3err.ErrAccessDenied)
 }
 
-// refuse answers with an error of the API; any other is logged, and the client gets
-// InternalError.
+// refuse answers with an error of the API. It logs any other error and answers InternalError.
 func (f *front) refuse(ctx fiber.Ctx, err error) error {
 	refused, ok := errors.AsType[s3err.S3Error](f.named(err))
 	if !ok {
@@ -149,7 +148,7 @@ func (f *front) refuse(ctx fiber.Ctx, err error) error {
 	return ctx.Status(refused.StatusCode()).Send(refused.XMLBody(requestID, hostID))
 }
 
-// failed answers requests that are not HTTP, and those whose handler panicked.
+// failed answers malformed HTTP requests, and requests whose handler panicked.
 func (f *front) failed(ctx fiber.Ctx, err error) error {
 	cause, ok := errors.AsType[*fiber.Error](err)
 	switch {

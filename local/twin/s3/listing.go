@@ -19,7 +19,7 @@ type page struct {
 	objects  []s3response.Object
 	prefixes []types.CommonPrefix
 	more     bool
-	// last is where the next page starts.
+	// last is the marker of the next page.
 	last string
 }
 
@@ -119,8 +119,7 @@ func (s *store) ListMultipartUploads(ctx context.Context, in *awss3.ListMultipar
 			if err := rows.Scan(&u.Key, &u.UploadID, &at); err != nil {
 				return err
 			}
-			// Uploads under the marker itself are listed again only after an
-			// upload id.
+			// The uploads of the marker's key are listed again only with an upload id marker.
 			if !strings.HasPrefix(u.Key, prefix) || after == "" && marker != "" && u.Key == marker {
 				continue
 			}

@@ -16,12 +16,11 @@ const (
 	blobsFolder = "blobs"
 )
 
-// ErrCatalogLost: the folder has bytes of objects, and no catalog that names them. A start
-// would delete them. Nothing was changed.
+// ErrCatalogLost means that the folder has the bytes of objects, but no catalog that names
+// them. A start would delete them. Nothing was changed.
 var ErrCatalogLost = errors.New("the folder has objects, but no catalog of them")
 
-// checkCatalog returns ErrCatalogLost if there are objects and the catalog is missing or
-// empty.
+// checkCatalog returns ErrCatalogLost if there are objects and the catalog is missing or empty.
 func checkCatalog(dir string) error {
 	if info, err := os.Stat(filepath.Join(dir, catalogFile)); err == nil && info.Size() > 0 {
 		return nil
@@ -31,7 +30,7 @@ func checkCatalog(dir string) error {
 	return lostIfObjects(dir, "is missing or empty")
 }
 
-// checkTables is checkCatalog for a database without a table, which is not an empty file.
+// checkTables is like checkCatalog for a database without tables, which is not an empty file.
 func checkTables(ctx context.Context, dir string, db *sqlite.DB) error {
 	if migrated, err := db.Migrated(ctx); err != nil || migrated {
 		return err

@@ -49,7 +49,7 @@ func (s *store) CreateMultipartUpload(ctx context.Context, in s3response.CreateM
 	return s3response.InitiateMultipartUploadResult{Bucket: *in.Bucket, Key: *in.Key, UploadId: id}, err
 }
 
-// upload returns an unfinished upload.
+// upload returns the headers of an unfinished upload, or NoSuchUpload.
 func upload(tx *sqlite.Tx, bucket, key, id string) (headers, error) {
 	var text string
 	err := tx.QueryRow("SELECT headers FROM uploads WHERE id = ? AND bucket = ? AND key = ?", id, bucket, key).Scan(&text)
@@ -63,7 +63,7 @@ func upload(tx *sqlite.Tx, bucket, key, id string) (headers, error) {
 	return h, err
 }
 
-// UploadPart stores a part and replaces one with the same number.
+// UploadPart stores a part. It replaces an earlier part with the same number.
 func (s *store) UploadPart(ctx context.Context, in *awss3.UploadPartInput) (*awss3.UploadPartOutput, error) {
 	err := s.catalog.db.Read(ctx, func(tx *sqlite.Tx) error {
 		_, err := upload(tx, *in.Bucket, *in.Key, *in.UploadId)
@@ -126,7 +126,7 @@ func parts(tx *sqlite.Tx, upload string) ([]part, error) {
 	return all, rows.Err()
 }
 
-// CompleteMultipartUpload makes an object of the listed parts.
+// CompleteMultipartUpload creates an object from the listed parts.
 func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteMultipartUploadInput) (s3response.CompleteMultipartUploadResult, string, error) {
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 {
 		return s3response.CompleteMultipartUploadResult{}, "", s3err.GetAPIError(s3err.ErrMalformedXML)
@@ -148,7 +148,7 @@ func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteM
 		if err != nil {
 			return nil, err
 		}
-		// Hold before the parts are released.
+		// Hold the pieces before their parts are released.
 		if err := hold(tx, o.id, pieces); err != nil {
 			return nil, err
 		}
@@ -165,7 +165,8 @@ func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteM
 	return s3response.CompleteMultipartUploadResult{Bucket: in.Bucket, Key: in.Key, ETag: aws.String(quoted(o.etag))}, "", nil
 }
 
-// assemble checks the parts that the client lists against the stored ones.
+// assemble checks the listed parts against the stored ones. It sets the size and ETag of o and
+// returns its pieces.
 func assemble(tx *sqlite.Tx, in *awss3.CompleteMultipartUploadInput, o *object) ([]piece, error) {
 	there, err := parts(tx, *in.UploadId)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *store) AbortMultipartUpload(ctx context.Context, in *awss3.AbortMultipa
 	})
 }
 
-// dropUpload removes an upload and its parts.
+// dropUpload removes an upload and its parts. It returns the blobs that are no longer used.
 func dropUpload(tx *sqlite.Tx, id string) (free []string, err error) {
 	all, err := parts(tx, id)
 	if err != nil {

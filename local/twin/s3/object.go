@@ -47,7 +47,8 @@ func (s *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3
 	return s3response.PutObjectOutput{ETag: quoted(o.etag), Size: &o.size}, nil
 }
 
-// take writes a body of the announced length.
+// take writes a body to a blob. It returns IncompleteBody if the length differs from the
+// announced one.
 func (s *store) take(body io.Reader, length *int64) (blob, error) {
 	written, err := s.blobs.write(body)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *store) open(ctx context.Context, bucket, key, span string) (io.ReadClos
 	return &reader{blobs: s.blobs, all: pieces, rest: pieces}, o.etag, nil
 }
 
-// existing is find for an object that must exist.
+// existing is like find, but returns NoSuchKey or NoSuchBucket for a missing object.
 func (s *store) existing(tx *sqlite.Tx, bucket, key string) (object, error) {
 	if err := s.has(bucket); err != nil {
 		return object{}, err
@@ -174,8 +175,8 @@ func some(text string) *string {
 	return &text
 }
 
-// DeleteObject removes an object if the condition is met. A missing object is
-// no error.
+// DeleteObject removes an object if the condition is met. It returns no error for a missing
+// object.
 func (s *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) (*awss3.DeleteObjectOutput, error) {
 	return &awss3.DeleteObjectOutput{}, s.change(ctx, func(tx *sqlite.Tx) ([]string, error) {
 		old, exists, err := find(tx, *in.Bucket, *in.Key)

@@ -8,24 +8,24 @@ import (
 	"github.com/versity/versitygw/s3err"
 )
 
-// action is a kind of operations, by who may perform them.
+// action groups operations by the accounts that may perform them.
 type action int
 
-// actionOfWorkers is what R2's "Object Read & Write" token for one bucket allows. Any other action
-// is the owner's.
+// actionOfWorkers is the set of operations that R2's "Object Read & Write" token permits for
+// one bucket. Only the owner may perform all others.
 const actionOfWorkers action = 1
 
 // operation is an operation of the API.
 type operation struct {
 	action action
-	// streams is true if the operation reads the body as it comes. The signature of any other
-	// body is checked before the operation.
+	// streams means that the operation reads the body while it arrives. Otherwise the signature
+	// of the body is verified before the operation.
 	streams bool
 	do      func(*request) (answer, error)
 }
 
-// unsupported are the parameters of operations that the store does not have: those about
-// settings of buckets, and about versions, tags, locks and ACLs.
+// unsupported are the query parameters of operations that the store does not have: bucket
+// settings, versions, tags, locks and ACLs.
 var unsupported = []string{
 	"accelerate", "acl", "analytics", "attributes", "cors", "encryption", "intelligent-tiering", "inventory", "legal-hold",
 	"lifecycle", "logging", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
@@ -36,7 +36,7 @@ var unsupported = []string{
 // parameter reports whether the query has a parameter.
 func (r *request) parameter(name string) bool { return r.Request().URI().QueryArgs().Has(name) }
 
-// choose returns the operation of a request.
+// choose returns the operation that the request names.
 func (f *front) choose(r *request) (operation, error) {
 	var byMethod map[string]operation
 	level := s3err.ResourceTypeService

@@ -31,8 +31,8 @@ type Config struct {
 	// Dir is the folder of the objects. Start creates it if it is missing. One
 	// server at a time uses it.
 	Dir string
-	// Previous is an address that is tried first, that of the last start; empty means
-	// none. If another process uses it, Addr applies.
+	// Previous is the address of the last start, which is tried first; empty means no such
+	// address. Addr applies if another process uses it.
 	Previous string
 	// Addr is the loopback address to listen on; empty means "127.0.0.1:0", and
 	// port 0 means any free port.
@@ -126,7 +126,7 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without the space for a copy, the file does not shrink.
+	// Compact needs disk space for a copy. Without it, the file keeps its size.
 	if _, err := db.Compact(ctx); err != nil {
 		cfg.Log.WarnContext(ctx, "cannot compact the catalog of objects; the next start tries again", "error", err.Error())
 	}
@@ -144,7 +144,7 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	return listen(ctx, cfg, store, db)
 }
 
-// listen serves at the previous address, or at another one if that is taken.
+// listen serves at the previous address, or at another one if that is in use.
 func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Server, error) {
 	var listener net.Listener
 	err := errors.New("no address")
@@ -182,22 +182,22 @@ func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Serv
 // URL returns the endpoint, "http://127.0.0.1:PORT".
 func (s *Server) URL() string { return s.url }
 
-// Shrink returns free pages of the catalog to the disk, at most limit of them.
+// Shrink returns at most limit free pages of the catalog to the disk.
 func (s *Server) Shrink(ctx context.Context, limit int) error {
 	_, err := s.db.Shrink(ctx, limit)
 	return err
 }
 
-// Stop ends the server and closes its files. Active requests may continue until
-// ctx ends, for ten seconds at most. A second Stop returns the same result.
+// Stop ends the server and closes its files. Active requests may continue until ctx ends, and
+// for at most ten seconds. A second Stop returns the same result.
 func (s *Server) Stop(ctx context.Context) error {
 	s.once.Do(func() {
 		down := make(chan struct{})
 		go func() {
 			defer close(down)
-			// The errors are that requests did not end in time or that the
-			// listener is closed: neither is a failure to stop. A shutdown before
-			// the app accepts connections does not close the listener.
+			// Ignore the errors: a request that did not end in time and a closed listener are
+			// no failures to stop. A shutdown before the app accepts connections does not close
+			// the listener.
 			s.app.ShutdownWithTimeout(stopLimit) //nolint:errcheck,gosec // see above
 			s.listener.Close()                   //nolint:errcheck,gosec // see above
 			<-s.served                           //nolint:errcheck // see above

@@ -14,20 +14,21 @@ import (
 )
 
 const (
-	// maxBody is the largest body of an object or a part: 5 GiB, as in S3 and R2.
+	// maxBody limits the body of an object or a part: 5 GiB, as in S3 and R2.
 	maxBody = 5 << 30
-	// maxDocument is the largest body that is read as a whole, in memory: more than a list of
-	// 1,000 long keys or of 10,000 parts.
+	// maxDocument limits a body that is read into memory as a whole. It is larger than a list
+	// of 1,000 long keys or of 10,000 parts.
 	maxDocument = 8 << 20
 )
 
-// defaultRegion is the region in which clients list the buckets if none is configured.
+// defaultRegion is the region of a signature from a client that lists buckets without a
+// configured region.
 const defaultRegion = "us-east-1"
 
 // signedTime is the format of X-Amz-Date.
 const signedTime = "20060102T150405Z"
 
-// contentHash is the header with the hash of the body, or how the body is signed.
+// contentHash is the header with the hash of the body, or with the way in which it is signed.
 const contentHash = "X-Amz-Content-Sha256"
 
 // accounts are the two accounts.
@@ -39,7 +40,8 @@ type identity struct {
 	owner bool
 }
 
-// find returns an account, and its key for signatures of a day in a region.
+// find returns the account with the id and its signing key for the day and region;
+// InvalidAccessKeyId for an unknown id.
 func (a accounts) find(id, day, region string) (identity, []byte, error) {
 	var secret string
 	switch id {
@@ -59,8 +61,8 @@ func (a accounts) find(id, day, region string) (identity, []byte, error) {
 	return identity{id, id == a.owner.ID}, key, nil
 }
 
-// authenticate checks the signature of a request and sets its account. It sets the body, or
-// reads and checks it if the operation does not stream it.
+// authenticate verifies the signature of a request and sets its account and body. If the
+// operation does not stream, it reads and verifies the whole body.
 func (f *front) authenticate(r *request, streams bool) error {
 	body := r.Request().BodyStream()
 	if body == nil {
@@ -89,7 +91,7 @@ func (f *front) authenticate(r *request, streams bool) error {
 	return err
 }
 
-// presigned checks the signature of a presigned URL. It does not sign the body.
+// presigned verifies the signature of a presigned URL, which does not cover the body.
 func (f *front) presigned(r *request, body io.Reader, streams bool) (io.Reader, error) {
 	given, err := utils.ParsePresignedURIParts(r.Ctx, Region)
 	if err != nil {
@@ -109,8 +111,8 @@ func (f *front) presigned(r *request, body io.Reader, streams bool) (io.Reader, 
 	return body, nil
 }
 
-// signed checks the signature in the headers of a request, and makes the body end with an
-// error if it differs from what was signed.
+// signed verifies the signature in the headers of a request. The returned body ends with an
+// error if it does not match the signature.
 func (f *front) signed(r *request, body io.Reader, streams bool) (io.Reader, error) {
 	date := r.Get("X-Amz-Date", r.Get(fiber.HeaderDate))
 	at, err := time.Parse(signedTime, date)
@@ -157,7 +159,7 @@ func (f *front) signed(r *request, body io.Reader, streams bool) (io.Reader, err
 	return utils.NewHashReader(body, hash, utils.HashTypeSha256Hex)
 }
 
-// signedHash returns the header contentHash.
+// signedHash returns the header contentHash, or an error if it is missing or invalid.
 func signedHash(r *request, streams bool) (string, error) {
 	hash := r.Get(contentHash)
 	switch {
@@ -171,7 +173,7 @@ func signedHash(r *request, streams bool) (string, error) {
 	return hash, nil
 }
 
-// bodyLength returns the header Content-Length, which an upload must have.
+// bodyLength returns the header Content-Length, which is required for an upload.
 func bodyLength(r *request, upload bool) (int64, error) {
 	text := r.Get(fiber.HeaderContentLength)
 	if text == "" && upload {

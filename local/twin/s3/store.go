@@ -28,7 +28,7 @@ type store struct {
 	owner string
 }
 
-// clean removes what a crash left behind, and expired uploads.
+// clean removes the remains of a crash, and expired uploads.
 func (s *store) clean(ctx context.Context) error {
 	err := s.change(ctx, func(tx *sqlite.Tx) ([]string, error) {
 		var old []string
@@ -72,13 +72,13 @@ func (s *store) change(ctx context.Context, do func(*sqlite.Tx) ([]string, error
 		return s.named(err)
 	}
 	if err := s.blobs.remove(free); err != nil {
-		// The next start removes them.
+		// The next start removes the blobs.
 		s.log.Warn("cannot remove the bytes of a deleted object", "error", err)
 	}
 	return nil
 }
 
-// named returns errors of the S3 API unchanged, and logs others and returns
+// named returns an error of the S3 API unchanged. It logs any other error and returns
 // InternalError.
 func (s *store) named(err error) error {
 	if err == nil {
@@ -94,7 +94,7 @@ func (s *store) named(err error) error {
 	return s3err.GetAPIError(s3err.ErrInternalError)
 }
 
-// newID returns the id of a holder.
+// newID returns a random id for an object, a part or an upload.
 func newID() string { return rand.Text() }
 
 func (s *store) has(bucket string) error {
