@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The variables of the bus. In a deployment the first one has the name of its bus; the
-// local system has an address in it.
+// The variables of the bus. In a deployment SORTIE_BUS has the name of the bus; in the local
+// system it has an address.
 const (
 	busURL         = "SORTIE_BUS"
 	busCredentials = "SORTIE_BUS_CREDENTIALS" //nolint:gosec // the name of a variable
 )
 
-// readBus reads the configuration of the bus; its URL is empty without one.
+// readBus reads the configuration of the bus. The URL is empty if no bus is configured.
 func readBus(lookup func(string) (string, bool)) (c nats.Config, err error) {
 	if c.URL, _ = lookup(busURL); !strings.Contains(c.URL, "://") {
 		return nats.Config{}, nil
@@ -29,7 +29,7 @@ func readBus(lookup func(string) (string, bool)) (c nats.Config, err error) {
 	return c, nil
 }
 
-// wireBus connects the bus, if there is one, and makes the use cases of replays.
+// wireBus creates the use cases of replays and connects the bus, if one is configured.
 func (s *Stack) wireBus(config orchestrator.Config) error {
 	c := s.config.Settings.Bus
 	s.replays = orchestrator.NewReplays(s.webhooks, c.URL != "")
@@ -45,8 +45,8 @@ func (s *Stack) wireBus(config orchestrator.Config) error {
 	return nil
 }
 
-// publishEvents publishes the streams of tenants to the bus, as soon as they have events,
-// until the stack stops.
+// publishEvents publishes the streams of tenants to the bus until the stack stops. It publishes
+// events as soon as they are stored.
 func (s *Stack) publishEvents(ctx context.Context) {
 	known := map[string]bool{}
 	for {
@@ -66,7 +66,7 @@ func (s *Stack) publishEvents(ctx context.Context) {
 	}
 }
 
-// publishTenant publishes the events of a tenant.
+// publishTenant publishes the events of one tenant until ctx ends.
 func (s *Stack) publishTenant(ctx context.Context, tenant string) {
 	for ctx.Err() == nil {
 		position, err := s.bus.Position(ctx, tenant)

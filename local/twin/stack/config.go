@@ -22,51 +22,49 @@ import (
 
 // Config configures a Stack.
 type Config struct {
-	// Addr is the address of the HTTP API, such as "127.0.0.1:8080". Port 0 is the
-	// previous port of the folder, or any free port.
+	// Addr is the address of the HTTP API, such as "127.0.0.1:8080". Port 0 means the folder's
+	// previous port, or any free port.
 	Addr string
 	// DataDir is the folder of all data. It is created if it does not exist.
 	DataDir string
-	// Images binds image names to local programs and their first arguments.
-	// The configured export image is bound to the built-in worker unless it is
-	// in Images.
+	// Images maps image names to local programs and their first arguments. The configured
+	// export image runs the built-in worker unless it is in Images.
 	Images map[string][]string
-	// ReportWithin is how long a wrapper tries to deliver each part of a result, whose program
-	// has an output, to a server that is gone; 0 is a minute.
+	// ReportWithin limits how long a wrapper retries each part of a program's result while the
+	// server is unreachable; 0 means a minute.
 	ReportWithin time.Duration
-	// Containers are where a container engine may be; empty is without one. Images that
-	// are not bound to a program are run by it.
+	// Containers are the possible addresses of a container engine; empty means no engine. The
+	// engine runs the images that are not in Images.
 	Containers container.Addresses
-	// Engines are the inference servers of the pools pool0, pool1 and so on: one pool for each
-	// kind.
+	// Engines are the inference servers. Each kind gets one pool: pool0, pool1 and so on.
 	Engines []EngineAddress
-	// SourceURL is the entity API that workers read; empty is that of Settings, or
-	// of the sample collection.
+	// SourceURL is the entity API that workers read. Empty means that of Settings, or else the
+	// API of the sample collection.
 	SourceURL string
-	// Executable starts this program again: the path, and arguments before the
-	// command "worker" or "machine-supervisor".
+	// Executable is the command that starts this program again: its path, and the arguments
+	// before the command "worker" or "machine-supervisor".
 	Executable []string
-	// Supervisor is the command that supervises the programs of machines; empty is
-	// sortie-exec in the folder of Executable, or Executable without one.
+	// Supervisor is the command that supervises the programs of machines. Empty means
+	// sortie-exec in the folder of Executable, or else Executable.
 	Supervisor []string
 	Settings   Settings
 	Log        *slog.Logger
 	// Version is the version in the response of /healthz.
 	Version string
-	// Path is the PATH of programs; empty is environment.DefaultPath.
+	// Path is the PATH of programs; empty means environment.DefaultPath.
 	Path string
-	// Starter runs the programs of machines; nil runs processes. Runner creates
-	// machines; nil creates them through the Fly Machines API. Both are for
-	// benchmarks.
+	// Starter runs the programs of machines; nil runs processes. Runner creates machines; nil
+	// creates them by the Fly Machines API. Both are for benchmarks.
 	Starter flymachines.Starter
 	Runner  port.Runner
-	// Clock is the clock of all parts; nil is the clock of the host. Tests of old
-	// folders use another.
+	// Clock is the clock of all parts; nil means the host's clock. Tests of old folders use
+	// another.
 	Clock clock.Clock
-	// SweepInterval is the time between two sweeps; 0 is a second.
+	// SweepInterval is the time between two sweeps; 0 means one second.
 	SweepInterval time.Duration
-	// KeepMachines is how long the container, or the Job with its pod and its Secret, of a
-	// machine that is gone is kept; 0 is container.DefaultKept or kubernetes.DefaultKeep.
+	// KeepMachines is the time for which the resources of a gone machine are kept: its
+	// container, or its Job with the pod and the Secret. 0 means container.DefaultKept or
+	// kubernetes.DefaultKeep.
 	KeepMachines time.Duration
 }
 
@@ -79,19 +77,19 @@ type Settings struct {
 	Service orchestrator.Config
 	// Traces configures the export of traces.
 	Traces otel.Config
-	// Bus configures the server that gets the events; without a URL none does.
+	// Bus configures the server that receives the events; without a URL no server does.
 	Bus nats.Config
-	// Kubernetes is the cluster of pools with the runner kubernetes; without a file there
-	// is no cluster.
+	// Kubernetes is the cluster for pools with the runner kubernetes; without a file there is
+	// no cluster.
 	Kubernetes kubernetes.Config
-	// Disk limits the records.
+	// Disk limits the disk space of the records.
 	Disk disk.Config
 }
 
-// SettingsFrom reads AUTH_TOKEN (several tokens with commas between them), SORTIE_BUS with
-// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read, kubernetes.Read and disk.Read. environ is the whole environment
-// ("NAME=value"), in which misspelt variables are problems. The error joins every
-// problem.
+// SettingsFrom reads AUTH_TOKEN (tokens separated by commas), SORTIE_BUS and
+// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read, kubernetes.Read and
+// disk.Read. environ is the whole environment ("NAME=value"); it reports misspelt variables in
+// it. The error joins all problems.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
 	service, err := service.Read(lookup)
 	err = errors.Join(err, setting.Misspelt(environ, variables()))
@@ -128,8 +126,8 @@ type Addresses struct {
 	Data     string `json:"data"`
 	// TokenFile has a client token of the folder.
 	TokenFile string `json:"tokenFile"`
-	// Models are those of the configured engines, ModelSlots how many tasks each gets at one
-	// time, in the same order.
+	// Models are the models of the configured engines. ModelSlots are their concurrent tasks,
+	// in the same order.
 	Models     []string `json:"models,omitempty"`
 	ModelSlots []int    `json:"modelSlots,omitempty"`
 }

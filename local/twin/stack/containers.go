@@ -17,11 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// containersFolder has the notes about containers in a data folder.
+// containersFolder is the folder of the container records in a data folder.
 const containersFolder = "containers"
 
-// openContainers makes the runner of containers. Without a configured address the stack has
-// none.
+// openContainers creates the runner of containers. It does nothing if no address is configured.
 func (s *Stack) openContainers(context.Context) error {
 	if len(s.config.Containers.Tried) == 0 {
 		return nil
@@ -34,9 +33,8 @@ func (s *Stack) openContainers(context.Context) error {
 	return err
 }
 
-// joinContainers opens gates through which containers reach the parts on loopback, and
-// returns their addresses. Without root the containers of Podman join the host's
-// network instead.
+// joinContainers opens gates through which containers reach the parts on loopback, and returns
+// their addresses. Rootless Podman containers join the host's network instead.
 func (s *Stack) joinContainers(ctx context.Context, at container.Place) (container.Route, error) {
 	listen, name := at.Gateway.String(), at.Gateway.String()
 	switch {
@@ -51,7 +49,7 @@ func (s *Stack) joinContainers(ctx context.Context, at container.Place) (contain
 	for part, url := range map[string]string{partAPI: s.addresses.URL, partS3: s.addresses.S3, partSource: s.addresses.Source} {
 		target := strings.TrimPrefix(url, "http://")
 		if host, _, err := net.SplitHostPort(target); err != nil || !net.ParseIP(host).IsLoopback() {
-			continue // containers reach it as every program does
+			continue // containers reach it like any other program
 		}
 		listener, err := s.memory.listenWith(ctx, gateListen(), part+"-containers", net.JoinHostPort(listen, "0"))
 		if err != nil {
@@ -67,8 +65,8 @@ func (s *Stack) joinContainers(ctx context.Context, at container.Place) (contain
 	return route, s.memory.save()
 }
 
-// byImage starts the machines of pools without a runner: images that are bound to a
-// program, and those of exec:, are processes; others are containers.
+// byImage chooses the runner for pools without one. Images of a program, and images exec:, run
+// as processes; all others run as containers.
 type byImage struct {
 	*runner.Runner
 	bound []string
@@ -85,7 +83,7 @@ func (b byImage) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 // pruneInterval is the time between two removals of old containers.
 const pruneInterval = time.Minute
 
-// pruneContainers removes old containers until ctx ends.
+// pruneContainers removes old containers at intervals until ctx ends.
 func (s *Stack) pruneContainers(ctx context.Context) {
 	often := pruneInterval
 	if kept := s.config.KeepMachines; kept > 0 {
@@ -98,11 +96,10 @@ func (s *Stack) pruneContainers(ctx context.Context) {
 	}
 }
 
-// containersGrace is how long containers may take to end when the stack stops.
+// containersGrace is the time that containers get to end when the stack stops.
 const containersGrace = 5 * time.Second
 
-// stopContainers stops the containers as the machines are stopped: the next Start retries
-// their attempts.
+// stopContainers stops the containers like machines: the next Start retries their attempts.
 func (s *Stack) stopContainers(ctx context.Context) error {
 	if s.containers == nil {
 		return nil

@@ -13,16 +13,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// How many webhooks are delivered to at once. Those whose last turn was slow have slots of
-// their own, so that receivers that hang delay no others.
+// The limits of concurrent turns. A webhook whose last turn was slow uses other slots, so that
+// hanging receivers do not delay the rest.
 const (
 	fastTurns = 512
 	slowTurns = 256
 	slowTurn  = webhook.AttemptTime / 5
 )
 
-// deliverer implements port.Wakes in process: it calls deliver for each webhook that is
-// queued, and once more if it is queued again meanwhile.
+// deliverer implements port.Wakes in process. It calls deliver for each queued webhook, and
+// once more if the webhook is queued again meanwhile.
 type deliverer struct {
 	clock      clock.Clock
 	log        *slog.Logger
@@ -35,12 +35,12 @@ type deliverer struct {
 	work  sync.WaitGroup
 }
 
-// queuedTurn is a webhook that is delivered to, or that is queued for a time.
+// queuedTurn is a webhook with a running turn, or with one queued for a later time.
 type queuedTurn struct {
 	running, again, slow bool
 	// failed counts the failed calls since the last one that succeeded.
 	failed int
-	// at is when it is queued again; zero without a delay. stop ends the wait.
+	// at is the time of the next turn; zero without a delay. stop cancels the wait.
 	at   time.Time
 	stop func()
 }
@@ -52,7 +52,7 @@ func newDeliverer(c clock.Clock, log *slog.Logger) *deliverer {
 	}
 }
 
-// run delivers until ctx ends, and returns when no delivery is left.
+// run delivers until ctx ends. It returns when no delivery is running.
 func (d *deliverer) run(ctx context.Context) {
 	d.mu.Lock()
 	d.ctx = ctx
@@ -64,7 +64,8 @@ func (d *deliverer) run(ctx context.Context) {
 	d.work.Wait()
 }
 
-// Wake implements port.Wakes. Before run, the first sweep finds the webhooks.
+// Wake implements port.Wakes. Before run it drops the wakes, because the first sweep finds the
+// webhooks.
 func (d *deliverer) Wake(_ context.Context, wakes ...port.Wake) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +78,7 @@ func (d *deliverer) Wake(_ context.Context, wakes ...port.Wake) error {
 	return nil
 }
 
-// queue starts a turn now or later. The lock is held.
+// queue starts a turn now or after the delay. The caller holds the lock.
 func (d *deliverer) queue(ref webhook.Ref, delay time.Duration) {
 	t := d.turns[ref]
 	if t == nil {
@@ -96,7 +97,7 @@ func (d *deliverer) queue(ref webhook.Ref, delay time.Duration) {
 	}
 }
 
-// later queues a webhook after a delay, unless it is queued for an earlier time.
+// later queues a webhook after a delay, unless it is already queued for an earlier time.
 func (d *deliverer) later(ref webhook.Ref, t *queuedTurn, delay time.Duration) {
 	at := d.clock.Now().Add(delay)
 	if !t.at.IsZero() && !at.Before(t.at) {
@@ -123,11 +124,11 @@ func (d *deliverer) later(ref webhook.Ref, t *queuedTurn, delay time.Duration) {
 	})
 }
 
-// again is the delay before a call that failed is repeated.
+// again is the backoff of a failed call.
 var again = retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second, Multiplier: 2}
 
-// turn delivers to a webhook until it is not queued again. A call that fails is repeated: the
-// webhook is queued for a later time.
+// turn delivers to a webhook until it is not queued again. After a failed call it queues the
+// webhook for a later time.
 func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 	defer d.work.Done()
 	for more := true; more; {
@@ -169,7 +170,7 @@ func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 func (s *Stack) deliverEvents(ctx context.Context) {
 	s.loops.Go(func() { s.wakes.run(ctx) })
 	s.loops.Go(func() {
-		ahead := webhook.LeaseTime + webhook.LeaseSlack // the process with the leases may have been killed
+		ahead := webhook.LeaseTime + webhook.LeaseSlack // leases of a killed process may still be held
 		for {
 			if err := s.dispatch.WakeDue(ctx, ahead); err != nil && ctx.Err() == nil {
 				s.config.Log.WarnContext(ctx, "cannot queue the due webhooks; the next sweep does", "error", err.Error())
@@ -201,7 +202,7 @@ func (s *Stack) deliverEvents(ctx context.Context) {
 	})
 }
 
-// dispatchEvents queues webhooks as soon as the tenant's stream has events for them.
+// dispatchEvents queues webhooks as soon as the tenant's stream has new events for them.
 func (s *Stack) dispatchEvents(ctx context.Context, tenant string) {
 	for ctx.Err() == nil {
 		position, err := s.dispatch.Position(ctx, tenant)

@@ -1,7 +1,6 @@
-// Package stack runs the whole system in one process, for development and tests:
-// the deployed handlers behind HTTP, the state machine file on local/twin/engine,
-// SQLite, an S3-compatible store, the Fly Machines API on loopback, and the entity
-// API of a collection.
+// Package stack runs the whole system in one process, for development and tests: the deployed
+// handlers behind HTTP, the state machine file on local/twin/engine, SQLite, an S3-compatible
+// store, the Fly Machines API on loopback, and the entity API of a collection.
 //
 //	client ──HTTP──► functions/* ──► orchestrator ──► SQLite
 //	                                   │   ▲  │
@@ -9,9 +8,9 @@
 //	              (run.asl.json) ──────────┘                                      │
 //	client ◄─────────────────────────── local/twin/s3 ◄────────────────────────────────┘
 //
-// A second Start on the same folder resumes the first, whether that was stopped
-// or killed: runs, timers, tokens, objects, machines and the addresses that
-// workers have are the same. One process uses a folder at a time.
+// A second Start with the same folder resumes after a stop or a kill: it has the same runs,
+// timers, tokens, objects, machines and worker-facing addresses. One process uses a folder at a
+// time.
 //
 // The package only connects parts. It accepts what the deployed system accepts.
 package stack

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Functions returns the handlers of the step functions, by the names that
-// statemachines.Functions has for them.
+// Functions returns the handlers of the step functions. Keys are the names in
+// statemachines.Functions.
 func Functions(system *orchestrator.System) map[string]lambdakit.TaskFunc {
 	functions := map[string]lambdakit.TaskFunc{}
 	for name, handler := range steps.Handlers(system) {

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// serveGate serves a part on loopback to containers. The API sees a forwarded request,
-// which needs a token even where requests on loopback do not. Documents in JSON have the
-// addresses that containers reach.
+// serveGate makes a part on loopback reachable for containers. The API sees a forwarded
+// request, so it requires a token even where requests on loopback need no token. In JSON
+// documents it replaces addresses by those that containers can reach.
 func (s *Stack) serveGate(listener net.Listener, target string, addresses map[string]string) {
 	s.serveOn(listener, &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: target})
 			r.SetXForwarded()
-			r.Out.Host = target // what presigned URLs are signed for
+			r.Out.Host = target // the host in the signature of presigned URLs
 			if strings.HasPrefix(r.In.Header.Get("Authorization"), "AWS4-") {
-				r.Out.Host = r.In.Host // what the worker signed
+				r.Out.Host = r.In.Host // the host in the worker's signature
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error { return translate(answer, addresses) },
@@ -29,10 +29,11 @@ func (s *Stack) serveGate(listener net.Listener, target string, addresses map[st
 	})
 }
 
-// translateLimit is the largest document that is translated, in bytes.
+// translateLimit limits a document for translation, in bytes.
 const translateLimit = 1 << 20
 
-// translate replaces the addresses in a document.
+// translate replaces the addresses in a JSON response. Larger or streamed responses stay
+// unchanged.
 func translate(answer *http.Response, addresses map[string]string) error {
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") || answer.ContentLength <= 0 || answer.ContentLength > translateLimit {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// gateListen listens on the address of a network that the engine creates with its first
-// container.
+// gateListen permits listening on the address of a network that does not exist yet. The engine
+// creates it with its first container.
 func gateListen() net.ListenConfig {
 	return net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		var failed error

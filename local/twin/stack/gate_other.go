@@ -4,5 +4,6 @@ package stack
 
 import "net"
 
-// gateListen listens on loopback: the engine is in a virtual machine.
+// gateListen returns the default configuration. The engine is in a virtual machine, so gates
+// listen on loopback.
 func gateListen() net.ListenConfig { return net.ListenConfig{} }

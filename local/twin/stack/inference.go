@@ -27,21 +27,21 @@ type EngineAddress struct {
 	URL string
 }
 
-// tokenBatch is how long tokens are collected for one append.
+// tokenBatch is the time for which tokens are collected for one append.
 const tokenBatch = 5 * time.Millisecond
 
-// wireInference makes the use cases of inference tasks and the pools of the configured
+// wireInference creates the use cases of inference tasks and the pools of the configured
 // engines.
 func (s *Stack) wireInference(ctx context.Context) error {
 	s.system.Requests.Record(s.metrics.Record)
 	engines := engine.NewReplicas(s.clock, s.mock)
-	// A stream is kept as long as the record of its task.
+	// Keep a stream as long as the record of its task.
 	feed, err := sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: s.config.Settings.Service.Policy.RecordRetention, Forget: inference.StreamPrefix})
 	if err != nil {
 		return fmt.Errorf("cannot open the streams of tasks: %w", err)
 	}
 	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, feed)
-	// One process has the folder, so that tasks of an earlier dispatcher are lost.
+	// One process owns the folder, so tasks of an earlier dispatcher are lost.
 	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.Of, orchestrator.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
 	})
@@ -61,11 +61,11 @@ func (s *Stack) wireInference(ctx context.Context) error {
 	return nil
 }
 
-// assumedSlots is how many tasks a server gets at one time that does not report its own number,
-// such as vLLM, which batches what it gets and queues the rest by itself.
+// assumedSlots is the number of concurrent tasks of a server that reports no number. vLLM, for
+// example, batches its requests and queues the rest itself.
 const assumedSlots = 64
 
-// enginePool creates or changes the pool of the servers of a kind.
+// enginePool creates or changes the pool with the servers of a kind.
 func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind run.EngineKind, of []EngineAddress) error {
 	place := run.EnginePlace{Kind: kind}
 	for _, a := range of {
@@ -115,8 +115,8 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	return nil
 }
 
-// catalogModel adds the model of a server to the catalog, if it is not there yet. It has the context
-// that the server has at the time, which can be started again with another one.
+// catalogModel adds the model of a server to the catalog if it is missing. The entry does not
+// set the context length, because the server can be restarted with another.
 func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found port.EngineCapabilities) error {
 	operator := port.Identity{Tenant: s.memory.Tenant, Subject: "localhost"}
 	_, err := s.system.Models.Model(ctx, operator, place.Model)
@@ -133,8 +133,7 @@ func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found p
 	return nil
 }
 
-// modelID returns the id of a model for the name that an engine has for it, such as the path
-// of a file.
+// modelID returns a model id for the engine's name of the model, such as a file path.
 func modelID(name string) string {
 	name = strings.TrimSuffix(path.Base(name), ".gguf")
 	return strings.Map(func(r rune) rune {
@@ -148,8 +147,8 @@ func modelID(name string) string {
 	}, name)
 }
 
-// mockSlots is the least number of tasks that a mock generates for at one time, mockToken the time for each
-// of its tokens.
+// mockSlots is the minimum number of concurrent tasks of a mock. mockToken is its time per
+// token.
 const (
 	mockSlots = 4
 	mockToken = 20 * time.Millisecond

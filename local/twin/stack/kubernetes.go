@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 )
 
-// openKubernetes makes the runner of the configured cluster. It does not call the cluster:
-// the system starts without it.
+// openKubernetes creates the runner of the configured cluster. It does not call the cluster, so
+// the system starts while the cluster is unreachable.
 func (s *Stack) openKubernetes(context.Context) error {
 	c := s.config.Settings.Kubernetes
 	if c.File == "" {

@@ -6,12 +6,12 @@ import (
 	"net"
 )
 
-// The addresses of loopback, in the order in which they are tried.
+// The loopback addresses, in the order in which they are tried.
 const loopback4, loopback6 = "127.0.0.1", "::1"
 
-// checkListen listens on addr and stops again, so that a wrong address is reported before a
-// data folder is created. It returns the address of loopback for the other parts: of the
-// same family as addr, because the host may have no other.
+// checkListen listens on addr and closes the listener, so that a wrong address is reported
+// before a data folder is created. It returns the loopback address for the other parts. It is
+// of the same family as addr, because the host may not have the other.
 func checkListen(ctx context.Context, addr string) (loopback string, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *Stack) reachable(addr net.Addr) string {
 	return net.JoinHostPort(s.loopback, fmt.Sprint(tcp.Port))
 }
 
-// freePort returns a port of the loopback address that no program listens on. Another program
-// can take it before its replica does; then the replica ends, and the next one gets another.
+// freePort returns a free port of the loopback address. Another program can take it before the
+// replica listens; that replica then ends, and the next one gets another port.
 func (s *Stack) freePort() (int, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(s.loopback)})
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Stack) startLoops(ctx context.Context) {
 		}
 	})
 	s.loops.Go(func() { s.dispatcher.Run(ctx) })
-	<-s.dispatcher.Ready() // before the first sweep, which resumes tasks
+	<-s.dispatcher.Ready() // before the first sweep, because that resumes tasks
 	s.loops.Go(func() { s.schedules.Run(ctx, maxFirings, s.fire) })
 	s.loops.Go(func() { s.sweep(ctx) })
 	s.loops.Go(func() { s.receive(ctx) })
@@ -37,10 +37,10 @@ func (s *Stack) startLoops(ctx context.Context) {
 	}
 }
 
-// maxFirings is how many jobs fire at once; their commits share the writes of the store.
+// maxFirings limits the jobs that fire concurrently. Their commits share writes of the store.
 const maxFirings = 128
 
-// fire commits the due firings of a job. The schedules repeat a call that fails.
+// fire commits the due firings of a job. The caller retries after an error.
 func (s *Stack) fire(ctx context.Context, ref job.Ref) error {
 	err := s.system.Fire(ctx, ref)
 	if err != nil && ctx.Err() == nil {
@@ -49,7 +49,7 @@ func (s *Stack) fire(ctx context.Context, ref job.Ref) error {
 	return err
 }
 
-// receive records that this process can receive calls. It is independent of the
+// receive records at intervals that this process can receive calls. It is separate from the
 // sweep, which may take long.
 func (s *Stack) receive(ctx context.Context) {
 	for {
@@ -62,16 +62,16 @@ func (s *Stack) receive(ctx context.Context) {
 	}
 }
 
-// restartHorizon makes the first sweep check runs before they are due: the
-// process that would have acted on them may have been killed.
+// restartHorizon makes the first sweep check runs that are not due yet, because the process
+// that would have acted on them may have been killed.
 const restartHorizon = 20 * 365 * 24 * time.Hour
 
 // executionsKept is the time for which the name of an ended execution is reserved
 // (Step Functions: 90 days).
 const executionsKept = 90 * 24 * time.Hour
 
-// sweep runs the sweep at once and after every interval, keeps the limit of the records, and
-// once an hour deletes old executions.
+// sweep runs the sweep at once and after every interval. It also enforces the limit of the
+// records, and deletes old executions once an hour.
 func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
 	var purged time.Time
@@ -95,7 +95,7 @@ func (s *Stack) sweep(ctx context.Context) {
 	}
 }
 
-// sleep waits for the next sweep and returns false if ctx ends first.
+// sleep waits until the next sweep. It returns false if ctx ends first.
 func (s *Stack) sleep(ctx context.Context) bool {
 	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
-// memory has the ports and keys of the previous process of a folder. Workers that
-// survive a crash call the same addresses with the same credentials.
+// memory stores the addresses and keys of the folder's earlier process. Workers that survive a
+// crash call the same addresses with the same credentials.
 type memory struct {
 	path string
 
@@ -28,14 +28,14 @@ type memory struct {
 	Addresses map[string]string `json:"addresses"`
 	// Secrets are the credentials of the parts.
 	Secrets map[string]string `json:"secrets"`
-	// Tenant is the tenant and the project of clients without a token and of
+	// Tenant is the tenant and project of clients without a token, and of those with
 	// AUTH_TOKEN.
 	Tenant string `json:"tenant"`
 }
 
 const memoryFile = "stack.json"
 
-// memoryLimit is far above the size of the file, in bytes.
+// memoryLimit limits the file in bytes. It is far above the real size.
 const memoryLimit = 1 << 20
 
 // loadMemory reads the memory of a folder. A new folder has an empty one.
@@ -70,7 +70,7 @@ func (m *memory) save() error {
 	return nil
 }
 
-// removePartial removes incomplete files of a process that was killed.
+// removePartial removes the incomplete files of a killed process.
 func removePartial(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,8 +88,8 @@ func removePartial(dir string) error {
 	return nil
 }
 
-// secret returns the folder's secret of a name: n random bytes in hexadecimal,
-// generated at its first use.
+// secret returns the folder's secret with this name: n random bytes in hexadecimal. The first
+// call generates it.
 func (m *memory) secret(name string, n int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *memory) secret(name string, n int) string {
 	return m.Secrets[name]
 }
 
-// renew replaces the folder's secret of a name. The author of a planted folder does
+// renew replaces the folder's secret with this name. The author of a planted folder then does
 // not know the secret of this process.
 func (m *memory) renew(name string, n int) string {
 	m.mu.Lock()
@@ -108,11 +108,11 @@ func (m *memory) renew(name string, n int) string {
 	return m.Secrets[name]
 }
 
-// renewKey is renew for a key of n bytes.
+// renewKey is like renew for a key of n bytes.
 func (m *memory) renewKey(name string, n int) []byte {
 	key, err := hex.DecodeString(m.renew(name, n))
 	if err != nil {
-		panic(err) // it is hexadecimal
+		panic(err) // the secret is hexadecimal
 	}
 	return key
 }
@@ -132,7 +132,7 @@ func (m *memory) listen(part, addr string) (net.Listener, error) {
 	return m.listenWith(context.Background(), net.ListenConfig{}, part, addr)
 }
 
-// listenWith is listen with a configuration.
+// listenWith is like listen with a listener configuration.
 func (m *memory) listenWith(ctx context.Context, config net.ListenConfig, part, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *memory) listenWith(ctx context.Context, config net.ListenConfig, part, 
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
-// address returns the previous address of a part; empty means none.
+// address returns the previous address of a part; empty means no such address.
 func (m *memory) address(part string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

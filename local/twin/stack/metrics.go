@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// newMetrics returns the metrics. Their gauges are read once the stack serves requests.
+// newMetrics returns the metrics. Their gauges need a stack that serves requests.
 func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
 	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config)
 	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {

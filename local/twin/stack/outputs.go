@@ -9,9 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// rawOutputs is a port.Observer that deletes the raw output of a machine once the log of its
-// attempt is stored, in which the secrets are masked. After a crash in between, the output
-// is deleted with the record of the machine.
+// rawOutputs is a port.Observer that deletes the raw output of a machine when the log of its
+// attempt is stored. That log masks the secrets. After a crash in between, the output is
+// deleted with the record of the machine.
 type rawOutputs struct {
 	machines *flymachines.Server
 	log      *slog.Logger
@@ -23,7 +23,7 @@ func (o rawOutputs) Committed(ctx context.Context, r run.Run, _ []run.Event) {
 		return
 	}
 	if r.KeepsLogs() && !slices.Contains(r.Logs, r.Attempt.Number) {
-		return // the machine has the only log
+		return // only the machine has the log
 	}
 	if err := o.machines.DropOutput(r.Attempt.Machine.ID); err != nil {
 		o.log.WarnContext(ctx, "cannot delete the output of a machine; it is deleted with its record", "error", err.Error())

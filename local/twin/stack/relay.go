@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// relayPause is the time before the next try, after changes could not be relayed.
+	// relayPause is the delay before a failed relay is retried.
 	relayPause = time.Second
-	// gatherPause is how long the events of a commit wait for those of others: a relay is a commit
-	// with an fsync, and the rows of a stream are for all of its events. An inference task that
-	// waits for its first token needs the same file and processors.
+	// gatherPause delays a relay to collect the events of several commits. A relay is a commit
+	// with an fsync, and one row of a stream can hold all of its events. Inference tasks that
+	// wait for their first token need the same file and CPUs.
 	gatherPause = 20 * time.Millisecond
-	// relaySweep is the longest interval of the sweeps of streams, which write the last
-	// checkpoints and continue replays.
+	// relaySweep is the longest interval between sweeps of streams. A sweep writes the last
+	// checkpoints and continues replays.
 	relaySweep = 15 * time.Second
 )
 
-// wireRelay opens the keys of events, and makes the events of commits.
+// wireRelay opens the signing keys of events and creates the relay.
 func (s *Stack) wireRelay() error {
 	var err error
 	if s.eventKeys, err = keyfile.OpenEvents(filepath.Join(s.addresses.Data, EventKeysFile)); err != nil {
@@ -36,12 +36,12 @@ func (s *Stack) wireRelay() error {
 	}
 	published := api.Published(s.serviceConfig().PublicURL)
 	s.store.EncodeEvents(published.Encode)
-	published.Bare = true // this process has the key
+	published.Bare = true // this process has the signing key
 	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, published, s.metrics.Record)
 	return nil
 }
 
-// relayChanges appends the events of commits to their streams, until the stack stops.
+// relayChanges appends the events of commits to their streams until the stack stops.
 func (s *Stack) relayChanges(ctx context.Context) {
 	outbox := &patientOutbox{CommitOutbox: s.store, clock: s.clock, until: map[string]time.Time{}}
 	for ctx.Err() == nil {
@@ -63,19 +63,19 @@ func (s *Stack) relayChanges(ctx context.Context) {
 	}
 }
 
-// unreadablePause is the time before the next try of a change that could not be read.
+// unreadablePause is the delay before an unreadable change is retried.
 const unreadablePause = time.Hour
 
-// patientOutbox leaves out the changes that could not be read a short time ago.
+// patientOutbox is an outbox that hides unreadable changes for unreadablePause.
 type patientOutbox struct {
 	port.CommitOutbox
 	clock clock.Clock
 	until map[string]time.Time
-	// last is the id of the last change that was stored.
+	// last is the id of the last change that Stored read.
 	last string
 }
 
-// leave leaves changes out for some time.
+// leave hides changes for unreadablePause.
 func (o *patientOutbox) leave(ids []string) {
 	for _, id := range ids {
 		o.until[id] = o.clock.Now().Add(unreadablePause)
@@ -92,7 +92,7 @@ func (o *patientOutbox) Stored(ctx context.Context, after string, limit int) ([]
 	return slices.DeleteFunc(changes, func(c port.StoredChange) bool { return now.Before(o.until[c.ID]) }), next, err
 }
 
-// within returns a context that ends after a time of the stack's clock.
+// within returns a context that ends after d on the stack's clock.
 func (s *Stack) within(ctx context.Context, d time.Duration) (context.Context, func()) {
 	limited, cancel := context.WithCancel(ctx)
 	go func() {
@@ -108,7 +108,7 @@ func readChange(c port.StoredChange) orchestrator.Change {
 	return change
 }
 
-// sweepStreams writes the last checkpoints, continues replays and deletes expired events, until
+// sweepStreams writes the last checkpoints, continues replays and deletes expired events until
 // the stack stops. Other loops publish the events and queue the webhooks.
 func (s *Stack) sweepStreams(ctx context.Context) {
 	events, replays := []orchestrator.StreamWork{s.dispatch.Work().Watched()}, []orchestrator.StreamWork{s.dispatch.ReplayWork()}
@@ -123,8 +123,8 @@ func (s *Stack) sweepStreams(ctx context.Context) {
 	}
 }
 
-// endStreams asks the readers of events to connect again. A reader that does not take
-// its last message in time is disconnected with its server.
+// endStreams asks the readers of events to reconnect. A reader that does not receive its last
+// message in time is disconnected when the server stops.
 func (s *Stack) endStreams(ctx context.Context) error {
 	if err := s.streams.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return err

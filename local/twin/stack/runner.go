@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// offer is what pools of this stack can name.
+// offer returns the runners, clusters and apps that pools of this stack can name.
 func (s *Stack) offer() run.RunnerOffer {
 	o := runnerOffer()
 	if s.kubernetes != nil {
@@ -31,14 +31,14 @@ func (s *Stack) offer() run.RunnerOffer {
 	return o
 }
 
-// runnerOffer is what pools of every stack can name. The runners process and fly are the same: the
-// local Fly Machines API, which starts processes. Pools that name fly keep to Fly's limits.
+// runnerOffer returns the offer of every stack. The runners process and fly are the same: the
+// local Fly Machines API, which starts processes. Pools that name fly obey Fly's limits.
 func runnerOffer() run.RunnerOffer {
 	hosts := []string{run.RunnerProcess, run.RunnerFly}
 	return run.RunnerOffer{Runners: hosts, FlyApps: []string{service.DefaultApp}, Hosted: hosts}
 }
 
-// openRunner returns the runners of offer.
+// openRunner returns the runner for all runners of offer.
 func (s *Stack) openRunner() (port.Runner, error) {
 	machines, err := fly.New(fly.Config{
 		Apps: []string{service.DefaultApp}, Token: s.memory.secret(secretMachines, 20), BaseURL: s.addresses.Machines,

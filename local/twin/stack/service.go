@@ -93,8 +93,8 @@ func (s *Stack) startMachines(ctx context.Context) error {
 	return err
 }
 
-// supervisor returns the command that supervises the programs of machines, and that of this
-// program, which does the same.
+// supervisor returns the command that supervises the programs of machines. own is the
+// equivalent command of this program.
 func (s *Stack) supervisor(ctx context.Context) (command, own []string) {
 	own = append(slices.Clone(s.config.Executable), supervisor.Command)
 	if len(s.config.Supervisor) > 0 {
@@ -123,7 +123,7 @@ func (s *Stack) startService(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	key := s.memory.renewKey(secretProof, proof.KeySize)
-	if err := s.memory.save(); err != nil { // a client reads the key once the server answers
+	if err := s.memory.save(); err != nil { // a client reads the key as soon as the server answers
 		return errors.Join(err, listener.Close())
 	}
 	s.serveOn(listener, proof.Handler(key, handler))
@@ -189,8 +189,8 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	return handler, nil
 }
 
-// maxWrites bounds the memory and the wait of concurrent submissions: a commit takes
-// a fraction of a millisecond.
+// maxWrites limits concurrent submissions, and so their memory and delay. A commit takes a
+// fraction of a millisecond.
 const maxWrites = 1024
 
 // serviceConfig returns the configuration with the addresses of the stack.
@@ -208,7 +208,8 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	return config
 }
 
-// engineAddresses returns the policy with the host's own addresses, also by http.
+// engineAddresses returns the policy that also permits the host's own addresses, over plain
+// http.
 func engineAddresses(p guard.Policy) guard.Policy {
 	p, err := p.WithPlainLoopback().WithRules("localhost", "127.0.0.0/8", "::1")
 	if err != nil {
@@ -217,8 +218,8 @@ func engineAddresses(p guard.Policy) guard.Policy {
 	return p
 }
 
-// wireSystem makes the use cases on the stack's adapters, and returns the signer of
-// their tokens.
+// wireSystem creates the use cases on the stack's adapters. It returns the signer of their
+// tokens.
 func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Config) (port.Signer, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
@@ -260,7 +261,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	return signer, nil
 }
 
-// wireWebhooks makes the use cases of webhooks.
+// wireWebhooks creates the use cases of webhooks.
 func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (err error) {
 	if s.feed, err = sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: config.EventRetention}); err != nil {
 		return fmt.Errorf("cannot open the streams of events: %w", err)
@@ -268,7 +269,7 @@ func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (e
 	s.wakes = newDeliverer(s.clock, s.config.Log)
 	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	subscriptions := orchestrator.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
-	// One process has the folder, and continues with the leases of the one before.
+	// One process owns the folder, and takes over the leases of the earlier process.
 	delivery := orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
 	s.wakes.deliver = delivery.Deliver
 	s.dispatch, s.webhooks = orchestrator.NewDispatch(delivery), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
@@ -306,11 +307,10 @@ func (s *Stack) startEngine(ctx context.Context) error {
 	return nil
 }
 
-// lateExecutions is the engine, which is created after the service that it
-// calls.
+// lateExecutions breaks a cycle: the engine calls the service and is created after it.
 type lateExecutions struct{ *engine.Engine }
 
-// hostOf returns the host of a URL, or an empty text.
+// hostOf returns the host of a URL, or "" for an invalid one.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// shedRuns and shedEvents are how many runs, and events of each tenant, are removed
-	// between two looks at the size; shedRounds bounds a sweep.
+	// shedRuns and shedEvents limit the runs, and the events per tenant, that are removed
+	// between two checks of the size. shedRounds limits the rounds of a sweep.
 	shedRuns, shedEvents, shedRounds = 4, 200, 500
-	// shedAge is the age below which nothing is removed: clients still wait for it.
+	// shedAge is the minimum age of removed records. Clients still wait for newer ones.
 	shedAge = 10 * time.Second
-	// shrinkPages is how many pages of 4 KiB a sweep returns to the disk at most.
+	// shrinkPages limits the pages of 4 KiB that a sweep returns to the disk.
 	shrinkPages = 4096
 	// fullPause is the time between two warnings that the limit cannot be kept.
 	fullPause = 10 * time.Minute
 )
 
-// compact prepares a file of an earlier version for shrinking, once no part refuses the
-// folder. Without the space for a copy the stack works as before, and the next start tries
-// again.
+// compact prepares a file of an earlier version for shrinking. It runs after all parts have
+// accepted the folder. Without disk space for a copy the stack works as before, and the next
+// start retries.
 func (s *Stack) compact(ctx context.Context) error {
 	done, err := s.db.Compact(ctx)
 	switch {
@@ -37,8 +37,8 @@ func (s *Stack) compact(ctx context.Context) error {
 	return err
 }
 
-// keepLimit removes the oldest ended runs and events while the records are larger than the
-// limit, and returns free pages to the disk. A sweep purges what has expired before it.
+// keepLimit removes the oldest ended runs and events while the records exceed the limit. It
+// returns free pages to the disk. The sweep has purged expired records before.
 func (s *Stack) keepLimit(ctx context.Context) error {
 	err := s.shed(ctx)
 	_, shrunk := s.db.Shrink(ctx, shrinkPages)
@@ -71,8 +71,8 @@ func (s *Stack) shed(ctx context.Context) error {
 	return nil
 }
 
-// shedOldest removes some of the oldest runs that ended before the time, but first the
-// events that are older than they.
+// shedOldest removes a batch of the oldest runs that ended before the time. It first removes
+// the events that are older than these runs, and a run only when no such event is left.
 func (s *Stack) shedOldest(ctx context.Context, before time.Time) (shed int, err error) {
 	refs, err := s.store.Ended(ctx, shedRuns)
 	if err != nil {

@@ -40,14 +40,14 @@ import (
 const (
 	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
 	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
-	// secretProof is the key with which a server proves to a client whose it is.
+	// secretProof is the key with which a server proves its identity to clients.
 	secretProof = "proof"
 
 	bucketUploads, bucketAccepted = limit.UploadsBucket, limit.AcceptedBucket
 )
 
-// RecordsFile has the records of a data folder, KeysFile the keys that sign
-// tokens, EventKeysFile those that sign events, SecretsFolder the named secrets of tenants.
+// The files of a data folder. RecordsFile has the records, KeysFile the keys that sign tokens,
+// EventKeysFile the keys that sign events, SecretsFolder the named secrets of tenants.
 const (
 	RecordsFile   = "sortie.db"
 	KeysFile      = "keys.pem"
@@ -89,11 +89,11 @@ type Stack struct {
 	replays    *orchestrator.Replays
 	inference  *orchestrator.Inference
 	dispatcher *orchestrator.Dispatcher
-	serversMu  sync.Mutex // a gate for containers is added later
+	serversMu  sync.Mutex // guards servers; gates for containers are added later
 	servers    []*http.Server
 
-	// fullSince is when the last warning was that the limit of the records cannot be kept.
-	// The sweep's goroutine alone uses it.
+	// fullSince is the time of the last warning that the limit of the records cannot be kept.
+	// Only the sweep's goroutine uses it.
 	fullSince time.Time
 
 	stopLoops context.CancelFunc
@@ -103,9 +103,8 @@ type Stack struct {
 	stopped   error
 }
 
-// Start starts the system, resumes what the folder contains, and returns when it
-// serves. ctx limits only the start. If Start fails, it stops the parts that it
-// has started.
+// Start starts the system, resumes the folder's runs, and returns when it serves. ctx limits
+// only the start. If Start fails, it stops the parts that it has started.
 func Start(ctx context.Context, c Config) (*Stack, error) {
 	if c.SweepInterval == 0 {
 		c.SweepInterval = time.Second
@@ -137,21 +136,20 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 // Addresses returns the addresses of the parts.
 func (s *Stack) Addresses() Addresses { return s.addresses }
 
-// Failed returns a channel for the failure of a part that the others need.
+// Failed returns a channel that receives the failure of an essential part.
 func (s *Stack) Failed() <-chan error { return s.fatal }
 
-// Stats returns what was written to the records since the start.
+// Stats returns statistics of the writes to the records since the start.
 func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
 
 // Size returns the size of the records.
 func (s *Stack) Size(ctx context.Context) (sqlite.Size, error) { return s.db.Size(ctx) }
 
-// Machines is the Fly Machines API of this stack, for its faults and logs.
+// Machines returns the Fly Machines API of this stack, for its faults and logs.
 func (s *Stack) Machines() *flymachines.Server { return s.machines }
 
-// Stop stops the machines, then everything else. The next Start resumes all runs.
-// When ctx ends, machines are killed. A second call returns the result of the
-// first.
+// Stop stops the machines, then everything else. When ctx ends, it kills the machines. The next
+// Start resumes all runs. A second call returns the result of the first.
 func (s *Stack) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { s.stopped = s.stop(ctx) })
 	return s.stopped
@@ -197,13 +195,12 @@ func (s *Stack) stop(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// At a stop, open requests have shutdownGrace to complete. Then the contexts of
-// requests end, which wakes those that wait. At shutdownLimit all connections are
-// closed.
+// The limits of a stop. Open requests have shutdownGrace to complete. Then their contexts end,
+// which unblocks waiting requests. At shutdownLimit all connections are closed.
 const (
 	shutdownGrace = 700 * time.Millisecond
 	shutdownLimit = 3 * time.Second
-	// flushLimit is how long the last traces may take.
+	// flushLimit limits the export of the last traces.
 	flushLimit = 2 * time.Second
 )
 
@@ -231,7 +228,7 @@ func (s *Stack) openData(ctx context.Context) error {
 	if err := checkRecords(dir); err != nil {
 		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
 	}
-	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // before others were closed out, it had another mode
+	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // earlier versions created it with another mode
 		return fmt.Errorf("cannot open the records: %w", err)
 	}
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
@@ -240,7 +237,7 @@ func (s *Stack) openData(ctx context.Context) error {
 	if err := checkTables(ctx, dir, s.db); err != nil {
 		return fmt.Errorf("cannot use the data folder %s: %w", dir, err)
 	}
-	// A folder of a newer version is refused before anything resumes.
+	// Refuse a folder of a newer version before anything resumes.
 	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
 		err = engine.Migrate(ctx, s.db)
 	}
@@ -253,11 +250,11 @@ func (s *Stack) openData(ctx context.Context) error {
 	return removePartial(dir)
 }
 
-// earlierTenant is the tenant of all runs of a folder of version 0.1.
+// earlierTenant is the tenant of all runs in a folder of version 0.1.
 const earlierTenant = "local"
 
-// chooseTenant sets the folder's tenant. Records of version 0.1 keep theirs, so
-// that clients still find them.
+// chooseTenant sets the folder's tenant. Records of version 0.1 keep their tenant, so that
+// clients still find them.
 func (s *Stack) chooseTenant(ctx context.Context) error {
 	if s.memory.Tenant != "" {
 		return nil

@@ -21,15 +21,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// TokenFile has the text of the data folder's own client token, TokensFile the
-// records of further client tokens.
+// TokenFile has the data folder's own client token. TokensFile has the records of further
+// client tokens.
 const (
 	TokenFile  = "token"
 	TokensFile = "tokens.json"
 )
 
-// clientTokens provides the tokens of AUTH_TOKEN, of TokensFile and of TokenFile.
-// The last one is always valid, and no reason to require a token.
+// clientTokens provides the tokens of AUTH_TOKEN, TokensFile and TokenFile. The last one is
+// always valid and does not make tokens required.
 type clientTokens struct {
 	*tokenfile.File
 	fixed    []access.Token
@@ -50,7 +50,7 @@ func (s *Stack) openOwner() (err error) {
 	return err
 }
 
-// openTokens reads the tokens of clients.
+// openTokens returns the source of client tokens and whether a token is required.
 func (s *Stack) openTokens() (tokens httpkit.TokenSource, required bool, err error) {
 	file, err := tokenfile.Open(filepath.Join(s.addresses.Data, TokensFile), s.clock)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Stack) openTokens() (tokens httpkit.TokenSource, required bool, err err
 	return c, required, err
 }
 
-// ownToken returns the token in a file, which it creates if it is missing.
+// ownToken returns the token in a file. It creates a missing file.
 func ownToken(path string) (string, error) {
 	text, err := access.New(rand.Reader)
 	if err == nil {
@@ -77,7 +77,7 @@ func ownToken(path string) (string, error) {
 	return ReadToken(path)
 }
 
-// tokenLimit is far above the length of a token, in bytes.
+// tokenLimit limits the file in bytes. It is far above the length of a token.
 const tokenLimit = 4 << 10
 
 // ReadToken returns the token in a TokenFile.
@@ -93,8 +93,8 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// CheckAccess returns httpkit.ErrNoToken for an address or a public URL that programs of
-// other hosts reach if no client token is configured. It creates nothing.
+// CheckAccess returns httpkit.ErrNoToken if other hosts can reach the address or public URL and
+// no client token is configured. It creates nothing.
 func CheckAccess(addr, dataDir string, settings Settings) error {
 	_, records, err := tokenfile.Read(filepath.Join(dataDir, TokensFile))
 	if err != nil {
@@ -104,9 +104,9 @@ func CheckAccess(addr, dataDir string, settings Settings) error {
 	return err
 }
 
-// Found returns the own token of a data folder for a server on this host, and a transport
-// that proves the server before it sends a request. The token is empty if the folder has
-// none, or if its server had another address than serverURL.
+// Found returns the own token of a data folder for a server on this host, and a transport that
+// verifies the server before it sends a request. The token is empty if the folder has no token,
+// or if its server used another address than serverURL.
 func Found(dataDir, serverURL string) (token string, prove *http.Transport) {
 	if !strings.Contains(serverURL, "://") {
 		serverURL = "http://" + serverURL
@@ -120,7 +120,7 @@ func Found(dataDir, serverURL string) (token string, prove *http.Transport) {
 		return "", nil
 	}
 	if token, err = ReadToken(filepath.Join(dataDir, TokenFile)); err != nil {
-		return "", nil // the server's answer says that a token is missing
+		return "", nil // the server then answers that a token is missing
 	}
 	return token, proof.Transport(server.Host, func() ([]byte, error) {
 		m, err := loadMemory(dataDir)
@@ -131,7 +131,7 @@ func Found(dataDir, serverURL string) (token string, prove *http.Transport) {
 	})
 }
 
-// sameAddress reports whether a host and port of a URL on loopback lead to a server
+// sameAddress reports whether a loopback URL with the host and port of called reaches a server
 // that listens on bound.
 func sameAddress(bound, called string) bool {
 	boundHost, boundPort, err := net.SplitHostPort(bound)
@@ -147,7 +147,7 @@ func sameAddress(bound, called string) bool {
 	return at != nil && at.IsUnspecified() || sameHost(boundHost, calledHost)
 }
 
-// Tenant returns the tenant of AUTH_TOKEN in a data folder.
+// Tenant returns the tenant of AUTH_TOKEN in a data folder, by default access.Default.
 func Tenant(dataDir string) string {
 	if m, err := loadMemory(dataDir); err == nil && m.Tenant != "" {
 		return m.Tenant

@@ -11,11 +11,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// ErrRecordsLost: a data folder was used, and has no records any more. A start would begin
-// with none, next to machines and outputs of the runs that are gone. Nothing was changed.
+// ErrRecordsLost means that a used data folder has lost its records. A start would begin with
+// an empty store, beside the machines and outputs of the lost runs. Nothing was changed.
 var ErrRecordsLost = errors.New("the folder was used before, but has no records")
 
-// traces are what a start leaves in a folder, all of it after the tables of the records.
+// traces returns the files and folders that a start creates, all after the tables of the
+// records.
 func traces() []string { return []string{memoryFile, "s3", "machines", KeysFile, EventKeysFile} }
 
 // checkRecords returns ErrRecordsLost if the folder was used and the file of its records is
@@ -37,7 +38,7 @@ func checkRecords(dir string) error {
 	return nil
 }
 
-// checkTables is checkRecords for a database without a table, which is not an empty file.
+// checkTables is like checkRecords for a database without tables, which is not an empty file.
 func checkTables(ctx context.Context, dir string, db *sqlite.DB) error {
 	trace, err := traceOf(dir)
 	if err != nil || trace == "" {
@@ -54,7 +55,7 @@ func lost(trace, what string) error {
 	return fmt.Errorf("%w: it has %s, and %s %s", ErrRecordsLost, trace, RecordsFile, what)
 }
 
-// traceOf returns the first trace of an earlier start in the folder; empty for none.
+// traceOf returns the first trace of an earlier start in the folder, or "".
 func traceOf(dir string) (string, error) {
 	for _, name := range traces() {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
