@@ -19,28 +19,28 @@ import (
 type Config struct {
 	// Data is the data folder.
 	Data string
-	// Addr is the address of the API; empty is a port of 127.0.0.1.
+	// Addr is the address of the API; empty means a free port of 127.0.0.1.
 	Addr string
 	// Settings are environment variables.
 	Settings map[string]string
-	// Play is the script of the worker: see Play. Program names another program of
-	// Main that is the worker, with the arguments Words. If both are empty, the
-	// export worker runs.
+	// Play is the script of the worker: see Play. Program names another program of Main as the
+	// worker, with the arguments Words. If both are empty, the export worker runs.
 	Play, Program string
 	Words         []string
-	// Images binds further images to programs.
+	// Images maps further images to programs.
 	Images map[string][]string
-	// Engine is the address of a container engine; empty is without one.
+	// Engine is the address of a container engine; empty means no engine.
 	Engine string
 	// Engines are the inference servers.
 	Engines []stack.EngineAddress
-	// Source is the entity API; empty is that of the sample.
+	// Source is the entity API; empty means that of the sample.
 	Source string
-	// Sweep is the time between two sweeps; 0 is short, because tests wait for them.
+	// Sweep is the time between two sweeps; 0 means sweepInterval, which is short because tests
+	// wait for sweeps.
 	Sweep time.Duration
-	// ReportWithin is that of the stack.
+	// ReportWithin is stack.Config.ReportWithin.
 	ReportWithin time.Duration
-	// Now is the initial time of the stack; the zero time is the present.
+	// Now is the initial time of the stack; the zero time means the current time.
 	Now time.Time
 }
 

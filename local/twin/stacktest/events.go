@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// CheckEvents checks the events of a task that has ended: numbers without gaps,
-// and exactly one event of the end.
+// CheckEvents checks the events of an ended task: numbers without gaps, and exactly one final
+// event.
 func CheckEvents(events []contract.TaskEvent) error {
 	ends := 0
 	for i, e := range events {

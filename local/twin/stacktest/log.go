@@ -29,11 +29,11 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// names removes the names that contain the word SECRET.
+// names removes names that contain the word SECRET but are no secrets.
 var names = strings.NewReplacer(string(fault.SecretMissing), "", "missing R2_SECRET_ACCESS_KEY", "")
 
-// Secrets returns an error with the surrounding text if the log contains a secret or one
-// of others.
+// Secrets returns an error with the surrounding text if the log contains a secret or one of
+// others.
 func (l *Log) Secrets(others ...string) error {
 	text := names.Replace(l.String())
 	for _, secret := range append([]string{"eyJ", "X-Amz-Signature", "token=", "SECRET"}, others...) {

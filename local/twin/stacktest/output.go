@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 )
 
-// Pattern returns an output of that many bytes in which every part is different.
+// Pattern returns an output of size bytes in which all lines differ.
 func Pattern(size int) []byte {
 	text := make([]byte, 0, size+16)
 	for line := 0; len(text) < size; line++ {
@@ -19,8 +19,7 @@ func Pattern(size int) []byte {
 	return text[:size]
 }
 
-// upload uploads an output of the size, with a content type that is not the
-// format's, and reports it.
+// upload uploads and reports an output of the size. Its content type is not that of the format.
 func upload(size string, env map[string]string) error {
 	n, err := strconv.Atoi(size)
 	if err != nil {

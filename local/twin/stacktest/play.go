@@ -107,8 +107,7 @@ func runScript(script string) int {
 	return 0
 }
 
-// awaitPipe opens a named pipe, which blocks until the test opens it, and reads a
-// byte.
+// awaitPipe blocks until the test opens the named pipe for writing, and reads a byte.
 func awaitPipe(name string) {
 	file, err := os.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -25,8 +25,8 @@ type Process struct {
 	state     *os.ProcessState
 }
 
-// Launch starts a process that writes its log to log, and does not wait until it
-// serves. The caller stops it with End.
+// Launch starts a process that writes its log to log. It does not wait until the stack serves.
+// The caller stops the process with End.
 func Launch(c Config, log io.Writer) (*Process, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func Launch(c Config, log io.Writer) (*Process, error) {
 	return p, nil
 }
 
-// follow reads the addresses and waits for the end.
+// follow reads the addresses and waits for the end of the process.
 func (p *Process) follow(output io.Reader) {
 	reader := bufio.NewReader(output)
 	line, err := reader.ReadBytes('\n')
@@ -68,11 +68,11 @@ func (p *Process) follow(output io.Reader) {
 	close(p.ended)
 }
 
-// Ready returns a channel that is closed once the stack serves. A stack that
-// cannot start ends instead.
+// Ready returns a channel that is closed when the stack serves. The process of a stack that
+// cannot start ends.
 func (p *Process) Ready() <-chan struct{} { return p.ready }
 
-// Ended returns a channel that is closed once the process has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Addresses returns the addresses of a ready stack.
@@ -100,7 +100,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// End sends a signal, waits for the process and returns its exit code, -1 if a
+// End sends a signal, waits for the process and returns its exit code. The code is -1 if a
 // signal ended it.
 func (p *Process) End(s syscall.Signal) (int, error) {
 	err := p.Signal(s)

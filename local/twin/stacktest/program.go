@@ -30,17 +30,16 @@ const (
 // environment and returns the exit code.
 type Program func(words []string, env map[string]string) int
 
-// AtOnce sets the number of tests that run in parallel. Tests that mostly wait for
-// processes can exceed the number of processors. The flag -parallel overrides it.
+// AtOnce sets the number of tests that run in parallel. It may exceed the number of CPUs for
+// tests that mostly wait for processes. The flag -parallel overrides it.
 func AtOnce(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err)
 	}
 }
 
-// Main runs the program that args name, or the tests, and exits. args and environ
-// are those of the process; more has further programs, by the names of
-// Config.Program.
+// Main runs the program that args name, or the tests, and exits. args and environ are those of
+// the process. more has further programs; its keys are the names in Config.Program.
 func Main(m *testing.M, args, environ []string, more map[string]Program) {
 	if len(args) > 1 {
 		if program, ok := programs(environ, more)[args[1]]; ok {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Python returns the path of the Python 3 interpreter itself, not of a wrapper in
-// PATH. Without one the test is skipped, or fails if CI is set.
+// Python returns the path of the Python 3 interpreter itself, not of a wrapper in PATH. If
+// there is no Python, it skips the test, or fails it if CI is set.
 func Python(t testing.TB) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
