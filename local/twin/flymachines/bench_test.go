@@ -18,8 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// BenchmarkMachines measures whole machines, from their creation by the real
-// client until they are gone, 50 in flight.
+// BenchmarkMachines measures the whole life of machines, created by the real client, 50
+// concurrently.
 func BenchmarkMachines(b *testing.B) {
 	nothing := func(context.Context, flymachines.Program, io.Writer) int { return 0 }
 	for name, test := range map[string]struct {

@@ -32,7 +32,7 @@ func TestSmallProgramIsFoundBesideTheOwnOne(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		put func(t *testing.T, path string)
-		why string // empty: it is used
+		why string // empty: the program is used
 	}{
 		"same version":         {func(t *testing.T, path string) { t.Helper(); write(t, path, script(supervisor.Version()), 0o755) }, ""},
 		"other version":        {func(t *testing.T, path string) { t.Helper(); write(t, path, script("protocol 0"), 0o755) }, "another version"},
@@ -70,7 +70,8 @@ func TestSmallProgramIsFoundBesideTheOwnOne(t *testing.T) {
 	}
 }
 
-// TestSmallProgramOfAnotherUserIsNotUsed puts the file where all users can put files.
+// TestSmallProgramOfAnotherUserIsNotUsed places the file in a folder that all users can write
+// to.
 func TestSmallProgramOfAnotherUserIsNotUsed(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -110,8 +111,8 @@ func TestSmallProgramIsReplacedByTheOwnOne(t *testing.T) {
 	}
 }
 
-// TestOneSmallProcessForEachProgram builds sortie-exec, which is the supervisor and the wrapper
-// of a program in one process.
+// TestOneSmallProcessForEachProgram builds sortie-exec. One process of it is both the
+// supervisor and the wrapper of a program.
 func TestOneSmallProcessForEachProgram(t *testing.T) {
 	t.Parallel()
 	small := filepath.Join(t.TempDir(), "sortie-exec")

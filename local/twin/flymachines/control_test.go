@@ -302,8 +302,8 @@ func TestServerStopEndsMachines(t *testing.T) {
 	}
 }
 
-// A stop before the program starts has an exit event. Without one it would look
-// like a failed start.
+// A stop before the program starts records an exit event, because a stop without one looks like
+// a failed start.
 func TestStopBeforeStartHasExitEvent(t *testing.T) {
 	t.Parallel()
 	m := setup(t)

@@ -27,8 +27,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// serve runs a server in a process of its own. It prints its address and runs
-// until its standard input closes or it is killed.
+// serve runs a server in its own process. It prints its address and runs until its standard
+// input closes or it is killed.
 func serve(options string) int {
 	self, err := os.Executable()
 	if err != nil {
@@ -101,7 +101,7 @@ func crash(t *testing.T, o serveOptions) (m *machines, kill func()) {
 	return connect(t, strings.TrimSpace(address)), kill
 }
 
-// after opens a server in this process on the folder of the killed one.
+// after opens a server in this process on the folder of the killed server.
 func after(t *testing.T, dir string) *machines {
 	t.Helper()
 	return setup(t, func(c *flymachines.Config) { c.Dir = dir })
@@ -115,8 +115,7 @@ func TestMachinesSurviveCrash(t *testing.T) {
 	if exit := m.exit(ended.ID); exit.ExitCode != 3 {
 		t.Fatalf("exit = %+v", exit)
 	}
-	// The program blocks on EAR before it exits, so that it exits while no
-	// server runs.
+	// The program blocks on EAR before it exits, so that it exits while no server is running.
 	during := m.launch(m.input("ends-between", saying("$$")+`exec 3<>/dev/tcp/127.0.0.1/$EAR; read line <&3; exit 4`))
 	m.receive()
 	held, err := m.ear.Accept()

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
 
-// A server that was killed leaves its machines running. The next server ends them with
-// everything that they have started, also those whose supervisor was killed meanwhile.
+// A killed server leaves its machines running. The next server ends them with all processes
+// that they started, even if the supervisor was killed meanwhile.
 func TestNothingOutlivesAnAdoptedMachine(t *testing.T) {
 	t.Parallel()
 	for _, name := range daemons.Names() {

@@ -39,7 +39,7 @@ func withVirtualClock(t *testing.T, plan faults.Plan) (*machines, *clock.Virtual
 	return m, now
 }
 
-// advance moves the clock once a timer waits for it.
+// advance moves the clock when a timer waits for it.
 func advance(t *testing.T, now *clock.Virtual, d time.Duration) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)

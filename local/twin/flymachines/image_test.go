@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 )
 
-// A wrapped program has a descriptor for its progress.
+// A wrapped program has a file descriptor for its progress.
 func TestProgramsOfJobsRunUnderTheWrapper(t *testing.T) {
 	t.Parallel()
 	const wrapped = 50
@@ -46,7 +46,7 @@ func TestProgramsOfJobsRunUnderTheWrapper(t *testing.T) {
 	}
 }
 
-// helped returns the exit code of a shell with --help.
+// helped returns the exit code of sh --help, which differs between shells.
 func helped(t *testing.T) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "--help")
@@ -65,8 +65,8 @@ func TestProgramsOfTheHostAreUnknownByDefault(t *testing.T) {
 	}
 }
 
-// TestDigestIsThatOfTheProgram changes the program of an image: machines that are created
-// then have another digest, and the reference of an image can have its own.
+// TestDigestIsThatOfTheProgram changes the program of an image. Machines created afterwards
+// have another digest. An image reference can also name a digest.
 func TestDigestIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "program")

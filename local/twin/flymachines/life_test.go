@@ -150,7 +150,7 @@ func TestProgramEnvironment(t *testing.T) {
 	}
 }
 
-// TestMachineHasALoopbackAddress gives programs addresses at which they can be called.
+// TestMachineHasALoopbackAddress checks that programs get distinct loopback addresses.
 func TestMachineHasALoopbackAddress(t *testing.T) {
 	t.Parallel()
 	m := setup(t, func(c *flymachines.Config) { c.Loopback = true })
@@ -189,7 +189,7 @@ func TestDestroyedMachineOnDisk(t *testing.T) {
 	if _, err := m.server.Logs(first.ID); err == nil {
 		t.Error("output of a forgotten machine: got content, want an error")
 	}
-	third := m.launch(m.input("third", "true")) // the first machine's folder is removed once the second is gone
+	third := m.launch(m.input("third", "true")) // the folder of the first machine is removed when the second is gone
 	m.wait(third.ID, "destroyed")
 	if _, err := os.Stat(filepath.Join(dir, "machines", first.ID)); !os.IsNotExist(err) {
 		t.Errorf("the forgotten machine's folder: %v", err)
@@ -319,7 +319,7 @@ func TestRetentionExcludesDowntime(t *testing.T) {
 		t.Errorf("state after a day: got %s", got.State)
 	}
 	now.Advance(time.Hour)
-	m.wait(m.launch(m.input("", "")).ID, "destroyed") // forget what is due
+	m.wait(m.launch(m.input("", "")).ID, "destroyed") // its end drops the expired records
 	next := m.launch(m.input("", ""))
 	m.wait(next.ID, "destroyed")
 	_, err := m.client.Get(t.Context(), app, made.ID)

@@ -13,8 +13,8 @@ import (
 
 const plantedID = "0123456789abcd"
 
-// plant writes a machine with a program of its own choice into a server's folder.
-// It returns the file that the program would create.
+// plant writes the record of a machine with a chosen program into a server's folder. It returns
+// the file that the program would create.
 func plant(t *testing.T, dir string, change map[string]any) (mark string) {
 	t.Helper()
 	mark = filepath.Join(t.TempDir(), "mark")
@@ -47,9 +47,9 @@ func write(t *testing.T, path string, v any) {
 	}
 }
 
-// TestPlantedRecordStartsNothing opens folders with records that would start a
-// program: pending starts, a pending restart, and an end that is to be followed by
-// a restart. The argument list is the bound program's in all of them.
+// TestPlantedRecordStartsNothing opens folders with records that would start a program: pending
+// starts, a pending restart, and an end before a restart. All have the argument list of the
+// bound program.
 func TestPlantedRecordStartsNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]map[string]any{

@@ -95,7 +95,7 @@ func setup(t *testing.T, change ...func(*flymachines.Config)) *machines {
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // no grace
+		cancel() // kill at once
 		if err := server.Stop(ctx); err != nil {
 			t.Error(err)
 		}
@@ -130,9 +130,9 @@ func connect(t *testing.T, address string) *machines {
 	return &machines{t: t, url: address, client: client, ear: ear}
 }
 
-// redirect sends the client's requests to a server. It reads a request's body
-// completely before it passes it on: the client's retries rewind a reader that
-// the transport may still be reading when an answer comes this fast.
+// redirect sends the client's requests to a server. It reads the request body completely before
+// it forwards it. The client's retries rewind the body, which the transport may still be
+// reading when an answer arrives this fast.
 type redirect struct {
 	base *url.URL
 	http.RoundTripper
@@ -151,7 +151,7 @@ func (r redirect) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// input is a machine in Sortie's form that runs a script.
+// input returns a machine that runs a script, configured as Sortie does.
 func (m *machines) input(name, script string) fly.LaunchMachineInput {
 	signal := "SIGTERM"
 	return fly.LaunchMachineInput{
@@ -184,10 +184,10 @@ func (m *machines) launch(in fly.LaunchMachineInput) *fly.Machine {
 	return made
 }
 
-// saying is a piece of script that sends words to hear.
+// saying returns a piece of script that sends words to receive.
 func saying(words string) string { return `echo ` + words + ` >/dev/tcp/127.0.0.1/$EAR; ` }
 
-// hear returns the next words that a script sends.
+// receive returns the next words that a script sends.
 func (m *machines) receive() string {
 	m.t.Helper()
 	conn, err := m.ear.Accept()
@@ -218,7 +218,7 @@ func (m *machines) get(id string) *fly.Machine {
 	return got
 }
 
-// exit waits for the machine's end and returns its exit event.
+// exit waits until the machine is destroyed and returns its exit event.
 func (m *machines) exit(id string) *fly.MachineExitEvent {
 	m.t.Helper()
 	m.wait(id, "destroyed")
@@ -229,7 +229,7 @@ func (m *machines) exit(id string) *fly.MachineExitEvent {
 	return e.Request.ExitEvent
 }
 
-// list returns the names that a query finds.
+// list returns the names of the machines that match a query.
 func (m *machines) list(query string) []string {
 	m.t.Helper()
 	found, err := m.client.List(m.t.Context(), app, query)
@@ -262,8 +262,7 @@ func refused(t *testing.T, err error, status int, text string) {
 	}
 }
 
-// call sends a request that the client cannot send, and returns status and
-// body.
+// call sends a request that the client cannot send. It returns the status and body.
 func (m *machines) call(method, path, auth string, body any) (int, map[string]any) {
 	m.t.Helper()
 	data, err := json.Marshal(body)

@@ -7,8 +7,8 @@ import (
 	"github.com/superfly/fly-go"
 )
 
-// TestUpdateStartsAStoppedMachine changes a stopped machine: of its version only, with or
-// without a start.
+// TestUpdateStartsAStoppedMachine updates a stopped machine, with and without a start. It
+// refuses another current version.
 func TestUpdateStartsAStoppedMachine(t *testing.T) {
 	t.Parallel()
 	m := setup(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 )
 
-// TestWrapperHasAnEnvironmentOfItsOwn runs a program that prints the environment of its wrapper,
-// the process above it, and its own.
+// TestWrapperHasAnEnvironmentOfItsOwn runs a program that prints its own environment and that
+// of its parent process, the wrapper.
 func TestWrapperHasAnEnvironmentOfItsOwn(t *testing.T) {
 	t.Parallel()
 	m := setup(t, func(c *flymachines.Config) {
