@@ -16,7 +16,7 @@ const callback = `{"StartAt":"A","States":{
  "Catch":[{"ErrorEquals":["States.ALL"],"ResultPath":"$.e","Next":"B"}],"Next":"B"},
 "B":{"Type":"Succeed"}}}`
 
-// fixture is an execution that is encoded and decoded between any two stimuli.
+// fixture is an execution that is encoded and decoded between all stimuli.
 type fixture struct {
 	t         *testing.T
 	machine   *asl.Machine

@@ -186,7 +186,7 @@ func TestUnsupportedFeaturesAreNamed(t *testing.T) {
 	}
 }
 
-// one returns a definition with one state A with the fields.
+// one returns a definition with one state A that has the fields.
 func one(fields string) string {
 	return `{"StartAt":"A","States":{"A":{` + fields + `}}}`
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// sevenStates is as long as a run without constraints: four invocations, two
-// tokens, seven states entered.
+// sevenStates has the size of a run without constraints: four invocations, two tokens, seven
+// states entered.
 const sevenStates = `{"StartAt":"Pending","States":{
 "Pending":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Parameters":{"FunctionName":"admit","Payload":{"runId.$":"$.runId","step.$":"$$.State.Name"}},"OutputPath":"$.Payload","Next":"Route"},
 "Route":{"Type":"Choice","Choices":[{"Variable":"$.next","StringEquals":"Queued","Next":"Pending"},{"Variable":"$.next","StringEquals":"Creating","Next":"Creating"}],"Default":"Pending"},

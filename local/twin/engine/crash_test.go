@@ -33,7 +33,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// crashAt returns the number of writes of an execution without a crash.
+// crashAt crashes the engine at write n of an execution and resumes it. It returns the number
+// of writes without a crash.
 func crashAt(t *testing.T, kind string, n int, applied bool) int {
 	t.Helper()
 	w := setup(t, life)
@@ -91,8 +92,7 @@ func TestTimersSurviveRestart(t *testing.T) {
 	w.standing("run", port.ExecutionSucceeded)
 }
 
-// Heartbeats are not stored, so after a restart every heartbeat clock starts
-// again.
+// Heartbeats are not stored, so every heartbeat clock restarts with the engine.
 func TestHeartbeatClockRestartsWithEngine(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
@@ -107,7 +107,7 @@ func TestHeartbeatClockRestartsWithEngine(t *testing.T) {
 	}
 	w.pass(30 * time.Second)
 	token := w.token("right")
-	w.start("other", `{"id":2}`) // occupies the only place in memory
+	w.start("other", `{"id":2}`) // occupies the only cache slot
 	w.step()
 	w.pass(saveAfter)
 	if err := w.engine.Heartbeat(t.Context(), token); err != nil {

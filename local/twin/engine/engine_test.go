@@ -254,7 +254,7 @@ func TestRun(t *testing.T) {
 	w.answer["admit"] = func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		select {
 		case stuck <- struct{}{}:
-			<-ctx.Done() // interrupted: repeated after the restart
+			<-ctx.Done() // interrupted, so repeated after the restart
 			return nil, ctx.Err()
 		default:
 			return json.RawMessage(`{}`), nil
@@ -329,7 +329,7 @@ func TestRunKeepsDeadlines(t *testing.T) {
 			t.Fatal("got no deadline")
 		}
 		w.clock.Advance(at.Sub(w.clock.Now()))
-		w.engine.nudge() // Run may have set its timer by the old time
+		w.engine.nudge() // Run may have set its timer before the clock advanced
 		if got := <-ended; got != want {
 			t.Errorf("got %s ended, want %s", got, want)
 		}

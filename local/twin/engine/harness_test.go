@@ -42,7 +42,7 @@ type world struct {
 	config  Config
 	engine  *Engine
 	mu      sync.Mutex
-	tokens  map[string]string // by function, the newest
+	tokens  map[string]string // the newest token of each function
 	invoked []string
 	entered []string
 	answer  map[string]func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error)
@@ -147,7 +147,7 @@ func (w *world) standing(name string, want port.ExecutionStatus) {
 	}
 }
 
-// drive unblocks the execution until it has ended or the engine is dead.
+// drive runs the execution until it has ended or the engine has crashed.
 func (w *world) drive(name string) error {
 	ctx := w.t.Context()
 	if err := w.engine.Start(ctx, name, json.RawMessage(`{"id":"`+name+`"}`)); err != nil {
@@ -179,8 +179,7 @@ func (w *world) drive(name string) error {
 
 var errDead = errors.New("the process is dead")
 
-// mortal is a store whose process dies at its nth write: before it, or right
-// after it.
+// mortal is a store whose process dies at the nth write: before it, or right after it.
 type mortal struct {
 	store
 	mu      sync.Mutex
@@ -216,7 +215,7 @@ func (m *mortal) update(ctx context.Context, all ...*row) error {
 	return m.write(func() error { return m.store.update(ctx, all...) })
 }
 
-// database returns a store in a file, and a function that opens the file again.
+// database returns a store in a file, and a function that reopens the file.
 func database(t *testing.T) (s store, again func() store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sortie.db")

@@ -13,7 +13,8 @@ import (
 
 var errRefused = errors.New("the commit was refused")
 
-// commit makes a commit of another package with calls, and reports which were made.
+// commit commits a transaction of another package joined with the calls. It returns which calls
+// were made.
 func (w *world) commit(ctx context.Context, result error, calls ...port.ExecutionCall) []bool {
 	w.t.Helper()
 	joined, finish := w.engine.Join(ctx, calls...)
@@ -24,8 +25,8 @@ func (w *world) commit(ctx context.Context, result error, calls ...port.Executio
 	return finish()
 }
 
-// onDisk returns a world whose store is a file, and a function that opens the file and
-// the engine again, as after a crash.
+// onDisk returns a world with a store in a file. again reopens the file and the engine, as
+// after a crash.
 func onDisk(t *testing.T) (w *world, again func()) {
 	t.Helper()
 	w = setup(t, life)
@@ -93,7 +94,8 @@ func TestJoinedToken(t *testing.T) {
 	}
 }
 
-// TestUnreadableCallIsNotJoined leaves calls with invalid data to their methods.
+// TestUnreadableCallIsNotJoined checks that calls with invalid data are left to the unjoined
+// methods.
 func TestUnreadableCallIsNotJoined(t *testing.T) {
 	t.Parallel()
 	w, _ := onDisk(t)
@@ -114,8 +116,8 @@ func TestUnreadableCallIsNotJoined(t *testing.T) {
 	}
 }
 
-// TestResultIsStoredWithNextCommit has a handler that commits its token, as those of
-// runs do, in a process that is killed right after the commit.
+// TestResultIsStoredWithNextCommit has a handler that commits its token, as those of runs do.
+// The process is killed right after the commit.
 func TestResultIsStoredWithNextCommit(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"committed": true, "refused": false} {
@@ -150,8 +152,8 @@ func TestResultIsStoredWithNextCommit(t *testing.T) {
 	}
 }
 
-// TestResultsAreStoredSoon checks that the executions that wait, or have ended, are stored
-// together after a time, and at once when Run ends.
+// TestResultsAreStoredSoon checks that changed executions are stored together after a delay,
+// and at once when Run ends.
 func TestResultsAreStoredSoon(t *testing.T) {
 	t.Parallel()
 	w, again := onDisk(t)

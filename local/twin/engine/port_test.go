@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
-// TestExecutions runs the port's suite on an engine that is driven by Run.
+// TestExecutions runs the port's suite on an engine driven by Run.
 func TestExecutions(t *testing.T) {
 	t.Parallel()
 	porttest.Executions(t, func(t *testing.T, ask func(execution, token string)) porttest.ExecutionsHarness {
@@ -56,13 +56,13 @@ func TestExecutions(t *testing.T) {
 			}
 			return running
 		}
-		// The fake that wraps executions must not change what they do.
+		// The fake must not change the behaviour of the executions that it wraps.
 		wrapped := func() port.Executions { return fake.NewExecutions(begin(), nil) }
 		h := porttest.ExecutionsHarness{Executions: wrapped(), Reopen: wrapped}
 		t.Cleanup(func() { end() })
 		h.Pass = func(d time.Duration) {
 			now.Advance(d)
-			running.nudge() // Run may have set its timer by the old time
+			running.nudge() // Run may have set its timer before the clock advanced
 		}
 		return h
 	})

@@ -24,7 +24,7 @@ const token = "token-of-the-folder"
 
 var key, otherKey = bytes.Repeat([]byte{1}, proof.KeySize), bytes.Repeat([]byte{2}, proof.KeySize)
 
-// recorder is a server that records whether it gets the token.
+// recorder is a server that records whether it receives the token.
 type recorder struct {
 	mu  sync.Mutex
 	got []string
@@ -45,7 +45,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, `{"tasks":[]}`)
 }
 
-// took reports whether the server has got the token.
+// took reports whether the server received the token.
 func (r *recorder) took() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func serve(t *testing.T, handler http.Handler) (address string) {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// list calls a server with the token of a folder whose key is known.
+// list calls a server with a token. known is the key that the client has.
 func list(t *testing.T, address string, known []byte) error {
 	t.Helper()
 	transport := proof.Transport(address, func() ([]byte, error) { return known, nil })
@@ -72,8 +72,8 @@ func list(t *testing.T, address string, known []byte) error {
 	return err
 }
 
-// relayTo forwards challenges to another server, with the address of its own or that of the other
-// server, and takes everything else itself.
+// relayTo forwards challenges to another server and serves all other requests itself. If
+// replace is true, it replaces the address in the challenge by that of the other server.
 func relayTo(address string, replace bool, rest http.Handler) http.Handler {
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,7 @@ func relayTo(address string, replace bool, rest http.Handler) http.Handler {
 	})
 }
 
-// TestTokenIsSentToTheFoldersServerOnly lets each impostor have the address that the client
+// TestTokenIsSentToTheFoldersServerOnly runs each impostor at the address that the client
 // calls.
 func TestTokenIsSentToTheFoldersServerOnly(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestTokenIsSentToTheFoldersServerOnly(t *testing.T) {
 					seen.ServeHTTP(w, r)
 					return
 				}
-				answer := httptest.NewRecorder() // of the server, to another challenge for this address
+				answer := httptest.NewRecorder() // the server's answer to another challenge for this address
 				other := r.Clone(r.Context())
 				query := other.URL.Query()
 				query.Set("nonce", strings.Repeat("0", 2*proof.KeySize))
@@ -154,8 +154,8 @@ func TestTokenIsSentToTheFoldersServerOnly(t *testing.T) {
 	}
 }
 
-// TestRelayOfTheConnectionIsRefused forwards whole connections to the server: the client has
-// dialed another address than that at which the server was reached.
+// TestRelayOfTheConnectionIsRefused forwards whole connections to the server. The client dialed
+// another address than the one at which the server was reached.
 func TestRelayOfTheConnectionIsRefused(t *testing.T) {
 	t.Parallel()
 	seen := &recorder{}
@@ -172,7 +172,7 @@ func TestRelayOfTheConnectionIsRefused(t *testing.T) {
 	}
 }
 
-// pipe connects each connection to another address.
+// pipe forwards each connection of the listener to another address.
 func pipe(ctx context.Context, listener net.Listener, to string) {
 	for {
 		from, err := listener.Accept()
@@ -247,7 +247,7 @@ func TestRedirectedDownloadHasNoToken(t *testing.T) {
 	}
 }
 
-// TestProxyOfTheEnvironmentIsNotUsed names a proxy, for names of loopback too.
+// TestProxyOfTheEnvironmentIsNotUsed sets a proxy that also applies to loopback names.
 func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	transport := proof.Transport("127.0.0.1:1", nil)
@@ -256,7 +256,7 @@ func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestMalformedChallengeIsRefused asks for what a client never asks for.
+// TestMalformedChallengeIsRefused sends challenges that no client sends.
 func TestMalformedChallengeIsRefused(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(proof.Handler(key, http.NotFoundHandler()))

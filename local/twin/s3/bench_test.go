@@ -33,9 +33,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkObject uploads an object as the worker, accepts it, and downloads
-// it. grown-MiB is the peak memory of the server above that of a server of one
-// small object.
+// BenchmarkObject uploads an object as the worker, accepts it, and downloads it. grown-MiB is
+// the peak memory of the server beyond that for one small object.
 func BenchmarkObject(b *testing.B) {
 	small := served(b, 1<<10, 1)
 	for _, mebis := range []int64{1, 1024} {
@@ -47,8 +46,7 @@ func BenchmarkObject(b *testing.B) {
 	}
 }
 
-// served runs a server process under n such objects and returns its peak memory
-// in bytes.
+// served runs a server process with n objects of the size. It returns its peak memory in bytes.
 func served(b *testing.B, size int64, n int) int64 {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
@@ -94,7 +92,7 @@ func served(b *testing.B, size int64, n int) int64 {
 		b.Fatal("the memory of a process is not available on this system")
 	}
 	if runtime.GOOS == "darwin" {
-		return usage.Maxrss // bytes; elsewhere KiB
+		return usage.Maxrss // bytes on this system, KiB elsewhere
 	}
 	return usage.Maxrss << 10
 }

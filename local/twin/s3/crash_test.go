@@ -20,8 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-// childDir, if it is set, makes this binary a process that serves the directory
-// until it is killed.
+// childDir is the variable that makes this binary serve the directory until it is killed.
 const childDir = "SORTIE_TEST_S3_CHILD"
 
 func TestMain(m *testing.M) {
@@ -54,8 +53,8 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestKillLeavesWholeObjects kills a serving process under uploads. Every
-// acknowledged object exists, and no object is incomplete.
+// TestKillLeavesWholeObjects kills a serving process during uploads. Every acknowledged object
+// exists, and no object is incomplete.
 func TestKillLeavesWholeObjects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +82,7 @@ func TestKillLeavesWholeObjects(t *testing.T) {
 				body := bytes.Repeat([]byte(fmt.Sprintf("%d-%d ", life, n)), 1+n*1000)
 				_, err := c.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: aws.String("uploads"), Key: &key, Body: bytes.NewReader(body)})
 				if err != nil {
-					// Unanswered: the object is complete or absent.
+					// Not answered: the object is complete or absent.
 					acknowledged[key] = ""
 					stopped <- err
 					return

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-// TestUnsupportedOperations uses what R2 does not have either.
+// TestUnsupportedOperations calls operations that R2 does not have either.
 func TestUnsupportedOperations(t *testing.T) {
 	t.Parallel()
 	url := start(t, config(t.TempDir())).URL()
@@ -146,7 +146,7 @@ func TestChunkedBody(t *testing.T) {
 	}
 }
 
-// TestRefusedUploadIsAnswered sends bodies that the operation does not read.
+// TestRefusedUploadIsAnswered sends bodies to operations that refuse them before reading.
 func TestRefusedUploadIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, config(t.TempDir())).URL(), worker)

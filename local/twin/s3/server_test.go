@@ -359,8 +359,8 @@ func TestUploadListingPages(t *testing.T) {
 	}
 }
 
-// TestPreviousAddress starts on the address of the last start, and on another one if
-// that is taken.
+// TestPreviousAddress checks that a server starts at the previous address, or at another one if
+// that is in use.
 func TestPreviousAddress(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

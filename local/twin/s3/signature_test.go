@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-// TestSignatures changes requests after they were signed.
+// TestSignatures changes requests after signing.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	root := start(t, config(t.TempDir())).URL()
@@ -23,7 +23,7 @@ func TestSignatures(t *testing.T) {
 	for _, row := range []struct {
 		name, method, path string
 		keys               s3.Keys
-		before             time.Duration // how long ago it was signed
+		before             time.Duration // age of the signature
 		presigned          bool
 		change             func(*http.Request)
 		status             int
@@ -66,7 +66,7 @@ func sign(t *testing.T, r *http.Request, keys s3.Keys, presigned bool, before ti
 	if !presigned {
 		const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 		r.Header.Set("X-Amz-Content-Sha256", empty)
-		r.ContentLength = -1 // the length is not signed
+		r.ContentLength = -1 // the length is not part of the signature
 		if err := v4.NewSigner().SignHTTP(t.Context(), of, r, empty, "s3", s3.Region, at); err != nil {
 			t.Fatal(err)
 		}

@@ -129,8 +129,7 @@ func TestParseRefusesInvalidCalls(t *testing.T) {
 	}
 }
 
-// FuzzParse searches for calls whose parsing or evaluation panics or does not
-// end.
+// FuzzParse searches for calls whose parsing or evaluation panics or does not end.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"States.Format('a {}', $.x)", `States.Array('\'', 1, States.UUID())`, "States.ArrayRange(0, 9, 3)",

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestLocksHaveHashes reads the lock files: every package has a version and a hash.
+// TestLocksHaveHashes checks that every package in the lock files has a version and a hash.
 func TestLocksHaveHashes(t *testing.T) {
 	t.Parallel()
 	files, err := locks.ReadDir(".")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSafetensors reads the file of the weights: each tensor is in it, under its public name.
+// TestSafetensors checks that the weights file has each tensor under its public name.
 func TestSafetensors(t *testing.T) {
 	t.Parallel()
 	m, folder := New(Tiny, 1), t.TempDir()
@@ -49,7 +49,7 @@ func TestSafetensors(t *testing.T) {
 	}
 }
 
-// TestHalves has two heads of four rows each: the even ones come first.
+// TestHalves checks a tensor with two heads of four rows: each head has its even rows first.
 func TestHalves(t *testing.T) {
 	t.Parallel()
 	m := &Model{Shape: Shape{Width: 8, Heads: 2}}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSameSeedSameFile has the same bytes for a seed, and others for another one.
+// TestSameSeedSameFile checks that a seed determines the bytes, and that another seed gives
+// others.
 func TestSameSeedSameFile(t *testing.T) {
 	t.Parallel()
 	var files [][]byte
