@@ -40,8 +40,8 @@ func get(t *testing.T, url, host, token string) int {
 	return answer.StatusCode
 }
 
-// TestOtherHostNamesAreRefused calls the APIs on loopback as a page does whose name
-// was rebound to loopback.
+// TestOtherHostNamesAreRefused calls the loopback APIs like a page after DNS rebinding: with
+// the page's host name.
 func TestOtherHostNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})
@@ -134,7 +134,7 @@ func TestServerThatOthersReachNeedsAToken(t *testing.T) {
 	}
 }
 
-// plantRecords makes the database of a folder, without a run.
+// plantRecords creates the database of a folder, without a run.
 func plantRecords(t *testing.T, folder string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(folder, stack.RecordsFile))
@@ -147,8 +147,8 @@ func plantRecords(t *testing.T, folder string) {
 	}
 }
 
-// TestPlantedFolderIsRefused opens a folder with a record that would start a
-// program, with the modes that git and archives give it.
+// TestPlantedFolderIsRefused opens a folder with a record that would start a program, with the
+// file modes of git and of archives.
 func TestPlantedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -212,7 +212,7 @@ func TestPlantedFolderIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerWithoutBucketKeys exports the sample with presigned URLs alone.
+// TestWorkerWithoutBucketKeys exports the sample with presigned URLs only.
 func TestWorkerWithoutBucketKeys(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Settings: map[string]string{"SORTIE_BUCKET_CREDENTIALS": "envelope"}})

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestBackupResumesInAnotherFolder copies the records of a busy stack in another
-// process and resumes the copy in a new folder, without machines, keys and outputs.
+// TestBackupResumesInAnotherFolder backs up the records of a busy stack in another process. A
+// new folder without machines, keys and outputs resumes from the backup.
 func TestBackupResumesInAnotherFolder(t *testing.T) {
 	t.Parallel()
 	hold, data, elsewhere := suite.Pipe(t), t.TempDir(), t.TempDir()

@@ -17,8 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// natsServer starts a server with JetStream, on a port or, if it is negative, on a free
-// one.
+// natsServer starts a NATS server with JetStream. A negative number selects a free port.
 func natsServer(t *testing.T, folder string, number int) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: number, JetStream: true, StoreDir: folder, NoLog: true, NoSigs: true})
@@ -33,7 +32,8 @@ func natsServer(t *testing.T, folder string, number int) *server.Server {
 	return s
 }
 
-// subscriber reads the stream of a server from its start.
+// subscriber returns a function that reads the next message of the server's stream, from its
+// start.
 func subscriber(t *testing.T, address string) func() jetstream.Msg {
 	t.Helper()
 	conn, err := natsclient.Connect(address)

@@ -20,8 +20,8 @@ func TestEveryProblemOfTheEnvironmentIsReported(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOtherProgramsAreNoProblem has the variables that a shell may export
-// for a deployment, a test or a worker.
+// TestVariablesOfOtherProgramsAreNoProblem sets the variables that a shell may export for a
+// deployment, a test or a worker.
 func TestVariablesOfOtherProgramsAreNoProblem(t *testing.T) {
 	t.Parallel()
 	_, err := stack.SettingsFrom(setting.Map(nil), []string{
@@ -34,8 +34,8 @@ func TestVariablesOfOtherProgramsAreNoProblem(t *testing.T) {
 	}
 }
 
-// TestBucketsHaveTheirNames checks EC-3.10 at home; infra/README.md has the names of
-// a deployment, from the same constants.
+// TestBucketsHaveTheirNames checks EC-3.10 for the local system. infra/README.md has the names
+// of a deployment, from the same constants.
 func TestBucketsHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})

@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// cable is a connection to the engine that can be cut.
+// cable is a connection to the engine that a test can cut.
 type cable struct {
 	address string
 	cut     atomic.Bool
@@ -48,7 +48,7 @@ func newCable(t *testing.T) *cable {
 	return c
 }
 
-// buildWaiting makes an image with the program waiting.
+// buildWaiting builds an image with the program waiting.
 func (e engine) buildWaiting(image string) {
 	e.t.Helper()
 	source := filepath.Join(e.t.TempDir(), "main.go")
@@ -58,7 +58,7 @@ func (e engine) buildWaiting(image string) {
 	e.build(image, source)
 }
 
-// machine returns the container of the attempt of a task.
+// machine waits until the attempt of a task runs and returns its container.
 func (g *target) machine(task string, attempt int) string {
 	g.T.Helper()
 	return g.Await(task, func(s contract.Status) bool { return s.Attempt == attempt && s.State == "Running" && s.MachineID != "" }).MachineID
@@ -87,8 +87,8 @@ func TestRealEngineIsAway(t *testing.T) {
 	g.machine(late, 1)
 }
 
-// TestRealContainerIsRemoved removes the container of a run by hand. The run is retried
-// after its start limit, before which an engine may not know a container yet.
+// TestRealContainerIsRemoved removes the container of a run by hand. The run is retried after
+// its start limit, because an engine may not know a new container before that.
 func TestRealContainerIsRemoved(t *testing.T) {
 	t.Parallel()
 	const image = "localhost/sortie-removed:1"

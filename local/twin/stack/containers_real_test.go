@@ -33,7 +33,7 @@ func main() {
 }
 `
 
-// engine is the API of the engine in DOCKER_HOST, which "make test-containers" starts.
+// engine is a client of the engine in DOCKER_HOST, which "make test-containers" starts.
 type engine struct {
 	t      *testing.T
 	client *http.Client
@@ -57,7 +57,7 @@ func (e engine) post(path, kind string, body []byte) {
 	e.call(http.MethodPost, path, kind, body)
 }
 
-// call makes a call of the engine and returns the body of its answer.
+// call calls the engine and returns the body of its answer.
 func (e engine) call(method, path, kind string, body []byte) []byte {
 	e.t.Helper()
 	request, err := http.NewRequestWithContext(e.t.Context(), method, "http://engine/v1.41"+path, bytes.NewReader(body))
@@ -76,7 +76,7 @@ func (e engine) call(method, path, kind string, body []byte) []byte {
 	return text.Bytes()
 }
 
-// build makes an image with the program of a package, and nothing else.
+// build builds an image that has only the program of a package.
 func (e engine) build(image, what string) {
 	e.t.Helper()
 	program := filepath.Join(e.t.TempDir(), "program")
@@ -125,8 +125,8 @@ func TestRealExport(t *testing.T) {
 	}
 }
 
-// TestRealAdoption kills the stack during a run. The next stack finds the container and
-// how its program ends.
+// TestRealAdoption kills the stack during a run. The next stack adopts the container and reads
+// its exit.
 func TestRealAdoption(t *testing.T) {
 	t.Parallel()
 	const image = "localhost/sortie-waiting:1"

@@ -9,7 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestWithoutContainerEngine runs an image that is bound to no program where no engine is.
+// TestWithoutContainerEngine runs an image that is not bound to a program, without a container
+// engine.
 func TestWithoutContainerEngine(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engine: "unix://" + t.TempDir() + "/none.sock"})

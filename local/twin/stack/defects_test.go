@@ -42,8 +42,8 @@ func TestEveryFormatOfADefectiveCollection(t *testing.T) {
 	}
 }
 
-// allDefects returns a low rate for each defect, except those that a worker
-// retries for minutes. The tests of the worker cover those with a virtual clock.
+// allDefects returns a low rate for each defect. It leaves out those that a worker retries for
+// minutes; the worker's tests cover them with a virtual clock.
 func allDefects() map[samples.Defect]float64 {
 	rates := map[samples.Defect]float64{}
 	for _, defect := range samples.Defects() {

@@ -14,8 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// TestFailedDeliveryIsRepeated checks that a queued webhook stays queued until its call
-// succeeds.
+// TestFailedDeliveryIsRepeated checks that a webhook stays queued until its call succeeds.
 func TestFailedDeliveryIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// TestAnonymousClientDoesNotBecomeTheOwner plays a program of the host without a token. It runs
-// the export image, which every local system has, and names a file of the owner as the output.
+// TestAnonymousClientDoesNotBecomeTheOwner simulates a program of the host without a token. It
+// runs the export image, which every local system has, and names a file of the owner as the
+// output.
 func TestAnonymousClientDoesNotBecomeTheOwner(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})
@@ -61,11 +62,11 @@ func TestAnonymousClientDoesNotBecomeTheOwner(t *testing.T) {
 	}
 }
 
-// host is a program of the host, and bound one that has the name of an image.
+// host runs a program of the host. bound runs a program that is bound to an image name.
 const host, bound = `"image": "exec:/bin/true"`, `"image": "` + service.DefaultImage + `"`
 
-// doors are all requests that can start a program of the host. nightly is a job of one, run an
-// ended run of it, and plain a job of an image that no program has.
+// doors returns all requests that can start a program of the host. nightly is a job with such a
+// program, run is an ended run of it, and plain is a job with an image that is not bound.
 func doors() map[string][3]string {
 	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	trigger := `{"type": "trigger_job", "parameters": {"jobId": "nightly"}}`
@@ -108,7 +109,7 @@ func doors() map[string][3]string {
 	}
 }
 
-// TestProgramsOfTheHostNeedTheScopeExec goes to every door without a token, with the token of
+// TestProgramsOfTheHostNeedTheScopeExec sends each request without a token, with the token of
 // AUTH_TOKEN, and with one of all scopes but exec.
 func TestProgramsOfTheHostNeedTheScopeExec(t *testing.T) {
 	t.Parallel()
@@ -162,7 +163,7 @@ func TestProgramsOfTheHostNeedTheScopeExec(t *testing.T) {
 			if len(runs) != 1 || runs[0].TaskID != run.TaskID {
 				t.Errorf("got runs %+v, want that of the owner alone", runs)
 			}
-			// The command line of the export contract needs no scope.
+			// Commands of the export contract need no scope.
 			stranger.End(stranger.Export("mods", contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"}))
 			answer := stranger.Call(http.MethodPut, "/v1/jobs/export", `{"export": {"format": "mods", "pi": "01K9XVBAQZF9EHDRXGBEADTZYY"}}`)
 			if answer.Status != http.StatusCreated {
@@ -172,7 +173,7 @@ func TestProgramsOfTheHostNeedTheScopeExec(t *testing.T) {
 	}
 }
 
-// TestOwnerUsesEveryDoor goes to every door with the token of the data folder.
+// TestOwnerUsesEveryDoor sends each request with the token of the data folder.
 func TestOwnerUsesEveryDoor(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})

@@ -17,13 +17,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// exports is a job of the export contract, which every caller may run, that triggers another one.
+// exports is a job of the export contract that triggers another job. Every caller may run it.
 const exports = `{"export": {"format": "mods", "pi": "01K9XVBAQZF9EHDRXGBEADTZYY"},
 	"actions": {"onSuccess": {"type": "trigger_job", "parameters": {"jobId": "%s"}}}}`
 
-// TestTriggeredRunHasTheRightsOfBoth triggers a job of a program of the host that exists only after
-// the job that triggers it was stored. The one who stored that job needs the scope exec, and so
-// does the one who started its run.
+// TestTriggeredRunHasTheRightsOfBoth triggers a job with a program of the host. That job is
+// created after the one that triggers it. Both the author of the triggering job and the caller
+// who starts its run need the scope exec.
 func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Play: "success"})
@@ -35,8 +35,8 @@ func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
 			t.Fatalf("job %s: got %d %s, want it stored", id, answer.Status, answer.Body)
 		}
 	}
-	// triggers runs a job, and returns what its event says about the trigger, and the number of
-	// runs of the job that it triggers.
+	// triggers runs a job. It returns the trigger failure in its event, and the number of runs
+	// of the triggered job.
 	triggers := func(c *outside.Client, id, triggered string) (failure string, runs int) {
 		t.Helper()
 		answer := c.Call(http.MethodPost, "/v1/jobs/"+id+"/runs", "{}")
@@ -80,7 +80,7 @@ func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the program has run")
 	}
-	// The owner stores the same definition: now its rights count.
+	// The owner stores the same definition, so the owner's rights apply.
 	put(&owner, "early", fmt.Sprintf(exports, "secret"))
 	for i, id := range []string{"early", "owned"} {
 		if failure, runs := triggers(&owner, id, "secret"); runs != i+1 {
@@ -89,8 +89,8 @@ func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
 	}
 }
 
-// TestScheduleHasTheRightsOfItsJob stores a schedule of an image that is bound to a program when
-// the server is started again.
+// TestScheduleHasTheRightsOfItsJob stores a schedule of an image. After a restart the image is
+// bound to a program.
 func TestScheduleHasTheRightsOfItsJob(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -128,7 +128,7 @@ func TestScheduleHasTheRightsOfItsJob(t *testing.T) {
 	}
 }
 
-// TestWrapperDoesNotHaveTheVariablesOfAJob reads the environment of the process that runs a program.
+// TestWrapperDoesNotHaveTheVariablesOfAJob reads the environment of the wrapper process.
 func TestWrapperDoesNotHaveTheVariablesOfAJob(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -150,8 +150,8 @@ func TestWrapperDoesNotHaveTheVariablesOfAJob(t *testing.T) {
 	}
 }
 
-// TestEndedRunLeavesNoSecretOnTheDisk searches the folder of the machines for what a run was
-// started with and what it has printed.
+// TestEndedRunLeavesNoSecretOnTheDisk searches the folder of the machines for the input and
+// output of an ended run.
 func TestEndedRunLeavesNoSecretOnTheDisk(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-of-the-report"

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestFallbackSurvivesAKill kills the process after the platform has refused a start, and
-// before the machine in the other pool starts.
+// TestFallbackSurvivesAKill kills the process after the platform refused a start and before the
+// machine in the fallback pool starts.
 func TestFallbackSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir(), Play: "success"}

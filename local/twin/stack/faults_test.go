@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestRunsSurviveRandomFaults injects random faults at every request, by seed.
+// TestRunsSurviveRandomFaults injects random faults, by seed, at every request.
 func TestRunsSurviveRandomFaults(t *testing.T) {
 	t.Parallel()
 	everywhere := func(kind faults.Kind, rate float64) []faults.Rule {
@@ -65,8 +65,8 @@ func TestRunsSurviveRandomFaults(t *testing.T) {
 	end(two, twos)
 }
 
-// nothingLeft waits until no machine runs and the object store has only this many
-// outputs.
+// nothingLeft waits until no machine runs. It then checks the number of outputs in the object
+// store.
 func (g *target) nothingLeft(objects int) {
 	g.T.Helper()
 	if err := g.stack.Machines().SetFaults(faults.Plan{}); err != nil {

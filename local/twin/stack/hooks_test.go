@@ -20,13 +20,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/hook"
 )
 
-// hooks is a receiver on loopback. It refuses at the path /no.
+// hooks is a hook receiver on loopback. It refuses requests to the path /no.
 type hooks struct {
 	*httptest.Server
 	key hook.Key
 
 	mu sync.Mutex
-	// calls are "HOOK STATE" of each signed request.
+	// calls has "HOOK STATE" for each signed request.
 	calls []string
 	// ended receives a value at each onSuccess.
 	ended chan struct{}
@@ -64,7 +64,7 @@ func receiveHooks(t *testing.T, secret string) *hooks {
 	return h
 }
 
-// TestHooksOfARun runs programs whose hooks allow and refuse them, over real HTTP.
+// TestHooksOfARun runs programs whose hooks accept or refuse them, over real HTTP.
 func TestHooksOfARun(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

@@ -18,13 +18,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// letters is a prompt of a number of bytes, which differs for each subject from the first
-// bytes on.
+// letters returns a prompt of size bytes. Prompts of different subjects differ from the first
+// bytes.
 func letters(subject string, size int) string {
 	return strings.Repeat(subject+" wrote a letter. ", size)[:size]
 }
 
-// affinity is a pool of two llama-servers with one slot each, which keeps the last prompt.
+// affinity is a pool of two llama-servers with one slot each. A slot caches the last prompt.
 type affinity struct {
 	*target
 
@@ -41,7 +41,7 @@ func twoReplicas(t *testing.T) affinity {
 	return affinity{start(t, served{Engines: addressed(run.EngineLlamaCpp, two...)}), two}
 }
 
-// asked answers a prompt and returns its replica and the tokens of the prompt.
+// asked runs a prompt and returns its replica and the number of prompt tokens.
 func (a affinity) asked(session, prompt string) (replica string, tokens int) {
 	a.T.Helper()
 	few := 4
@@ -49,8 +49,8 @@ func (a affinity) asked(session, prompt string) (replica string, tokens int) {
 	return d.Replica, *d.TokensIn
 }
 
-// computed returns how many tokens of prompts the servers have computed. The others were
-// found in their caches.
+// computed returns the number of prompt tokens that the servers have computed. They found the
+// others in their caches.
 func (a affinity) computed() (tokens int) {
 	a.T.Helper()
 	for _, s := range a.servers {
@@ -77,16 +77,16 @@ func (a affinity) computed() (tokens int) {
 
 func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetUntyped().GetValue() }
 
-// TestRealAffinity measures two llama-servers. The turns of a session, each of which has the
-// turns before it in its prompt, go to one of them, and so do prompts with the same beginning.
-// The servers compute what is new.
+// TestRealAffinity measures two llama-servers. All turns of a session, each with the earlier
+// turns in its prompt, go to one server. So do prompts with the same prefix. The servers
+// compute only new tokens.
 func TestRealAffinity(t *testing.T) {
 	t.Parallel()
 	t.Run(string(run.EngineLlamaCpp), func(t *testing.T) {
 		t.Parallel()
 		for _, row := range []struct {
 			name string
-			// session and prompt are of turn j of subject i.
+			// session and prompt return those of turn j of subject i.
 			session func(i int) string
 			prompt  func(i, j int) string
 		}{

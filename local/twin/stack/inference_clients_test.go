@@ -18,14 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestClientsLeave is clientsLeave with the mock engine.
+// TestClientsLeave runs clientsLeave with the mock engine.
 func TestClientsLeave(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
 	clientsLeave(t, g)
 }
 
-// clients is the OpenAI API with what became of its requests.
+// clients is an OpenAI client that counts the results of its requests.
 type clients struct {
 	sdk.Client
 
@@ -33,10 +33,9 @@ type clients struct {
 	answered, left, refused atomic.Int32
 }
 
-// clientsLeave has 20 clients send ten requests each, one after the other. A third of the
-// requests are left before their answers end, some before they begin, and a tenth are
-// refused. The others are answered, no slot is held afterwards, and the next request is
-// answered.
+// clientsLeave runs 20 clients that send ten requests each in sequence. A third of the requests
+// are abandoned, some before the answer begins. A tenth are refused, and the others are
+// answered. Afterwards no slot is held, and the next request is answered.
 func clientsLeave(t *testing.T, g *target) {
 	t.Helper()
 	const at, requests, length = 20, 10, 8
@@ -76,14 +75,14 @@ func clientsLeave(t *testing.T, g *target) {
 	c.read(t, length)
 }
 
-// story is a request for an answer of at most length tokens.
+// story returns a request for an answer of at most length tokens.
 func (c *clients) story(prompt string, length int) sdk.ChatCompletionNewParams {
 	return sdk.ChatCompletionNewParams{
 		Model: c.model, Messages: []sdk.ChatCompletionMessageParamUnion{sdk.UserMessage(prompt)}, MaxCompletionTokens: param.NewOpt(int64(length)),
 	}
 }
 
-// read reads an answer to its end.
+// read reads an answer to its end and checks it.
 func (c *clients) read(t *testing.T, length int) {
 	t.Helper()
 	stream := c.Chat.Completions.NewStreaming(t.Context(), c.story("tell a story", length))
@@ -99,8 +98,8 @@ func (c *clients) read(t *testing.T, length int) {
 	c.answered.Add(1)
 }
 
-// leave ends the connection of a long answer after some parts of it, or after a time in which
-// it may not have begun.
+// leave abandons a long answer after some parts, or after a delay in which it may not have
+// begun.
 func (c *clients) leave(t *testing.T, i int) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -120,8 +119,8 @@ func (c *clients) leave(t *testing.T, i int) {
 	c.left.Add(1)
 }
 
-// refuse asks for what no engine of the tests can answer: more tokens than its context has, or
-// an answer to a prompt that is longer.
+// refuse sends a request that no engine of the tests can answer: it asks for more tokens than
+// the context has, or its prompt is longer.
 func (c *clients) refuse(t *testing.T, i int) {
 	t.Helper()
 	request := c.story("tell a story", 1_000_000)

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestContextOfARestartedEngine starts an engine again with another context: the model that the
-// server has made of it has that context, and not the first one.
+// TestContextOfARestartedEngine restarts an engine with another context length. The server's
+// model then has the new context length.
 func TestContextOfARestartedEngine(t *testing.T) {
 	t.Parallel()
 	var engine atomic.Pointer[http.Handler]

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestMetricsOfTasks answers a task, cancels one, refuses two for different reasons, drains
+// TestMetricsOfTasks completes a task, cancels one, refuses two for different reasons, drains
 // the pool and retires the model.
 func TestMetricsOfTasks(t *testing.T) {
 	t.Parallel()

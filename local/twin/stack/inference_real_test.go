@@ -26,12 +26,12 @@ import (
 // realEngine is a kind of inference server for a test.
 type realEngine struct {
 	kind run.EngineKind
-	// launch starts a server, which ends with the test, or returns one that several tests use.
+	// launch starts a server that ends with the test, or returns one that several tests share.
 	launch func(t *testing.T, o servers.Options) *servers.Server
 }
 
-// eachEngine runs a test with each real inference server that starts in little time;
-// TestRealVLLM runs it with the other one.
+// eachEngine runs a test with each real inference server that starts fast. TestRealVLLM runs
+// the tests with vLLM.
 func eachEngine(t *testing.T, test func(t *testing.T, e realEngine)) {
 	t.Helper()
 	for _, kind := range []run.EngineKind{run.EngineLlamaCpp, run.EngineTriton} {
@@ -80,7 +80,7 @@ func addressed(kind run.EngineKind, servers ...*servers.Server) (list []stack.En
 	return list
 }
 
-// completed returns a task that has answered, with its details.
+// completed waits until the task is completed and returns its details.
 func (g *target) completed(task string) contract.InferenceDetails {
 	g.T.Helper()
 	if state := await(g, task); state != string(run.Completed) {
@@ -89,7 +89,7 @@ func (g *target) completed(task string) contract.InferenceDetails {
 	return *outside.Get[contract.Task](g.Client, "/v1/tasks/"+task).Inference
 }
 
-// TestRealAnswer reads the stream of an answer, its transcript, and what it took.
+// TestRealAnswer reads the stream of an answer, its transcript and its usage.
 func TestRealAnswer(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realAnswer)
@@ -110,8 +110,8 @@ func realAnswer(t *testing.T, e realEngine) {
 	}
 }
 
-// TestRealCancel cancels a long answer at its first token. The engine generates nothing
-// afterwards, and the slot is free for another task.
+// TestRealCancel cancels a long answer at its first token. The engine then stops generating,
+// and the slot is free for another task.
 func TestRealCancel(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realCancel)
@@ -142,7 +142,7 @@ func realCancel(t *testing.T, e realEngine) {
 		t.Errorf("got the load %+v, %v, want none", load, err)
 	}
 	g.completed(g.ask(3))
-	// The model, which has one slot, writes its log before the next request begins.
+	// The model has one slot, so it writes its log before the next request begins.
 	if log := server.Log(); e.kind == run.EngineTriton && !strings.Contains(log, "request ends: cancelled") {
 		t.Error("the model was not cancelled")
 	}
@@ -151,7 +151,7 @@ func realCancel(t *testing.T, e realEngine) {
 	}
 }
 
-// define changes the pool of an engine.
+// define changes the pool's engine.
 func define(g *target, e realEngine, server *servers.Server, is contract.PoolEngine) {
 	g.T.Helper()
 	is.Kind, is.Model, is.Replicas = string(e.kind), g.Models[0], []contract.PoolReplica{{URL: server.URL, MetricsURL: server.MetricsURL}}
@@ -160,8 +160,8 @@ func define(g *target, e realEngine, server *servers.Server, is contract.PoolEng
 	}
 }
 
-// TestRealSameSeed asks a deterministic pool twice, with a seed and without one. Both times
-// the transcript is the same artifact; another seed has another one.
+// TestRealSameSeed runs a prompt twice in a deterministic pool, with a seed and without one.
+// The transcripts are the same artifact. Another seed gives another transcript.
 func TestRealSameSeed(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realSameSeed)
@@ -191,7 +191,7 @@ func realSameSeed(t *testing.T, e realEngine) {
 	}
 }
 
-// TestRealStreamsAreResumedAfterAKill kills Sortie in the middle of 50 streams.
+// TestRealStreamsAreResumedAfterAKill kills Sortie during 50 streams.
 func TestRealStreamsAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realStreamsAreResumed)
@@ -203,8 +203,8 @@ func realStreamsAreResumed(t *testing.T, e realEngine) {
 	resumesAfterAKill(t, served{Data: t.TempDir(), Engines: addressed(e.kind, server)}, 8)
 }
 
-// TestRealEngineIsKilled kills the inference server in the middle of 50 streams and starts it
-// again. The answers that had begun end with an error; the others are whole.
+// TestRealEngineIsKilled kills the inference server during 50 streams and restarts it. The
+// answers that had begun end with an error; the others are complete.
 func TestRealEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realEngineIsKilled)
@@ -214,7 +214,7 @@ func realEngineIsKilled(t *testing.T, e realEngine) {
 	t.Helper()
 	first := e.launch(t, servers.Options{Shape: tinymodel.Slow})
 	g := start(t, served{Engines: addressed(e.kind, first)})
-	define(g, e, first, contract.PoolEngine{Slots: new(2)}) // vLLM does not say how many it has
+	define(g, e, first, contract.PoolEngine{Slots: new(2)}) // vLLM does not report its slots
 	const streams, length = 50, 12
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
@@ -260,7 +260,7 @@ func realEngineIsKilled(t *testing.T, e realEngine) {
 	}
 }
 
-// TestRealOpenAIClient plays the official client for Go, where the engine takes conversations.
+// TestRealOpenAIClient runs the official Go client with engines that accept conversations.
 func TestRealOpenAIClient(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realOpenAIClient)
@@ -269,13 +269,12 @@ func TestRealOpenAIClient(t *testing.T) {
 func realOpenAIClient(t *testing.T, e realEngine) {
 	t.Helper()
 	if e.kind == run.EngineTriton {
-		return // it continues prompts alone
+		return // this engine only continues prompts
 	}
 	answersOpenAI(t, start(t, served{Engines: addressed(e.kind, e.launch(t, servers.Options{Shape: tinymodel.Slow}))}))
 }
 
-// TestRealClientsLeave has clients that leave and requests that are refused, where the engine
-// takes conversations.
+// TestRealClientsLeave runs clientsLeave with engines that accept conversations.
 func TestRealClientsLeave(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, realClientsLeave)

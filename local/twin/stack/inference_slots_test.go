@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestSlotsOfAServer starts with servers that say how many requests they serve at one time, and
-// with one that does not. Each start shows the number.
+// TestSlotsOfAServer starts with a server that reports its number of slots, and with one that
+// does not. Each start shows the number.
 func TestSlotsOfAServer(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[run.EngineKind]int{run.EngineLlamaCpp: 7, run.EngineVLLM: 64} {

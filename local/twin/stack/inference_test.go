@@ -23,7 +23,7 @@ import (
 
 var mocked = []stack.EngineAddress{{Kind: run.EngineMock}}
 
-// ask creates a task of at most a number of tokens for the first engine's model.
+// ask creates a task of at most tokens tokens for the first engine's model.
 func (g *target) ask(tokens int) (task string) {
 	g.T.Helper()
 	return g.create(contract.TaskRequest{Prompt: "tell a story", MaxTokens: &tokens})
@@ -35,7 +35,7 @@ func (g *target) create(request contract.TaskRequest) (task string) {
 	return g.acceptTask(request).TaskID
 }
 
-// acceptTask is create, and returns the answer.
+// acceptTask is like create, but returns the whole answer.
 func (g *target) acceptTask(request contract.TaskRequest) contract.TaskAccepted {
 	g.T.Helper()
 	if request.ModelRef == "" {
@@ -48,30 +48,30 @@ func (g *target) acceptTask(request contract.TaskRequest) contract.TaskAccepted 
 	return outside.Decode[contract.TaskAccepted](g.T, answer.Body)
 }
 
-// tokens is what one reader has received of a task.
+// tokens is the part of a task's stream that one reader has received.
 type tokens struct {
 	last    string // the id of the last event
 	names   []string
-	started string // the data of that event
+	started string // the data of the event started
 	count   int
 	// results are the data of the results of an embedding or a rerank.
 	results []string
 	end     outside.Message
 	failed  error
-	// at, if it is not nil, gets the number of events after each of them.
+	// at, unless nil, is called with the number of events after each of them.
 	at func(events int)
 }
 
-// read reads events of a task from where the reader is, until the end, a failure, or most
+// read reads events of a task from the reader's position, until the end, a failure, or most
 // tokens.
 func (r *tokens) read(ctx context.Context, c *outside.Client, task string, most int) {
 	s, err := c.Open(ctx, "/v1/tasks/"+task+"/stream", 0, "Last-Event-ID", r.last)
 	if err != nil {
-		return // the server is gone
+		return // the server has stopped
 	}
 	defer s.Close()
 	if s.Status == http.StatusNoContent && r.last != "" {
-		return // it has the last event
+		return // the reader has the last event
 	}
 	if s.Status != http.StatusOK || s.Header.Get("Content-Type") != "text/event-stream" || s.Header.Get("X-Correlation-Id") == "" {
 		r.failed = fmt.Errorf("got %d %+v with %v, want an event stream", s.Status, s.Problem, s.Header)
@@ -114,7 +114,7 @@ func (r *tokens) read(ctx context.Context, c *outside.Client, task string, most 
 	}
 }
 
-// isBehind reports whether an event id is behind another one.
+// isBehind reports whether an event id comes after another.
 func isBehind(id, than string) bool {
 	position := func(id string) (int64, int) {
 		at, n, _ := strings.Cut(id, ".")
@@ -167,8 +167,8 @@ func TestTaskIsAnswered(t *testing.T) {
 	}
 }
 
-// TestStartedSaysWhatTheAcceptanceSaid reads the first event of a task that has a slot at once, and
-// of one that is queued behind others.
+// TestStartedSaysWhatTheAcceptanceSaid compares the first event with the acceptance, for a task
+// that gets a slot at once and for queued ones.
 func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
@@ -192,19 +192,19 @@ func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	}
 }
 
-// startedData is the data of the event started of a task, as its acceptance said.
+// startedData returns the expected data of the event started, from the task's acceptance.
 func startedData(of contract.TaskAccepted) string {
 	return fmt.Sprintf(`{"queue_position":%d,"predicted_start_ms":%d}`, of.QueuePosition, of.PredictedStartMS)
 }
 
-// TestStreamsAreResumedAfterAKill kills the server in the middle of 50 streams. A reader gets
-// each event once; a stream that had begun ends with an error, another one is answered.
+// TestStreamsAreResumedAfterAKill kills the server during 50 streams. A reader gets each event
+// once. A stream that had begun ends with an error; the others are answered.
 func TestStreamsAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
 	resumesAfterAKill(t, served{Data: t.TempDir(), Engines: mocked}, 8)
 }
 
-// resumesAfterAKill kills the server in the middle of 50 streams of a length, in tokens.
+// resumesAfterAKill kills the server during 50 streams of length tokens.
 func resumesAfterAKill(t *testing.T, given served, length int) {
 	t.Helper()
 	first := spawn(t, given)
@@ -259,20 +259,19 @@ func resumesAfterAKill(t *testing.T, given served, length int) {
 }
 
 // pieces reports whether an answer of length tokens may have this number of pieces: one for
-// each token, but vLLM sends those tokens together that it has generated meanwhile.
+// each token. vLLM sends several tokens in one piece if it has generated them meanwhile.
 func pieces(kind run.EngineKind, count, length int) bool {
 	return count == length || kind == run.EngineVLLM && count > 0 && count < length
 }
 
-// await returns the state of a task that has ended.
+// await waits until a task has ended and returns its state.
 func await(g *target, task string) string {
 	return g.Await(task, func(s contract.Status) bool { return run.State(s.State).Terminal() }).State
 }
 
-// TestCancelsAtRandomMoments cancels 1,000 tasks, each behind a random number of the first
-// events of its stream, which has six: started, three tokens, metrics and end. The
-// cancelled event is the last one of a
-// stream, for a reader that was there and for one that comes later, and the slots are free.
+// TestCancelsAtRandomMoments cancels 1,000 tasks, each after a random number of the first
+// events of its stream. The stream has six: started, three tokens, metrics and end. The last
+// event is cancelled, for connected and for later readers, and the slots are free.
 func TestCancelsAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: []stack.EngineAddress{{Kind: run.EngineMock}, {Kind: run.EngineMock}}})
@@ -290,7 +289,7 @@ func TestCancelsAtRandomMoments(t *testing.T) {
 		clients.Go(func() {
 			for range numbers {
 				task := g.ask(3)
-				moment, reached := rand.IntN(6), make(chan struct{}) // behind as many events
+				moment, reached := rand.IntN(6), make(chan struct{}) // after as many events
 				now := sync.OnceFunc(func() { close(reached) })
 				r := tokens{at: func(events int) {
 					if events == moment {
@@ -332,7 +331,8 @@ func TestCancelsAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestSessionIsWarmFromItsFirstToken reads the session of a task while its answer is generated.
+// TestSessionIsWarmFromItsFirstToken reads the session of a task while its answer is being
+// generated.
 func TestSessionIsWarmFromItsFirstToken(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})

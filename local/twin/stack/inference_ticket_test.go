@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestTicketReadsTheStreamOfATask reads streams of tokens as an EventSource of a browser
-// does: with a ticket in the address and without a token. A reader that has the last event
-// gets 204, with which an EventSource does not connect again.
+// TestTicketReadsTheStreamOfATask reads token streams like a browser's EventSource: with a
+// ticket in the URL and no token. A reader that has the last event gets 204, after which an
+// EventSource does not reconnect.
 func TestTicketReadsTheStreamOfATask(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})

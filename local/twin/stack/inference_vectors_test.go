@@ -20,8 +20,8 @@ type result struct {
 	Score     *float64  `json:"score"`
 }
 
-// TestVectorsOfTasks has an embedding and a rerank: one result for each input in order, and an
-// end that is charged for the prompt. Neither has a transcript.
+// TestVectorsOfTasks runs an embedding and a rerank. Each has one result per input, in order,
+// and an end that charges the prompt. They have no transcript.
 func TestVectorsOfTasks(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
@@ -86,7 +86,7 @@ func TestVectorsOfTasks(t *testing.T) {
 			parts := tokens{}
 			ctx, leave := context.WithCancel(t.Context())
 			parts.at = func(events int) {
-				if events == 2 { // behind the first result
+				if events == 2 { // after the first result
 					leave()
 				}
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRealVLLM runs the tests of real inference servers with a vLLM. They use one server, one
-// after the other, because it takes up to a minute to start. After the test that kills it, it
-// is started again.
+// TestRealVLLM runs the tests of real inference servers with vLLM. They use one server in
+// sequence, because a start takes up to a minute. The test that kills the server is followed by
+// a restart.
 //
 //nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
@@ -22,7 +22,7 @@ func TestRealVLLM(t *testing.T) {
 		server := launch(t, install(t, run.EngineVLLM), servers.Options{Shape: tinymodel.Slow})
 		e := realEngine{run.EngineVLLM, func(t *testing.T, o servers.Options) *servers.Server {
 			t.Helper()
-			if o.Port == server.Port { // the test has killed it
+			if o.Port == server.Port { // the test has killed the server
 				if err := server.Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}

@@ -27,8 +27,8 @@ import (
 
 var keep = flag.String("keep", "", "create a data folder for older_test.go in this folder, which must not exist")
 
-// TestKeepAFolder creates a folder for TestOlderFolderResumes with the present
-// program, before a change of the schema. It does nothing without -keep.
+// TestKeepAFolder creates a folder for TestOlderFolderResumes with the current program. Run it
+// before a change of the schema. It does nothing without -keep.
 func TestKeepAFolder(t *testing.T) {
 	t.Parallel()
 	if *keep == "" {
@@ -72,7 +72,7 @@ func keepEnded(t *testing.T, folder string, was *kept) {
 	g.kill(syscall.SIGTERM)
 }
 
-// keepUnderWay creates runs in other states and kills everything.
+// keepUnderWay creates runs in other states and kills all processes.
 func keepUnderWay(t *testing.T, folder string, was *kept) {
 	t.Helper()
 	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
@@ -118,7 +118,7 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 	}
 }
 
-// stick sets the faults of the machines API.
+// stick injects the faults in the machines API.
 func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	t.Helper()
 	machines, _, err := outside.LocalStack(g.Addresses)
@@ -130,8 +130,8 @@ func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	}
 }
 
-// compact merges the write-ahead log of a killed process into its file and shrinks
-// the file.
+// compact merges the write-ahead log of a killed process into its database file and shrinks the
+// file.
 func compact(t *testing.T, path string) {
 	t.Helper()
 	small := path + ".small"
@@ -152,8 +152,8 @@ func compact(t *testing.T, path string) {
 	}
 }
 
-// disown replaces the program of the machines by a path that does not exist, so
-// that the folder runs no program.
+// disown replaces the machines' program by a path that does not exist, so that the folder runs
+// no program.
 func disown(t *testing.T, folder string) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -190,7 +190,7 @@ func (w withoutLocks) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// refusal returns the error of a stack that does not start.
+// refusal returns the error of a stack that fails to start.
 func refusal(t *testing.T, config stack.Config) string {
 	t.Helper()
 	s, err := stack.Start(t.Context(), config)

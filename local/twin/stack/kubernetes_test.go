@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestClusterThatDoesNotAnswer starts a stack with a cluster that is down.
+// TestClusterThatDoesNotAnswer starts a stack with an unreachable cluster.
 func TestClusterThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kubeconfig")

@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// TestLockedStoreDelaysFirings locks the file of the records as another program does, until
-// a firing has failed. The sweeps, which would fire the job too, are an hour apart.
+// TestLockedStoreDelaysFirings locks the file of the records, as another program might, until a
+// firing has failed. Sweeps would also fire the job, so they are an hour apart.
 func TestLockedStoreDelaysFirings(t *testing.T) {
 	t.Parallel()
 	data, log := t.TempDir(), &stacktest.Log{}

@@ -17,9 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 )
 
-// TestLogOfARun reads each log line of two runs of a job: one that fails after heartbeats
-// and prints a secret, and one that its constraint skips. A line about a run has the
-// attributes of the run and the level of its event. No line has a secret.
+// TestLogOfARun reads the log lines of two runs of a job. One fails after heartbeats and prints
+// a secret; a constraint skips the other. A line about a run has the run's attributes and the
+// level of its event. No line has a secret.
 func TestLogOfARun(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-of-the-report"
@@ -50,7 +50,7 @@ func TestLogOfARun(t *testing.T) {
 	if answer.Status != http.StatusCreated {
 		t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
 	}
-	at := time.Now().Add(time.Second).Truncate(time.Second).UTC() // a slow host still calls before the first time
+	at := time.Now().Add(time.Second).Truncate(time.Second).UTC() // leaves a slow host time to call before the first firing
 	var ids []string
 	for n := range 2 {
 		scheduled := at.Add(time.Duration(n+1) * time.Second)

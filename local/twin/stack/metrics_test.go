@@ -60,7 +60,7 @@ func TestMetricsOfTheStack(t *testing.T) {
 	}
 }
 
-// TestMetricsOfEvents runs an export with a reader of each transport and with webhooks that
+// TestMetricsOfEvents runs an export with a reader of each transport, and with webhooks that
 // accept, refuse and do not answer.
 func TestMetricsOfEvents(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestMetricsOfEvents(t *testing.T) {
 		t.Fatal("got no event, want some")
 	}
 	_ = socket.CloseNow()
-	// Deliveries continue: the count is that of the receiver once they have ended.
+	// Deliveries continue. When they have ended, the count equals the receiver's.
 	for deadline := time.Now().Add(time.Minute); ; {
 		text := string(g.Call(http.MethodGet, "/metrics", "").Body)
 		accepts.mu.Lock()
@@ -133,7 +133,7 @@ func TestMetricsOfEvents(t *testing.T) {
 		"sortie_relay_lag_seconds{target=\"feed\"} 0\n",
 		"sortie_relay_lag_seconds{target=\"webhooks\"} 0\n",
 	)
-	// This stack has no bus, so nothing waits for it.
+	// This stack has no bus, so it reports no lag of a bus.
 	if text := string(g.Call(http.MethodGet, "/metrics", "").Body); strings.Contains(text, `target="bus"`) {
 		t.Errorf("got a lag of the bus, want none:\n%s", text)
 	}

@@ -25,17 +25,17 @@ import (
 // keptFolders are data folders of older programs. Their README describes them.
 const keptFolders = "../../../shared/adapter/sqlite/testdata"
 
-// later is the time between the end of the old process and the next start. The
-// downloaded output still exists then, and the stuck machine is no longer stuck.
+// later is the time between the end of the old process and the next start. The downloaded
+// output still exists then, and the stuck machine has recovered.
 const later = 30 * time.Minute
 
-// kept describes the content of the folder: expected.json.
+// kept is the content of expected.json, which describes the folder.
 type kept struct {
 	MadeAt time.Time `json:"madeAt"`
 	// Tasks are the tasks by name.
 	Tasks map[string]string `json:"tasks"`
-	// Ended are the statuses of the ended tasks. Output is the SHA-256 of the
-	// output of the completed one, Key and Body are its request.
+	// Ended are the statuses of the ended tasks. Output is the SHA-256 of the completed task's
+	// output. Key and Body are its request.
 	Ended  map[string]contract.Status `json:"ended"`
 	Output string                     `json:"output"`
 	Key    string                     `json:"key"`
@@ -74,8 +74,8 @@ func closeFolder(t *testing.T, folder string) {
 	}
 }
 
-// TestOlderFolderResumes opens the folder half an hour after its process was
-// killed: ended runs are unchanged, and the others end.
+// TestOlderFolderResumes opens each folder half an hour after its process was killed. Ended
+// runs are unchanged, and the others end.
 func TestOlderFolderResumes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"folder-1", "folder-2", "folder-3", "folder-4", "folder-5", "folder-6", "folder-7", "folder-8"} {
@@ -84,10 +84,10 @@ func TestOlderFolderResumes(t *testing.T) {
 			folder, was := olderFolder(t, name)
 			g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
 			for name, want := range was.Ended {
-				if _, id, ok := strings.Cut(want.MachineID, "/"); ok { // it was "app/id"
+				if _, id, ok := strings.Cut(want.MachineID, "/"); ok { // older programs stored "app/id"
 					want.MachineID = id
 				}
-				want.BatchID, want.Pool = contract.BatchSingle, "default" // they were absent
+				want.BatchID, want.Pool = contract.BatchSingle, "default" // older programs did not store these
 				if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
 					t.Errorf("%s: got %s, want %+v", name, got, want)
 				}
@@ -111,8 +111,8 @@ func TestOlderFolderResumes(t *testing.T) {
 	}
 }
 
-// wantProof exports the stream of events, which may begin with events of an older program, and
-// verifies it with the published keys up to its last checkpoint: the copy has another epoch
+// wantProof exports the stream of events and verifies it with the published keys up to its last
+// checkpoint. The stream may begin with events of an older program. The copy has another epoch
 // than the folder.
 func wantProof(t *testing.T, g *target) {
 	t.Helper()
@@ -170,7 +170,7 @@ func TestNewerFolderIsRefusedUnchanged(t *testing.T) {
 	}
 }
 
-// upToDate migrates the records of a folder to the present version.
+// upToDate migrates the records of a folder to the current version.
 func upToDate(t *testing.T, folder string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
@@ -185,7 +185,7 @@ func upToDate(t *testing.T, folder string) {
 	}
 }
 
-// prints returns the files of a folder, except locks, with hashes of their content.
+// prints returns the hash of each file in a folder, except locks.
 func prints(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -17,14 +17,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestOpenAIClient answers the official client. A call whose client has gone is cancelled
+// TestOpenAIClient runs the official client. A call whose client has disconnected is cancelled
 // long before its answer would end, and its slot is free.
 func TestOpenAIClient(t *testing.T) {
 	t.Parallel()
 	answersOpenAI(t, start(t, served{Engines: mocked}))
 }
 
-// answersOpenAI plays the official client with the model of a stack's first engine.
+// answersOpenAI runs the official client with the model of a stack's first engine.
 func answersOpenAI(t *testing.T, g *target) {
 	t.Helper()
 	client := sdk.NewClient(option.WithBaseURL(g.Client.URL+"/v1/"), option.WithAPIKey("unused"))
@@ -62,9 +62,8 @@ func answersOpenAI(t *testing.T, g *target) {
 	}
 }
 
-// TestResponsesAreResumedAfterAKill kills the server in the middle of responses in the
-// background. Their readers continue behind the last number that they have, and each response
-// ends.
+// TestResponsesAreResumedAfterAKill kills the server during background responses. Readers
+// continue after their last sequence number, and each response ends.
 func TestResponsesAreResumedAfterAKill(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir(), Engines: mocked}
@@ -106,7 +105,7 @@ func TestResponsesAreResumedAfterAKill(t *testing.T) {
 	client = clientOf(spawn(t, given).target)
 	for i, id := range ids {
 		if id == "" {
-			continue // the server was killed before it accepted this one
+			continue // the server was killed before it accepted this response
 		}
 		last := ""
 		rest := client.Responses.GetStreaming(t.Context(), id, responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(len(seen[i]) - 1))})

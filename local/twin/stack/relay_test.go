@@ -21,9 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// TestStreamHasTheEventsOfAKilledStack kills the stack while a run runs. The stream of
-// its tenant has each event of the run once, in order, with valid signatures and
-// checkpoints.
+// TestStreamHasTheEventsOfAKilledStack kills the stack during a run. The tenant's stream has
+// each event of the run once, in order, with valid signatures and checkpoints.
 func TestStreamHasTheEventsOfAKilledStack(t *testing.T) {
 	t.Parallel()
 	hold, data := suite.Pipe(t), t.TempDir()
@@ -55,15 +54,13 @@ func TestStreamHasTheEventsOfAKilledStack(t *testing.T) {
 			t.Errorf("got actor %+v and digest %q, want the client and the digest of its request", e.Actor, e.Job.PayloadDigest)
 		}
 	}
-	// The stack may be stopped before the last events are in the stream. The next start
-	// relays them.
+	// A stop may come before the last events are in the stream. The next start relays them.
 	if len(got) > len(want) || !slices.Equal(got, seqs(want)[:len(got)]) || len(got) == 0 {
 		t.Errorf("got events %v of the run, want %v", got, seqs(want))
 	}
 }
 
-// TestExportIsInTheStream follows the stream of a running stack until an export has its
-// output.
+// TestExportIsInTheStream follows the stream of a running stack until an export has its output.
 func TestExportIsInTheStream(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})
@@ -103,7 +100,7 @@ func seqs(all []contract.TaskEvent) (numbers []int) {
 	return numbers
 }
 
-// streamsOf reads the streams of a data folder after verifying them.
+// streamsOf reads and verifies the streams of a data folder.
 func streamsOf(t *testing.T, data string, keys events.Keys) map[string][]events.Envelope {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(data, stack.RecordsFile))

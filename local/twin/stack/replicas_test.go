@@ -25,13 +25,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// wordEngine is the program of a replica: an inference server with the protocol of
-// llama-server.
+// wordEngine is the argument for the program of a replica: an inference server with the
+// protocol of llama-server.
 const wordEngine = "engine-server"
 
-// engineServer serves where ENGINE_HOST and ENGINE_PORT say, until it is ended. The first word
-// is a folder, in which it keeps a file with its process id while it lives, named after its
-// replica and model. "fail" as the second word ends it at once.
+// engineServer serves at ENGINE_HOST and ENGINE_PORT until it is ended. The first word is a
+// folder. While the server runs, it has a file there named after its replica, model and process
+// id. If the second word is "fail", the server ends at once.
 func engineServer(words []string, env map[string]string) int {
 	if len(words) > 1 && words[1] == "fail" {
 		return 3
@@ -49,14 +49,14 @@ func engineServer(words []string, env map[string]string) int {
 	return 0
 }
 
-// fleet is a stack whose pool "own" has replicas that it runs.
+// fleet is a stack whose pool "own" runs its own replicas.
 type fleet struct {
 	*target
 
 	folder string
 }
 
-// command is the document of the job of the replicas.
+// job returns the document of the replicas' job.
 func (f fleet) job(more ...string) string {
 	executable, err := os.Executable()
 	if err != nil {
@@ -76,13 +76,13 @@ func (f fleet) put(path, body string) {
 	}
 }
 
-// keep creates or changes the pool.
+// keep creates or changes the pool with count replicas.
 func (f fleet) keep(job string, count int) {
 	f.T.Helper()
 	f.put("/v1/pools/own", fmt.Sprintf(`{"engine": {"kind": "llamacpp", "model": "one", "slots": 4, "machines": {"job": %q, "count": %d}}}`, job, count))
 }
 
-// newFleet prepares the catalog and the job.
+// newFleet creates the models and the job.
 func newFleet(t *testing.T, g *target) fleet {
 	t.Helper()
 	f := fleet{g, t.TempDir()}
@@ -101,7 +101,7 @@ func (f fleet) health() contract.PoolHealth {
 	return outside.Get[contract.PoolHealth](f.Client, "/v1/pools/own/health")
 }
 
-// until reads the health of the pool until it is as expected.
+// until polls the health of the pool until is returns true.
 func (f fleet) until(what string, is func(contract.PoolHealth) bool) contract.PoolHealth {
 	f.T.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -126,7 +126,7 @@ func ready(n int) func(contract.PoolHealth) bool {
 	}
 }
 
-// living returns the process ids of the servers that live, by replica and model.
+// living returns the process ids of the running servers, by replica and model.
 func (f fleet) living() map[string][]int {
 	f.T.Helper()
 	files, err := os.ReadDir(f.folder)
@@ -147,7 +147,7 @@ func (f fleet) living() map[string][]int {
 	return found
 }
 
-// untilLiving waits until the servers that live are one for each of the names.
+// untilLiving waits until exactly one server runs for each of the names.
 func (f fleet) untilLiving(names ...string) {
 	f.T.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
@@ -184,7 +184,7 @@ func (f *fleet) remove() {
 	}
 }
 
-// TestReplicasAreKept keeps two servers, kills one, changes the number, reloads the model, and
+// TestReplicasAreKept runs two servers, kills one, changes the count, reloads the model, and
 // deletes the pool.
 func TestReplicasAreKept(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestReplicasAreKept(t *testing.T) {
 	if serves.Trigger != "pool" || serves.Serves == nil || *serves.Serves != (contract.Serves{Pool: "own", Replica: "r1"}) {
 		t.Errorf("got trigger %s of %+v, want pool and r1 of own", serves.Trigger, serves.Serves)
 	}
-	// Eight tasks have all slots of both. Those of the replica that is killed have begun.
+	// Eight tasks fill all slots of both servers. Those on the killed replica have begun.
 	many, ends := 300, map[string]int{}
 	readers := make([]tokens, 8)
 	tasks := make([]string, len(readers))
@@ -215,7 +215,7 @@ func TestReplicasAreKept(t *testing.T) {
 			ends[end.Event]++
 		}
 	}
-	// On a busy host a task of the replica may have ended before the kill.
+	// On a busy host a task of the replica may end before the kill.
 	if ends["error"] < 1 || ends["error"] > 4 || ends["end"]+ends["error"] != len(readers) {
 		t.Errorf("got ends %v, want four answers and four errors WORKER_RESET", ends)
 	}
@@ -255,8 +255,8 @@ func TestReplicasAreKept(t *testing.T) {
 	f.untilLiving()
 }
 
-// TestReloadLetsReplicasTakeTurns reloads two servers with the same model, of which one has a
-// task: it is replaced after the task, and there is one at least that serves.
+// TestReloadLetsReplicasTakeTurns reloads two servers with the same model while one has a task.
+// That one is replaced after the task, and at least one server serves at any time.
 func TestReloadLetsReplicasTakeTurns(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})
@@ -264,7 +264,7 @@ func TestReloadLetsReplicasTakeTurns(t *testing.T) {
 	f := newFleet(t, g)
 	f.keep("server", 2)
 	before := f.until("two that serve", ready(2))
-	many := 700 // 7 s, longer than a replica without tasks drains
+	many := 700 // 7 s, longer than a replica without tasks needs to drain
 	task := f.create(contract.TaskRequest{ModelRef: "one", Prompt: "a long story", MaxTokens: &many})
 	var r tokens
 	r.read(t.Context(), g.Client, task, 1)
@@ -288,8 +288,9 @@ func TestReloadLetsReplicasTakeTurns(t *testing.T) {
 	}
 }
 
-// TestReplicasSurviveAKill kills the server of Sortie while replicas start and again while they
-// serve: there is one server for each replica afterwards, and none after the pool.
+// TestReplicasSurviveAKill kills Sortie while replicas start, and again while they serve.
+// Afterwards there is one server per replica. After the deletion of the pool there is no
+// server.
 func TestReplicasSurviveAKill(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir()}
@@ -315,7 +316,7 @@ func TestReplicasSurviveAKill(t *testing.T) {
 	}
 	f.answered("one")
 	f.untilLiving("r1.model-one", "r2.model-one", "r3.model-one")
-	third.kill(syscall.SIGTERM) // a stop ends the machines, and the next start continues their runs
+	third.kill(syscall.SIGTERM) // a stop ends the machines; the next start continues their runs
 	f.untilLiving()
 	third = spawn(t, given)
 	third.Token = first.Token
@@ -330,7 +331,7 @@ func TestReplicasSurviveAKill(t *testing.T) {
 	f.untilLiving()
 }
 
-// TestFailingReplicaIsDelayed keeps a server that ends at once, and repairs its job.
+// TestFailingReplicaIsDelayed runs a server that ends at once, and then repairs its job.
 func TestFailingReplicaIsDelayed(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})
@@ -348,7 +349,7 @@ func TestFailingReplicaIsDelayed(t *testing.T) {
 	f.until("one that serves", ready(1))
 }
 
-// TestPoolOfMachinesIsChecked refuses settings with the field.
+// TestPoolOfMachinesIsChecked checks that refusals name the invalid field.
 func TestPoolOfMachinesIsChecked(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{})

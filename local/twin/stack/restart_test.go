@@ -57,15 +57,15 @@ func TestKilledStackResumes(t *testing.T) {
 	}
 }
 
-// TestProgramEndsWithoutAServer ends a wrapped program while no server runs. Its wrapper ends with
-// it, and the next server reads how it ended. A wrapper with an output file waits for that server,
-// or gives up before.
+// TestProgramEndsWithoutAServer ends a wrapped program while no server runs. Its wrapper ends
+// with it, and the next server reads the exit. A wrapper with an output file waits for that
+// server, or gives up before.
 func TestProgramEndsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		output string
 		within time.Duration
-		ends   bool // without a server
+		ends   bool // the wrapper ends without a server
 		state  string
 	}{
 		"without an output": {"", 0, true, contract.StatusSuccess},
@@ -91,7 +91,8 @@ func TestProgramEndsWithoutAServer(t *testing.T) {
 				t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 			}
 			task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
-			// The machine runs before its wrapper has reported, and then the program begins.
+			// The machine counts as running before its wrapper has reported. Only then does the
+			// program begin.
 			eventually(t, "beginning of the program", exists(begun))
 			g.kill(syscall.SIGKILL)
 			if err := os.WriteFile(ready, nil, 0o600); err != nil {
@@ -114,7 +115,7 @@ func TestProgramEndsWithoutAServer(t *testing.T) {
 	}
 }
 
-// wrappersOf returns the processes whose current folder is in a data folder.
+// wrappersOf returns the processes whose current folder is inside a data folder.
 func wrappersOf(t *testing.T, data string) []string {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cwd")

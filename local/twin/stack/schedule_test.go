@@ -28,7 +28,7 @@ func (c *child) firings(n int) []contract.Task {
 	}
 }
 
-// TestKilledStackFiresEachTimeOnce kills the stack while a job fires each second.
+// TestKilledStackFiresEachTimeOnce kills the stack while a job fires every second.
 func TestKilledStackFiresEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir()}
@@ -56,8 +56,8 @@ func TestKilledStackFiresEachTimeOnce(t *testing.T) {
 	}
 }
 
-// TestOutageStartsTheNewestTimeAlone stops the process, and kills it, for several times of a
-// schedule. One run starts then; a skipped one counts the others.
+// TestOutageStartsTheNewestTimeAlone stops and kills the process for several firing times of a
+// schedule. Only the newest time starts a run. A skipped run counts the others.
 func TestOutageStartsTheNewestTimeAlone(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir()}

@@ -38,7 +38,7 @@ func client(t *testing.T, at stack.Addresses) *outside.Client {
 	return &outside.Client{T: t, URL: at.URL}
 }
 
-// start starts a stack in this process. The end of the test stops it.
+// start starts a stack in this process. It stops at the end of the test.
 func start(t *testing.T, given served) *target {
 	t.Helper()
 	if given.Data == "" {
@@ -62,8 +62,7 @@ func start(t *testing.T, given served) *target {
 	return &target{client(t, s.Addresses()), s.Addresses(), s}
 }
 
-// show prints the log of a failed test, and fails the test if the log has a
-// secret.
+// show prints the log if the test has failed. It fails the test if the log contains a secret.
 func show(t *testing.T, log *stacktest.Log) {
 	t.Helper()
 	if t.Failed() {

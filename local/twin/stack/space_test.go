@@ -45,8 +45,8 @@ func blobs(t *testing.T, data string) (n int) {
 	return n
 }
 
-// halfFull is a folder whose process was killed: a run under way, which began first, and runs
-// with an output that ended after each other.
+// halfFull returns a folder whose process was killed. It has one running run, which began
+// first, and runs with outputs that ended one after another.
 func halfFull(t *testing.T, runs int) (given served, hold, open string, ended []string) {
 	t.Helper()
 	hold, data := suite.Pipe(t), t.TempDir()
@@ -65,7 +65,7 @@ func halfFull(t *testing.T, runs int) (given served, hold, open string, ended []
 	return given, hold, open, ended
 }
 
-// sizeOf is the size of the records of a folder that no process has.
+// sizeOf returns the size of the records in a folder that no process uses.
 func sizeOf(t *testing.T, data string) sqlite.Size {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(data, "sortie.db"))
@@ -79,8 +79,8 @@ func sizeOf(t *testing.T, data string) sqlite.Size {
 	return size
 }
 
-// TestLimitRemovesRunsThatEnded starts a folder with a limit that only the run under way and
-// the tables are left of.
+// TestLimitRemovesRunsThatEnded starts a folder with a limit of 1 byte. Only the running run
+// and the tables remain.
 func TestLimitRemovesRunsThatEnded(t *testing.T) {
 	t.Parallel()
 	given, hold, open, ended := halfFull(t, 3)
@@ -103,7 +103,7 @@ func TestLimitRemovesRunsThatEnded(t *testing.T) {
 	g.Events(open)
 }
 
-// TestLimitRemovesTheOldestFirst starts a folder that is a little larger than the limit.
+// TestLimitRemovesTheOldestFirst starts a folder that is slightly larger than the limit.
 func TestLimitRemovesTheOldestFirst(t *testing.T) {
 	t.Parallel()
 	given, _, _, ended := halfFull(t, 12)
@@ -125,7 +125,7 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 	}
 }
 
-// TestFileShrinksAfterRetention ends runs, and starts the folder after their retention.
+// TestFileShrinksAfterRetention ends runs, and restarts the folder after their retention.
 func TestFileShrinksAfterRetention(t *testing.T) {
 	t.Parallel()
 	given, hold, _, _ := halfFull(t, 40)

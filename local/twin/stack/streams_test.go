@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// A reader receives each event once although the system is killed and started again, and
-// the stream is proved to be complete.
+// A reader receives each event once although the system is killed and restarted. It verifies
+// that the stream is complete.
 func TestReaderSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir()}
@@ -33,7 +33,7 @@ func TestReaderSurvivesARestart(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	errDone := errors.New("done")
-	var last string // the task whose end ends the reader
+	var last string // the task whose end stops the reader
 	tasks, followed := make(chan string, 1), make(chan error, 1)
 	var got []string
 	go func() {
@@ -91,7 +91,7 @@ func TestReaderSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Followed streams end with a stop, and do not delay it.
+// A stop ends followed streams, and they do not delay it.
 func TestStopEndsStreams(t *testing.T) {
 	t.Parallel()
 	s := spawn(t, served{Data: t.TempDir()})

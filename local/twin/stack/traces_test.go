@@ -29,7 +29,8 @@ const (
 	traceParent  = "00-" + clientTrace + "-" + clientSpan + "-01"
 )
 
-// accept makes a request that creates a run, in the client's trace, and returns the task.
+// accept sends a request that creates a run, with the client's trace context. It returns the
+// task.
 func (g *target) accept(path, body string) string {
 	g.T.Helper()
 	answer := g.Call(http.MethodPost, path, body, "Traceparent", traceParent)
@@ -43,13 +44,12 @@ func (g *target) accept(path, body string) string {
 	return accepted.TaskID + accepted.ExportTask
 }
 
-// ended reports whether the span of a run was received.
+// ended returns a condition that is true when the span of a task's run was received.
 func ended(task string) func(otlptest.Spans) bool {
 	return func(s otlptest.Spans) bool { return len(s.Named(trace.NameRun).Of("task_id", task)) > 0 }
 }
 
-// TestTraceOfARetriedRun runs a program that fails once. Its attempts print the trace
-// context that they get.
+// TestTraceOfARetriedRun runs a program that fails once. Each attempt prints its trace context.
 func TestTraceOfARetriedRun(t *testing.T) {
 	t.Parallel()
 	receiver, folder := otlptest.New(t), t.TempDir()
@@ -87,8 +87,8 @@ func TestTraceOfARetriedRun(t *testing.T) {
 // inside reports whether the span has the parent.
 func inside(s *tracepb.Span, parent []byte) bool { return bytes.Equal(s.GetParentSpanId(), parent) }
 
-// checkTrace checks the spans of a run that has ended: they are in one trace and in their
-// parents, no id occurs twice, and the states add up to the run.
+// checkTrace checks the spans of an ended run. They are in one trace and within their parents,
+// no id occurs twice, and the states add up to the run.
 func checkTrace(t *testing.T, spans otlptest.Spans, id string) {
 	t.Helper()
 	byID := map[string]*tracepb.Span{}
@@ -117,7 +117,7 @@ func checkTrace(t *testing.T, spans otlptest.Spans, id string) {
 	}
 }
 
-// TestRequestsTakeTheClientsTrace creates a run in every way.
+// TestRequestsTakeTheClientsTrace creates runs in all possible ways.
 func TestRequestsTakeTheClientsTrace(t *testing.T) {
 	t.Parallel()
 	receiver := otlptest.New(t)
@@ -145,8 +145,8 @@ func TestRequestsTakeTheClientsTrace(t *testing.T) {
 	}
 }
 
-// TestKilledStackContinuesTheTrace kills the stack while the worker runs. The worker's trace
-// context is that of the attempt that the next process ends.
+// TestKilledStackContinuesTheTrace kills the stack while the worker runs. The worker has the
+// trace context of the attempt that the next process ends.
 func TestKilledStackContinuesTheTrace(t *testing.T) {
 	t.Parallel()
 	receiver, hold, data, envelope := otlptest.New(t), suite.Pipe(t), t.TempDir(), filepath.Join(t.TempDir(), "envelope")
@@ -174,8 +174,8 @@ func TestKilledStackContinuesTheTrace(t *testing.T) {
 	checkTrace(t, spans, got.TraceParent[3:35])
 }
 
-// TestTracesAreOffByDefault runs a program with an endpoint and the switch of the SDK, and
-// checks that no endpoint means none.
+// TestTracesAreOffByDefault checks that no endpoint is configured by default. With an endpoint,
+// OTEL_SDK_DISABLED turns the export off.
 func TestTracesAreOffByDefault(t *testing.T) {
 	t.Parallel()
 	settings, err := stack.SettingsFrom(setting.Map(map[string]string{"OTEL_SERVICE_NAME": "a", "OTEL_TRACES_EXPORTER": "otlp"}), nil)

@@ -29,8 +29,8 @@ func emptyDatabase(path string) error {
 	return errors.Join(sqlitex.ExecuteTransient(conn, "PRAGMA user_version = 1", nil), conn.Close())
 }
 
-// TestUsedFolderWithoutADatabaseIsRefused starts copies of a used folder that lack a
-// database.
+// TestUsedFolderWithoutADatabaseIsRefused starts copies of a used folder without one of its
+// databases.
 func TestUsedFolderWithoutADatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -72,7 +72,7 @@ func TestUsedFolderWithoutADatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestKilledFirstStartIsNoUse kills first starts at the creation of each file.
+// TestKilledFirstStartIsNoUse kills first starts after the creation of each file.
 func TestKilledFirstStartIsNoUse(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
@@ -116,7 +116,7 @@ func files(t *testing.T, data string) (n int) {
 	return n
 }
 
-// TestPartsListenInTheFamilyOfTheAddress runs an export on ::1 alone.
+// TestPartsListenInTheFamilyOfTheAddress runs an export with ::1 only.
 func TestPartsListenInTheFamilyOfTheAddress(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Addr: "[::1]:0"})

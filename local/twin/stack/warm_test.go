@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// warm gives the default pool warm machines and waits until they are ready.
+// warm sets warm machines for the default pool and waits until they are ready.
 func (g *target) warm(definition string, ready int) {
 	g.T.Helper()
 	if answer := g.Call(http.MethodPut, "/v1/pools/default", definition); answer.Status >= http.StatusMultipleChoices {
@@ -66,8 +66,8 @@ func (g *target) live() map[string]bool {
 
 const warmDefinition = `{"runner": "fly", "warm": {"min": 1, "max": 2}, "limit": 4}`
 
-// TestWarmMachineSurvivesAKill kills the process that has created a warm machine. A run of
-// the next process starts on it.
+// TestWarmMachineSurvivesAKill kills the process that created a warm machine. A run of the next
+// process starts on that machine.
 func TestWarmMachineSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	given := served{Data: t.TempDir(), Play: "success"}
@@ -84,7 +84,7 @@ func TestWarmMachineSurvivesAKill(t *testing.T) {
 	if got := again.machineOf(task); !before[got] {
 		t.Errorf("got machine %s, want the warm one: %v", got, before)
 	}
-	// Another one takes its place; none is left without the setting.
+	// A new warm machine replaces it. Without the setting, all warm machines are removed.
 	again.awaitWarm(func(n contract.WarmCounts) bool { return n == contract.WarmCounts{Ready: 1} })
 	again.warm(`{"limit": 4}`, 0)
 	poll := time.NewTicker(50 * time.Millisecond)
@@ -98,9 +98,9 @@ func TestWarmMachineSurvivesAKill(t *testing.T) {
 	t.Errorf("got live machines %v, want none", again.live())
 }
 
-// TestStuckWarmMachineIsReplaced starts a run whose warm machine never leaves starting. The pool
-// keeps no warm machines from the claim on: the run continues on a new machine, which has the
-// start limit of a new one on a slow host too.
+// TestStuckWarmMachineIsReplaced starts a run on a warm machine that never leaves starting.
+// From the claim on, the pool has no warm machines, so the run continues on a new machine. On a
+// slow host that machine also has the full start limit.
 func TestStuckWarmMachineIsReplaced(t *testing.T) {
 	t.Parallel()
 	g := spawn(t, served{Data: t.TempDir(), Play: "success"})
@@ -143,8 +143,8 @@ func (g *target) machineOf(task string) (id string) {
 }
 
 // TestRecycledMachineRunsAnotherTask runs tasks on a pool that recycles its machines, until one
-// has the machine of an earlier one. Each has its own token and log, an empty disk, and a
-// machine that shows no environment while it waits.
+// reuses the machine of an earlier task. Each task has its own token and log, and an empty
+// disk. A waiting machine shows no environment.
 func TestRecycledMachineRunsAnotherTask(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Data: t.TempDir()})
@@ -157,7 +157,7 @@ func TestRecycledMachineRunsAnotherTask(t *testing.T) {
 		t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
 	}
 	ran, envelopes := map[string]string{}, map[string]bool{}
-	for range 3 { // on two machines
+	for range 3 { // three tasks on two machines
 		answer := g.Call(http.MethodPost, "/v1/jobs/report/runs", "{}")
 		var accepted struct{ TaskID string }
 		if err := json.Unmarshal(answer.Body, &accepted); err != nil || answer.Status != http.StatusAccepted {

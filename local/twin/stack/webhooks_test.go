@@ -66,7 +66,7 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await waits for an event of a type that was accepted.
+// await waits for an accepted event of a type.
 func (h *hookServer) await(t *testing.T, want eventtype.Type) events.Envelope {
 	t.Helper()
 	for {
@@ -83,13 +83,13 @@ func (h *hookServer) await(t *testing.T, want eventtype.Type) events.Envelope {
 
 var withLoopbackHooks = map[string]string{"SORTIE_HOOK_ALLOW": "127.0.0.1"}
 
-// TestEventsOfAnExportReachItsWebhook runs an export with a webhook: it gets each event of
-// the task, signed.
+// TestEventsOfAnExportReachItsWebhook runs an export with a webhook. The webhook receives each
+// event of the task, signed.
 func TestEventsOfAnExportReachItsWebhook(t *testing.T) {
 	t.Parallel()
 	receiver := receiveEvents(t)
 	g := start(t, served{Play: "success", Settings: withLoopbackHooks})
-	receiver.mu.Lock() // no event is verified before the secret is known
+	receiver.mu.Lock() // verify no event before the secret is known
 	answer := g.Call(http.MethodPost, "/export/mods", fmt.Sprintf(`{"pi":%q,"webhook":{"url":%q}}`, samples.SampleRoot, receiver.URL))
 	accepted := outside.Decode[contract.ExportAccepted](t, answer.Body)
 	if accepted.Webhook != nil {
@@ -99,7 +99,7 @@ func TestEventsOfAnExportReachItsWebhook(t *testing.T) {
 	if answer.Status != http.StatusAccepted || accepted.Webhook == nil || accepted.Webhook.Secret == "" {
 		t.Fatalf("got %d %s, want 202 with a webhook", answer.Status, answer.Body)
 	}
-	g.End(g.post(contract.ExportOptions{})) // of another task
+	g.End(g.post(contract.ExportOptions{})) // another task, whose events are not delivered
 	last := receiver.await(t, eventtype.Completed)
 	receiver.mu.Lock()
 	defer receiver.mu.Unlock()
@@ -108,8 +108,8 @@ func TestEventsOfAnExportReachItsWebhook(t *testing.T) {
 	}
 }
 
-// TestDeliveriesSurviveAKill kills the system while a receiver fails. The next process
-// delivers each event under its id.
+// TestDeliveriesSurviveAKill kills the system while a receiver fails. The next process delivers
+// each event with its id.
 func TestDeliveriesSurviveAKill(t *testing.T) {
 	t.Parallel()
 	receiver, data := receiveEvents(t), t.TempDir()
@@ -137,14 +137,14 @@ func TestDeliveriesSurviveAKill(t *testing.T) {
 	}
 }
 
-// TestHangingReceiversDelayNoOther has webhooks whose receivers never answer beside one
-// that does.
+// TestHangingReceiversDelayNoOther has webhooks whose receivers never answer, and one whose
+// receiver does.
 func TestHangingReceiversDelayNoOther(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
-	var abandoned atomic.Int64 // requests that the sender gave up
+	var abandoned atomic.Int64 // requests that the sender abandoned
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a request that was read shows its end
+		_, _ = io.Copy(io.Discard, r.Body) // reading the request makes its cancellation visible
 		select {
 		case <-end:
 		case <-r.Context().Done():
