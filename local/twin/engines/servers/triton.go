@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 )
 
-// tritonPython is the Python version for which Triton is installed. It is the newest one that
-// reads texts correctly and whose library Linux distributions have.
+// tritonPython is the Python version for which Triton is installed. It is the newest one with
+// which Triton can read texts and whose library Linux distributions have.
 const tritonPython = "3.11"
 
 // tritonModel is a model that needs no weights.
