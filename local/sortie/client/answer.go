@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// CreateTask creates an inference task. The same key creates at most one.
+// CreateTask creates an inference task. Calls with the same key create at most one task.
 func (c *Client) CreateTask(ctx context.Context, request contract.TaskRequest, key string) (accepted contract.TaskAccepted, err error) {
 	err = c.submit(ctx, call{
 		method: http.MethodPost, path: "v1/tasks", body: request, header: http.Header{"Idempotency-Key": {key}},
@@ -19,9 +19,9 @@ func (c *Client) CreateTask(ctx context.Context, request contract.TaskRequest, k
 	return accepted, err
 }
 
-// FollowAnswer calls each with the events of the stream of an inference task behind the one
-// with the id after, until each returns an error, which it returns. It opens the stream again
-// where it ended, and changes after to the id of the last event.
+// FollowAnswer calls each with the events of an inference task's stream after the id *after. It
+// stops when each returns an error, and returns that error. If the stream ends, it reopens it
+// there. It sets *after to the id of the last event.
 func (c *Client) FollowAnswer(ctx context.Context, taskID string, after *string, each func(name string, data json.RawMessage) error) error {
 	for {
 		err := c.retry(ctx, func() error {

@@ -26,7 +26,7 @@ func (c *Client) ArtifactRecord(ctx context.Context, id string) (a contract.Arti
 	return a, err
 }
 
-// Artifact reads an artifact of a JSON document with its content.
+// Artifact reads an artifact that is a JSON document, with its content.
 func (c *Client) Artifact(ctx context.Context, id string) (a contract.Artifact, err error) {
 	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), repeat: true}, &a)
 	return a, err

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// uploadRate is the lowest number of bytes a second at which a server reads a body.
+// uploadRate is the lowest rate at which a server reads a body, in bytes a second.
 const uploadRate = 100_000
 
 // PutArtifact stores size bytes of content with a media type; the query describes it. It is
@@ -30,9 +30,9 @@ func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType st
 	return a, err
 }
 
-// GetArtifact writes the content of an artifact, that of a JSON document in canonical form,
-// and returns its media type. It compares the content with the id, which may be a digest. An
-// error after it has written something is not repeated.
+// GetArtifact writes the content of an artifact to to and returns its media type. A JSON
+// document is in canonical form. It verifies the content against the id, which may be a digest.
+// It does not retry after it has written something.
 func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (mediaType string, err error) {
 	var resp *http.Response
 	err = c.retry(ctx, func() error {
@@ -69,7 +69,7 @@ func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (medi
 	return mediaType, nil
 }
 
-// documentIn returns the content of a JSON document.
+// documentIn returns the content of a JSON document in the response.
 func documentIn(answer io.Reader) (io.Reader, error) {
 	var document contract.Artifact
 	if err := json.NewDecoder(io.LimitReader(answer, answerLimit)).Decode(&document); err != nil {

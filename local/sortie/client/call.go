@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// answerTime limits a call, in addition to the wait that it asks for.
+	// answerTime limits a call, beyond the wait that the call requests.
 	answerTime = 30 * time.Second
 	// answerLimit limits a response body, in bytes.
 	answerLimit = 32 << 20
@@ -30,15 +30,15 @@ type call struct {
 	path   string
 	query  url.Values
 	header http.Header
-	// body is sent as JSON, raw unchanged with the content type of the header.
+	// body is sent as JSON. raw is sent unchanged, with the content type of the header.
 	body any
 	raw  []byte
-	// file is sent with its size instead, as a stream.
+	// file is streamed as the body instead; size is its length.
 	file io.ReaderAt
 	size int64
 	// wait is the time for which the server may delay the response.
 	wait time.Duration
-	// repeat marks a call that is safe to repeat.
+	// repeat means that the call is safe to repeat.
 	repeat bool
 }
 
@@ -90,8 +90,8 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	return resp.Header, nil
 }
 
-// failure returns the error of ctx if it has ended, *proof.Error for another server than the
-// expected one, otherwise *Unreachable.
+// failure returns the error of ctx if ctx has ended, *proof.Error for an unexpected server, and
+// otherwise *Unreachable.
 func (c *Client) failure(ctx context.Context, target *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

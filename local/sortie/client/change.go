@@ -17,8 +17,8 @@ func (c *Client) Cancel(ctx context.Context, taskID, reason string) (contract.Ca
 	return answer, err
 }
 
-// Retry creates a new task with the work of one that has ended. key is the
-// Idempotency-Key, which makes the call safe to repeat.
+// Retry creates a new task that repeats the work of an ended one. key is the Idempotency-Key,
+// which makes the call safe to repeat.
 func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryAccepted, error) {
 	var answer contract.RetryAccepted
 	_, err := c.do(ctx, call{
@@ -28,8 +28,8 @@ func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryA
 	return answer, err
 }
 
-// CancelAll requests the end of a page of the runs that a filter selects. The call is
-// safe to repeat.
+// CancelAll requests the cancellation of one page of the runs that a filter selects. The call
+// is safe to repeat.
 func (c *Client) CancelAll(ctx context.Context, request contract.BulkCancelRequest) (contract.BulkAnswer, error) {
 	var answer contract.BulkAnswer
 	_, err := c.do(ctx, call{method: http.MethodPost, path: "v1/runs:cancel", body: request, repeat: true}, &answer)

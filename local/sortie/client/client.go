@@ -13,12 +13,12 @@ import (
 
 // Config configures a Client. URL and Clock are required.
 type Config struct {
-	// URL is the server's address, such as http://127.0.0.1:8080. Without a
-	// scheme it is an http URL. A path is a prefix of the API's paths.
+	// URL is the server's address, such as http://127.0.0.1:8080. Without a scheme, http
+	// applies. Its path is a prefix of the API's paths.
 	URL string
 	// Token is sent as a bearer token unless it is empty.
 	Token string
-	// Transport sends the requests; nil is a copy of http.DefaultTransport.
+	// Transport sends the requests; nil means a copy of http.DefaultTransport.
 	Transport http.RoundTripper
 	Clock     clock.Clock
 	// Agent is the User-Agent header.
@@ -34,7 +34,7 @@ type Client struct {
 	clock   clock.Clock
 	outage  time.Duration
 	onRetry func(error)
-	// onContact is called when the server has answered with success.
+	// onContact is called when the server answers with success.
 	onContact func()
 }
 
@@ -82,9 +82,8 @@ func parseURL(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// WithRetry returns a client that repeats each call that is safe to repeat
-// while it fails temporarily, for at most outage. onRetry, which may be nil, is
-// called with the error before each repetition.
+// WithRetry returns a client that retries temporary failures of calls that are safe to repeat,
+// for at most outage. It calls onRetry, unless nil, with the error before each retry.
 func (c *Client) WithRetry(outage time.Duration, onRetry func(error)) *Client {
 	retrying := *c
 	retrying.outage, retrying.onRetry = outage, onRetry

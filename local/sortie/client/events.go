@@ -21,21 +21,21 @@ const (
 	pathEvents = "/v1/events"
 	// signedEvents is the content type of events with their signatures.
 	signedEvents = "application/vnd.dsse+x-ndjson"
-	// longestEvent is the size of an event in a stream, in bytes.
+	// longestEvent limits an event in a stream, in bytes.
 	longestEvent = 1 << 20
-	// longestPause is between two tries to open a stream.
+	// longestPause limits the delay between two attempts to open a stream.
 	longestPause = 30 * time.Second
 )
 
-// EventPage reads at most limit events behind a cursor that a filter selects; 0 is the
+// EventPage reads at most limit events after a cursor that match the filter; 0 means the
 // server's limit.
 func (c *Client) EventPage(ctx context.Context, filter url.Values, after string, limit int) (page contract.EventPage, err error) {
 	_, err = c.do(ctx, call{method: http.MethodGet, path: pathEvents, query: pageQuery(filter, after, limit), repeat: true}, &page)
 	return page, err
 }
 
-// SignedEvents reads events and checkpoints behind a cursor, one on each line. next
-// equals after at the end of the stream.
+// SignedEvents reads events and checkpoints after a cursor, one per line. next equals after at
+// the end of the stream.
 func (c *Client) SignedEvents(ctx context.Context, after string) (lines []byte, next string, err error) {
 	const most = 1000
 	header, err := c.do(ctx, call{
@@ -54,10 +54,10 @@ func pageQuery(filter url.Values, after string, limit int) url.Values {
 	return query
 }
 
-// FollowEvents calls each with the events that a filter selects as they come, and with
-// the gap of a cursor that the stream does not have. It opens the stream again where it
-// ended, until ctx ends or each returns an error, which it returns. after is changed to
-// the place behind the last message.
+// FollowEvents calls each with the events that match the filter as they arrive, and with a gap
+// if the stream no longer has the cursor's event. It reopens the stream where it ended. It
+// stops when ctx ends or each returns an error, and returns that error. It sets *after to the
+// cursor after the last message.
 func (c *Client) FollowEvents(ctx context.Context, filter url.Values, after *string, each func(event json.RawMessage) error) error {
 	for {
 		err := c.retry(ctx, func() error {
@@ -70,8 +70,8 @@ func (c *Client) FollowEvents(ctx context.Context, filter url.Values, after *str
 	}
 }
 
-// readStream reads a stream of events until it cannot be continued, or nothing came for
-// streamIdle. after is changed to the id of the last event.
+// readStream reads a stream of events until it breaks or is silent for streamIdle. It sets
+// *after to the id of the last event.
 func (c *Client) readStream(ctx context.Context, what call, after *string, each func(sse.Event) error) error {
 	open, cut := context.WithCancel(ctx)
 	defer cut()
@@ -131,7 +131,7 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case open.Err() != nil:
-		return nil // it is opened again
+		return nil // the caller reopens it
 	}
 	return fmt.Errorf("cannot follow the stream: %w", err)
 }

@@ -7,14 +7,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// pollInterval is the shortest time between two requests if the server does not
-// wait.
+// pollInterval is the minimum time between two requests if the server answers at once.
 const pollInterval = time.Second
 
-// Follow polls a task until it has ended and returns its last status. It calls
-// update with each status and the events since the previous one. wait is the
-// time for which the server may delay a response, in whole seconds, at least
-// one; events arrive at most that much later.
+// Follow polls a task until it has ended and returns its last status. It calls update with each
+// status and the events since the previous one. wait is the time for which the server may delay
+// a response, in whole seconds, at least one. It also bounds the delay of events.
 //
 // It returns early with the error of ctx or with the first failure that
 // WithRetry does not cover.

@@ -29,14 +29,14 @@ func (c *Client) JobVersion(ctx context.Context, id string, version int64) (api.
 	return job, err
 }
 
-// PutJob stores a job document of a content type, if the stored job has the tag; an
-// empty tag means that there must be none. The call is safe to repeat, because the
-// same definition again changes nothing, but its precondition fails then.
+// PutJob stores a job document of a content type if the stored job has the tag. An empty tag
+// requires that the job does not exist. The call is safe to repeat: the same definition changes
+// nothing, but the precondition fails then.
 func (c *Client) PutJob(ctx context.Context, id string, document []byte, contentType, tag string) (Job, error) {
 	return c.job(ctx, putJob(id, document, contentType, tag))
 }
 
-// PreviewJob returns the job as PutJob would store it, without a tag, and stores nothing.
+// PreviewJob returns the job that PutJob would store, without a tag. It stores nothing.
 func (c *Client) PreviewJob(ctx context.Context, id string, document []byte, contentType, tag string) (Job, error) {
 	what := putJob(id, document, contentType, tag)
 	what.query, what.repeat = url.Values{"dryRun": {"true"}}, true
@@ -53,7 +53,7 @@ func putJob(id string, document []byte, contentType, tag string) call {
 	return call{method: http.MethodPut, path: jobPath(id), header: header, raw: document}
 }
 
-// PauseJob stops the schedule of a job, ResumeJob starts it again.
+// PauseJob stops the schedule of a job until ResumeJob.
 func (c *Client) PauseJob(ctx context.Context, id string) (Job, error) {
 	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "pause"), body: struct{}{}, repeat: true})
 }
@@ -63,7 +63,7 @@ func (c *Client) ResumeJob(ctx context.Context, id string) (Job, error) {
 	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "resume"), body: struct{}{}, repeat: true})
 }
 
-// ClearJob forgets how the last run of a job ended.
+// ClearJob removes the recorded result of a job's last run.
 func (c *Client) ClearJob(ctx context.Context, id string) (Job, error) {
 	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "clear"), body: struct{}{}, repeat: true})
 }

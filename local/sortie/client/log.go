@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// LogPosition is a place in the logs of a task.
+// LogPosition is a position in the logs of a task.
 type LogPosition struct {
-	// Attempt is the number of an attempt; 0 is the latest.
+	// Attempt is the number of an attempt; 0 means the latest.
 	Attempt int
 	// Offset is in bytes.
 	Offset int64
@@ -38,7 +38,7 @@ func (p LogPosition) query() url.Values {
 	return q
 }
 
-// Log is the output of a worker up to now.
+// Log is the output of a worker so far.
 type Log struct {
 	Attempt int
 	Lines   []contract.LogLine
@@ -86,17 +86,17 @@ func nextLine(text []byte, to *contract.LogLine) (int, error) {
 	return n, nil
 }
 
-// A stream without output for streamIdle is opened again. A stream that ends before the
-// run is opened again too, after streamPause if it had no output.
+// A stream without output for streamIdle is reopened. So is a stream that ends before the run,
+// after streamPause if it had no output.
 const (
 	streamIdle  = 90 * time.Second
 	streamPause = time.Second
 )
 
-// FollowLog calls each with new lines of the log, of the attempt and of all later ones,
-// until the run ends or each returns an error, which FollowLog returns. If the stream ends
-// early, FollowLog opens it again at the same position. It sets from to the position after
-// the last line, so that the caller can continue there.
+// FollowLog calls each with the new lines of the log, of the attempt and all later ones. It
+// stops when the run ends or each returns an error, and returns that error. If the stream ends
+// early, FollowLog reopens it at the same position. It sets *from to the position after the
+// last line, so that the caller can continue there.
 func (c *Client) FollowLog(ctx context.Context, taskID string, from *LogPosition, each func(contract.LogLine) error) error {
 	for {
 		before, ended := *from, false
@@ -147,7 +147,7 @@ func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition
 	for {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // an incomplete line is sent again
+			return nil // the server sends an incomplete line again
 		}
 		if err != nil {
 			return c.failure(ctx, req.URL, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// trust returns the header that requires models with a trusted signature.
+// trust returns a header that requires a trusted signature of the model, if strict is true.
 func trust(strict bool) http.Header {
 	if !strict {
 		return nil

@@ -24,13 +24,13 @@ type Output struct {
 	Start int64
 	// Size is the size of the whole file in bytes, -1 if unknown.
 	Size int64
-	// ETag is the file's strong ETag. A weak one does not identify bytes and is
-	// left out.
+	// ETag is the file's strong ETag. It is empty for a weak one, which does not identify
+	// bytes.
 	ETag string
 }
 
-// Open starts a download of a task's output at the offset from. Start is 0 if
-// the file no longer has the etag or the server does not support ranges.
+// Open starts a download of a task's output at the offset from. Output.Start is 0 if the file
+// no longer has the etag or the server does not support ranges.
 func (c *Client) Open(ctx context.Context, taskID string, from int64, etag string) (*Output, error) {
 	var out *Output
 	err := c.retry(ctx, func() (err error) {

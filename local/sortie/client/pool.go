@@ -15,7 +15,8 @@ type Pool struct {
 	Tag string `json:"-"`
 }
 
-// Pools reads the pools, ordered by id. The list of a server without pools is empty.
+// Pools reads the pools, ordered by id. It returns an empty list if the server does not support
+// pools.
 func (c *Client) Pools(ctx context.Context) (contract.PoolList, error) {
 	list := contract.PoolList{Pools: []contract.Pool{}}
 	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/pools", repeat: true}, &list)
@@ -40,17 +41,18 @@ func (c *Client) PutPool(ctx context.Context, id string, limits contract.PoolDef
 	return c.pool(ctx, call{method: http.MethodPut, path: poolPath(id), header: header, body: limits})
 }
 
-// DrainPool stops the admission of a pool.
+// DrainPool stops the admission of runs to a pool.
 func (c *Client) DrainPool(ctx context.Context, id string, drain contract.PoolDrain) (Pool, error) {
 	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "drain"), body: drain, repeat: true})
 }
 
-// ResumePool restarts the admission.
+// ResumePool restarts the admission of runs.
 func (c *Client) ResumePool(ctx context.Context, id string) (Pool, error) {
 	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "resume"), body: struct{}{}, repeat: true})
 }
 
-// ReloadPool makes a pool of an engine serve a model. It is not repeated, because it waits.
+// ReloadPool makes a pool of an engine serve a model. It is not retried, because the call waits
+// for the reload.
 func (c *Client) ReloadPool(ctx context.Context, id string, reload contract.PoolReload) (Pool, error) {
 	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "reload"), body: reload})
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Unreachable is a call without a complete response.
+// Unreachable reports a call without a complete response.
 type Unreachable struct {
 	// URL is the server, without path and query.
 	URL string
-	// Refused reports that no connection was established: the server has not
-	// received the call.
+	// Refused means that no connection was established, so the server has not received the
+	// call.
 	Refused bool
 	cause   error
 }
@@ -34,7 +34,7 @@ func (u *Unreachable) Error() string { return fmt.Sprintf("cannot reach %s: %v",
 // Unwrap returns the cause.
 func (u *Unreachable) Unwrap() error { return u.cause }
 
-// Problem is an error response (RFC 9457).
+// Problem is an error response of the server (RFC 9457).
 type Problem struct {
 	// Status is the HTTP status.
 	Status int
@@ -42,17 +42,17 @@ type Problem struct {
 	Code fault.Code
 	// Message describes the failure.
 	Message string
-	// Field is the wrong part of the request; or empty.
+	// Field is the wrong part of the request, if any.
 	Field string
-	// Problems are those of a job document.
+	// Problems are the problems of a job document.
 	Problems []contract.FieldProblem
 	// CorrelationID identifies the call in the server's logs.
 	CorrelationID string
-	// RetryAfter is the delay that the server asks for; or 0.
+	// RetryAfter is the delay that the server requests, or 0.
 	RetryAfter time.Duration
-	// Final reports that the same request has no other answer, whatever RetryAfter says.
+	// Final means that a retry has the same result, whatever RetryAfter is.
 	Final bool
-	// Foreign reports that the response does not come from Sortie.
+	// Foreign means that the response does not come from Sortie.
 	Foreign bool
 }
 
@@ -64,14 +64,13 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Gone reports whether the server does not know the resource, or no longer.
+// Gone reports whether the error says that the resource does not exist or has expired.
 func Gone(err error) bool {
 	p, ok := errors.AsType[*Problem](err)
 	return ok && !p.Foreign && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
 }
 
-// unreachable describes the failure of a call without path and query, which may
-// contain secrets.
+// unreachable returns an error without path and query of the URL, which may contain secrets.
 func unreachable(target *url.URL, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -122,8 +121,7 @@ func problem(resp *http.Response) error {
 	return p
 }
 
-// gatewayStatuses are client errors that a gateway before Sortie sends without
-// a code.
+// gatewayStatuses are client errors that a gateway in front of Sortie sends without a code.
 var gatewayStatuses = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests,
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Run starts a run of a program. document is the JSON of a job without an id and a
-// schedule, with the base64 of the standard input as its input. key is the
-// Idempotency-Key, which makes the call safe to repeat. Without a connection it fails
-// at once.
+// Run starts a run of a program. document is the JSON of a job without id and schedule; its
+// input is the standard input in base64. key is the Idempotency-Key, which makes the call safe
+// to repeat. If the connection is refused, it fails at once.
 func (c *Client) Run(ctx context.Context, document json.RawMessage, key string) (contract.RunAccepted, error) {
 	var accepted contract.RunAccepted
 	err := c.submit(ctx, call{
@@ -29,8 +28,8 @@ func (c *Client) Task(ctx context.Context, id string) (contract.Task, error) {
 	return task, err
 }
 
-// submit sends a request with an Idempotency-Key, again if its response was lost.
-// Without a connection it fails at once.
+// submit sends a request with an Idempotency-Key and retries if the response was lost. If the
+// connection is refused, it fails at once.
 func (c *Client) submit(ctx context.Context, what call, to any) error {
 	var refused error
 	err := c.WithRetry(max(submitOutage, c.outage), c.onRetry).retry(ctx, func() error {

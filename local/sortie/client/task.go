@@ -11,13 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// submitOutage is the time for which a request whose response was lost is repeated.
-// The idempotency key makes that safe.
+// submitOutage limits the retries of a request whose response was lost. The idempotency key
+// makes them safe.
 const submitOutage = 10 * time.Second
 
-// Export starts an export. key is the Idempotency-Key: another call with the
-// same key and request returns the same task. The call is repeated if its
-// response was lost; without a connection it fails at once.
+// Export starts an export. key is the Idempotency-Key: another call with the same key and
+// request returns the same task. The call is retried if its response was lost. If the
+// connection is refused, it fails at once.
 func (c *Client) Export(ctx context.Context, format string, request contract.ExportRequest, key string) (contract.ExportAccepted, error) {
 	var accepted contract.ExportAccepted
 	err := c.submit(ctx, call{
@@ -27,8 +27,8 @@ func (c *Client) Export(ctx context.Context, format string, request contract.Exp
 	return accepted, err
 }
 
-// Status reads a task's status. With wait, in whole seconds, the server responds
-// when the status changes, at the latest after wait.
+// Status reads a task's status. With wait, in whole seconds, the server responds when the
+// status changes, or after wait.
 func (c *Client) Status(ctx context.Context, taskID string, wait time.Duration) (contract.Status, error) {
 	status, _, err := c.status(ctx, taskID, wait)
 	return status, err
@@ -47,7 +47,7 @@ func (c *Client) status(ctx context.Context, taskID string, wait time.Duration) 
 // Page selects a page of a list. The zero value is the first page, of the
 // server's default size.
 type Page struct {
-	// Filter selects tasks, with at most one state. Other lists have none.
+	// Filter selects tasks, with at most one state. Lists of other resources ignore it.
 	Filter contract.RunFilter
 	Limit  int
 	Cursor string
@@ -89,7 +89,7 @@ func (p Page) query() url.Values {
 	return query
 }
 
-// Events reads all events of a task with a number above after, in order.
+// Events reads all events of a task with a number greater than after, in order.
 func (c *Client) Events(ctx context.Context, taskID string, after int) ([]contract.TaskEvent, error) {
 	events := []contract.TaskEvent{}
 	for {

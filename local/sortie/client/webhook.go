@@ -30,7 +30,7 @@ func (c *Client) Webhook(ctx context.Context, id string) (w contract.WebhookDeta
 	return w, err
 }
 
-// RotateWebhook adds a secret to a webhook. revoke removes the older ones.
+// RotateWebhook adds a secret to a webhook. If revoke is true, it removes the older ones.
 func (c *Client) RotateWebhook(ctx context.Context, id string, revoke bool) (w contract.WebhookDetail, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: contract.RotateWebhookRequest{RevokeOlder: revoke}}, &w)
 	return w, err
@@ -42,7 +42,8 @@ func (c *Client) TestWebhook(ctx context.Context, id string) (attempt contract.W
 	return attempt, err
 }
 
-// WebhookDeliveries reads a page of the log, the newest events first. state may be empty.
+// WebhookDeliveries reads a page of the delivery log, the newest events first. state may be
+// empty.
 func (c *Client) WebhookDeliveries(ctx context.Context, id, state string, limit int) (log contract.WebhookDeliveries, err error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if state != "" {
@@ -52,7 +53,7 @@ func (c *Client) WebhookDeliveries(ctx context.Context, id, state string, limit 
 	return log, err
 }
 
-// Redeliver sends events again.
+// Redeliver sends the selected events again.
 func (c *Client) Redeliver(ctx context.Context, id string, body contract.RedeliverRequest) (again contract.Redelivery, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "redeliver"), body: body}, &again)
 	return again, err
