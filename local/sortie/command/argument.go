@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// assignments returns the values of a repeatable flag of the form NAME=VALUE by their
-// names. A later value replaces an earlier one of its name.
+// assignments parses the values NAME=VALUE of a repeatable flag into a map. A later value
+// replaces an earlier one with the same name.
 func assignments(flag string, texts []string) (map[string]string, error) {
 	values := make(map[string]string, len(texts))
 	for _, text := range texts {
@@ -24,8 +24,7 @@ func assignments(flag string, texts []string) (map[string]string, error) {
 	return values, nil
 }
 
-// exactly accepts one argument for each of the names, and demands the required
-// flags.
+// exactly accepts one argument for each name, and requires the required flags.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -40,7 +39,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// requiredFlags checks what cobra checks later with an error of its own.
+// requiredFlags returns an error for missing required flags, before cobra reports its own.
 func requiredFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if required := f.Annotations[cobra.BashCompOneRequiredFlag]; len(required) > 0 && !f.Changed {
@@ -53,11 +52,11 @@ func requiredFlags(cmd *cobra.Command) (err error) {
 // require marks a flag as required.
 func require(c *cobra.Command, flag string) {
 	if err := c.MarkFlagRequired(flag); err != nil {
-		panic(err) // the flag is defined before
+		panic(err) // the caller has defined the flag
 	}
 }
 
-// atLeastOne accepts any number of arguments but none.
+// atLeastOne requires one or more arguments.
 func atLeastOne(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -67,8 +66,8 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
-// unknownCommand names a command that cmd does not have, and those that it has if it is not
-// the root.
+// unknownCommand returns an error for an unknown command name. Unless cmd is the root, the
+// error lists the commands of cmd.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -93,7 +92,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
 	switch {
 	case isUnknown && cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
-		return unknownCommand(cmd, cmd.Flags().Arg(0)) // its flags are unknown, too
+		return unknownCommand(cmd, cmd.Flags().Arg(0)) // the flags of an unknown command are unknown, too
 	case isUnknown && unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("unknown flag -%s", unknown.GetSpecifiedName())
 	case isUnknown:
@@ -128,8 +127,7 @@ func wantOf(f *pflag.Flag) string {
 	return "a text"
 }
 
-// choice returns the value of an enumeration that a flag or an argument names,
-// regardless of case.
+// choice returns the value of an enumeration that equals value regardless of case.
 func choice(name, value string, values []string) (string, error) {
 	for _, v := range values {
 		if strings.EqualFold(v, value) {
@@ -139,7 +137,7 @@ func choice(name, value string, values []string) (string, error) {
 	return "", wrong("%s: unknown value %q%s, want one of %s", name, value, didYouMean(value, values), strings.Join(values, ", "))
 }
 
-// didYouMean proposes the most similar name, as an addition to an error.
+// didYouMean returns a suggestion of the most similar name, to append to an error, or "".
 func didYouMean(name string, names []string) string {
 	best, distance := "", max(2, len(name)/3)+1
 	for _, n := range slices.Sorted(slices.Values(names)) {
@@ -153,7 +151,7 @@ func didYouMean(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// editDistance is the number of insertions, deletions, replacements and swaps of
+// editDistance returns the number of insertions, deletions, replacements and swaps of
 // neighbours that turn a into b.
 func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)

@@ -62,7 +62,7 @@ same content again is the same artifact, with the tags that it has.`,
 	return c
 }
 
-// readArtifact reads a file that the API may accept.
+// readArtifact reads a document file, up to one byte more than the API accepts.
 func readArtifact(name string) (content json.RawMessage, err error) {
 	file, err := os.Open(name) //nolint:gosec // the caller names the file
 	if err != nil {

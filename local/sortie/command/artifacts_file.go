@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/artifact"
 )
 
-// anyType is the media type of files that say nothing about theirs.
+// anyType is the media type of files with an unknown type.
 const anyType = "application/octet-stream"
 
 func (a *app) artifactsPut() *cobra.Command {
@@ -68,7 +68,7 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 	return c
 }
 
-// typeOf returns the media type of a file: the given one or that of its extension.
+// typeOf returns the media type of a file: given, or else that of the file's extension.
 func typeOf(name, given string) string {
 	if given != "" {
 		return given

@@ -68,8 +68,8 @@ answer and, if there was any, reasoning.`,
 	return c
 }
 
-// complete makes the request of the flags and the arguments. given reports whether a flag is
-// in the command line.
+// complete builds the request from the flags and arguments. given reports whether a flag is on
+// the command line.
 func (f *askFlags) complete(given func(flag string) bool, model, prompt string, stdin io.Reader) error {
 	if prompt == "-" {
 		text, err := io.ReadAll(stdin)
@@ -104,7 +104,7 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 // errAnswered ends the stream of a task after its last event.
 var errAnswered = errors.New("the stream has its last event")
 
-// answer is what a reader has got of a task.
+// answer is the part of a task's answer that a reader has received.
 type answer struct {
 	text    strings.Builder
 	thought strings.Builder
@@ -113,7 +113,7 @@ type answer struct {
 	failure *struct{ Code, Message, Engine string }
 }
 
-// add adds an event, and returns the text that it adds to the answer, or to the reasoning.
+// add adds an event. It returns the text that the event adds to the answer or to the reasoning.
 func (w *answer) add(name string, data json.RawMessage) (text, thought string, err error) {
 	switch name {
 	case "token":
@@ -203,14 +203,14 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	return nil
 }
 
-// The first pause and the whole time of endedTask.
+// The first pause and the timeout of endedTask.
 const (
 	endedPause = 20 * time.Millisecond
 	endedWait  = 10 * time.Second
 )
 
-// endedTask returns the task of a stream that has its last event, which its record follows
-// in a moment. One that has not ended after ten seconds is returned as it is.
+// endedTask returns the task of a stream that has its last event. The record of the task ends a
+// moment later, so endedTask polls it. After ten seconds it returns the record as it is.
 func (a *app) endedTask(ctx context.Context, c *client.Client, id string) (contract.Task, error) {
 	until := a.Clock.Now().Add(endedWait)
 	for pause := endedPause; ; pause *= 2 {
@@ -224,7 +224,7 @@ func (a *app) endedTask(ctx context.Context, c *client.Client, id string) (contr
 	}
 }
 
-// cancelAnswer cancels the task of a command that was interrupted.
+// cancelAnswer cancels the task of an interrupted command.
 func (a *app) cancelAnswer(ctx context.Context, c *client.Client, task string) error {
 	interrupted := advised{error: context.Canceled, code: ExitInterrupted, taskID: task, hint: "the task " + task + " was cancelled"}
 	if _, err := c.Cancel(ctx, task, "interrupted by its user"); err != nil {

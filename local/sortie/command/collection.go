@@ -102,7 +102,7 @@ Names for --fault: ` + strings.Join(names, ", "),
 	return c
 }
 
-// load returns the collection of the flags.
+// load returns the collection that the flags select.
 func (f collectionFlags) load() (*samples.Collection, error) {
 	switch {
 	case f.ead != "":
@@ -178,7 +178,7 @@ func (a *app) runServe(ctx context.Context, f collectionFlags) error {
 	}
 }
 
-// served prints the address of the collection and its roots.
+// served prints the address of the collection and its root entities.
 func (a *app) served(c *samples.Collection, url string) error {
 	if a.json {
 		type root struct {

@@ -17,7 +17,7 @@ import (
 // completionTime limits the call that completes task ids.
 const completionTime = 2 * time.Second
 
-// taskIDs completes the ids of the newest tasks of the server.
+// taskIDs returns the ids of the server's newest tasks as completions.
 func (a *app) taskIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -40,7 +40,7 @@ func (a *app) taskIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Comp
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// complete registers the values of a flag, each followed by suffix.
+// complete registers values as completions of a flag, each with suffix appended.
 func complete(c *cobra.Command, flag, suffix string, values []string) {
 	completions := make([]cobra.Completion, 0, len(values))
 	for _, v := range values {
@@ -51,11 +51,11 @@ func complete(c *cobra.Command, flag, suffix string, values []string) {
 		directive |= cobra.ShellCompDirectiveNoSpace
 	}
 	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(completions, directive)); err != nil {
-		panic(err) // the flag is defined before
+		panic(err) // the caller has defined the flag
 	}
 }
 
-// completeList registers the values of a flag that takes several, separated by
+// completeList registers completions of a flag that accepts several values, separated by
 // commas.
 func completeList(c *cobra.Command, flag string, values []string) {
 	err := c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -70,7 +70,7 @@ func completeList(c *cobra.Command, flag string, values []string) {
 		return rest, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 	if err != nil {
-		panic(err) // the flag is defined before
+		panic(err) // the caller has defined the flag
 	}
 }
 

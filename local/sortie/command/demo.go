@@ -53,7 +53,7 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 	return errors.Join(err, stopStack(s))
 }
 
-// exportSample exports the sample collection and prints what happened.
+// exportSample exports the sample collection and prints the result.
 func (a *app) exportSample(ctx context.Context, s *stack.Stack, out string) error {
 	c, err := a.clientOf(s)
 	if err != nil {

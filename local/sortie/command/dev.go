@@ -24,7 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
 
-// stopLimit is the time after which machines are killed when the system stops.
+// stopLimit is the time after which a stop kills the machines.
 const stopLimit = 20 * time.Second
 
 // The formats of the log.
@@ -124,21 +124,21 @@ func (a *app) logger(f stackFlags, level slog.Level) (*slog.Logger, error) {
 	return slog.New(display.NewLogHandler(a.screen, level)), nil
 }
 
-// Heartbeats are frequent on one machine, where they cost nothing: progress and
-// cancel requests arrive with them.
+// Heartbeats are frequent on one machine, where they are cheap: they carry progress and deliver
+// cancel requests.
 const (
 	devInterval = "2s"
 	devTimeout  = "20s"
 )
 
-// settings looks up variables, with the defaults of the local system.
+// settings looks up variables and applies the defaults of the local system.
 func (a *app) settings(name string) (string, bool) {
 	const interval, timeout = "SORTIE_HEARTBEAT_INTERVAL", "SORTIE_HEARTBEAT_TIMEOUT"
 	value, ok := a.Env(name)
 	if ok && value != "" || name != interval && name != timeout {
 		return value, ok
 	}
-	// The other one follows from the one that is set.
+	// If one of the two is set, the other is derived from it.
 	for _, other := range []string{interval, timeout} {
 		if given, ok := a.Env(other); ok && given != "" {
 			return value, ok
@@ -207,7 +207,7 @@ func (f stackFlags) check(settings stack.Settings) error {
 	return nil
 }
 
-// stopStack stops the system, whether the context of the command has ended or not.
+// stopStack stops the system, even if the context of the command has ended.
 func stopStack(s *stack.Stack) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -255,7 +255,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 // startOverTime limits the search for runs that a stop interrupts.
 const startOverTime = 2 * time.Second
 
-// logStartOver logs the runs whose machines the stop ends. It does not end pods.
+// logStartOver logs the runs that the stop interrupts and that start over. Pods continue.
 func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, startOverTime)
 	defer cancel()

@@ -1,9 +1,8 @@
 // Package command implements the command line of Sortie.
 //
-// Standard output has results: one JSON object with --json, otherwise text that
-// a script can read. Progress, notes and errors go to standard error. An error
-// says what happened and what to do. Exit codes are part of the interface: see
-// the constants.
+// Standard output has results: one JSON object with --json, otherwise text that a script can
+// parse. Progress, notes and errors go to standard error. An error says what happened and what
+// to do. Exit codes are part of the interface: see the constants.
 //
-// The package reads environment, clock and signals only through its Program.
+// The package reads the environment, the clock and signals only through its Program.
 package command

@@ -85,7 +85,7 @@ func (a *app) saved(ctx context.Context, follow *follower, status contract.Statu
 	return a.say("%s\n", file)
 }
 
-// noteExpiry says so if the download has shortened the life of the output.
+// noteExpiry prints a note if the download has shortened the output's retention.
 func (a *app) noteExpiry(ctx context.Context, follow *follower, before contract.Status) {
 	after, err := follow.client.Status(ctx, before.TaskID, 0)
 	if err != nil || !after.OutputExpiresAt.Before(before.OutputExpiresAt) || after.OutputExpiresAt.IsZero() {

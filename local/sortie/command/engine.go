@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// engineAddresses reads the values of --engine.
+// engineAddresses parses the values of --engine.
 func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
 	var found []stack.EngineAddress
 	for _, text := range texts {

@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// The names of places in a stream.
+// The names of positions in a stream.
 const (
 	earliest = "earliest"
 	latest   = "latest"
@@ -74,7 +74,7 @@ again by itself, and continues where it was. With --json each line is an envelop
 		if err != nil {
 			return err
 		}
-		// Events after this request are shown, even if the stream opens later.
+		// Show events after this request, even if the stream opens later.
 		page, err := client.EventPage(ctx, query, latest, 1)
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ again by itself, and continues where it was. With --json each line is an envelop
 	return c
 }
 
-// showEvent prints an event, or the gap of a stream.
+// showEvent prints an event or a gap of the stream.
 func (a *app) showEvent(document json.RawMessage) error {
 	var gap contract.Gap
 	if err := json.Unmarshal(document, &gap); err == nil && gap.EventType == contract.StreamGap {
@@ -218,13 +218,13 @@ within a minute after its last event.`,
 	return c
 }
 
-// writeWhole writes a file that appears complete or not at all.
+// writeWhole writes a file atomically: it appears complete or not at all.
 func writeWhole(path string, write func(io.Writer) (int, error)) (count int, err error) {
 	partial, err := os.Create(path + ".partial")
 	if err != nil {
 		return 0, fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(partial.Name()) }() // it is renamed after a success
+	defer func() { _ = os.Remove(partial.Name()) }() // fails if the rename succeeded
 	count, err = write(partial)
 	if err = errors.Join(err, partial.Close()); err != nil {
 		return count, err
@@ -284,7 +284,7 @@ file the command needs no network.`,
 	return c
 }
 
-// reached reads --until: a position, or a cursor, which ends with one. Empty is 0.
+// reached parses --until: a position, or a cursor, which ends with a position. Empty means 0.
 func reached(until string) (int64, error) {
 	if until == "" {
 		return 0, nil
@@ -296,7 +296,7 @@ func reached(until string) (int64, error) {
 	return end, nil
 }
 
-// keyLimit is the size of a key set in bytes.
+// keyLimit limits a key set, in bytes.
 const keyLimit = 1 << 20
 
 // readKeys reads a key set from a file or an address.

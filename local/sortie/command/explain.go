@@ -98,7 +98,7 @@ func (t fields) change(c *contract.Change) {
 	}
 }
 
-// between describes an expected time.
+// between describes an expected time with its 50th and 90th percentiles.
 func between(p50, p90 time.Time) string {
 	return moment(p50) + ", in nine of ten cases until " + moment(p90)
 }

@@ -71,8 +71,8 @@ Options that are not given have the server's defaults.`,
 	return c
 }
 
-// request returns the options whose flags are set. The server has defaults for
-// the others.
+// request returns a request with the options whose flags are set. The server applies its
+// defaults for the others.
 func (f exportFlags) request(flags *pflag.FlagSet) contract.ExportRequest {
 	var o contract.ExportOptions
 	set := false
@@ -149,7 +149,7 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 	return a.saved(ctx, follow, status, f.to)
 }
 
-// announce prints the id before anything can fail.
+// announce prints the task id early, before a later step can fail.
 func (a *app) announce(taskID, target string) error {
 	switch {
 	case a.json:

@@ -23,13 +23,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// failure is an error of a command that ran. An error without it is about the
-// command line.
+// failure is an error of a command that ran. Any other error is about the command line.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// advised is an error with its exit code and a hint.
+// advised is an error with an exit code and a hint.
 type advised struct {
 	error
 	code   int
@@ -39,12 +38,12 @@ type advised struct {
 
 func (a advised) Unwrap() error { return a.error }
 
-// wrong is an error in the command line that only the command can detect.
+// wrong returns a usage error that only the command can detect.
 func wrong(format string, args ...any) error {
 	return advised{error: fmt.Errorf(format, args...), code: ExitUsage}
 }
 
-// runEnded is the error of a command that needs a successful run.
+// runEnded returns the error of a command that needs a successful run.
 func (a *app) runEnded(status contract.Status) error {
 	if status.State == string(run.Cancelled) {
 		return advised{
@@ -74,7 +73,7 @@ func (a *app) runEnded(status contract.Status) error {
 	return advised{error: fmt.Errorf("the run failed: %s", reason), code: ExitFailed, taskID: status.TaskID, hint: hint}
 }
 
-// stillRunning is the error of a command that needs the end of a run.
+// stillRunning returns the error of a command that needs an ended run.
 func (a *app) stillRunning(taskID string) error {
 	return advised{
 		error: fmt.Errorf("the run %s has not ended", taskID), code: ExitRunning, taskID: taskID,
@@ -82,13 +81,13 @@ func (a *app) stillRunning(taskID string) error {
 	}
 }
 
-// howToContinue names the commands that lead back to a run.
+// howToContinue names the commands that wait for a run and download its output.
 func (a *app) howToContinue(taskID string) string {
 	return fmt.Sprintf("the run continues without this command; wait for it with %q, then %q",
 		a.Name+" status "+taskID+" --wait", a.Name+" download "+taskID)
 }
 
-// report is an error as it is shown.
+// report is an error in its displayed form.
 type report struct {
 	Code          int        `json:"exitCode"`
 	Message       string     `json:"message"`

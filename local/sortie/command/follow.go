@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// outage is the time for which an unreachable server is retried while a
-	// command waits for a run. It covers a restart.
+	// outage is the time for which a waiting command retries an unreachable server. It covers a
+	// restart.
 	outage = time.Minute
-	// drawnWait and plainWait are the times for which the server may delay a
-	// status. Progress within a state arrives only with the next status, so the
-	// time is short where it is drawn.
+	// drawnWait and plainWait limit the server's delay of a status. Progress within a state
+	// arrives only with the next status, so the wait is short if progress is drawn.
 	drawnWait = 2 * time.Second
 	plainWait = 10 * time.Second
 )
 
-// errTimeout is the cause of a context that --timeout ends.
+// errTimeout is the cause of a context that ended by --timeout.
 var errTimeout = errors.New("the time of --timeout is over")
 
 // follower shows a run while a command waits for it.
@@ -34,7 +33,7 @@ type follower struct {
 	events   []contract.TaskEvent
 }
 
-// newFollower starts to show a run. The caller closes it.
+// newFollower starts the display of a run. The caller closes it.
 func (a *app) newFollower(c *client.Client) *follower {
 	f := &follower{app: a, client: c}
 	if !a.json {
@@ -55,8 +54,8 @@ func (f *follower) onRetry(err error) {
 	}
 }
 
-// wait waits for the run and returns an error unless it succeeds. A timeout of 0
-// is unlimited.
+// wait waits for the run and returns an error unless it succeeds. A timeout of 0 means no
+// limit.
 func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duration) (contract.Status, error) {
 	limited := ctx
 	if timeout > 0 {
@@ -91,7 +90,8 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 	return status, nil
 }
 
-// save downloads the output of a successful run. file is empty if the run has no output.
+// save downloads the output of a successful run. It returns an empty file name if the run has
+// no output.
 func (f *follower) save(ctx context.Context, status contract.Status, to target) (file string, size int64, err error) {
 	if status.OutputKey == "" {
 		f.app.note("The run has no output.")

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// images reads the values of --image: NAME=PROGRAM each, where PROGRAM is a path
-// or a name in PATH, and first arguments separated by spaces. Machines run in
-// other folders, so a program or an argument that names a file becomes absolute.
+// images parses the values NAME=PROGRAM of --image. PROGRAM is a path, or a name in PATH, with
+// the first arguments separated by spaces. Machines run in other folders, so programs and
+// arguments that name a file become absolute.
 func images(bindings []string) (map[string][]string, error) {
 	bound := map[string][]string{}
 	for _, binding := range bindings {
@@ -46,8 +46,8 @@ func images(bindings []string) (map[string][]string, error) {
 	return bound, nil
 }
 
-// absolute returns an argument with the path of an existing file made absolute.
-// An argument that starts with "./" or "../" has to name one.
+// absolute returns an argument, with the path of an existing file made absolute. It returns an
+// error if an argument starts with "./" or "../" and names no file.
 func absolute(arg string) (string, error) {
 	if arg == "" || filepath.IsAbs(arg) || strings.HasPrefix(arg, "-") {
 		return arg, nil
@@ -64,9 +64,9 @@ func absolute(arg string) (string, error) {
 	return filepath.Abs(arg)
 }
 
-// splitWords splits a text at spaces, as a shell does: single quotes preserve
-// everything, double quotes everything except \" and \\, and outside of quotes a
-// backslash preserves the next character. Nothing is expanded.
+// splitWords splits a text at spaces, as a shell does. Single quotes preserve everything,
+// double quotes everything except \" and \\. Outside of quotes a backslash preserves the next
+// character. It expands nothing.
 func splitWords(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -198,7 +198,7 @@ the firing of the job at that time, of which there is one.`,
 	return c
 }
 
-// timeFlag returns the time of a flag, or the fallback if it is not given.
+// timeFlag parses the time of a flag. It returns the fallback for an empty text.
 func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 	if text == "" {
 		return fallback, nil

@@ -27,8 +27,7 @@ type jobFile struct {
 	definition job.Definition
 }
 
-// readFile reads a file, of which it reads one byte more than a document can have; "-" is
-// standard input.
+// readFile reads a file up to one byte more than a document may have. "-" means standard input.
 func (a *app) readFile(name string) ([]byte, error) {
 	source := a.Stdin
 	if name != "-" {
@@ -46,7 +45,7 @@ func (a *app) readFile(name string) ([]byte, error) {
 	return document, nil
 }
 
-// readJob reads and checks a job file; "-" is standard input.
+// readJob reads and checks a job file; "-" means standard input.
 func (a *app) readJob(name string) (jobFile, error) {
 	document, err := a.readFile(name)
 	if err != nil {
@@ -64,8 +63,8 @@ func (a *app) readJob(name string) (jobFile, error) {
 	return f, wrong("%s", strings.Join(lines, "\n"))
 }
 
-// at describes a problem of the file in the form of a compiler. A definition of the
-// command line has no name and no lines.
+// at formats a problem of the file like a compiler. A definition from the command line has no
+// file name and no lines.
 func (f jobFile) at(line int, field, problem string) string {
 	if field != "" {
 		problem = field + ": " + problem
@@ -76,7 +75,7 @@ func (f jobFile) at(line int, field, problem string) string {
 	return fmt.Sprintf("%s:%d: %s", f.name, line, problem)
 }
 
-// explained adds the name of the file to the problems that the server found in it.
+// explained adds the file name to the problems in a server's error.
 func (f jobFile) explained(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok || len(p.Problems) == 0 {
@@ -89,7 +88,7 @@ func (f jobFile) explained(err error) error {
 	return wrong("%s", strings.Join(lines, "\n"))
 }
 
-// warn notes what is probably not meant in the file.
+// warn notes the warnings about the file.
 func (f jobFile) warn(a *app) {
 	for _, warning := range f.definition.Warnings() {
 		a.note("%s: warning: %s", f.name, warning)
@@ -113,7 +112,7 @@ type applied struct {
 	// NextAt is the next firing.
 	NextAt  time.Time       `json:"nextAt,omitzero"`
 	Changes []appliedChange `json:"changes"`
-	// Warnings are what is probably not meant in the file.
+	// Warnings are the parts of the file that are valid but probably unintended.
 	Warnings []string `json:"warnings"`
 }
 
@@ -219,7 +218,7 @@ type simulatedFiring struct {
 	LocalTime   string       `json:"localTime"`
 	Decision    job.Decision `json:"decision"`
 	Reasons     []string     `json:"reasons"`
-	// FiredAt is when the firing is committed, and Trigger that of its run.
+	// FiredAt is the time of the firing's commit. Trigger is the trigger of its run.
 	FiredAt string      `json:"firedAt"`
 	Trigger run.Trigger `json:"trigger"`
 	// Count and Until describe firings that are skipped together.
@@ -284,7 +283,7 @@ that were missed, with their number. The flag can be repeated.`,
 	return c
 }
 
-// outagesOf reads the values of --down.
+// outagesOf parses the values of --down.
 func outagesOf(texts []string) (outages []job.Outage, err error) {
 	for _, text := range texts {
 		first, last, ok := strings.Cut(text, "..")

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// history is the runs of a job with its next firing.
+// history is the run history of a job and its next firing.
 type history struct {
 	contract.JobRuns
 	// NextAt is zero if no firing follows.
@@ -88,8 +88,8 @@ func (a *app) showHistory(h history, next string) error {
 	return nil
 }
 
-// firings is the number of firings that a run records: those that were missed
-// together are one run.
+// firings returns the number of firings that a run records. One run records all firings that
+// were missed together.
 func firings(r contract.Task) int {
 	if r.Missed != nil {
 		return r.Missed.Count
@@ -97,7 +97,7 @@ func firings(r contract.Task) int {
 	return 1
 }
 
-// reasonOf returns why a run failed or was skipped; empty for another run.
+// reasonOf returns why a run failed or was skipped, or "".
 func reasonOf(r contract.Task) string {
 	switch {
 	case r.Missed != nil && r.Missed.Count > 1:

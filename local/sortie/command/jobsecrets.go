@@ -50,8 +50,8 @@ func (s jobSecrets) checkPlace() error {
 	return nil
 }
 
-// check returns an error for what cannot name a secret of jobs, or is one of a stage.
-// A malformed name may be a secret, so the error does not repeat it.
+// check returns an error for a malformed name of a job's secret, and for the name of a stage's
+// own secret. A malformed name may be a secret itself, so the error does not contain it.
 func (s jobSecrets) check(name string) error {
 	switch kinds := secrets.Kinds(); {
 	case !limit.ValidName(name):

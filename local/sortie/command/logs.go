@@ -72,8 +72,7 @@ without one belongs to the line before it.`,
 	return c
 }
 
-// sinceTime reads a duration before now or an RFC 3339 time; empty is the zero
-// time.
+// sinceTime parses a duration before now, or an RFC 3339 time. Empty means the zero time.
 func sinceTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -87,8 +86,8 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, wrong("--since: malformed value %q, want a duration such as 10m or a time such as %s", text, now.UTC().Format(time.RFC3339))
 }
 
-// showLog writes a log, and while it is followed what is added. A followed log
-// that does not exist yet is awaited.
+// showLog writes a log. With --follow it waits for a log that does not exist yet, and writes
+// the added lines.
 func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logFlags, since time.Time) error {
 	from := client.LogPosition{Attempt: f.attempt, Stream: f.stream}
 	out := newOutput(a.Stdout)
@@ -122,7 +121,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 	return errors.Join(err, out.close())
 }
 
-// textOf returns the text of lines.
+// textOf returns the concatenated text of the lines.
 func textOf(lines []contract.LogLine) []byte {
 	var text []byte
 	for _, line := range lines {
@@ -131,7 +130,7 @@ func textOf(lines []contract.LogLine) []byte {
 	return text
 }
 
-// lineText returns the text of a line, or a remark in place of missing bytes.
+// lineText returns the text of a line, or a mark for missing bytes.
 func lineText(line contract.LogLine) []byte {
 	if line.Cut > 0 {
 		return limit.CutMark(line.Cut)
@@ -139,8 +138,8 @@ func lineText(line contract.LogLine) []byte {
 	return line.Data
 }
 
-// output writes the output of a program safely to a terminal. A character that is split
-// over two writes is written with the second.
+// output writes a program's output in a form that is safe for a terminal. A character that is
+// split over two writes is written with the second.
 type output struct {
 	to   io.Writer
 	held []byte
@@ -170,8 +169,8 @@ func (o *output) close() error {
 	return err
 }
 
-// noLog returns the error for a log that does not exist: it may come later if
-// the run has not ended.
+// noLog returns the error for a log that does not exist. It may appear later if the run has not
+// ended.
 func (a *app) noLog(ctx context.Context, c *client.Client, task string, attempt int, missing error) error {
 	status, err := c.Status(ctx, task, 0)
 	if found, failed := c.Task(ctx, task); failed == nil && found.Inference != nil {
@@ -198,7 +197,7 @@ func exitCode(err error) int {
 
 var lineTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 
-// part returns the lines since a time, and of them the last ones.
+// part returns the last tail lines of those since a time.
 func part(log []byte, tail int, since time.Time) ([]byte, error) {
 	lines := bytes.SplitAfter(log, []byte("\n"))
 	if n := len(lines); len(lines[n-1]) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// metrics are the figures of the export worker. Other workers may report others,
-// or none.
+// metrics are the metrics that the export worker reports. Other workers may report others, or
+// no metrics.
 type metrics struct {
 	TotalTimeMS        *int64 `json:"total_time_ms"`
 	EntitiesExported   *int64 `json:"entities_exported"`

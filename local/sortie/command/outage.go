@@ -6,15 +6,15 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// connection notes that the server of a run is lost, and that it is found again.
+// connection reports that the server of a run is lost, and that it answers again.
 type connection struct {
 	app    *app
 	taskID string
 	lost   bool
 }
 
-// patient returns a client that repeats the calls about a run while the server is
-// unreachable. It says so at once, and what becomes of the run.
+// patient returns a client that retries calls while the server is unreachable. It notes the
+// outage at once, and says that the run continues.
 func (a *app) patient(c *client.Client, taskID string) *client.Client {
 	n := &connection{app: a, taskID: taskID}
 	return c.WithRetry(outage, n.failed).WithContact(n.restored)

@@ -140,7 +140,7 @@ starts queued runs at once, a lower one ends no run.`,
 	return c
 }
 
-// storedPool reads a pool; without a tag if it does not exist.
+// storedPool reads a pool. It returns an empty tag if the pool does not exist.
 func storedPool(ctx context.Context, c *client.Client, id string) (client.Pool, error) {
 	p, err := c.Pool(ctx, id)
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound && !problem.Foreign {

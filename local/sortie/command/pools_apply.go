@@ -78,15 +78,15 @@ destroyed.`,
 	return c
 }
 
-// poolFile is a definition of a pool that was read from a file.
+// poolFile is a pool definition that was read from a file.
 type poolFile struct {
 	name     string
 	lines    job.Document
 	document poolDocument
 }
 
-// readPool reads the document of a pool. Members that the server knows and this version
-// does not are errors.
+// readPool parses the document of a pool. Fields that this version does not know are errors,
+// even if the server knows them.
 func readPool(name string, text []byte) (poolFile, error) {
 	f := poolFile{name: name}
 	var problems []job.Problem
@@ -104,7 +104,8 @@ func readPool(name string, text []byte) (poolFile, error) {
 	return f, nil
 }
 
-// wrong describes problems of the file, each on a line in the form of a compiler.
+// wrong returns a usage error with the problems of the file, one per line, formatted like a
+// compiler.
 func (f poolFile) wrong(problems []job.Problem) error {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
@@ -113,7 +114,7 @@ func (f poolFile) wrong(problems []job.Problem) error {
 	return wrong("%s", strings.Join(lines, "\n"))
 }
 
-// explained adds the name and the lines of the file to the problems that the server found.
+// explained adds the file name and line numbers to the problems in a server's error.
 func (f poolFile) explained(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok || len(p.Problems) == 0 {
@@ -127,7 +128,7 @@ func (f poolFile) explained(err error) error {
 	return f.wrong(problems)
 }
 
-// applied prints a pool and what has changed.
+// applied prints a pool and its changes.
 func (a *app) applied(p, before client.Pool) error {
 	if a.json {
 		return a.print(p)

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// bound formats a limit.
+// bound formats a limit; 0 means no limit.
 func bound(limit int) string {
 	if limit == 0 {
 		return "no limit"
@@ -62,7 +62,7 @@ func replica(r contract.ReplicaHealth) string {
 	return text
 }
 
-// machineStates describes the machines of runs by their state.
+// machineStates formats the number of the runs' machines in each state.
 func machineStates(h contract.PoolHealth) string {
 	if h.Machines == 0 {
 		return ""
@@ -71,7 +71,7 @@ func machineStates(h contract.PoolHealth) string {
 	return fmt.Sprintf("\nmachines: %d starting, %d running, %d ending", n.Starting, n.Running, n.Ending)
 }
 
-// expectedWait describes the wait of a run that is submitted now.
+// expectedWait formats the expected wait of a run that is submitted now.
 func expectedWait(w *contract.PoolWait) string {
 	if w == nil {
 		return ""
@@ -83,10 +83,10 @@ func expectedWait(w *contract.PoolWait) string {
 	return fmt.Sprintf("\na normal run from now waits %.1f s, or up to %.1f s (9 of 10)%s", w.P50Seconds, w.P90Seconds, basis)
 }
 
-// textWidth is the width of the lines of messages.
+// textWidth limits the lines of messages, in columns.
 const textWidth = 80
 
-// poolErrors describes the last failures of the platform of a pool.
+// poolErrors formats the last failures of a pool's platform.
 func poolErrors(groups []contract.PoolErrorGroup) (text string) {
 	for _, g := range groups {
 		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, moment(g.LastAt))
@@ -100,8 +100,7 @@ func poolErrors(groups []contract.PoolErrorGroup) (text string) {
 	return text
 }
 
-// wrapped breaks text into lines of at most width characters, between words where that is
-// possible.
+// wrapped breaks text into lines of at most width characters, between words if possible.
 func wrapped(text string, width int) (lines []string) {
 	var line []rune
 	for word := range strings.FieldsSeq(text) {
@@ -122,7 +121,7 @@ func wrapped(text string, width int) (lines []string) {
 	return lines
 }
 
-// startFigures describes the starts of a pool.
+// startFigures formats the start metrics of a pool.
 func startFigures(m contract.PoolMetrics) (text string) {
 	if m.StartP50Seconds != nil && m.StartP99Seconds != nil {
 		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
@@ -138,7 +137,7 @@ func startFigures(m contract.PoolMetrics) (text string) {
 	return text
 }
 
-// remaining lists the runs that the drain of a pool waits for.
+// remaining lists the runs that block the drain of a pool.
 func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	if !p.Draining {
 		return ""
@@ -158,7 +157,7 @@ func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	return text
 }
 
-// fallbackText describes a fallback of a pool.
+// fallbackText formats a fallback of a pool.
 func fallbackText(f contract.PoolFallback) string {
 	text := f.Pool + " on " + strings.Join(f.On, ", ")
 	if f.ThrottledSeconds != nil {
@@ -167,7 +166,7 @@ func fallbackText(f contract.PoolFallback) string {
 	return text
 }
 
-// placement describes the runner of the pool, its settings and its fallbacks.
+// placement formats the runner of the pool, its settings and its fallbacks.
 func placement(p contract.Pool) string {
 	text := runner(p)
 	for _, f := range p.Fallback {
@@ -176,7 +175,7 @@ func placement(p contract.Pool) string {
 	return text + warmText(p.Warm)
 }
 
-// warmText describes the settings of warm machines.
+// warmText formats the settings of warm machines.
 func warmText(w *contract.PoolWarm) string {
 	if w == nil {
 		return ""
@@ -197,7 +196,7 @@ func warmText(w *contract.PoolWarm) string {
 	return text
 }
 
-// warmCounts describes the warm machines of a pool.
+// warmCounts formats the numbers of a pool's warm machines.
 func warmCounts(n contract.WarmCounts) string {
 	if n == (contract.WarmCounts{}) {
 		return ""
@@ -205,7 +204,7 @@ func warmCounts(n contract.WarmCounts) string {
 	return fmt.Sprintf("\nwarm: %d ready, %d in creation, %d of runs, %d ending", n.Ready, n.Creating, n.Claimed, n.Ending)
 }
 
-// runner describes the runner of the pool and its settings.
+// runner formats the runner of the pool and its settings.
 func runner(p contract.Pool) string {
 	if p.Runner == "" {
 		return ""

@@ -22,10 +22,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Program is the process that a command runs in.
+// Program is the environment of a command: arguments, streams, clock and so on.
 type Program struct {
-	// Name is the command that starts this program, for commands in texts; empty
-	// is "sortie".
+	// Name is the command that starts this program, as shown in texts; empty means "sortie".
 	Name string
 	// Args are the arguments after the program's name.
 	Args   []string
@@ -34,23 +33,23 @@ type Program struct {
 	Stderr io.Writer
 	// Env looks up an environment variable.
 	Env func(string) (string, bool)
-	// Environ has all variables as "NAME=value", for programs that are started.
+	// Environ has all variables as "NAME=value", for child processes.
 	Environ []string
 	Clock   clock.Clock
 	// Random returns 64 random bits.
 	Random func() uint64
-	// Width returns the columns of the terminal at Stderr; nil if it is not a
+	// Width returns the columns of the terminal at Stderr. It is nil if Stderr is not a
 	// terminal.
 	Width func() int
-	// Size returns the columns and rows of the terminal at Stdout; nil if it is not a
+	// Size returns the columns and rows of the terminal at Stdout. It is nil if Stdout is not a
 	// terminal.
 	Size func() (columns, rows int)
 	// AWS loads the caller's account, region and credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
-	// Resolver looks up names of the DNS; nil is that of the host.
+	// Resolver looks up DNS names; nil means the host's resolver.
 	Resolver doctor.Resolver
-	// Executable starts this program again: its path, and arguments before the
-	// hidden commands "worker" and "machine-supervisor".
+	// Executable is the command that starts this program again: its path, and the arguments
+	// before the hidden commands "worker" and "machine-supervisor".
 	Executable []string
 }
 
@@ -59,13 +58,13 @@ type app struct {
 	Program
 	screen *display.Screen
 	url    string
-	// tokenFile is the file of the client's token; empty takes it from the environment.
+	// tokenFile is the file with the client's token; empty means the environment.
 	tokenFile string
 	json      bool
 }
 
-// Main runs the command that the arguments name, until it is done or ctx ends,
-// and returns the exit code.
+// Main runs the command that the arguments name until it is done or ctx ends. It returns the
+// exit code.
 func Main(ctx context.Context, p Program) int {
 	if p.Name == "" {
 		p.Name = "sortie"
@@ -85,8 +84,8 @@ func Main(ctx context.Context, p Program) int {
 	return r.Code
 }
 
-// Tree returns the command tree without a process around it, to check command
-// lines with. Its commands cannot be executed.
+// Tree returns the command tree without a process, to validate command lines. Its commands
+// cannot be executed.
 func Tree() *cobra.Command {
 	a := &app{Program: Program{Env: func(string) (string, bool) { return "", false }}}
 	return a.root()
@@ -122,7 +121,7 @@ the server has proved that it has the folder's key.`,
 		&cobra.Group{ID: "client", Title: "With a server:"},
 		&cobra.Group{ID: "stage", Title: "With a stage on AWS:"},
 	)
-	// The version flag of cobra needs text/template for a text of its own.
+	// Cobra's version flag would need text/template for a custom text.
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version of this program")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
@@ -149,7 +148,7 @@ const (
 	defaultData = ".sortie"
 )
 
-// serverFlags adds what every client command has.
+// serverFlags adds the flags of every client command.
 func (a *app) serverFlags(c *cobra.Command) {
 	server, ok := a.Env("SORTIE_URL")
 	if !ok || server == "" {
@@ -170,8 +169,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// does adapts a command's action. It marks errors as failures of the command;
-// all other errors are about the command line.
+// does adapts a command's action. It marks the action's errors as failures of the command; all
+// other errors are about the command line.
 func does(action func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := action(cmd.Context(), args); err != nil {
@@ -181,8 +180,8 @@ func does(action func(ctx context.Context, args []string) error) func(*cobra.Com
 	}
 }
 
-// client returns a client for the server of the flags and the environment. A token that it
-// finds in the data folder is sent only to a server that proves to be the folder's.
+// client returns a client for the server of the flags and the environment. It sends a token
+// found in the data folder only to a server that proves to be the folder's.
 func (a *app) client() (*client.Client, error) {
 	token, err := a.givenToken()
 	if err != nil {
@@ -201,10 +200,10 @@ func (a *app) client() (*client.Client, error) {
 	return c, nil
 }
 
-// tokenLimit is far above the length of a token, in bytes.
+// tokenLimit limits a token file in bytes. It is far above the length of a token.
 const tokenLimit = 64 << 10
 
-// givenToken returns the token of --token-file, or that of SORTIE_TOKEN; empty without one.
+// givenToken returns the token of --token-file or SORTIE_TOKEN, or "".
 func (a *app) givenToken() (string, error) {
 	if a.tokenFile == "" {
 		token, _ := a.Env("SORTIE_TOKEN")
@@ -234,8 +233,8 @@ func (a *app) print(v any) error {
 	return a.say("%s\n", display.EscapeJSON(text))
 }
 
-// printLine writes an object as a line of JSON, for readers that do not wait for
-// the end of the command.
+// printLine writes an object as one line of JSON, for readers that do not wait for the end of
+// the command.
 func (a *app) printLine(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

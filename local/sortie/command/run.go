@@ -98,8 +98,8 @@ the member log.`,
 	return c
 }
 
-// definition returns the definition that the command line describes, with the base64 of
-// its input left out. dash is the number of arguments before "--", or -1.
+// definition returns the definition that the command line describes, without its input. dash is
+// the number of arguments before "--", or -1.
 func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition, err error) {
 	command := args
 	if f.file != "" {
@@ -132,7 +132,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 		d.Env[name] = job.Variable{Value: value}
 	}
 	switch {
-	case d.Export != nil: // its output is the file
+	case d.Export != nil: // the export's output is the file
 	case f.outputPath != "":
 		d.Output = &job.Output{Path: f.outputPath}
 	case f.to.path == "-" && d.Output == nil:
@@ -152,7 +152,7 @@ func readDefinition(name string) (job.Definition, error) {
 	d, problems := job.Parse(document, nil)
 	var found []string
 	for _, p := range problems {
-		if p.Field != "id" || d.ID != "" { // a single run needs none
+		if p.Field != "id" || d.ID != "" { // a single run needs no id
 			found = append(found, jobFile{name: name}.at(p.Line, p.Field, p.Problem))
 		}
 	}
@@ -162,8 +162,8 @@ func readDefinition(name string) (job.Definition, error) {
 	return single(d), nil
 }
 
-// single leaves out what only a stored job has: its id, its schedule, and the constraints
-// that compare its runs, with their actions.
+// single removes the fields that only a stored job has: its id, its schedule, and the
+// constraints that compare its runs, with their actions.
 func single(d job.Definition) job.Definition {
 	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
 	if d.Constraints != nil {
@@ -186,8 +186,8 @@ func single(d job.Definition) job.Definition {
 	return d
 }
 
-// execImage returns the image with the absolute path of its program, which is a path or
-// a name in PATH. Another image is unchanged.
+// execImage returns an image exec: with the absolute path of its program, which is a path or a
+// name in PATH. It returns any other image unchanged.
 func execImage(image string) (string, error) {
 	const scheme = "exec:"
 	program, ok := strings.CutPrefix(image, scheme)
@@ -205,8 +205,8 @@ func execImage(image string) (string, error) {
 	return scheme + absolute, nil
 }
 
-// readInput returns the standard input of the program: that of the flag, or else that of
-// the definition.
+// readInput returns the standard input of the program, from the flag or else from the
+// definition.
 func (a *app) readInput(from string, d job.Definition) ([]byte, error) {
 	var content []byte
 	var err error
@@ -293,7 +293,7 @@ type ranProgram struct {
 	Log string `json:"log"`
 }
 
-// reportRun prints how the program ended.
+// reportRun prints the result of the program.
 func (a *app) reportRun(ctx context.Context, t *tail, status contract.Status) error {
 	task, err := t.client.Task(context.WithoutCancel(ctx), status.TaskID)
 	if err != nil {

@@ -96,7 +96,7 @@ func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 	return a.showRuns(list, f)
 }
 
-// selects applies the filters that the server does not support.
+// selects applies the filters that the server does not have.
 func (f runsFlags) selects(task contract.Task) bool {
 	return (f.batch == "" || task.BatchID == f.batch) && (f.pi == "" || task.PI == f.pi) &&
 		(len(f.states) < 2 || slices.ContainsFunc(f.states, func(state string) bool { return strings.EqualFold(state, task.State) }))
@@ -124,7 +124,7 @@ func (f runsFlags) read(ctx context.Context, c *client.Client, filter contract.R
 				continue
 			}
 			if !f.all && len(list.Tasks) == f.limit {
-				list.NextCursor = "" // the page's cursor would skip runs
+				list.NextCursor = "" // the page's cursor would skip the remaining runs
 				return list, nil
 			}
 			list.Tasks = append(list.Tasks, task)

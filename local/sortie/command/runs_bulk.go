@@ -49,10 +49,10 @@ its new run.`,
 	return c
 }
 
-// page changes a page of runs.
+// page changes one page of runs.
 type page func(context.Context, *client.Client, contract.BulkRequest) (contract.BulkAnswer, error)
 
-// bulk returns a command that changes runs page by page.
+// bulk returns a command that applies change to the selected runs, page by page.
 func (a *app) bulk(name, short, long string, change func() page) *cobra.Command {
 	var f runsFilter
 	var dryRun bool

@@ -16,7 +16,7 @@ type runsFilter struct {
 	states                         []string
 	skipped                        bool
 	since                          time.Duration
-	// skippedGiven reports whether the command line has skipped.
+	// skippedGiven reports whether --skipped is on the command line.
 	skippedGiven func() bool
 }
 
@@ -38,7 +38,7 @@ func (f *runsFilter) define(c *cobra.Command) {
 
 func kinds() []string { return []string{run.KindExport, run.KindJob, run.KindInference} }
 
-// read returns the filter that the flags describe at the time now.
+// read returns the filter that the flags describe. now is the reference of --since.
 func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {
 	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault)}
 	if f.skippedGiven() {

@@ -20,40 +20,39 @@ import (
 )
 
 const (
-	// watchLeast is the time between two polls of the server after a change. It grows to
-	// watchMost while nothing changes.
+	// watchLeast is the interval of polls after a change. It grows to watchMost while nothing
+	// changes.
 	watchLeast = 2 * time.Second
 	watchMost  = 10 * time.Second
-	// watchFrame is the time between two refreshes of a terminal, which update the ages
-	// and the size.
+	// watchFrame is the interval of terminal refreshes, which update ages and the size.
 	watchFrame = time.Second
-	// watchRuns is the number of runs that a poll reads in one page. Of the runs that have
-	// left the page it reads at most watchReads one by one.
+	// watchRuns is the number of runs in the page of a poll. A poll also reads up to watchReads
+	// runs, one by one, that have left the page.
 	watchRuns  = 100
 	watchReads = 20
-	// watchPools is how many pools a terminal shows.
+	// watchPools limits the pools on a terminal.
 	watchPools = 5
 )
 
-// watcher shows changes of runs and pools.
+// watcher displays changes of runs and pools.
 type watcher struct {
 	*app
 	client *client.Client
 	flags  runsFlags
 	filter contract.RunFilter
 	view   *display.View // nil without a terminal
-	// newest are the runs of the last page; known are these and the others that have not
-	// ended, by run id, nil before the first poll.
+	// newest are the runs of the last page. known has, by run id, these and the runs that have
+	// left the page and not ended. It is nil before the first poll.
 	newest []contract.Task
 	known  map[string]contract.Task
 	pools  []contract.Pool
-	// turn selects the next of the known runs that are read one by one.
+	// turn selects the next known run to read individually.
 	turn int
-	// trouble is the error of the last poll; empty if it succeeded.
+	// trouble is the error of the last poll; empty after a success.
 	trouble string
 }
 
-// watchRuns shows the newest runs and the pools until ctx ends, and then returns nil.
+// watchRuns displays the newest runs and the pools. It returns nil when ctx ends.
 func (a *app) watchRuns(ctx context.Context, c *client.Client, f runsFlags, filter contract.RunFilter) error {
 	w := &watcher{app: a, flags: f, filter: filter}
 	if len(filter.States) > 1 {
@@ -98,7 +97,7 @@ func (w *watcher) loop(ctx context.Context) error {
 	}
 }
 
-// retrying shows that a poll failed.
+// retrying displays a failed poll.
 func (w *watcher) retrying(err error) {
 	first := w.trouble == ""
 	w.trouble = err.Error()
@@ -110,8 +109,8 @@ func (w *watcher) retrying(err error) {
 	}
 }
 
-// look polls the runs and the pools, and shows the changes. The first poll shows the runs
-// that have not ended.
+// look polls the runs and pools and displays the changes. The first poll displays the runs that
+// have not ended.
 func (w *watcher) look(ctx context.Context) (changed bool, err error) {
 	list, err := w.client.Tasks(ctx, client.Page{Filter: w.filter, Limit: watchRuns})
 	if err != nil {
@@ -140,7 +139,7 @@ func (w *watcher) look(ctx context.Context) (changed bool, err error) {
 	return changed || left || pools, err
 }
 
-// lookAtOthers reads runs that have left the page and had not ended.
+// lookAtOthers reads runs that left the page before they ended.
 func (w *watcher) lookAtOthers(ctx context.Context, before map[string]contract.Task) (changed bool, err error) {
 	var ids []string
 	for id, old := range before {
@@ -194,12 +193,12 @@ func (w *watcher) lookAtPools(ctx context.Context) (changed bool, err error) {
 
 func ended(t contract.Task) bool { return run.State(t.State).Terminal() }
 
-// same reports whether two records of a run are shown in the same way.
+// same reports whether two records of a run are displayed alike.
 func same(a, b contract.Task) bool {
 	return a.State == b.State && a.Attempt == b.Attempt && (a.Cancel == nil) == (b.Cancel == nil)
 }
 
-// showRun shows a change of a run: as a line, or as an object with --json.
+// showRun displays a changed run: as a line, or as an object with --json.
 func (w *watcher) showRun(t contract.Task) error {
 	switch {
 	case w.view != nil:
@@ -230,7 +229,7 @@ func (w *watcher) showPool(p contract.Pool) error {
 	return w.say("%s\n", display.Clean(moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
 }
 
-// poolUse describes how full a pool is.
+// poolUse formats the use of a pool.
 func poolUse(p contract.Pool) string {
 	use := fmt.Sprintf("%d running, %d queued", p.Held, p.Queued)
 	if p.Limit > 0 {

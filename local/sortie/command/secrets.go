@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// secretLimit is the size limit of a secret in bytes (AWS: 65,536).
+// secretLimit limits a secret, in bytes (AWS: 65,536).
 const secretLimit = 64 << 10
 
 // stageName matches the names of stages.
@@ -101,8 +101,8 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 	return c
 }
 
-// secretName checks the arguments of a command for one secret. An argument may be a
-// secret, so the error does not repeat it.
+// secretName requires one argument, the name of a secret. The argument may be a secret itself,
+// so the error does not contain it.
 func secretName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("got %d arguments, want the name of the secret", len(args))
@@ -110,7 +110,7 @@ func secretName(cmd *cobra.Command, args []string) error {
 	return requiredFlags(cmd)
 }
 
-// document reads the file, or standard input without one.
+// document reads the file, or standard input if file is empty.
 func (a *app) document(file string) (text []byte, err error) {
 	source := a.Stdin
 	if file != "" {

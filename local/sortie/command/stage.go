@@ -21,7 +21,7 @@ func (a *app) stage() *cobra.Command {
 	return group("stage", "Operate a stage on AWS", a.stageDoctor(), a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
 }
 
-// stageFlags are the flags of every command of a stage.
+// stageFlags are the common flags of commands for a stage.
 type stageFlags struct{ name, settings string }
 
 func (f *stageFlags) add(c *cobra.Command) {
@@ -33,13 +33,13 @@ func (f *stageFlags) add(c *cobra.Command) {
 	}
 }
 
-// defineSettings adds the flag of the file with the settings of stages.
+// defineSettings adds the flag for the settings file of stages.
 func defineSettings(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "settings", "infra/cdk.json", "file with the settings of stages, for the region")
 }
 
-// find returns the deployed stage, in the region of its settings or else in another
-// one, if it is not empty, or in that of the credentials.
+// find returns the deployed stage and the settings. It looks in the region of the stage's
+// settings, else in region unless empty, else in that of the credentials.
 func (a *app) find(ctx context.Context, f stageFlags, region string) (*stage.Stage, *stage.Settings, error) {
 	if !stageName.MatchString(f.name) {
 		return nil, nil, wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", f.name)
@@ -164,7 +164,7 @@ lost. A sweep that sees no such machine does the same by itself.`,
 		"Machines of %s without a record are destroyed by the next sweep.\n", (*stage.Stage).Claim)
 }
 
-// stageChange is a command that changes a stage in one call.
+// stageChange returns a command that changes a stage with one call.
 func (a *app) stageChange(use, short, long, done string, do func(*stage.Stage, context.Context) error) *cobra.Command {
 	var flags stageFlags
 	c := &cobra.Command{Use: use, Short: short, Long: long, Example: "  sortie stage " + use + " --stage prod"}

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
 )
 
-// examination is what the doctor is asked.
+// examination configures the checks of the doctor.
 type examination struct {
 	stageFlags
 	assembly string

@@ -77,7 +77,7 @@ func (a *app) showStatus(s contract.Status) error {
 	if s.QueuePosition != nil {
 		row("queued before it", display.Count(int64(*s.QueuePosition)))
 	}
-	if s.Progress != nil && !s.Skipped { // the error has the same text
+	if s.Progress != nil && !s.Skipped { // progress has the same text as the error
 		name := "progress"
 		if !s.CompletedAt.IsZero() {
 			name = "result"
@@ -111,7 +111,7 @@ func (a *app) showStatus(s contract.Status) error {
 	return err
 }
 
-// relative describes a run that triggered another one, or was triggered by it.
+// relative formats a run that triggered another one, or was triggered by it.
 func relative(r contract.JobRunRef) string {
 	if r.JobID == "" {
 		return r.RunID
@@ -119,7 +119,7 @@ func relative(r contract.JobRunRef) string {
 	return r.RunID + " of job " + r.JobID
 }
 
-// fellBack describes a fallback that a run has taken.
+// fellBack formats a run's change to a fallback pool.
 func fellBack(f contract.FellBack) string {
 	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, moment(f.At), f.Reason, display.Clean(f.Message))
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// tailWait is the longest time between two polls of a run whose log has ended.
+// tailWait limits the time between two polls of a run whose log has ended.
 const tailWait = time.Second
 
-// tail copies the standard output and the standard error of a program to those of the
-// command until the run has ended.
+// tail copies the standard output and standard error of a program to those of the command until
+// the run has ended.
 type tail struct {
 	app    *app
 	client *client.Client
@@ -25,8 +25,8 @@ type tail struct {
 	text bytes.Buffer // both streams
 }
 
-// follow waits for the end of the run. When ctx ends, it requests the cancellation of
-// the run and continues.
+// follow waits for the end of the run. When ctx ends, it requests the cancellation of the run
+// and continues to wait.
 func (t *tail) follow(ctx context.Context) (contract.Status, error) {
 	c := t.app.patient(t.client, t.taskID)
 	t.at.Attempt = 1
@@ -66,7 +66,7 @@ func (t *tail) show(ctx context.Context, c *client.Client) error {
 		err = errors.Join(err, to.close())
 	}
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
-		return nil // it has ended without a log
+		return nil // the run has ended without a log
 	}
 	return err
 }

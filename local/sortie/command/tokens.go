@@ -28,7 +28,7 @@ func (a *app) tokens() *cobra.Command {
 	return group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
 }
 
-// place is a data folder, or a stage. settings is the file that has the region of the stage.
+// place selects a data folder or a stage. settings is the file with the region of the stage.
 type place struct{ data, stage, settings string }
 
 func (p *place) define(c *cobra.Command) {
@@ -48,12 +48,12 @@ func (p place) tenant() string {
 	return access.Default
 }
 
-// tokenList is the list of records that a command works on.
+// tokenList is the list of token records that a command reads or changes.
 type tokenList struct{ place }
 
 func (l tokenList) file() string { return filepath.Join(l.data, stack.TokensFile) }
 
-// cacheTime is how long a running server may accept a revoked token.
+// cacheTime is the time for which a running server may still accept a revoked token.
 func (l tokenList) cacheTime() time.Duration {
 	if l.stage != "" {
 		return secrets.DefaultTTL
@@ -61,8 +61,8 @@ func (l tokenList) cacheTime() time.Duration {
 	return tokenfile.CacheTime
 }
 
-// aws returns the configuration for a stage, in the region of its settings or else in that
-// of the credentials.
+// aws returns the AWS configuration for a stage, in the region of its settings or else of the
+// credentials.
 func (a *app) aws(ctx context.Context, at place) (aws.Config, error) {
 	if err := checkStage(at.stage); err != nil {
 		return aws.Config{}, err
@@ -106,7 +106,7 @@ func (a *app) updateTokens(ctx context.Context, l tokenList, change func([]acces
 	return secrets.UpdateClients(ctx, cfg, l.stage, change)
 }
 
-// addedToken is a new record with its text, which is not stored.
+// addedToken is a new record with the text of the token, which is not stored.
 type addedToken struct {
 	Text string `json:"token"`
 	access.Token

@@ -45,7 +45,7 @@ func build() built {
 	return b
 }
 
-// versionOf names the build in one word.
+// versionOf returns the version of the build as one word.
 func versionOf(b built) string {
 	switch {
 	case b.Version != "" && b.Version != "devel":

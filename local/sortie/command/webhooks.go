@@ -56,7 +56,7 @@ secret that signs the deliveries; it is not shown again.`,
 	flags.IntVar(&in.RateLimit, "rate-limit", 0, "attempts per second; 0 is no limit")
 	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.URL = args[0]
-		w, err := c.CreateWebhook(ctx, in, uuid.Must(uuid.NewV7()).String()) // the id has its time
+		w, err := c.CreateWebhook(ctx, in, uuid.Must(uuid.NewV7()).String()) // the id contains its creation time
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (a *app) webhooksTest() *cobra.Command {
 	}
 }
 
-// result describes an attempt.
+// result formats a delivery attempt.
 func result(attempt contract.WebhookAttempt) string {
 	if attempt.Status == 0 {
 		return display.Clean(attempt.Error)
