@@ -27,7 +27,7 @@ func TestArtifactsFromTheCommandLine(t *testing.T) {
 	for _, step := range []struct {
 		args string
 		code int
-		want string // in the output, of an error in its message
+		want string // in the output, or in the error message
 	}{
 		{"put page DIR/page.html --tag a,b --metadata {\"m\":1}", 0, "PAGEID\n"},
 		{"put page DIR/page.html", 0, "PAGEID\n"},

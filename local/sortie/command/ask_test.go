@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// answering is a server with one inference task. Its first stream is cut behind cut events.
+// answering starts a server with one inference task. It cuts the first stream after cut events.
 func answering(t *testing.T, cut int, events ...string) (env map[string]string, asked *contract.TaskRequest) {
 	t.Helper()
 	asked = &contract.TaskRequest{}
@@ -86,7 +86,7 @@ func TestAskShowsTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAskShowsTheReasoning shows it beside the answer, if it is asked for.
+// TestAskShowsTheReasoning checks that the reasoning appears only if requested.
 func TestAskShowsTheReasoning(t *testing.T) {
 	t.Parallel()
 	thought := strings.Replace(token(0, "because"), "event: token", "event: reasoning", 1)
@@ -164,7 +164,7 @@ func TestInterruptedAskCancelsItsTask(t *testing.T) {
 	}
 }
 
-// interrupting is the standard output of a command that is interrupted once it has written.
+// interrupting is a standard output that interrupts the command after its first write.
 type interrupting struct {
 	strings.Builder
 	interrupt func()

@@ -21,7 +21,7 @@ func TestBudgetsFromTheCommandLine(t *testing.T) {
 	for _, step := range []struct {
 		args string
 		code int
-		want string // in the output, of an error in its message
+		want string // in the output, or in the error message
 	}{
 		{"budgets set tenant --tokens 1000 --cost 1.5", 0, "tenant  LIMIT  HELD  SPENT  LEFT\nturns   none   0     0      any\ntokens  1000   0     0      1000\ntime    none   0s    0s     any\ncost    $1.5   $0    $0     $1.5\n"},
 		{"budgets set tenant --time 90s", 0, "tokens  1000   0     0      1000\ntime    1m30s  0s    0s     1m30s\n"},

@@ -11,7 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// responses is a server with a response for each path.
+// responses starts a server with one response per path and returns the environment of a
+// command.
 func responses(t *testing.T, answers map[string]func(w http.ResponseWriter)) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,8 +92,8 @@ func TestLogsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestLogIsFollowed follows a log over streams that end early, each from the position
-// after the last line, until the run ends.
+// TestLogIsFollowed follows a log over streams that end early. Each starts at the position
+// after the last line. It ends with the run.
 func TestLogIsFollowed(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v1/tasks/" + taskID + "/logs"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestDownloadKeepsOtherFiles downloads over an existing file.
+// TestDownloadKeepsOtherFiles downloads to the path of an existing file.
 func TestDownloadKeepsOtherFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.xml")

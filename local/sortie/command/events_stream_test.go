@@ -91,7 +91,7 @@ func TestEventsList(t *testing.T) {
 	}
 }
 
-// An exported file is proved, and a changed one is not.
+// Verification accepts an exported file and refuses a changed one.
 func TestExportedEventsAreVerified(t *testing.T) {
 	t.Parallel()
 	s := newEventServer(t)
@@ -158,7 +158,7 @@ func TestEventsTailResumes(t *testing.T) {
 			t.Fatalf("got %+v, %v, want the event %d", e.Job, err, n)
 		}
 		if n == 15 {
-			if err := clock.Sleep(ctx, clock.System{}, 3*time.Second); err != nil { // the stream ends meanwhile
+			if err := clock.Sleep(ctx, clock.System{}, 3*time.Second); err != nil { // the stream ends during the sleep
 				t.Fatal(err)
 			}
 		}

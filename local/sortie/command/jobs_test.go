@@ -98,7 +98,7 @@ func TestApplyNamesFileAndLine(t *testing.T) {
 	}
 }
 
-// TestShowIsAJobFile applies what show prints.
+// TestShowIsAJobFile applies the output of show.
 func TestShowIsAJobFile(t *testing.T) {
 	t.Parallel()
 	env := jobServer(t)
@@ -192,7 +192,7 @@ func TestHistoryShowsFirings(t *testing.T) {
 	}
 }
 
-// TestSimulateShowsOutages takes a daily job through two outages.
+// TestSimulateShowsOutages simulates a daily job during two outages.
 func TestSimulateShowsOutages(t *testing.T) {
 	t.Parallel()
 	free := written(t, "id: a\nimage: b\nschedule: \"0 2 * * *\"\n")

@@ -22,7 +22,7 @@ func TestModelsFromTheCommandLine(t *testing.T) {
 	for _, step := range []struct {
 		args string
 		code int
-		want string // in the output, of an error in its message
+		want string // in the output, or in the error message
 	}{
 		{"add llama --engine vllm,tgi --context 8192 --tag a --source hf:a/b --output-price 5", 0, "llama: Active, unsigned, for vllm, tgi\n"},
 		{"add gemma --engine vllm --strict", 2, "the model is not signed"},

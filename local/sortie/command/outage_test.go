@@ -10,7 +10,7 @@ import (
 )
 
 // TestRunSaysThatTheServerIsLost follows a run whose server breaks the stream, refuses two
-// connections, and answers again.
+// connections, and then answers again.
 func TestRunSaysThatTheServerIsLost(t *testing.T) {
 	t.Parallel()
 	var streams atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestPoolShowsItsStarts shows a pool that drains on a platform that throttles.
+// TestPoolShowsItsStarts shows a draining pool whose platform throttles.
 func TestPoolShowsItsStarts(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -59,7 +59,7 @@ func TestPoolsFromTheCommandLine(t *testing.T) {
 	for _, step := range []struct {
 		args string
 		code int
-		want string // in the output, of an error in its message
+		want string // in the output, or in the error message
 	}{
 		{"list", 0, "POOL     HELD  LIMIT  QUEUED  QUEUE LIMIT  STATE\ndefault  0     2      0       no limit     open\n"},
 		{"set default --limit 4 --queue-limit 100", 0, "default: open, 0 of 4 slots held, 0 queued of 100\n"},

@@ -37,7 +37,7 @@ func TestRunRefusesAWrongCommandLine(t *testing.T) {
 	}
 }
 
-// The request has what the command line says, and the input in base64.
+// The request has the fields of the command line, and the input in base64.
 func TestRunSendsTheDefinition(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "job.yaml")
@@ -98,7 +98,7 @@ func TestRunSendsTheDefinition(t *testing.T) {
 	}
 }
 
-// The definition of a command line is no document of the user.
+// The user has no document for a definition from the command line, so errors name no line.
 func TestRunNamesNoLine(t *testing.T) {
 	t.Parallel()
 	problem := jsonOf(400, `{"status":400,"code":"INVALID_REQUEST","detail":"line 1: priority: wrong","field":"priority","problems":[{"field":"priority","line":1,"problem":"wrong"}]}`)
@@ -127,7 +127,7 @@ func TestSkippedRunHasItsOwnExitCode(t *testing.T) {
 	}
 }
 
-// compact returns JSON with its members in order.
+// compact returns the JSON with sorted members.
 func compact(t *testing.T, text string) string {
 	t.Helper()
 	var v any

@@ -64,8 +64,8 @@ func TestBulkCommandsPrintALineForEachRun(t *testing.T) {
 	run("cancel --state Failed", 2, "")
 }
 
-// looks serves the runs and the pool of each poll. The server refuses the poll failed
-// once. The command ends after the last poll.
+// looks serves the runs and the pool of each poll. It fails the poll failed once. After the
+// last poll it ends the command.
 type looks struct {
 	mu     sync.Mutex
 	pages  []string
@@ -84,7 +84,7 @@ func (l *looks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			jsonOf(503, `{"status":503,"code":"UNAVAILABLE","detail":"the store is down"}`)(w)
 			return
 		}
-		if l.look > len(l.pages) { // the command has shown the last poll
+		if l.look > len(l.pages) { // the command has printed the last poll
 			l.look--
 			l.end()
 		}

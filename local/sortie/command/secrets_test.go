@@ -16,8 +16,8 @@ import (
 
 const outputsDocument = `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"three","workerSecretAccessKey":"four"}`
 
-// vault is a Secrets Manager with the secrets of the stage prod. written has their
-// new values.
+// vault starts a Secrets Manager with the secrets of the stage prod. written gets their new
+// values.
 func vault(t *testing.T) (written map[string]string, reach func(context.Context) (aws.Config, error)) {
 	t.Helper()
 	written = map[string]string{}

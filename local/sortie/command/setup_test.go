@@ -30,7 +30,7 @@ const (
 
 var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// result is how a command ended.
+// result is the result of a command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -46,7 +46,7 @@ func sortieUntil(ctx context.Context, env map[string]string, stdin string, args 
 	return sortieOn(ctx, nil, env, stdin, args...)
 }
 
-// sortieOn is sortieUntil with an AWS configuration.
+// sortieOn is like sortieUntil, but with an AWS configuration.
 func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, error), env map[string]string, stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	p := program(env, args...)
@@ -55,7 +55,7 @@ func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, erro
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// sortieTo runs a command whose results are read while it runs.
+// sortieTo runs a command whose output the test reads while it runs.
 func sortieTo(ctx context.Context, stdout io.Writer, env map[string]string, args ...string) (code int) {
 	p := program(env, args...)
 	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), stdout, io.Discard
@@ -75,8 +75,8 @@ type api struct {
 	events []contract.TaskEvent
 	// refuse is the response to every call if it has a status.
 	refuse contract.Problem
-	// stays keeps the task in its status; otherwise the second request for the
-	// status finds it at its end.
+	// stays keeps the task in its status. Otherwise the task has ended at the second request
+	// for the status.
 	stays bool
 
 	mu       sync.Mutex
@@ -84,11 +84,11 @@ type api struct {
 	body     string
 	key      string
 	asked    int
-	// shorten is the expiry of the output from the third request for the status.
+	// shorten is the expiry of the output from the third status request on.
 	shorten time.Time
 }
 
-// start serves it and returns the environment of a command that calls it.
+// start serves the API and returns the environment of a command that calls it.
 func (a *api) start(t *testing.T) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(a)
@@ -158,7 +158,7 @@ func (a *api) answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// done is a successful run.
+// done returns the status of a successful run.
 func done() contract.Status {
 	size := int64(len(content))
 	return contract.Status{
@@ -169,7 +169,7 @@ func done() contract.Status {
 	}
 }
 
-// failed is a failed run.
+// failed returns the status of a failed run.
 func failed() contract.Status {
 	return contract.Status{
 		TaskID: taskID, Status: "error", State: "Failed", PI: pi, Format: "mods", Attempt: 1,
@@ -177,7 +177,7 @@ func failed() contract.Status {
 	}
 }
 
-// cancelled is a cancelled run.
+// cancelled returns the status of a cancelled run.
 func cancelled() contract.Status {
 	status := failed()
 	status.State, status.Error, status.ErrorCode, status.ErrorCategory = "Cancelled", "the run was cancelled", "CANCELLED", "CANCELLED"

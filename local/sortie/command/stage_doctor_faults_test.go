@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 )
 
-// fault breaks one thing of a stage; lines are what the doctor prints about it.
+// fault injects one fault into a stage. lines are the lines that the doctor prints about it.
 type fault struct {
 	name   string
 	inject func(*doctortest.World)
@@ -28,14 +28,14 @@ const (
 	recorded   = "add the DNS record sortie.example.org. CNAME d-one.execute-api.eu-west-1.amazonaws.com."
 )
 
-// withCanary is a document with two clients, of which the canary is changed.
+// withCanary returns a document with two clients, one of which is the canary, with a change.
 func withCanary(change func(*access.Token)) string {
 	canary := doctortest.Client("canary", doctortest.CanaryToken)
 	change(&canary)
 	return doctortest.Clients(doctortest.Client("ci", doctortest.ClientToken), canary)
 }
 
-// accountFaults are those before the stack.
+// accountFaults are faults that the doctor finds before the stack.
 var accountFaults = []fault{
 	{"no settings", func(w *doctortest.World) { w.Entry = nil; w.NoAssembly = true; w.Cloud.Status = "" }, []string{
 		`missing  settings            stages.prod is not in infra/cdk.json. To do: add "prod": {"region": "…"} to context.stages in infra/cdk.json, then make synth STAGE=prod, which names what else is needed`,
@@ -97,7 +97,7 @@ var accountFaults = []fault{
 		"wrong    concurrency         1000 concurrent executions, and the settings need 1060. To do: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1060 --region eu-west-1",
 	}},
 	{"the reserved concurrency of others", func(w *doctortest.World) {
-		w.Prod.Reserved, w.Cloud.Reserved = map[string]int{"callback": 50}, 950 // with the stage's own
+		w.Prod.Reserved, w.Cloud.Reserved = map[string]int{"callback": 50}, 950 // including the stage's own
 	}, []string{
 		"wrong    concurrency         1000 concurrent executions, and the settings need 150 beside 900 that other functions reserve. To do: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1050",
 	}},
@@ -117,7 +117,7 @@ var accountFaults = []fault{
 	}},
 }
 
-// stackFaults are those of the stack and what it makes.
+// stackFaults are faults of the stack and its resources.
 var stackFaults = []fault{
 	{"no stack", func(w *doctortest.World) { w.Cloud.Status = "" }, []string{
 		"missing  stack               sortie-prod is not deployed in 111122223333, eu-west-1. To do: make deploy STAGE=prod",
@@ -222,7 +222,7 @@ var stackFaults = []fault{
 	}},
 }
 
-// accessFaults are those of secrets, apps and buckets.
+// accessFaults are faults of secrets, apps and buckets.
 var accessFaults = []fault{
 	{"no client", func(w *doctortest.World) { w.Cloud.Secrets["sortie/prod/clients"] = `{"records":[]}` }, []string{
 		"missing  secret clients      the stage has no client token. To do: bin/sortie tokens add ci --stage prod",
@@ -307,7 +307,7 @@ var accessFaults = []fault{
 		"wrong    bucket accepted     arke-exports-accepted: the key of the secret outputs may not list, read and write it, or it does not exist. To do: " + putOutputs,
 	}},
 	{"a worker's key of both buckets", func(w *doctortest.World) {
-		w.Prod.Uploads, w.Prod.Accepted = w.Prod.Accepted, w.Prod.Uploads // the store gives workers its own bucket for uploads
+		w.Prod.Uploads, w.Prod.Accepted = w.Prod.Accepted, w.Prod.Uploads // the store lets workers use only its own uploads bucket
 		w.Lifecycles = map[string]string{"arke-exports": doctortest.Rules(366, 2), "arke-exports-accepted": doctortest.Rules(15, 2)}
 	}, []string{
 		"wrong    key workers         workerAccessKeyId of the secret outputs may not write arke-exports-accepted. To do: " + putOutputs + "with a worker key that reads and writes objects of arke-exports-accepted alone",
@@ -344,7 +344,7 @@ var accessFaults = []fault{
 	}},
 }
 
-// TestDoctorSaysWhatToDo breaks one thing in each row.
+// TestDoctorSaysWhatToDo injects one fault per row.
 func TestDoctorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, f := range slices.Concat(accountFaults, stackFaults, accessFaults) {
@@ -377,7 +377,7 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestWrongStepsAreFound checks the check of commands.
+// TestWrongStepsAreFound checks that CheckSteps refuses wrong commands.
 func TestWrongStepsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, toDo := range []string{

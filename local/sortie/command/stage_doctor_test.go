@@ -23,7 +23,7 @@ func TestDoctorFindsNothingToDo(t *testing.T) {
 	}
 }
 
-// TestDoctorChecksWhatTheStageUses runs stages that use less, each of which is ready.
+// TestDoctorChecksWhatTheStageUses checks ready stages that use fewer features.
 func TestDoctorChecksWhatTheStageUses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

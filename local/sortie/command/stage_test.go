@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// cloud is a CloudFormation with one stack, whose template is deployed. regions are those
-// that were called.
+// cloud starts a CloudFormation with one stack, whose template is deployed. regions gets the
+// regions of the calls.
 func cloud(t *testing.T, deployed string) (regions *[]string, reach func(context.Context) (aws.Config, error)) {
 	t.Helper()
 	regions = &[]string{}
@@ -45,7 +45,7 @@ func cloud(t *testing.T, deployed string) (regions *[]string, reach func(context
 	}
 }
 
-// TestSecretsAreInTheRegionOfTheStage runs the commands that read or write secrets of a stage.
+// TestSecretsAreInTheRegionOfTheStage runs all commands that read or write secrets of a stage.
 func TestSecretsAreInTheRegionOfTheStage(t *testing.T) {
 	t.Parallel()
 	settings := filepath.Join(t.TempDir(), "cdk.json")
@@ -64,7 +64,7 @@ func TestSecretsAreInTheRegionOfTheStage(t *testing.T) {
 	}
 }
 
-// synthesised writes an assembly with a template.
+// synthesised writes an assembly with the template made and returns its folder.
 func synthesised(t *testing.T, made string) string {
 	t.Helper()
 	dir := t.TempDir()

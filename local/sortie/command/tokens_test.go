@@ -94,8 +94,8 @@ func TestWrongTokenCommandsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTokensOfAStage changes the records of a secret that is empty at first, and
-// keeps its plain tokens.
+// TestTokensOfAStage changes the records of an initially empty secret, and keeps its plain
+// tokens.
 func TestTokensOfAStage(t *testing.T) {
 	t.Parallel()
 	stored := ""
@@ -155,8 +155,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// TestHintOfARefusedServer checks that the hint about AUTH_TOKEN is given only where
-// it helps.
+// TestHintOfARefusedServer checks that the hint about AUTH_TOKEN appears only if it helps.
 func TestHintOfARefusedServer(t *testing.T) {
 	t.Parallel()
 	open := t.TempDir()

@@ -79,7 +79,7 @@ func TestImagesAreBoundToPrograms(t *testing.T) {
 	}
 }
 
-// TestImageArgumentsAreRelativeToTheCaller binds programs with relative paths.
+// TestImageArgumentsAreRelativeToTheCaller uses images with relative paths.
 func TestImageArgumentsAreRelativeToTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/command"
 )
 
-// The output has the requirement, its id and what was observed, once.
+// The output has the requirement, its id and the observation, once.
 func TestWorkerCheckReportsDefects(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, "", "worker", "check", "--only", "work,cancel", "--", "/bin/sh", "-c", "echo no idea")
