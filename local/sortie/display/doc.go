@@ -1,8 +1,7 @@
 // Package display writes text for people: the progress of a run, tables, figures
 // and log lines.
 //
-// Progress is drawn only on a terminal, as one line that is overwritten and is
-// never wider than the terminal. Elsewhere each state is a plain line. Text from
-// workers and servers is cleaned first: none of its control characters reaches
-// a terminal.
+// Progress is drawn only on a terminal: as one line that is overwritten and never wider than
+// the terminal. Elsewhere each state is a plain line. Text from workers and servers is cleaned
+// first, so no control character of it reaches a terminal.
 package display

@@ -13,8 +13,7 @@ import (
 // frame is the interval at which the live line is redrawn.
 const frame = 100 * time.Millisecond
 
-// Progress shows the states of a run, and then its download. It is safe for
-// concurrent use.
+// Progress displays the states of a run, and then its download. It is safe for concurrent use.
 type Progress struct {
 	screen *Screen
 	clock  clock.Clock
@@ -25,7 +24,7 @@ type Progress struct {
 	since   time.Time // by the local clock
 	status  contract.Status
 	moved   string
-	fault   string // the fault shown last
+	fault   string // the fault displayed last
 	failure string
 	turn    int
 
@@ -34,7 +33,7 @@ type Progress struct {
 	closed sync.Once
 }
 
-// NewProgress starts to show a run. The caller closes it.
+// NewProgress starts the display of a run. The caller closes it.
 func NewProgress(screen *Screen, clk clock.Clock) *Progress {
 	p := &Progress{screen: screen, clock: clk, stop: make(chan struct{})}
 	if screen.Draws() {
@@ -43,7 +42,7 @@ func NewProgress(screen *Screen, clk clock.Clock) *Progress {
 	return p
 }
 
-// Close removes the live line. Other lines stay.
+// Close removes the live line. It keeps the other lines.
 func (p *Progress) Close() {
 	p.closed.Do(func() {
 		close(p.stop)
@@ -52,7 +51,7 @@ func (p *Progress) Close() {
 	})
 }
 
-// Update shows a status of the run and the events since the previous one.
+// Update displays a status of the run and the events since the previous one.
 func (p *Progress) Update(status contract.Status, events []contract.TaskEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +71,7 @@ func (p *Progress) Update(status contract.Status, events []contract.TaskEvent) {
 	p.draw()
 }
 
-// Downloading shows the bytes so far and in total (-1: unknown).
+// Downloading displays the bytes so far and in total (-1: unknown).
 func (p *Progress) Downloading(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +82,7 @@ func (p *Progress) Downloading(done, total int64) {
 	}
 }
 
-// Retrying shows a failure that is retried.
+// Retrying displays a failure that is being retried.
 func (p *Progress) Retrying(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +143,8 @@ func (p *Progress) live() string {
 	return strings.Join(parts, "  ")
 }
 
-// notable reports whether an event without a new state gets a line, because it
-// explains why a run waits or restarts.
+// notable reports whether an event that keeps the state gets a line, because it explains why a
+// run waits or restarts.
 func notable(e contract.TaskEvent) bool {
 	switch e.Type {
 	case "job.queued", "job.start_refused", "job.cancel_requested", "job.execution_restarted":
@@ -154,8 +153,8 @@ func notable(e contract.TaskEvent) bool {
 	return false
 }
 
-// details describes an event beyond its state. A fault that is already shown is
-// not repeated.
+// details returns the details of an event beyond its state. It does not repeat a fault that is
+// already displayed.
 func (p *Progress) details(e contract.TaskEvent) string {
 	text := e.Message
 	if e.Fault != nil {

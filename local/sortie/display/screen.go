@@ -12,8 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Screen writes lines, and on a terminal a live line below them. It is safe for
-// concurrent use.
+// Screen writes lines, and on a terminal a live line below them. It is safe for concurrent use.
 type Screen struct {
 	out   io.Writer
 	width func() int
@@ -24,8 +23,8 @@ type Screen struct {
 	partial []byte
 }
 
-// NewScreen returns a screen that writes to out. width returns the current
-// columns of the terminal; nil means that out is not a terminal.
+// NewScreen returns a screen that writes to out. width returns the current columns of the
+// terminal; nil means that out is not a terminal.
 func NewScreen(out io.Writer, width func() int) *Screen {
 	return &Screen{out: out, width: width}
 }
@@ -40,8 +39,8 @@ func (s *Screen) Line(text string) {
 	s.above([]byte(Clean(text) + "\n"))
 }
 
-// Write writes complete lines permanently, above the live line. An unfinished
-// line is kept until its end is written.
+// Write writes complete lines permanently, above the live line. It buffers an unfinished line
+// until its end arrives.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *Screen) above(lines []byte) {
 	s.put(clearLine + string(lines) + s.fit(s.live))
 }
 
-// put writes. There is no place to report a failed write of the screen itself.
+// put writes text. It ignores errors, because there is no place to report them.
 func (s *Screen) put(text string) { _, _ = io.WriteString(s.out, text) }
 
 // fit truncates a line to the width of the terminal. The last column stays
@@ -96,9 +95,9 @@ func Clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// Escape makes a worker's output safe for a terminal: newlines and tabs stay, other
-// control and bidirectional characters, and bytes that are not UTF-8, are shown as
-// Go escapes such as \x1b, \u009b and \u202e.
+// Escape makes a worker's output safe for a terminal. It keeps newlines and tabs. It replaces
+// other control characters, bidirectional characters and invalid UTF-8 by Go escapes such as
+// \x1b, \u009b and \u202e.
 func Escape(text []byte) []byte {
 	var safe []byte
 	for len(text) > 0 {
@@ -118,8 +117,8 @@ func Escape(text []byte) []byte {
 	return safe
 }
 
-// EscapeJSON escapes the characters of a JSON text that encoding/json leaves and a
-// terminal obeys. The text stays valid and means the same.
+// EscapeJSON escapes the characters that a terminal interprets and encoding/json does not
+// escape. The text stays valid JSON with the same meaning.
 func EscapeJSON(text []byte) []byte {
 	var safe []byte
 	for _, r := range string(text) {
@@ -132,7 +131,8 @@ func EscapeJSON(text []byte) []byte {
 	return safe
 }
 
-// unsafeRune reports whether a terminal obeys a character, or lays out others by it.
+// unsafeRune reports whether a terminal interprets the character, or reorders text because of
+// it.
 func unsafeRune(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -13,7 +13,7 @@ type Phase struct {
 	State   string
 	Attempt int
 	Time    time.Duration
-	// Last marks the current state.
+	// Last means that this is the current state.
 	Last bool
 }
 

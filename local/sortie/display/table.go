@@ -14,8 +14,7 @@ type Table struct {
 	rows [][]string
 }
 
-// NewTable returns a table with these column heads; without any it has no head
-// line.
+// NewTable returns a table with these column heads. Without heads it has no head line.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
 // Row adds a row. Cells are cleaned.

@@ -8,9 +8,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// View shows pages of text on a whole terminal; each page replaces the previous one. It
-// uses the terminal's alternate screen, so that the normal screen is unchanged after
-// Close.
+// View displays pages of text on a whole terminal; each page replaces the previous one. It uses
+// the terminal's alternate screen, so the normal screen is unchanged after Close.
 type View struct {
 	out  io.Writer
 	size func() (columns, rows int)
@@ -27,7 +26,7 @@ const (
 	openView  = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
 	closeView = "\x1b[?25h\x1b[?1049l"
 	homeView  = "\x1b[H"
-	clearRest = "\x1b[K" // of the line
+	clearRest = "\x1b[K" // of this line
 	clearDown = "\x1b[J"
 )
 
@@ -37,7 +36,7 @@ func (v *View) Rows() int {
 	return rows
 }
 
-// Draw shows lines, cut to the size of the terminal.
+// Draw displays lines, cut to the size of the terminal.
 func (v *View) Draw(lines []string) error {
 	columns, rows := v.size()
 	var page strings.Builder

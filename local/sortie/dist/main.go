@@ -23,7 +23,7 @@ import (
 // platforms are the systems and processors of the archives.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
-// programs maps the packages to the names of their programs.
+// programs are the programs with the folders of their packages.
 var programs = []struct{ name, dir string }{
 	{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/worker/sortie-exec"},
 }

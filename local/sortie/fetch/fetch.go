@@ -1,9 +1,8 @@
 // Package fetch saves a task's output.
 //
-// A file appears complete or not at all. An existing file is kept unless its
-// content is the same or the job allows its replacement. A broken connection is
-// made again: the download resumes if the bytes are the same (a strong ETag),
-// otherwise it restarts. The length is verified.
+// A file appears complete or not at all. An existing file is kept, unless its content is the
+// same or Job.Force is set. After a broken connection the download resumes if the bytes are the
+// same (a strong ETag); otherwise it restarts. The length is verified.
 package fetch
 
 import (
@@ -16,20 +15,18 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// outage is the time for which an unreachable server is retried in the middle
-// of a download.
+// outage is the time for which an unreachable server is retried during a download.
 const outage = time.Minute
 
-// idleLimit is the number of connections in a row that may end without
-// progress.
+// idleLimit is the number of consecutive connections that may end without progress.
 const idleLimit = 5
 
-// Job is one output to save.
+// Job describes the download of one output.
 type Job struct {
 	Client *client.Client
 	TaskID string
-	// Format, such as "mods", becomes part of the file name that the server
-	// proposes; empty leaves that name as it is.
+	// Format, such as "mods", is inserted into the file name that the server proposes. Empty
+	// keeps that name.
 	Format string
 	// Force allows the replacement of an existing file with other content.
 	Force bool
@@ -42,15 +39,15 @@ type Job struct {
 	OnRetry func(error)
 }
 
-// sink is a destination that may be restarted.
+// sink is a destination of a download that may restart.
 type sink interface {
 	io.Writer
 	// Restart discards everything written so far.
 	Restart() error
 }
 
-// ToWriter writes the output to w and returns its length. A failure may leave a
-// part of it written.
+// ToWriter writes the output to w and returns its length. After a failure a part of it may be
+// written.
 func ToWriter(ctx context.Context, job Job, w io.Writer) (int64, error) {
 	first, err := job.Client.Open(ctx, job.TaskID, 0, "")
 	if err != nil {
@@ -66,7 +63,7 @@ func (stream) Restart() error {
 	return errors.New("the connection broke and the server cannot resume the download; save to a file instead")
 }
 
-// copy writes the whole output, of which out is the first response.
+// copy writes the whole output. out is the first response.
 func (j Job) copy(ctx context.Context, out *client.Output, to sink) (int64, error) {
 	total := j.Size
 	if out.Size >= 0 {

@@ -15,15 +15,13 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// ErrExists reports that the target exists with other content and Job.Force is
-// not set.
+// ErrExists means that the target exists with other content and Job.Force is not set.
 var ErrExists = errors.New("the file exists with other content")
 
-// ToFile saves the output and returns the file's path and length. If target is
-// a folder or ends in a slash, the file gets the name that the server proposes,
-// with the job's format; an empty target is the current folder. Missing folders
-// are created. A symbolic link stays one. A device or a pipe is written
-// directly.
+// ToFile saves the output and returns the file's path and length. If target is a folder or ends
+// in a slash, the file gets the name that the server proposes, with the job's format. An empty
+// target means the current folder. ToFile creates missing folders, keeps symbolic links, and
+// writes directly to a device or pipe.
 func ToFile(ctx context.Context, job Job, target string) (path string, size int64, err error) {
 	first, err := job.Client.Open(ctx, job.TaskID, 0, "")
 	if err != nil {
@@ -66,7 +64,7 @@ func ToFile(ctx context.Context, job Job, target string) (path string, size int6
 	return path, size, nil
 }
 
-// sameContent compares two files.
+// sameContent reports whether two files have the same content.
 func sameContent(a, b string) (bool, error) {
 	var sums [2][sha256.Size]byte
 	for i, name := range []string{a, b} {
@@ -129,11 +127,11 @@ func place(target, name string) string {
 	return target
 }
 
-// part is an incomplete file beside its final place.
+// part is an incomplete file in the folder of its target.
 type part struct{ file *os.File }
 
-// newPart creates the file. Unlike os.CreateTemp it leaves the permissions to
-// the user's umask.
+// newPart creates the incomplete file. Unlike os.CreateTemp, it lets the user's umask set the
+// permissions.
 func newPart(path string) (*part, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("cannot save to %s: not a regular file", path)
@@ -174,7 +172,7 @@ func (p *part) Restart() error {
 
 func (p *part) drop() error { return errors.Join(p.file.Close(), os.Remove(p.file.Name())) }
 
-// keep moves the file to its final place.
+// keep syncs the file and moves it to path.
 func (p *part) keep(path string) error {
 	if err := p.file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("cannot save the output: %w", err), p.drop())

@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// Save writes a file that appears complete or not at all, with what write writes. An
-// existing file with other content is replaced if force is set; otherwise the error is
-// ErrExists.
+// Save writes a file atomically with the content that write writes. It replaces an existing
+// file with other content only if force is set; otherwise it returns ErrExists.
 func Save(path string, force bool, write func(io.Writer) error) error {
 	part, err := newPart(path)
 	if err != nil {
