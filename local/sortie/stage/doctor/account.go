@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// identity is who calls AWS.
+// identity is the caller of AWS.
 type identity struct{ account, arn string }
 
 var errNoRegion = errors.New("no region")
@@ -33,7 +33,7 @@ func (e *exam) identify(ctx context.Context) (identity, error) {
 	return identity{aws.ToString(found.Account), aws.ToString(found.Arn)}, nil
 }
 
-// credentials checks that AWS knows the caller, and that the account is the stage's.
+// credentials checks that the credentials work and that their account is the stage's.
 func (e *exam) credentials(context.Context) []Finding {
 	const name = "credentials"
 	account := e.Account
@@ -52,7 +52,7 @@ func (e *exam) credentials(context.Context) []Finding {
 	return []Finding{e.anonymous(name)}
 }
 
-// anonymous is the finding of credentials that do not work.
+// anonymous returns the finding for credentials that do not work.
 func (e *exam) anonymous(check string) Finding {
 	const profile = "export AWS_PROFILE=… with a profile of the account"
 	text := strings.Join(strings.Fields(e.callerErr.Error()), " ")
@@ -71,15 +71,15 @@ func (e *exam) anonymous(check string) Finding {
 	return e.unmade(check, "sts:GetCallerIdentity", e.callerErr)
 }
 
-// The parameter with the version of the bootstrap stack, and the lowest version that the
-// CDK's templates need, for an assembly that names none.
+// The SSM parameter with the version of the bootstrap stack, and the minimum version for the
+// CDK's templates. They apply to an assembly that names none of its own.
 const (
 	bootstrapParameter = "/cdk-bootstrap/hnb659fds/version"
 	bootstrapVersion   = 6
 	bootstrapStack     = "CDKToolkit"
 )
 
-// bootstrap checks the stack that "cdk deploy" needs in the account and region.
+// bootstrap checks the bootstrap stack, which "cdk deploy" needs in the account and region.
 func (e *exam) bootstrap(ctx context.Context) []Finding {
 	const name = "bootstrap"
 	if f := e.unreached(name); f != nil {
@@ -104,7 +104,7 @@ func (e *exam) bootstrap(ctx context.Context) []Finding {
 	return []Finding{ok(name, "version %s in %s", found.Parameter.Value, e.AWS.Region)}
 }
 
-// unbootstrapped distinguishes a failed bootstrap from an absent one.
+// unbootstrapped returns the finding for a failed or absent bootstrap stack.
 func (e *exam) unbootstrapped(ctx context.Context, again string) Finding {
 	stack := bootstrapStack
 	found, err := cloudformation.NewFromConfig(e.AWS).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
@@ -115,14 +115,14 @@ func (e *exam) unbootstrapped(ctx context.Context, again string) Finding {
 	return missing("bootstrap", "the CDK's bootstrap stack is not in "+e.caller.account+", "+e.AWS.Region, again)
 }
 
-// concurrencyQuota is the code of Lambda's quota "Concurrent executions". usualConcurrency
-// is its default in an account that is not new (Lambda Developer Guide, "Lambda quotas").
+// concurrencyQuota is the code of Lambda's quota "Concurrent executions". usualConcurrency is
+// its default in an older account (Lambda Developer Guide, "Lambda quotas").
 const (
 	concurrencyQuota = "L-B99A9384"
 	usualConcurrency = 1000
 )
 
-// concurrency compares Lambda's quota with what the settings need.
+// concurrency compares Lambda's quota with the need of the settings.
 func (e *exam) concurrency(ctx context.Context) []Finding {
 	const name = "concurrency"
 	if !e.planned() {
@@ -152,17 +152,16 @@ func (e *exam) concurrency(ctx context.Context) []Finding {
 	return []Finding{wrong(name, detail, e.raise(ctx, "lambda", concurrencyQuota, max(need+elsewhere, usualConcurrency)))}
 }
 
-// requestsQuota is the code of API Gateway's quota "Throttle rate". leastRequests is its
-// lowest default, in small regions (API Gateway Developer Guide, "Quotas"). It is the only
-// other quota of AWS that settings can exceed: the rest limit how many runs start a
-// second, which no setting says.
+// requestsQuota is the code of API Gateway's quota "Throttle rate". leastRequests is its lowest
+// default, in small regions (API Gateway Developer Guide, "Quotas"). No other quota can be
+// exceeded by settings: the rest limit the rate of run starts, which is not a setting.
 const (
 	requestsQuota = "L-8A5B8E43"
 	leastRequests = 2500
 )
 
-// requests compares API Gateway's quota with the highest rate of the settings, if that is
-// above what each account has.
+// requests compares API Gateway's quota with the highest rate of the settings, if that exceeds
+// the lowest default.
 func (e *exam) requests(ctx context.Context) []Finding {
 	const name = "requests"
 	if e.plan.Rate <= leastRequests {
@@ -183,8 +182,7 @@ func (e *exam) requests(ctx context.Context) []Finding {
 	return []Finding{wrong(name, detail, e.raise(ctx, "apigateway", requestsQuota, e.plan.Rate)+", or lower "+e.entry("workerRate"))}
 }
 
-// raise is the step that raises a quota. A request that AWS has not answered yet is not
-// repeated.
+// raise returns the step that raises a quota. It does not repeat a pending request.
 func (e *exam) raise(ctx context.Context, service, quota string, to int) string {
 	var history struct {
 		RequestedQuotas []struct {
@@ -192,7 +190,7 @@ func (e *exam) raise(ctx context.Context, service, quota string, to int) string 
 			DesiredValue float64
 		}
 	}
-	// Without an answer, the request is repeated, which AWS refuses with the reason.
+	// If this call fails, the step repeats the request, which AWS then refuses with the reason.
 	_ = e.json(ctx, "servicequotas", "ServiceQuotasV20190624.ListRequestedServiceQuotaChangeHistoryByQuota",
 		map[string]string{"ServiceCode": service, "QuotaCode": quota}, &history)
 	for _, r := range history.RequestedQuotas {

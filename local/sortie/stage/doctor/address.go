@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// mail checks that the owner of the address for alarms has confirmed the subscription.
+// mail checks that the owner of the alarm address has confirmed the subscription.
 func (e *exam) mail(ctx context.Context) []Finding {
 	const check = "mail"
 	if e.plan.Mail == "" {
@@ -94,8 +94,7 @@ func (e *exam) certificate(ctx context.Context) []Finding {
 	return []Finding{wrong(check, "it is "+strings.TrimSuffix(c.Status+" "+c.FailureReason, " "), another)}
 }
 
-// covers reports whether a name of a certificate, which may begin with "*.", is that of a
-// host.
+// covers reports whether the certificate's name, which may begin with "*.", matches a host.
 func covers(name, host string) bool {
 	if parent, wild := strings.CutPrefix(name, "*."); wild {
 		_, rest, _ := strings.Cut(host, ".")
@@ -104,7 +103,7 @@ func covers(name, host string) bool {
 	return name == host
 }
 
-// domain checks that the stage's domain leads to its API.
+// domain checks that the stage's domain resolves to its API.
 func (e *exam) domain(ctx context.Context) []Finding {
 	const check = "domain"
 	if e.plan.Domain == "" {
@@ -126,7 +125,7 @@ func (e *exam) domain(ctx context.Context) []Finding {
 	if err != nil {
 		return []Finding{missing(check, "the DNS does not have "+e.plan.Domain, record)}
 	}
-	// An alias record of Route 53 has no CNAME, only the same addresses.
+	// An alias record of Route 53 has no CNAME, but the same addresses.
 	if want, err := e.DNS.LookupHost(ctx, target); err == nil && slices.ContainsFunc(have, func(a string) bool { return slices.Contains(want, a) }) {
 		return []Finding{ok(check, "%s has the addresses of %s", e.plan.Domain, target)}
 	}
@@ -162,7 +161,7 @@ func (e *exam) api(ctx context.Context) []Finding {
 	return []Finding{ok(check, "%s", address)}
 }
 
-// logOf is the command that prints the name of a function's log.
+// logOf returns the command that prints the name of a function's log group.
 func (e *exam) logOf(function string) string {
 	return "aws lambda get-function-configuration --function-name sortie-" + e.Stage + "-" + function +
 		" --query LoggingConfig.LogGroup --output text --region " + e.AWS.Region

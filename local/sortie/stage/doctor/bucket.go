@@ -18,23 +18,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// The days of lifecycle rules. Sortie deletes objects itself; the rules delete what it
-// could not, and an earlier one deletes what is used: an attempt takes up to 14 days, and
+// The minimum days of lifecycle rules. Sortie deletes objects itself; the rules delete what it
+// could not. An earlier rule would delete objects in use: an attempt takes up to 14 days, and
 // the longest retention is 365.
 const (
 	uploadDays   = 15
 	acceptedDays = 366
 )
 
-// probeUpload is an upload that no store has, of an object that may be written. The
-// completion of it needs the permission to write and changes nothing.
+// probeUpload is the id of an upload that no store has, for an object that may be written.
+// Completing it needs the permission to write and changes nothing.
 const (
 	probeObject = "exports/sortie-doctor"
 	probeUpload = "sortie-doctor"
 )
 
-// buckets checks that the buckets exist, that Sortie's key reaches both and the workers'
-// key the one for uploads alone, and the lifecycle rules of buckets outside of the stack.
+// buckets checks that the buckets exist, that Sortie's key can access both, that the workers'
+// key can access only the one for uploads, and the lifecycle rules of buckets outside of the
+// stack.
 func (e *exam) buckets(ctx context.Context) []Finding {
 	b := e.plan.Buckets
 	if b == nil {
@@ -55,7 +56,7 @@ func (e *exam) buckets(ctx context.Context) []Finding {
 	owner, worker := at.client(keys.AccessKeyID, keys.SecretAccessKey), at.client(keys.WorkerAccessKeyID, keys.WorkerSecretAccessKey)
 	found := []Finding{e.bucket(ctx, owner, "uploads", uploads), e.bucket(ctx, owner, "accepted", accepted)}
 	exist := found[0].Status == OK && found[1].Status == OK
-	if exist || found[0].Status == OK { // else the refusal says nothing about the key
+	if exist || found[0].Status == OK { // otherwise a refusal says nothing about the key
 		found = append(found, e.workerKey(ctx, worker, uploads, accepted, exist))
 	}
 	if b.Own {
@@ -72,7 +73,7 @@ func (e *exam) buckets(ctx context.Context) []Finding {
 	return found
 }
 
-// store is an object store without a key.
+// store is an object store without credentials.
 type store struct {
 	endpoint, region string
 	http             *http.Client
@@ -119,16 +120,16 @@ func (e *exam) bucket(ctx context.Context, owner *s3.Client, use, name string) F
 	return unknown(check, name+": not checked: "+reason(err), "repeat "+e.again())
 }
 
-// createBucket is the command that creates a bucket of the stack again.
+// createBucket returns the command that recreates a bucket of the stack.
 func (e *exam) createBucket(name string) string {
 	command := "aws s3api create-bucket --bucket " + name + " --region " + e.AWS.Region
-	if e.AWS.Region != "us-east-1" { // the only region that must not be named there
+	if e.AWS.Region != "us-east-1" { // this region must not be named
 		command += " --create-bucket-configuration LocationConstraint=" + e.AWS.Region
 	}
 	return command + ", then " + e.deploy()
 }
 
-// reads returns the error of a store that does not let a key read objects.
+// reads returns an error if the key may not read objects of the bucket.
 func reads(ctx context.Context, client *s3.Client, bucket string) error {
 	answer, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: aws.String(probeObject)})
 	if err == nil {
@@ -140,7 +141,7 @@ func reads(ctx context.Context, client *s3.Client, bucket string) error {
 	return err
 }
 
-// writes returns the error of a store that does not let a key write objects.
+// writes returns an error if the key may not write objects to the bucket.
 func writes(ctx context.Context, client *s3.Client, bucket string) error {
 	_, err := client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &bucket, Key: aws.String(probeObject), UploadId: aws.String(probeUpload),
@@ -155,8 +156,8 @@ func writes(ctx context.Context, client *s3.Client, bucket string) error {
 	return err
 }
 
-// unknownKey reports whether a store does not know a key. R2 refuses one of another
-// length as a malformed request.
+// unknownKey reports whether the error means that the store does not know the key. R2 answers
+// 400 for a key of another length.
 func unknownKey(err error) bool {
 	switch httpStatus(err) {
 	case http.StatusUnauthorized:
@@ -177,8 +178,8 @@ func httpStatus(err error) int {
 	return 0
 }
 
-// workerKey checks that the workers' key writes the uploads and nothing else. Without
-// the other bucket, only the first half is known.
+// workerKey checks that the workers' key can write only to the uploads bucket. If both is
+// false, the other bucket is not usable and only the first half is checked.
 func (e *exam) workerKey(ctx context.Context, worker *s3.Client, uploads, accepted string, both bool) Finding {
 	const check = "key workers"
 	put := e.put("outputs") + " <outputs.json, with a worker key that reads and writes objects of " + uploads + " alone"
@@ -212,7 +213,7 @@ func (e *exam) workerKey(ctx context.Context, worker *s3.Client, uploads, accept
 	return ok(check, "it writes %s, and neither writes nor lists %s", uploads, accepted)
 }
 
-// lifecycle checks the rules of a bucket that the stack does not have.
+// lifecycle checks the lifecycle rules of a bucket outside of the stack.
 func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, use, bucket string, days int32) Finding {
 	check := "lifecycle " + use
 	add := fmt.Sprintf("npx wrangler r2 bucket lifecycle add %s expire --expire-days %d --abort-multipart-days 2 --force", bucket, days)
@@ -247,7 +248,7 @@ func (e *exam) lifecycle(ctx context.Context, owner *s3.Client, use, bucket stri
 	return ok(check, "%s: objects are deleted after %d days, unfinished uploads after %d", bucket, expire, abort)
 }
 
-// earliest returns the lower number of days; 0 means no rule.
+// earliest returns the smaller number of days; 0 means no rule.
 func earliest(a, b int32) int32 {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -18,11 +18,11 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// answerLimit is the limit of an answer of AWS in bytes.
+// answerLimit limits an answer of AWS, in bytes.
 const answerLimit = 4 << 20
 
-// json calls an operation of an API that uses AWS JSON. The SDK has a package with all
-// operations of each service, which would be for one call.
+// json calls an operation of an AWS JSON API. The SDK would add a package with all operations
+// of the service for each such call.
 func (e *exam) json(ctx context.Context, service, target string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

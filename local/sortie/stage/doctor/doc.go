@@ -1,11 +1,11 @@
-// Package doctor checks what a stage on AWS needs, in the order in which a person sets
-// it up, and says for each part that is not ready what to do.
+// Package doctor checks the prerequisites of a stage on AWS, in the order of its setup. For
+// each part that is not ready it reports the next step.
 //
 //	cdk.json ──cdk synth──► template ──plan.Of──► Plan ─┐
 //	AWS, Fly, the buckets, DNS ────────────────────────┴──Run──► a Finding for each part
 //
-// The Plan is what the template contains: a secret, an app, a bucket, a mail or a domain
-// that the template does not have is not checked. Run changes nothing. Each check has a
-// time limit of its own and the next one runs whatever it found. No Finding has the value
-// of a secret.
+// The Plan is derived from the template: a secret, an app, a bucket, a mail address or a domain
+// that is not in the template is not checked. Run changes nothing. Each check has its own time
+// limit, and a failed check does not stop the next one. No Finding contains the value of a
+// secret.
 package doctor

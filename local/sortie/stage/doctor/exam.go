@@ -18,7 +18,7 @@ import (
 // defaultLimit is the time limit of one check.
 const defaultLimit = 15 * time.Second
 
-// Resolver looks up names of the DNS. *net.Resolver implements it.
+// Resolver looks up DNS names. *net.Resolver implements it.
 type Resolver interface {
 	LookupCNAME(ctx context.Context, host string) (string, error)
 	LookupHost(ctx context.Context, host string) ([]string, error)
@@ -26,55 +26,55 @@ type Resolver interface {
 
 // Config configures Run. HTTP, DNS and Clock are required.
 type Config struct {
-	// Stage is the name of the stage, Settings the file that has its settings, and
-	// Entry whether it has an entry there.
+	// Stage is the name of the stage. Settings is its settings file. Entry reports whether the
+	// file has an entry of the stage.
 	Stage, Settings string
 	Entry           bool
-	// Account and Region are those of the settings; empty is that of the credentials.
+	// Account and Region are those of the settings; empty means those of the credentials.
 	Account, Region string
-	// Assembly is what "make synth" wrote for the stage; nil without it. Stale is true
-	// if the settings were changed after that.
+	// Assembly is the output of "make synth" for the stage, or nil. Stale means that the
+	// settings have changed since.
 	Assembly *stage.Assembly
 	Stale    bool
-	// AWS has the credentials, and AWSErr says why they are missing. Its region applies if
-	// Region is empty.
+	// AWS has the credentials. AWSErr is the error if they are missing. The region of AWS
+	// applies if Region is empty.
 	AWS    aws.Config
 	AWSErr error
 	HTTP   *http.Client
 	DNS    Resolver
 	Clock  clock.Clock
-	// Limit is the time limit of each check; 0 is 15 seconds.
+	// Limit is the time limit of each check; 0 means 15 seconds.
 	Limit time.Duration
 }
 
-// exam is one run of the checks, with what earlier checks found.
+// exam is one run of the checks, with the results of earlier checks.
 type exam struct {
 	Config
 	plan plan.Plan
-	// caller is the owner of the credentials; callerErr says why it is not known.
+	// caller is the owner of the credentials. callerErr is set if it is unknown.
 	caller    identity
 	callerErr error
-	// deployed is the stack, nil if it does not exist; deployedErr says why it is not
-	// known.
+	// deployed is the stack, or nil if it does not exist. deployedErr is set if that is
+	// unknown.
 	deployed    *stage.Stage
 	deployedErr error
-	// documents are the valid secrets by kind.
+	// documents are the valid secrets, by kind.
 	documents map[string]secrets.Document
 	// present is the plan of the deployed template.
 	present plan.Plan
 }
 
-// check makes one check, or some of one kind.
+// check makes one check, or several of one kind.
 type check func(*exam, context.Context) []Finding
 
-// checks are in the order in which a person sets a stage up.
+// checks are in the order of a stage's setup.
 var checks = []check{
 	(*exam).settings, (*exam).credentials, (*exam).bootstrap, (*exam).concurrency, (*exam).requests, (*exam).stack,
 	(*exam).secrets, (*exam).fly, (*exam).buckets, (*exam).mail, (*exam).certificate, (*exam).domain, (*exam).canary, (*exam).api,
 }
 
-// Run makes the checks that the stage needs, one after another. each receives every
-// Finding at once.
+// Run makes the checks that the stage needs, in sequence. It calls each with every Finding as
+// soon as it is made.
 func Run(ctx context.Context, cfg Config, each func(Finding)) {
 	e := &exam{Config: cfg, documents: map[string]secrets.Document{}}
 	if cfg.Region != "" {
@@ -109,24 +109,24 @@ func (e *exam) limited(ctx context.Context, do func(context.Context)) {
 	do(ctx)
 }
 
-// planned reports whether the plan is known.
+// planned reports whether e.plan is known.
 func (e *exam) planned() bool { return e.Assembly != nil || e.deployed != nil }
 
-// synth is the command that writes the assembly.
+// synth returns the command that writes the assembly.
 func (e *exam) synth() string { return "make synth STAGE=" + e.Stage }
 
-// deploy is the command that deploys the stage.
+// deploy returns the command that deploys the stage.
 func (e *exam) deploy() string { return "make deploy STAGE=" + e.Stage }
 
-// put is the command that writes a secret from standard input.
+// put returns the command that writes a secret from standard input.
 func (e *exam) put(kind string) string {
 	return "bin/sortie secrets put " + kind + " --stage " + e.Stage
 }
 
-// entry is the place of a setting of the stage in the settings' file.
+// entry returns the path of a setting of the stage in the settings file.
 func (e *exam) entry(key string) string { return "stages." + e.Stage + "." + key }
 
-// settings checks that the settings of the stage are known and synthesised.
+// settings checks that the settings of the stage exist and that the assembly is up to date.
 func (e *exam) settings(context.Context) []Finding {
 	const name = "settings"
 	switch {
@@ -143,7 +143,7 @@ func (e *exam) settings(context.Context) []Finding {
 	return []Finding{missing(name, "the template of the stage, which says what it needs, is not written", e.synth())}
 }
 
-// unreached is the finding of a check that needs credentials, and nil if they work.
+// unreached returns the finding of a check that needs credentials, or nil if they work.
 func (e *exam) unreached(check string) []Finding {
 	if e.callerErr == nil {
 		return nil
@@ -151,7 +151,7 @@ func (e *exam) unreached(check string) []Finding {
 	return []Finding{unknown(check, "not checked: the credentials do not work", "do what the line credentials says")}
 }
 
-// undeployed is the finding of a check that needs the stack, and nil if it exists.
+// undeployed returns the finding of a check that needs the stack, or nil if it exists.
 func (e *exam) undeployed(check string) []Finding {
 	switch {
 	case e.callerErr != nil:
@@ -164,7 +164,7 @@ func (e *exam) undeployed(check string) []Finding {
 	return nil
 }
 
-// partition is the partition of the caller's ARN, such as "aws".
+// partition returns the partition of the caller's ARN, such as "aws".
 func (e *exam) partition() string {
 	if parts := strings.Split(e.caller.arn, ":"); len(parts) > 1 {
 		return parts[1]
@@ -172,8 +172,8 @@ func (e *exam) partition() string {
 	return "aws"
 }
 
-// Checks lists the checks' names. A check of several things adds what it is about after
-// a space, as "secret fly" does.
+// Checks lists the names of the checks. The name in a Finding may have the checked object after
+// a space, as in "secret fly".
 func Checks() []string {
 	return []string{
 		"settings", "credentials", "bootstrap", "concurrency", "requests", "stack", "secret", "fly", "bucket", "key", "lifecycle",

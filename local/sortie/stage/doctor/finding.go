@@ -21,7 +21,7 @@ const (
 	OK Status = "ok"
 	// Missing means that something does not exist yet.
 	Missing Status = "missing"
-	// Wrong means that something exists and does not work.
+	// Wrong means that something exists but does not work.
 	Wrong Status = "wrong"
 	// Unknown means that the check could not be made.
 	Unknown Status = "unknown"
@@ -32,7 +32,7 @@ type Finding struct {
 	// Check names what was checked, such as "bootstrap" or "secret fly".
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// Detail says what was found.
+	// Detail describes the observation.
 	Detail string `json:"detail"`
 	// The next step of the operator, often a command; empty if the status is OK.
 	ToDo string `json:"toDo,omitempty"`
@@ -57,13 +57,13 @@ func wrong(check, detail, toDo string) Finding { return Finding{check, Wrong, de
 
 func unknown(check, detail, toDo string) Finding { return Finding{check, Unknown, detail, toDo} }
 
-// denied are the codes of AWS for a missing permission.
+// denied are AWS's error codes for a missing permission.
 var denied = map[string]bool{"AccessDenied": true, "AccessDeniedException": true, "UnauthorizedOperation": true, "AuthorizationError": true}
 
-// permission finds the permission in the text of a refusal.
+// permission matches the name of the permission in an error message.
 var permission = regexp.MustCompile(`not authorized to perform:? ([a-z0-9-]+:[A-Za-z]+)`)
 
-// code is the code of an error of AWS; empty for any other error.
+// code returns the code of an AWS error, or "" for any other error.
 func code(err error) string {
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
 		return refused.ErrorCode()
@@ -71,8 +71,8 @@ func code(err error) string {
 	return ""
 }
 
-// unmade is the finding of a check whose call failed. action is the permission of the
-// call.
+// unmade returns the finding of a check whose call failed. action is the permission that the
+// call needs.
 func (e *exam) unmade(check, action string, err error) Finding {
 	if denied[code(err)] {
 		if found := permission.FindStringSubmatch(err.Error()); found != nil {
@@ -87,10 +87,10 @@ func (e *exam) unmade(check, action string, err error) Finding {
 	return unknown(check, "not checked: "+reason(err), "repeat "+e.again()+"; if that fails, too, check the network and the proxy of this machine")
 }
 
-// again is the command that repeats the checks.
+// again returns the command that repeats the checks.
 func (e *exam) again() string { return "sortie stage doctor " + e.Stage }
 
-// reason describes a failed call without the request, which can have a secret.
+// reason describes a failed call without its request, which can contain a secret.
 func reason(err error) string {
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
 		return strings.TrimRight(refused.ErrorCode()+": "+refused.ErrorMessage(), ".: ")

@@ -14,18 +14,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// app is what the Machines API answers about an app.
+// app is the Machines API's answer about an app.
 type app struct {
 	status       int
 	organisation string
 	err          error
 }
 
-// fly checks that the token reaches each app for machines.
+// fly checks that the token can access each app for machines.
 func (e *exam) fly(ctx context.Context) []Finding {
 	document, is := e.documents["fly"].(secrets.Fly)
 	apps := map[string]app{}
-	organisation := "" // of an app that the token reaches
+	organisation := "" // the organisation of an accessible app
 	for _, name := range e.plan.FlyApps {
 		if is {
 			apps[name] = e.app(ctx, name, document.Token)
@@ -66,7 +66,7 @@ func (e *exam) appFinding(check, name string, a app, organisation string) Findin
 	return unknown(check, fmt.Sprintf("not checked: Fly answers with the status %d", a.status), "repeat "+e.again())
 }
 
-// app asks the Machines API for an app.
+// app reads an app from the Machines API.
 func (e *exam) app(ctx context.Context, name, token string) app {
 	address := strings.TrimSuffix(cmp.Or(e.plan.FlyURL, fly.DefaultBaseURL), "/") + "/v1/apps/" + url.PathEscape(name)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// secrets checks that each secret of the stage has a value of the right form.
+// secrets checks that each secret of the stage has a value of the right format.
 func (e *exam) secrets(ctx context.Context) []Finding {
 	var found []Finding
 	for _, s := range e.plan.Secrets {
@@ -37,7 +37,7 @@ func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
 		then += ", then " + e.fill(s)
 	}
 	switch {
-	case e.deployedErr != nil: // it may be readable
+	case e.deployedErr != nil: // the secret may still be readable
 	case !e.serves():
 		return missing(check, "the stage is not deployed", then)
 	case !e.present.Has(s.Kind):
@@ -69,7 +69,7 @@ func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
 	return ok(check, "%s has %s", name, strings.Join(slices.Sorted(maps.Keys(document.Fingerprints())), ", "))
 }
 
-// fill is the command that writes a secret.
+// fill returns the command that writes a secret.
 func (e *exam) fill(s plan.Secret) string {
 	switch {
 	case s.Filled:
@@ -90,16 +90,16 @@ func (e *exam) fill(s plan.Secret) string {
 	return e.put(s.Kind)
 }
 
-// flyToken is the command that creates a token of an organisation and stores it.
+// flyToken returns the command that creates a token of an organisation and stores it.
 func (e *exam) flyToken(organisation string) string {
 	return "fly tokens create org " + organisation + " --json | " + e.put("fly")
 }
 
-// example matches values that documents have in the place of a value.
+// example matches placeholders in documents.
 var example = regexp.MustCompile(`(?i)^(<.*>|\$\{?\w+\}?|\.{3,}|x{3,}|\*{3,}|(your|my|the|some|a)[-_ ].*|change[-_ ]?me|todo|tbd|token|secret|value|example|placeholder|replace[-_ ]?me|dummy|.*\.\.\.)$`)
 
-// usable returns an error that names the fields with the value of an example, or what
-// else the form of the document does not say.
+// usable returns an error that names the fields with placeholders, or another fault that the
+// document's format does not reveal.
 func (e *exam) usable(document secrets.Document, text []byte) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -120,7 +120,7 @@ func (e *exam) usable(document secrets.Document, text []byte) error {
 	return nil
 }
 
-// accountID is the form of Cloudflare's ids of accounts.
+// accountID matches the account ids of Cloudflare.
 var accountID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 func (e *exam) usableOutputs(o secrets.Outputs) error {
@@ -135,7 +135,7 @@ func (e *exam) usableOutputs(o secrets.Outputs) error {
 	return nil
 }
 
-// examples lists the paths of texts that look like those of a document.
+// examples returns the paths of texts that look like placeholders.
 func examples(path string, value any) []string {
 	var found []string
 	switch v := value.(type) {
@@ -149,7 +149,7 @@ func examples(path string, value any) []string {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if name == "name" || name == "tenant" || name == "project" || name == "scopes" || name == "kubeconfig" { // people choose them
+			if name == "name" || name == "tenant" || name == "project" || name == "scopes" || name == "kubeconfig" { // people choose these values
 				continue
 			}
 			found = append(found, examples(strings.TrimPrefix(path+"."+name, "."), v[name])...)
@@ -158,7 +158,7 @@ func examples(path string, value any) []string {
 	return found
 }
 
-// clients checks that a client can call the API.
+// clients checks that at least one client can call the API.
 func (e *exam) clients(check string, c secrets.Clients) Finding {
 	add := e.fill(plan.Secret{Kind: "clients"})
 	all := c.All()
@@ -171,7 +171,7 @@ func (e *exam) clients(check string, c secrets.Clients) Finding {
 	return ok(check, "")
 }
 
-// canary checks that the token of the canary is one of a client that may export.
+// canary checks that the canary's token belongs to a client that may export.
 func (e *exam) canary(context.Context) []Finding {
 	const check = "canary"
 	if !e.plan.Has("canary") {

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 )
 
-// find reads the stack; it returns nil if the stack does not exist.
+// find reads the stack. It returns nil if the stack does not exist.
 func (e *exam) find(ctx context.Context) (*stage.Stage, error) {
 	if e.callerErr != nil {
 		return nil, e.callerErr
@@ -27,13 +27,13 @@ func (e *exam) find(ctx context.Context) (*stage.Stage, error) {
 
 // The statuses of stacks (CloudFormation User Guide, "Stack status codes").
 var (
-	// works are those of a stack whose resources are those of its template.
+	// works are the statuses of a stack whose resources match its template.
 	works = []string{"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_COMPLETE"}
-	// lost are those of a stack that can only be deleted.
+	// lost are the statuses of a stack that can only be deleted.
 	lost = []string{"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"}
-	// kept are those of a stack that a failed deployment left as it was.
+	// kept are the statuses of a stack that a failed deployment left unchanged.
 	kept = []string{"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_ROLLBACK_COMPLETE"}
-	// waits are the waiters of stacks that change, by the beginning of their status.
+	// waits maps status prefixes of changing stacks to the AWS CLI's waiters.
 	waits = []struct{ status, waiter string }{
 		{"CREATE_", "stack-create-complete"},
 		{"UPDATE_ROLLBACK_", "stack-rollback-complete"},
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// serves reports whether the stack exists and has its resources.
+// serves reports whether the stack exists with its resources.
 func (e *exam) serves() bool {
 	if e.deployed == nil {
 		return false
@@ -54,7 +54,7 @@ func (e *exam) serves() bool {
 		!strings.HasPrefix(status, "CREATE_IN") && !strings.HasPrefix(status, "ROLLBACK_")
 }
 
-// stack checks that the stage is deployed and that its last deployment was successful.
+// stack checks that the stage is deployed and that its last deployment succeeded.
 func (e *exam) stack(ctx context.Context) []Finding {
 	const check = "stack"
 	name := "sortie-" + e.Stage
@@ -93,14 +93,14 @@ func (e *exam) stack(ctx context.Context) []Finding {
 	return []Finding{wrong(check, detail, "aws cloudformation describe-stack-events"+at)}
 }
 
-// cause is the first failure of the last deployment, which made the others fail.
+// cause returns the first failure of the last deployment, which caused the others.
 func (e *exam) cause(ctx context.Context) string {
 	events, err := cloudformation.NewFromConfig(e.AWS).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: aws.String("sortie-" + e.Stage)})
 	if err != nil {
 		return ""
 	}
 	first := ""
-	for _, event := range events.StackEvents { // the last one is first
+	for _, event := range events.StackEvents { // the latest event comes first
 		status, why := string(event.ResourceStatus), aws.ToString(event.ResourceStatusReason)
 		own := aws.ToString(event.PhysicalResourceId) == e.deployed.ID
 		if own && (status == "CREATE_IN_PROGRESS" || status == "UPDATE_IN_PROGRESS") {

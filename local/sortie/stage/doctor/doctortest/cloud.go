@@ -14,34 +14,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// Cloud is an account of AWS.
+// Cloud is a fake AWS account.
 type Cloud struct {
 	Account, ARN string
-	// Errors are the codes of refusals by the permission of the call, such as
-	// "sts:GetCallerIdentity". In the query protocol ": " and a message may follow.
+	// Errors maps permissions, such as "sts:GetCallerIdentity", to the error code of their
+	// calls. In the query protocol ": " and a message may follow.
 	Errors map[string]string
-	// Bootstrap is the version of the bootstrap stack, and Toolkit the status of that
-	// stack; empty is absent.
+	// Bootstrap is the version of the bootstrap stack. Toolkit is the status of that stack;
+	// empty means that it does not exist.
 	Bootstrap, Toolkit string
-	// Concurrency is Lambda's quota, of which functions have Reserved; Requests is API
-	// Gateway's, and Requested an open request for a quota.
+	// Concurrency is Lambda's quota and Reserved the part that functions reserve. Requests is
+	// API Gateway's quota. Requested is the value of a pending quota request.
 	Concurrency, Reserved, Requests, Requested int
-	// Status is that of the stack sortie-prod; empty means no stack. Protected: its deletion
-	// needs a word.
+	// Status is the status of the stack sortie-prod; empty means no stack. Protected means that
+	// its deletion must be confirmed.
 	Status    string
 	Protected bool
 	Template  string
 	Outputs   map[string]string
-	// Events are those of the stack, the last one first.
+	// Events are the events of the stack, the latest first.
 	Events []Event
-	// Secrets are the values of secrets by name; Deleted are scheduled for deletion.
+	// Secrets maps names to values. Deleted are the secrets that are scheduled for deletion.
 	Secrets map[string]string
 	Deleted map[string]bool
-	// Subscriptions are the ARNs of the topic's subscriptions by address.
+	// Subscriptions maps addresses to the ARNs of their subscriptions to the topic.
 	Subscriptions map[string]string
-	// Certificates are the answers of ACM by ARN.
+	// Certificates maps ARNs to the answers of ACM.
 	Certificates map[string]map[string]any
-	// Regions are those that were called, and Called the permissions of the calls.
+	// Regions are the regions called. Called are the permissions of the calls.
 	Regions, Called map[string]bool
 
 	t *testing.T
@@ -53,7 +53,7 @@ type Event struct{ ID, Status, Reason string }
 // stackID is the id of the stack.
 const stackID = "arn:aws:cloudformation:eu-west-1:111122223333:stack/sortie-prod/1"
 
-// config is a configuration of the SDK for the server at an address.
+// config returns an SDK configuration for the server at url.
 func (c *Cloud) config(url string) aws.Config {
 	return aws.Config{
 		Region: "us-east-1", BaseEndpoint: &url, RetryMaxAttempts: 1,
@@ -89,7 +89,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer answers with JSON, or with the refusal of the permission.
+// answer answers with JSON, or with the error that Errors has for the permission.
 func (c *Cloud) answer(w http.ResponseWriter, permission string, out any) {
 	c.Called[permission] = true
 	if refused := c.Errors[permission]; refused != "" {
@@ -102,7 +102,7 @@ func (c *Cloud) answer(w http.ResponseWriter, permission string, out any) {
 	}
 }
 
-// json answers the APIs with AWS JSON.
+// json serves the AWS JSON APIs.
 func (c *Cloud) json(w http.ResponseWriter, operation string, body []byte) {
 	var in struct{ Name, SecretId, CertificateArn string } //nolint:revive,staticcheck // the API's spelling
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -153,13 +153,13 @@ func (c *Cloud) json(w http.ResponseWriter, operation string, body []byte) {
 	}
 }
 
-// permissions are those of the operations with the query protocol.
+// permissions maps operations of the query protocol to their permissions.
 var permissions = map[string]string{
 	"GetCallerIdentity": "sts:GetCallerIdentity", "DescribeStacks": "cloudformation:DescribeStacks", "GetTemplate": "cloudformation:GetTemplate",
 	"DescribeStackEvents": "cloudformation:DescribeStackEvents", "ListSubscriptionsByTopic": "sns:ListSubscriptionsByTopic",
 }
 
-// query answers the APIs with the query protocol.
+// query serves the APIs with the query protocol.
 func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 	action := form.Get("Action")
 	permission, known := permissions[action]
@@ -208,7 +208,7 @@ func (c *Cloud) query(w http.ResponseWriter, form url.Values) {
 	_, _ = fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult>%[2]s</%[1]sResult></%[1]sResponse>", action, result)
 }
 
-// stacks describes a stack; empty without one.
+// stacks returns the description of a stack, or "" if it does not exist.
 func (c *Cloud) stacks(name string) string {
 	status, protected, outputs := c.Toolkit, false, ""
 	if name == "sortie-prod" {

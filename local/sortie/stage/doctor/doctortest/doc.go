@@ -1,6 +1,5 @@
-// Package doctortest is everything that "sortie stage doctor" calls, in process: an
-// account of AWS, the local systems' Machines API and object store, a DNS and the API of
-// the stage.
+// Package doctortest runs everything that "sortie stage doctor" calls, in process: a fake AWS
+// account, the Machines API and object store of local systems, a DNS and the API of the stage.
 //
 //	World ──Prod──► template, manifest, cdk.json
 //	  ├── Cloud     STS, SSM, CloudFormation, Lambda, quotas, secrets, SNS, ACM
@@ -8,6 +7,6 @@
 //	  ├── Store     s3.Server
 //	  └── Run       the command, as a person calls it
 //
-// New returns a world in which everything is ready. A test breaks one thing of it. The
-// world refuses every call that changes something.
+// New returns a world in which everything is ready. A test breaks one part of it. The world
+// fails the test on every call that changes something.
 package doctortest

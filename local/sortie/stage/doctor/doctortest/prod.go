@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Prod is what the template of the stage prod contains, in the form of the CDK's.
+// Prod describes the template of the stage prod, in the form of the CDK's.
 type Prod struct {
-	// Secrets are the kinds of its secrets.
+	// Secrets are the kinds of the stage's secrets.
 	Secrets []string
 	FlyApps []string
 	FlyURL  string
-	// Own: the buckets are the stack's, else Uploads and Accepted in R2. NoOutputs: it has
-	// neither.
+	// Own means that the buckets belong to the stack; otherwise they are Uploads and Accepted
+	// in R2. NoOutputs means that the stage has no buckets.
 	Own, NoOutputs    bool
 	Uploads, Accepted string
 	Endpoint          string
-	// Reserved is the reserved concurrency of functions.
+	// Reserved maps functions to their reserved concurrency.
 	Reserved          map[string]int
 	Readers, Machines int
 	Rate              int

@@ -10,24 +10,24 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/command"
 )
 
-// recorded has a command of other programs in each line: its words, its arguments in
-// capitals (in brackets if they may be left out) and its flags. A flag with "=" is a
-// variable of make. They were compared with aws 1.45 ("logs tail" and "sso login" are of
-// aws 2), the sources of flyctl and documents of wrangler 4.
+// recorded has one command of another program per line: its words, its arguments in capitals
+// (optional ones in brackets) and its flags. A flag with "=" is a variable of make. They were
+// compared with aws 1.45 ("logs tail" and "sso login" are of aws 2), the sources of flyctl and
+// the documentation of wrangler 4.
 //
 //go:embed commands.txt
 var recorded string
 
-// common are the flags of all commands of aws.
+// common are flags that all commands of aws accept.
 var common = []string{"--region", "--query", "--output"}
 
-// optional are the flags of jq, which depend on the filter.
+// optional are the flags of jq that some filters need.
 var optional = []string{"-n", "-r", "--rawfile"}
 
 var argument = regexp.MustCompile(`^\[?[A-Z]+\]?$`)
 
-// CheckCommand returns an error unless the words are a command of sortie, or one that is
-// recorded, with its arguments and flags.
+// CheckCommand returns an error unless the words are a valid command of sortie or a recorded
+// command, with valid arguments and flags.
 func CheckCommand(words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func isNoName(word string) bool {
 	return argument.MatchString(word) || strings.HasPrefix(word, "-") || strings.HasSuffix(word, "=")
 }
 
-// checkArguments compares the arguments and flags of a command with those of its line.
+// checkArguments compares the given arguments and flags with those of the recorded command.
 func checkArguments(given, want []string, program string) error {
 	allowed := slices.Clone(want)
 	if program == "aws" {
@@ -93,7 +93,7 @@ func checkArguments(given, want []string, program string) error {
 	return nil
 }
 
-// checkSortie parses a command line with the command tree.
+// checkSortie parses a command line of sortie with the command tree.
 func checkSortie(words []string) error {
 	c, rest, err := command.Tree().Find(words)
 	if err == nil {
@@ -111,13 +111,13 @@ func checkSortie(words []string) error {
 var (
 	// separator splits a line into steps, and a step into commands.
 	separator = regexp.MustCompile(` && | \| |; |, | then |: | <`)
-	// substituted is a command in the place of an argument.
+	// substituted matches a command substitution in an argument.
 	substituted = regexp.MustCompile(`\$\(([^()]*)\)`)
-	// program begins a command.
+	// program matches the beginning of a command.
 	program = regexp.MustCompile(`(^| )(aws (?:[a-z0-9]+ [a-z-]+|configure)|fly [a-z]+|npx wrangler|infra/\.cdk/\S+|(?:bin/)?sortie [a-z]+|make (?:synth|deploy)|jq) ?`)
 )
 
-// CheckSteps checks the commands of what is to do.
+// CheckSteps checks all commands in a finding's ToDo.
 func CheckSteps(toDo string) error {
 	for _, inner := range substituted.FindAllStringSubmatch(toDo, -1) {
 		if err := CheckCommand(strings.Fields(inner[1])); err != nil {
@@ -134,7 +134,7 @@ func CheckSteps(toDo string) error {
 		if words[0] == "jq" && strings.HasPrefix(step, "jq -n") { // its filter has spaces nowhere
 			words = strings.Fields(step)
 		}
-		for i, word := range words { // prose after a command of a sentence
+		for i, word := range words { // prose follows a command of a sentence
 			if slices.Contains([]string{"with", "which", "and", "or", "until"}, word) {
 				words = words[:i]
 				break

@@ -26,15 +26,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The parts of the world.
+// The constants of the world.
 const (
 	// Certificate is the ARN of the domain's certificate.
 	Certificate = "arn:aws:acm:eu-west-1:111122223333:certificate/one"
-	// FlyToken is the token of the apps, ClientToken and CanaryToken are the clients'.
+	// FlyToken is the token for the apps. ClientToken and CanaryToken are tokens of clients.
 	FlyToken    = "FlyV1 fm2_s3cret" //nolint:gosec // it opens nothing
 	ClientToken = "s3cret-of-the-client"
 	CanaryToken = "s3cret-of-the-canary"
-	// Target is the name of the API's domain at AWS.
+	// Target is AWS's host name for the API's domain.
 	Target = "d-one.execute-api.eu-west-1.amazonaws.com"
 )
 
@@ -42,34 +42,34 @@ const (
 type World struct {
 	Prod  Prod
 	Cloud *Cloud
-	// Entry is the entry of prod in cdk.json; nil means no entry. Account is the account of the
-	// manifest. NoAssembly: "make synth" was not called; Stale: before the last change of
-	// cdk.json.
+	// Entry is the entry of prod in cdk.json; nil means no entry. Account is the account in the
+	// manifest. NoAssembly means that "make synth" was not called. Stale means that it was
+	// called before the last change of cdk.json.
 	Entry             map[string]any
 	Account           string
 	NoAssembly, Stale bool
-	// NoCredentials says why there are no credentials of AWS, and Unloadable why their
-	// configuration cannot be read; empty is neither.
+	// NoCredentials is the reason why AWS credentials are missing. Unloadable is the reason why
+	// their configuration cannot be read. Both are empty by default.
 	NoCredentials, Unloadable string
-	// NoRegion: neither settings nor credentials have a region.
+	// NoRegion means that neither settings nor credentials have a region.
 	NoRegion bool
-	// Fly are statuses of the Machines API by app, in the place of its answers.
+	// Fly maps apps to statuses that replace the answers of the Machines API.
 	Fly map[string]int
 	// Outputs is the document with the keys to the buckets.
 	Outputs map[string]any
-	// Lifecycles are the answers to questions for the rules of buckets.
+	// Lifecycles maps buckets to the store's answers about their lifecycle rules.
 	Lifecycles map[string]string
-	// CNAMEs and Hosts are the DNS.
+	// CNAMEs and Hosts are the DNS records.
 	CNAMEs map[string]string
 	Hosts  map[string][]string
-	// Health is the status of the API.
+	// Health is the HTTP status of the API.
 	Health int
 
 	t     *testing.T
 	cloud string
 }
 
-// New returns a world with the stage prod, which is ready and uses everything.
+// New returns a world with the stage prod, which is ready and uses every feature.
 func New(t *testing.T) *World {
 	t.Helper()
 	w := &World{
@@ -109,17 +109,17 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// Client is the record of a client that exports, for its token.
+// Client returns the record of a client that may export, with its token.
 func Client(name, token string) access.Token {
 	t := access.Full(name, token, access.Default, access.Default)
 	t.Scopes = []access.Scope{access.RunsRead, access.RunsWrite}
 	return t
 }
 
-// Clients is a document with records of clients.
+// Clients returns a document with records of clients.
 func Clients(all ...access.Token) string { return text(map[string]any{"records": all}) }
 
-// Rules is the answer of a store with a rule.
+// Rules returns the answer of a store with one lifecycle rule.
 func Rules(expire, abort int) string {
 	return "<LifecycleConfiguration><Rule><Status>Enabled</Status><Expiration>" + element("Days", text(expire)) +
 		"</Expiration><AbortIncompleteMultipartUpload>" + element("DaysAfterInitiation", text(abort)) + "</AbortIncompleteMultipartUpload></Rule></LifecycleConfiguration>"
@@ -131,7 +131,7 @@ func (w *World) serve(handler http.Handler) string {
 	return server.URL
 }
 
-// fly is the local system's Machines API with its apps.
+// fly serves the local Machines API with its apps.
 func (w *World) fly() http.Handler {
 	server, err := flymachines.Open(flymachines.Config{
 		Dir: w.t.TempDir(), Token: strings.TrimPrefix(FlyToken, "FlyV1 "), Apps: []string{"runs-one", "runs-two", "acme-runs"},
@@ -157,7 +157,7 @@ func (w *World) fly() http.Handler {
 	})
 }
 
-// store is the local system's object store, with rules of lifecycles.
+// store serves the local object store, and the lifecycle rules.
 func (w *World) store() http.Handler {
 	server, err := s3.Start(w.t.Context(), s3.Config{
 		Dir: w.t.TempDir(), Uploads: "arke-exports", Accepted: "arke-exports-accepted",
@@ -221,13 +221,13 @@ func (w *World) LookupHost(_ context.Context, host string) ([]string, error) {
 	return nil, errors.New("no such host")
 }
 
-// Result is how the command ended.
+// Result is the result of a command.
 type Result struct {
 	Code           int
 	Stdout, Stderr string
 }
 
-// Run calls "sortie stage doctor" with the arguments.
+// Run runs "sortie stage doctor" with the arguments.
 func (w *World) Run(args ...string) Result {
 	w.t.Helper()
 	if w.Cloud.Secrets["sortie/prod/outputs"] == "" && w.Outputs != nil {
@@ -259,7 +259,7 @@ func (w *World) Run(args ...string) Result {
 			return cfg, nil
 		}, Resolver: w,
 	})
-	// The path of the file is the test's.
+	// Replace the test's path of the settings file.
 	return Result{code, strings.ReplaceAll(stdout.String(), settings, "infra/cdk.json"), stderr.String()}
 }
 
