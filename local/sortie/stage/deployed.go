@@ -20,20 +20,20 @@ var ErrNoStack = errors.New("not deployed in this account and region")
 // Stage is a deployed stage.
 type Stage struct {
 	Name string
-	// Template is what was deployed last.
+	// Template is the template deployed last.
 	Template template.Template
 	// Outputs are the outputs of the stack by name.
 	Outputs map[string]string
-	// ID is the ARN of the stack, and Status its status, such as CREATE_COMPLETE.
+	// ID is the ARN of the stack. Status is its status, such as CREATE_COMPLETE.
 	ID, Status string
-	// Protected is true if the deletion of the stack needs a word.
+	// Protected means that the deletion of the stack must be confirmed.
 	Protected bool
 
 	cfg   aws.Config
 	clock clock.Clock
 }
 
-// Find returns the stage with that name. It returns ErrNoStack without one.
+// Find returns the stage with that name, or ErrNoStack if it is not deployed.
 func Find(ctx context.Context, cfg aws.Config, name string, c clock.Clock) (*Stage, error) {
 	stack := "sortie-" + name
 	client := cloudformation.NewFromConfig(cfg)
@@ -59,7 +59,8 @@ func Find(ctx context.Context, cfg aws.Config, name string, c clock.Clock) (*Sta
 	return s, err
 }
 
-// absent is ErrNoStack for the refusal of a stack's name, which is well-formed.
+// absent converts CloudFormation's error for an unknown stack to ErrNoStack. The name is known
+// to be well-formed.
 func absent(err error) error {
 	if refused, ok := errors.AsType[smithy.APIError](err); ok && refused.ErrorCode() == "ValidationError" {
 		return ErrNoStack
@@ -67,7 +68,8 @@ func absent(err error) error {
 	return err
 }
 
-// output is an output that every release has.
+// output returns an output that every release has. It returns an error if the deployed stack
+// has no such output.
 func (s *Stage) output(name string) (string, error) {
 	if value := s.Outputs[name]; value != "" {
 		return value, nil
@@ -75,7 +77,7 @@ func (s *Stage) output(name string) (string, error) {
 	return "", fmt.Errorf("sortie-%s has no output %s: deploy it again", s.Name, name)
 }
 
-// pause waits between two looks at something that takes minutes.
+// pause waits for pollInterval, or returns the error of ctx.
 func (s *Stage) pause(ctx context.Context) error {
 	fired, stop := s.clock.NewTimer(pollInterval)
 	defer stop()

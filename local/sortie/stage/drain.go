@@ -12,14 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 )
 
-// pollInterval is the pause between two looks at something that takes minutes.
+// pollInterval is the interval of polls for operations that take minutes.
 const pollInterval = 5 * time.Second
 
 // entrance is the function that accepts new runs.
 const entrance = "export"
 
-// Drain makes the API refuse new runs with 503, until Open. Everything else works, and
-// a deployment does not change it.
+// Drain makes the API refuse new runs with 503 until Open. Everything else continues to work. A
+// deployment does not end the drain.
 func (s *Stage) Drain(ctx context.Context) error {
 	_, err := lambda.NewFromConfig(s.cfg).PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
 		FunctionName: s.function(entrance), ReservedConcurrentExecutions: aws.Int32(0),
@@ -30,7 +30,8 @@ func (s *Stage) Drain(ctx context.Context) error {
 	return nil
 }
 
-// Open accepts new runs again, with the concurrency that the stage's settings reserve.
+// Open makes the API accept new runs again, with the concurrency that the stage's settings
+// reserve.
 func (s *Stage) Open(ctx context.Context) error {
 	client := lambda.NewFromConfig(s.cfg)
 	var err error
@@ -47,7 +48,7 @@ func (s *Stage) Open(ctx context.Context) error {
 	return nil
 }
 
-// Running returns the number of executions that run, at most a thousand.
+// Running returns the number of running executions, at most 1,000.
 func (s *Stage) Running(ctx context.Context) (int, error) {
 	machine, err := s.output("StateMachineArn")
 	if err != nil {
@@ -62,8 +63,8 @@ func (s *Stage) Running(ctx context.Context) (int, error) {
 	return len(list.Executions), nil
 }
 
-// AwaitIdle waits until no execution runs. say receives the number that still run,
-// whenever it changes.
+// AwaitIdle waits until no execution is running. It calls say with the number of running
+// executions whenever that changes.
 func (s *Stage) AwaitIdle(ctx context.Context, say func(running int)) error {
 	for last := -1; ; {
 		running, err := s.Running(ctx)
@@ -82,7 +83,8 @@ func (s *Stage) AwaitIdle(ctx context.Context, say func(running int)) error {
 
 func (s *Stage) function(name string) *string { return aws.String("sortie-" + s.Name + "-" + name) }
 
-// reserved is the concurrency that the deployed template reserves for a function.
+// reserved returns the concurrency that the deployed template reserves for a function. It
+// returns false without a reservation.
 func (s *Stage) reserved(name string) (int32, bool) {
 	f := s.Template.Function(name)
 	if f == nil {

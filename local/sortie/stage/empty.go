@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// ErrRetained is returned if a stage keeps its data when it is destroyed.
+// ErrRetained is returned by Empty for a stage whose data are kept when it is destroyed.
 var ErrRetained = errors.New(`the stage retains its data: set "retain" to false in its entry of cdk.json and deploy, then try again`)
 
-// Empty drains the stage, deletes every version of every object of the stack's buckets
-// and aborts unfinished uploads, because CloudFormation deletes only empty buckets. It
-// returns the number of deleted versions. A stage with outputs in R2 has no buckets. It
-// returns ErrRetained, and changes nothing, if the stack retains its table or a bucket.
+// Empty drains the stage, deletes every version of every object in the stack's buckets and
+// aborts unfinished uploads, because CloudFormation deletes only empty buckets. It returns the
+// number of deleted versions. A stage with outputs in R2 has no buckets. If the stack retains
+// its table or a bucket, Empty returns ErrRetained and changes nothing.
 func (s *Stage) Empty(ctx context.Context) (deleted int, err error) {
 	for _, r := range slices.Concat(s.Template.Of("DynamoDB::Table"), s.Template.Of("S3::Bucket")) {
 		if r.Retained() {
@@ -31,7 +31,7 @@ func (s *Stage) Empty(ctx context.Context) (deleted int, err error) {
 	if err := s.Drain(ctx); err != nil {
 		return 0, err
 	}
-	// Path style needs no DNS for an emulator's bucket names.
+	// Path style avoids DNS names for an emulator's buckets.
 	client := s3.NewFromConfig(s.cfg, func(o *s3.Options) { o.UsePathStyle = s.cfg.BaseEndpoint != nil })
 	for _, bucket := range buckets {
 		n, err := emptyBucket(ctx, client, bucket)
@@ -43,8 +43,8 @@ func (s *Stage) Empty(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// emptyBucket reads the first page until it is empty: each page is deleted before the
-// next one is read.
+// emptyBucket deletes page by page. It always reads the first page, because it deletes each
+// page before it reads the next one.
 func emptyBucket(ctx context.Context, client *s3.Client, bucket string) (deleted int, err error) {
 	for {
 		page, err := client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket})

@@ -16,14 +16,15 @@ import (
 // Assembly is the output of "cdk synth" for one stage.
 type Assembly struct {
 	Template template.Template
-	// Account and Region are where it is deployed; empty is that of the credentials.
+	// Account and Region are the target of the deployment; empty means those of the
+	// credentials.
 	Account, Region string
-	// BootstrapVersion is the lowest version of the CDK's bootstrap stack with which it
-	// can be deployed, and BootstrapParameter the parameter with the present one; both
-	// are empty if the assembly does not say it.
+	// BootstrapVersion is the minimum version of the CDK's bootstrap stack for the deployment.
+	// BootstrapParameter is the SSM parameter with the current version. Both are zero if the
+	// assembly does not have them.
 	BootstrapVersion   int
 	BootstrapParameter string
-	// Written is when it was written.
+	// Written is the time at which it was written.
 	Written time.Time
 }
 
@@ -68,10 +69,10 @@ func ReadAssembly(folder, stage string) (Assembly, error) {
 	return a, err
 }
 
-// ErrOtherStage is returned if an assembly is that of other stages.
+// ErrOtherStage means that the assembly does not contain the stage.
 var ErrOtherStage = errors.New("no stage")
 
-// changed is when a file was changed.
+// changed returns the modification time of a file.
 func changed(name string) (time.Time, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -80,16 +81,16 @@ func changed(name string) (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// Settings is the file of the settings of all stages, infra/cdk.json.
+// Settings is the settings file of all stages, infra/cdk.json.
 type Settings struct {
-	// Changed is when the file was changed; zero is a missing file.
+	// Changed is the modification time of the file; zero means that the file is missing.
 	Changed time.Time
 
 	file string
 	text map[string]any
 }
 
-// ReadSettings reads the file. A missing one has no settings.
+// ReadSettings reads the file. A missing file has no settings.
 func ReadSettings(file string) (*Settings, error) {
 	s := &Settings{file: file, text: map[string]any{}}
 	text, err := os.ReadFile(file)
@@ -106,7 +107,7 @@ func ReadSettings(file string) (*Settings, error) {
 	return s, err
 }
 
-// entry is the object of a stage, or nil.
+// entry returns the object of a stage, or nil.
 func (s *Settings) entry(stage string) map[string]any {
 	context, _ := s.text["context"].(map[string]any)
 	stages, _ := context["stages"].(map[string]any)
@@ -114,13 +115,13 @@ func (s *Settings) entry(stage string) map[string]any {
 	return entry
 }
 
-// Has reports whether the file has an entry of a stage.
+// Has reports whether the file has an entry for a stage.
 func (s *Settings) Has(stage string) bool { return s.entry(stage) != nil }
 
-// Region is the region of a stage; empty is that of the credentials.
+// Region returns the region of a stage; empty means that of the credentials.
 func (s *Settings) Region(stage string) string { return s.value(stage, "region") }
 
-// Account is the account of a stage; empty is that of the credentials.
+// Account returns the account of a stage; empty means that of the credentials.
 func (s *Settings) Account(stage string) string { return s.value(stage, "account") }
 
 func (s *Settings) value(stage, key string) string {

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// Redriven counts the changes that Redrive published, and those that are left
-// because they could not be published.
+// Redriven counts the changes that Redrive published, and those left because they could not be
+// published.
 type Redriven struct {
 	Redriven int `json:"redriven"`
 	Left     int `json:"left"`

@@ -10,24 +10,24 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// Removal is something that a deployment would take away.
+// Removal is a resource or value that a deployment would remove.
 type Removal struct {
-	// Word is what permits it.
+	// Word is the word that permits the removal.
 	Word string
-	// What describes it.
+	// What describes the removal.
 	What string
 }
 
-// lasting is a type of resources that a deployment must not take away without a word.
+// lasting is a resource type that a deployment must not remove without permission.
 type lasting struct {
 	word, kind string
-	// identity are the properties whose change replaces the resource, or makes it
-	// something else: an alarm's mail for another address.
+	// identity are the properties whose change replaces the resource or makes it another one,
+	// such as the address of an alarm's mail.
 	identity []string
 }
 
-// lastings lists the resources that hold data, keys, names that others know, or the
-// attention of people.
+// lastings lists the resources that hold data or keys, have names that others use, or notify
+// people.
 var lastings = []lasting{
 	{"table", "DynamoDB::Table", []string{"TableName", "KeySchema"}},
 	{"outputs", "S3::Bucket", []string{"BucketName"}},
@@ -57,8 +57,8 @@ var lastings = []lasting{
 	{"logs", "Logs::LogGroup", []string{"LogGroupName"}},
 }
 
-// references are variables of functions that name something outside of the stack. A
-// value that a list loses is taken away.
+// references are variables of functions that name something outside of the stack. A value that
+// disappears from the variable's list counts as removed.
 var references = []struct{ word, variable string }{
 	{"tableStream", "SORTIE_TABLE"},
 	{"outputs", "SORTIE_UPLOADS_BUCKET"},
@@ -71,8 +71,8 @@ var references = []struct{ word, variable string }{
 	{"origins", "SORTIE_ORIGINS"},
 }
 
-// Removals lists what a deployment of after over before would take away, sorted. What
-// only the settings of functions change is not listed.
+// Removals lists, sorted, what a deployment of after over before would remove. It ignores other
+// changes of function settings.
 func Removals(before, after template.Template) []Removal {
 	var found []Removal
 	add := func(word, format string, args ...any) {
@@ -116,7 +116,7 @@ func Removals(before, after template.Template) []Removal {
 	return found
 }
 
-// protections finds the protections of a resource that end.
+// protections adds the protections that end for a resource.
 func protections(old, now *template.Resource, add func(word, format string, args ...any)) {
 	if old.Retained() && !now.Retained() {
 		add("retain", "%s %s is deleted with the stack", old.Type, old.ID)
@@ -142,8 +142,8 @@ func protections(old, now *template.Resource, add func(word, format string, args
 	}
 }
 
-// lost returns the elements of a list with commas that another lacks. A value that is a
-// reference belongs to the stack and has a resource.
+// lost returns the elements of a comma-separated list that another list lacks. It ignores
+// references, because those belong to the stack and have a resource.
 func lost(before, after string) []string {
 	has := strings.Split(after, ",")
 	var gone []string
@@ -174,7 +174,7 @@ func Words() []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// Check returns an error that lists the removals without a permission. allowed has
+// Check returns an error that lists the removals without permission. allowed has the permitted
 // Words.
 func Check(removals []Removal, allowed []string) error {
 	var refused, words []string

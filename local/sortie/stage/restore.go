@@ -15,20 +15,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// Restoration is the table of a stage at an earlier moment, under another name.
+// Restoration describes a restore of a stage's table to an earlier time, under another name.
 type Restoration struct {
-	// Target is the name of the restored table. One that exists is completed, not
-	// restored again.
+	// Target is the name of the restored table. If it exists, Restore completes it and does not
+	// restore it again.
 	Target string
-	// At is the moment, at most 35 days ago; zero is the latest possible one, about
-	// five minutes ago.
+	// At is the time to restore, at most 35 days ago. Zero means the latest possible time,
+	// about five minutes ago.
 	At time.Time
 }
 
-// Restore restores the stage's table and adds what DynamoDB does not restore: the
-// stream, the time to live, point-in-time recovery, deletion protection and tags. It
-// waits until the table can be used and returns the ARN of its stream, the setting
-// tableStream of the next deployment. say receives each step.
+// Restore restores the stage's table and adds what DynamoDB does not restore: the stream, the
+// time to live, point-in-time recovery, deletion protection and tags. It waits until the table
+// is usable and returns the ARN of its stream, which is the setting tableStream of the next
+// deployment. It calls say with each step.
 func (s *Stage) Restore(ctx context.Context, r Restoration, say func(step string)) (stream string, err error) {
 	source, err := s.output("TableName")
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Stage) Restore(ctx context.Context, r Restoration, say func(step string
 	return aws.ToString(now.LatestStreamArn), nil
 }
 
-// Claim lets the sweep destroy machines that have no record in the stage's table: those
-// of runs that an emptied or restored table has lost.
+// Claim permits the sweep to destroy machines without a record in the stage's table. They
+// belong to runs that were lost when the table was emptied or restored.
 func (s *Stage) Claim(ctx context.Context) error {
 	table, err := s.output("TableName")
 	if err != nil {
@@ -175,7 +175,7 @@ func (t *restored) addStream(ctx context.Context) error {
 	return t.awaitActive(ctx)
 }
 
-// protect gives the table the deletion protection of its source. The source may be gone.
+// protect enables deletion protection if the source has it, or no longer exists.
 func (t *restored) protect(ctx context.Context) error {
 	source, err := t.describeTable(ctx, t.source)
 	if errors.Is(err, errNoTable) {
@@ -200,7 +200,8 @@ func (t *restored) addRecovery(ctx context.Context) error {
 	return err
 }
 
-// tag gives the table the tags of the stage. AWS reserves the prefix "aws:".
+// tag copies the tags of the source, and adds those of the stage. AWS reserves the prefix
+// "aws:".
 func (t *restored) tag(ctx context.Context) error {
 	now, err := t.describe(ctx)
 	if err != nil {

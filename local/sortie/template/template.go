@@ -1,5 +1,5 @@
-// Package template reads a synthesised CloudFormation template, for the comparison
-// with a deployed one, for tests and for measurements.
+// Package template reads a synthesised CloudFormation template, to compare it with a deployed
+// one, for tests and for measurements.
 //
 // It resolves the functions that this stack uses (Ref, Fn::GetAtt, Fn::Join) and
 // leaves everything else unchanged. It is not a model of CloudFormation.
@@ -17,7 +17,7 @@ import (
 
 // Template is a CloudFormation template.
 type Template struct {
-	// Text is all of it, as JSON.
+	// Text is the whole template, as JSON.
 	Text      string `json:"-"`
 	Resources map[string]*Resource
 	Outputs   map[string]Output
@@ -41,7 +41,7 @@ func (r *Resource) Retained() bool {
 // Output is one output of the stack.
 type Output struct{ Value any }
 
-// Read reads a template from a file.
+// Read reads a template file.
 func Read(file string) (Template, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -50,7 +50,7 @@ func Read(file string) (Template, error) {
 	return Parse(string(text))
 }
 
-// Parse reads a template from its text, which is JSON.
+// Parse parses a JSON template.
 func Parse(text string) (Template, error) {
 	t := Template{Text: text}
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -73,7 +73,7 @@ func (t Template) Of(kind string) []*Resource {
 	return all
 }
 
-// Function finds a function by its short name, or returns nil.
+// Function returns the function with the short name, or nil.
 func (t Template) Function(name string) *Resource {
 	for _, f := range t.Of("Lambda::Function") {
 		if strings.HasSuffix(f.Text("FunctionName"), "-"+name) {
@@ -96,10 +96,10 @@ func (r *Resource) At(path ...string) any {
 	return value
 }
 
-// Text is the property at a path in the form of Flat.
+// Text returns the property at a path, formatted by Flat.
 func (r *Resource) Text(path ...string) string { return Flat(r.At(path...)) }
 
-// Variables is a function's environment.
+// Variables returns the environment of a function.
 func (r *Resource) Variables() map[string]string {
 	given, _ := r.At("Environment", "Variables").(map[string]any)
 	variables := map[string]string{}
@@ -111,7 +111,7 @@ func (r *Resource) Variables() map[string]string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)(\.\w+)?\}`)
 
-// Environment is a function's environment as NAME=value, with invented values for
+// Environment returns a function's environment as NAME=value, with invented values for
 // references, and with the variables that Lambda adds.
 func (r *Resource) Environment() []string {
 	known := map[string]string{"Partition": "aws", "Region": "eu-west-1", "AccountId": "111122223333", "URLSuffix": "amazonaws.com"}

@@ -1,8 +1,8 @@
-// Package plan reads from the template of a stage what it needs beside its own resources:
+// Package plan derives from a stage's template what the stage needs besides its own resources:
 // secrets, apps, buckets, concurrency, addresses.
 //
-// A part that the template does not have is not needed, and is zero in the Plan. The
-// settings of stages are not read: infra alone knows what follows from them.
+// A part that is not in the template is not needed and is zero in the Plan. The package does
+// not read the settings of stages: only infra knows how they determine the template.
 package plan
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// Plan is what a stage needs beside its own resources. A zero field is not needed.
+// Plan is what a stage needs besides its own resources. A zero field is not needed.
 type Plan struct {
 	// Secrets are the secrets of the stage, in the order of secrets.Kinds.
 	Secrets []Secret
-	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
+	// FlyApps are the apps for machines. FlyURL is the Machines API; empty means Fly's own.
 	FlyApps []string
 	FlyURL  string
-	// Buckets are nil if the stage stores no outputs.
+	// Buckets is nil if the stage stores no outputs.
 	Buckets *Buckets
-	// Reserved is the reserved concurrency of all functions, and StreamReserved
-	// whether the function of event streams is one of them.
+	// Reserved is the sum of the functions' reserved concurrency. StreamReserved reports
+	// whether the function of event streams has a reservation.
 	Reserved       int
 	StreamReserved bool
-	// Readers is how many event streams a tenant can have open; Machines is how many
-	// machines run at once, 0 without a limit.
+	// Readers limits a tenant's open event streams. Machines limits the concurrent machines; 0
+	// means no limit.
 	Readers, Machines int
-	// Rate is the highest rate of a method of the API in requests a second.
+	// Rate is the highest rate limit of an API method, in requests a second.
 	Rate int
 	// Mail receives the alarms; Topic is the name of their topic.
 	Mail, Topic string
@@ -50,13 +50,13 @@ type Secret struct {
 // Buckets are the buckets of the outputs.
 type Buckets struct {
 	Uploads, Accepted string
-	// Endpoint overrides the one of the secret.
+	// Endpoint overrides the endpoint in the secret.
 	Endpoint string
-	// Own is true for buckets of the stack, whose names are its outputs.
+	// Own means that the buckets belong to the stack. Their names are its outputs.
 	Own bool
 }
 
-// Of reads the plan from the template of the stack.
+// Of derives the plan from the template of the stack.
 func Of(t template.Template) Plan {
 	variables := map[string]string{}
 	p := Plan{}
@@ -92,7 +92,7 @@ func Of(t template.Template) Plan {
 	return p
 }
 
-// Has reports whether the stage has a secret.
+// Has reports whether the stage has a secret of the kind.
 func (p Plan) Has(kind string) bool {
 	return slices.ContainsFunc(p.Secrets, func(s Secret) bool { return s.Kind == kind })
 }
@@ -110,17 +110,17 @@ func secretsOf(t template.Template) []Secret {
 	return found
 }
 
-// unreserved is the concurrency that Lambda keeps for functions without a reservation
+// unreserved is the concurrency that Lambda reserves for functions without a reservation
 // (Lambda Developer Guide, "Configuring reserved concurrency").
 const unreserved = 100
 
-// machinesEach is how many machines need one execution at a time, and some more: 10,000
-// runs of ten minutes were counted to need 53 to 70 (infra/README.md, "Capacity").
+// machinesEach is the number of machines per concurrent execution, with a margin: 10,000 runs
+// of ten minutes needed 53 to 70 executions (infra/README.md, "Capacity").
 const machinesEach = 100
 
-// Concurrency is how many concurrent executions of Lambda the account needs for the
-// settings: those that are reserved, those that Lambda keeps beside them, and among the
-// others the event streams of a tenant and the calls for the machines.
+// Concurrency returns the concurrent executions of Lambda that the account needs for the
+// settings. It is the sum of the reservations, and of the larger of unreserved and the demand
+// of functions without a reservation: the event streams of a tenant and the calls for machines.
 func (p Plan) Concurrency() int {
 	others := (p.Machines + machinesEach - 1) / machinesEach
 	if !p.StreamReserved {
@@ -129,7 +129,7 @@ func (p Plan) Concurrency() int {
 	return p.Reserved + max(unreserved, others)
 }
 
-// rateOf is the highest rate of a method of the API.
+// rateOf returns the highest rate limit of an API method.
 func rateOf(t template.Template) int {
 	most := 0
 	for _, stage := range t.Of("ApiGateway::Stage") {
@@ -143,7 +143,7 @@ func rateOf(t template.Template) int {
 	return most
 }
 
-// defaultOf is the default of a setting of the service.
+// defaultOf returns the default of a setting of the service.
 func defaultOf(name string) string {
 	for _, s := range service.Settings() {
 		if s.Name == name {
@@ -153,7 +153,7 @@ func defaultOf(name string) string {
 	return ""
 }
 
-// number is the number of a text, or 0.
+// number parses a number; it returns 0 for a malformed text.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
