@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/proof"
 )
 
-// impostor is a server that keeps the credentials that it gets. It forwards challenges to
+// impostor is a server that records the credentials that it receives. It forwards challenges to
 // another server if it knows one.
 type impostor struct {
 	mu      sync.Mutex
@@ -47,7 +47,7 @@ func (i *impostor) sent() []string {
 	return got
 }
 
-// at serves the impostor at an address.
+// at serves the impostor at the address.
 func (i *impostor) at(t *testing.T, address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
@@ -60,8 +60,8 @@ func (i *impostor) at(t *testing.T, address string) {
 }
 
 // TestFoundTokenIsNotSentToAnImpostor kills the server of a folder. Another program takes its
-// address, and answers as the server of another folder would, or forwards challenges to the
-// folder's next server on another port. Only a token that the user gives is sent to it.
+// address. It answers like the server of another folder, or forwards challenges to the folder's
+// next server on another port. The client sends it only a token that the user gives.
 func TestFoundTokenIsNotSentToAnImpostor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

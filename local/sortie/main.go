@@ -23,18 +23,18 @@ import (
 )
 
 func main() {
-	// The local system starts this program many times as a worker or a
-	// supervisor. They start before anything else is set up.
+	// The local system starts this program many times as a worker or a supervisor. So check for
+	// them before any other setup.
 	if len(os.Args) > 1 {
 		switch {
-		case os.Args[1] == "worker" && len(os.Args) == 2: // with more it is a command
+		case os.Args[1] == "worker" && len(os.Args) == 2: // with more arguments it is a command
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
 		case os.Args[1] == supervisor.Command:
 			os.Exit(supervisor.Main(os.Args[2:]))
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // so a second signal ends the process at once
 	executable, err := os.Executable()
 	if err != nil {
 		executable = os.Args[0]
@@ -47,8 +47,8 @@ func main() {
 	}))
 }
 
-// name returns the command that starts this program. "go run" builds it in a
-// temporary folder that is gone afterwards.
+// name returns the command with which the user starts this program. "go run" builds it in a
+// temporary folder, whose path is useless.
 func name(typed, executable string) string {
 	switch {
 	case strings.Contains(executable, "/go-build"):
@@ -59,8 +59,8 @@ func name(typed, executable string) string {
 	return filepath.Base(typed)
 }
 
-// columns returns a function for the width of the terminal file. It is nil if that of size
-// is.
+// columns returns a function that returns the width of the terminal file. It returns nil if
+// size does.
 func columns(file *os.File) func() int {
 	of := size(file)
 	if of == nil {
@@ -72,8 +72,8 @@ func columns(file *os.File) func() int {
 	}
 }
 
-// size returns a function for the columns and rows of the terminal file; nil if file is
-// not a terminal, or one that cannot erase a line.
+// size returns a function that returns the columns and rows of the terminal file. It returns
+// nil if file is not a terminal that can erase a line.
 func size(file *os.File) func() (columns, rows int) {
 	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil

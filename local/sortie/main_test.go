@@ -24,8 +24,8 @@ const (
 	image      = "registry.fly.io/arke-mods-export-worker:latest"
 )
 
-// TestMain turns the test binary into sortie if its first argument is a command,
-// so that the machines of a test have a worker and a supervisor.
+// TestMain runs sortie if the first argument of the test binary is a command, so that the
+// machines of a test have a worker and a supervisor.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		if os.Args[1] == "gated-worker" {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// gatedWorker is a worker that waits until the gate, a FIFO, is opened for
-// writing, and reports a success without an output.
+// gatedWorker is a worker that waits until the FIFO gate is opened for writing. It then reports
+// a success without an output.
 func gatedWorker(gate string) int {
 	if _, err := os.ReadFile(gate); err != nil {
 		return 2
@@ -51,21 +51,21 @@ func gatedWorker(gate string) int {
 	return 0
 }
 
-// sortie is a command that runs in a folder.
+// sortie is a running command.
 type sortie struct {
 	*exec.Cmd
 	stdout, stderr *lines
 	ended          chan error
 }
 
-// start starts a command. It gets SIGTERM at the end of the test, so that a
-// stack stops its machines.
+// start starts a command. At the end of the test it sends SIGTERM, so that a stack stops its
+// machines.
 func start(t *testing.T, dir string, args ...string) *sortie {
 	t.Helper()
 	return startWith(t, dir, nil, args...)
 }
 
-// startWith is start with further environment variables.
+// startWith is like start with additional environment variables.
 func startWith(t *testing.T, dir string, env []string, args ...string) *sortie {
 	t.Helper()
 	program, err := os.Executable()
@@ -188,7 +188,7 @@ func TestDevServesExportsAndStops(t *testing.T) {
 	}
 }
 
-// TestDemoRunsBesideDev starts the demo in the folder of a running server.
+// TestDemoRunsBesideDev runs the demo in the folder of a running server.
 func TestDemoRunsBesideDev(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -215,7 +215,7 @@ func TestDevThatCannotListenLeavesNoFolder(t *testing.T) {
 	}
 }
 
-// TestDevLogsForPeople checks the lines of dev during an export and at Ctrl-C.
+// TestDevLogsForPeople checks the log lines of dev during an export and at Ctrl-C.
 func TestDevLogsForPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -227,7 +227,7 @@ func TestDevLogsForPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The gate is relative to the folder in which dev starts.
+	// The path gate is relative to the folder in which dev starts.
 	server := start(t, dir, "dev", "--addr", "127.0.0.1:0", "--image", fmt.Sprintf("%s='%s' gated-worker gate", image, program))
 	_, url, _ := strings.Cut(server.stdout.next(t, "  API"), "http")
 	url = "http" + url
@@ -336,7 +336,7 @@ func TestInterruptedDemoLeavesNoPartialFile(t *testing.T) {
 	demo := start(t, dir, "demo")
 	demo.stderr.next(t, "202 accepted")
 	demo.signal(t, os.Interrupt)
-	// The demo may end before the signal.
+	// The demo may have ended before the signal.
 	if code := demo.exit(t); code != 130 && code != 0 {
 		t.Errorf("got exit code %d", code)
 	}

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// ran is how a command ended.
+// ran is the result of a command.
 type ran struct {
 	code           int
 	stdout, stderr string
 }
 
-// runs runs a program on the server with the address, in its folder.
+// runs runs a program in dir on the server at url.
 func runs(t *testing.T, dir, url string, args ...string) ran {
 	t.Helper()
 	s := start(t, dir, append([]string{"run", "--url", url}, args...)...)
@@ -91,7 +91,7 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 	}
 }
 
-// The program waits for a file that the test writes once it has seen the first lines.
+// The program waits for a file. The test writes it when it has read the first lines.
 func TestOutputOfAProgramIsFollowed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// maxSize is the limit of the size of the program, in bytes.
+// maxSize limits the size of the program, in bytes.
 const maxSize = 60_000_000
 
-// TestProgramIsSmall builds the program as "make build" does. If one function that is linked
-// calls a method by its name, as text/template does, the linker keeps the exported methods of
-// all types, and the program is a third larger.
+// TestProgramIsSmall builds the program like "make build". If one linked function calls a
+// method by its name, as text/template does, the linker keeps the exported methods of all
+// types, and the program is a third larger.
 func TestProgramIsSmall(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "sortie")

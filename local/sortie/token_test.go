@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// guarded starts a server with AUTH_TOKEN in a folder and returns its URL and the
-// file with its own token.
+// guarded starts a server with AUTH_TOKEN in a folder. It returns the server's URL and the file
+// with the folder's own token.
 func guarded(t *testing.T, dir string) (url, tokenFile string) {
 	t.Helper()
 	s := startWith(t, dir, []string{"AUTH_TOKEN=token-of-the-test"}, "dev", "--json", "--addr", "127.0.0.1:0")
@@ -47,8 +47,8 @@ func TestClientFindsTheTokenOfItsFolder(t *testing.T) {
 	}
 }
 
-// TestClientSendsTheTokenToItsServerOnly calls the server of another folder, which
-// must not get the token of this one.
+// TestClientSendsTheTokenToItsServerOnly calls the server of another folder. It must not
+// receive the token of this one.
 func TestClientSendsTheTokenToItsServerOnly(t *testing.T) {
 	t.Parallel()
 	own, foreign := t.TempDir(), t.TempDir()
@@ -81,7 +81,7 @@ func TestTokenOfARunningServerIsRevoked(t *testing.T) {
 	if got := start(t, dir, "tokens", "revoke", "ci"); got.exit(t) != 0 {
 		t.Error(got.stderr)
 	}
-	for range 40 { // each start of a program takes a part of the cache time
+	for range 40 { // starting a program takes part of the cache time
 		if startWith(t, dir, token, "runs", "--url", url).exit(t) == 6 {
 			return
 		}

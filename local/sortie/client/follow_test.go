@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// life is a server with one task, which enters each state after its duration. It
-// delays responses if waits is set.
+// life is a server with one task that enters each state after its duration. If waits is set, it
+// delays responses.
 type life struct {
 	start  time.Time
 	states []string

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// inMemory is a transport that calls the handler without a network, which keeps a
-// test inside its synctest bubble.
+// inMemory is a transport that calls the handler without a network, so that a test stays in its
+// synctest bubble.
 type inMemory struct{ handler http.Handler }
 
 func (n inMemory) RoundTrip(req *http.Request) (*http.Response, error) {

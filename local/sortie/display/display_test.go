@@ -23,8 +23,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files")
 
-// golden compares the text with testdata/name, with control characters spelled
-// out.
+// golden compares the text with testdata/name. It spells control characters out.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	got = strings.NewReplacer("\x1b", "<ESC>", "\r", "<CR>").Replace(got)
@@ -45,7 +44,7 @@ func golden(t *testing.T, name, got string) {
 
 var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// retried is a run that is queued, loses its first worker and succeeds.
+// retried returns the events of a run that is queued, loses its first worker and succeeds.
 func retried() []contract.TaskEvent {
 	e := func(ms int, from, state, kind string, attempt int, message string, f *contract.Fault) contract.TaskEvent {
 		return contract.TaskEvent{
@@ -75,7 +74,7 @@ func retried() []contract.TaskEvent {
 	return events
 }
 
-// follow shows the run in the steps in which a client receives it.
+// follow displays the run in the steps in which a client receives it.
 func follow(p *display.Progress, c *clock.Virtual) {
 	percent, position := 40, 3
 	events := retried()
@@ -99,8 +98,8 @@ func TestProgressWithoutTerminalIsPlainLines(t *testing.T) {
 	golden(t, "plain.txt", out.String())
 }
 
-// TestProgressIsOneLineOnATerminal runs in a bubble, so that the drawing
-// goroutine acts only when the clock advances.
+// TestProgressIsOneLineOnATerminal runs in a synctest bubble, so that the drawing goroutine
+// acts only when the clock advances.
 func TestProgressIsOneLineOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{80, 30} {

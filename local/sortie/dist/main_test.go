@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestPackIsReproducible packs files of different times and modes.
+// TestPackIsReproducible packs files with different times and modes.
 func TestPackIsReproducible(t *testing.T) {
 	t.Parallel()
 	modified := time.Unix(1_700_000_000, 0).UTC()

@@ -31,7 +31,7 @@ type source struct {
 	etag    string
 	// breaks is the number of responses that end halfway.
 	breaks int32
-	// changes is the content from the second response on; nil changes nothing.
+	// changes is the content from the second response on; nil means no change.
 	changes []byte
 	name    string
 	answers atomic.Int32

@@ -19,10 +19,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// account is an AWS account with one stack, in process.
+// account is a fake AWS account with one stack, in process.
 type account struct {
 	t *testing.T
-	// stack is the template of sortie-prod; empty is no stack.
+	// stack is the template of sortie-prod; empty means no stack.
 	stack string
 	// outputs of the stack.
 	outputs map[string]string
@@ -30,9 +30,9 @@ type account struct {
 	bucketOf map[string]string
 	objects  map[string][]string
 	tables   map[string]*table
-	// polls is how often a table is described before it is active.
+	// polls is the number of describe calls before a table is active.
 	polls int
-	// running are the numbers of executions that the calls to list them return.
+	// running are the numbers of executions that successive list calls return.
 	running []int
 	// calls are the changes, in order.
 	calls []string
@@ -48,7 +48,7 @@ type table struct {
 	tags       map[string]string
 }
 
-// arrange returns an account and the stage prod in it.
+// arrange serves the account and returns its stage prod.
 func arrange(t *testing.T, a *account) *stage.Stage {
 	t.Helper()
 	s, err := a.find(t, "prod")
@@ -70,7 +70,7 @@ func (a *account) find(t *testing.T, name string) (*stage.Stage, error) {
 	return stage.Find(t.Context(), cfg, name, instant{})
 }
 
-// instant is a clock whose timers fire at once.
+// instant is a clock whose timers fire immediately.
 type instant struct{ clock.System }
 
 // NewTimer implements clock.Clock.
@@ -197,7 +197,7 @@ func (a *account) json(w http.ResponseWriter, operation string, body []byte) {
 	}
 }
 
-// describe describes a table, which is active after some polls.
+// describe describes a table, which becomes active after some polls.
 func (a *account) describe(name string, is *table) map[string]any {
 	arn := "arn:aws:dynamodb:eu-west-1:111122223333:table/" + name
 	out := map[string]any{
@@ -215,7 +215,7 @@ func (a *account) describe(name string, is *table) map[string]any {
 	return out
 }
 
-// s3 answers lists of versions, two for a page, and their deletion.
+// s3 serves lists of versions, two per page, and their deletion.
 func (a *account) s3(w http.ResponseWriter, r *http.Request, body []byte) {
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	asked := r.URL.Query()

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
-// resources is a template with the resources, which are JSON.
+// resources returns a template with the resources, given as JSON.
 func resources(t *testing.T, list string) template.Template {
 	t.Helper()
 	made, err := template.Parse(`{"Resources":{` + list + `}}`)

@@ -31,7 +31,7 @@ func (nowhere) LookupCNAME(context.Context, string) (string, error) { return "",
 // LookupHost implements doctor.Resolver.
 func (nowhere) LookupHost(context.Context, string) ([]string, error) { return nil, errNoName }
 
-// TestEachCheckHasATimeLimit checks an account in which only the first call is answered.
+// TestEachCheckHasATimeLimit uses an account that answers only the first call.
 func TestEachCheckHasATimeLimit(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
