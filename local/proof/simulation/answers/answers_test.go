@@ -15,7 +15,7 @@ var flags = seeds.Define(20)
 
 func TestMain(m *testing.M) { seeds.Main(m) }
 
-// play runs the simulation of a seed.
+// play runs the simulation of one seed.
 func play(t *testing.T, seed uint64) (o answers.Outcome) {
 	t.Helper()
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // errKilled is the result of a call of a process that was killed.
 var errKilled = fault.New(fault.Unavailable, "the process was killed")
 
-// fate draws what becomes of a call.
+// fate draws the fault of a call.
 func (w *world) fate(draw *rand.Rand) fake.Fate {
 	switch x := draw.Float64(); {
 	case !w.faulty():
@@ -26,7 +26,7 @@ func (w *world) fate(draw *rand.Rand) fake.Fate {
 	return fake.Applied
 }
 
-// outputFates decides about the calls of the bucket.
+// outputFates draws the faults of calls to the bucket.
 func (w *world) outputFates(c fake.Call) fake.Fate { return w.fate(w.roll("bucket " + c.Method)) }
 
 // pause waits for d, or returns the fault of a call whose context has ended.
@@ -37,7 +37,8 @@ func (p *process) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// maybeKill kills the process, sometimes, and reports whether it is dead.
+// maybeKill kills the process with the plan's probability. It reports whether the process is
+// dead.
 func (p *process) maybeKill(draw *rand.Rand, when string) bool {
 	if !p.dead.Load() && p.w.faulty() && chance(draw, p.w.plan.crashes) {
 		p.kill(when)
@@ -45,8 +46,8 @@ func (p *process) maybeKill(draw *rand.Rand, when string) bool {
 	return p.dead.Load()
 }
 
-// during makes a call of the process. It may be slow, fail, or fail after it was made, and the
-// process can be killed before and after it.
+// during makes a call of the process. The call may be slow, fail, or fail after it was made.
+// The process can be killed before and after it.
 func during[T any](ctx context.Context, p *process, what string, write bool, do func() (T, error)) (result T, err error) {
 	var none T
 	w := p.w
@@ -87,20 +88,20 @@ func during[T any](ctx context.Context, p *process, what string, write bool, do 
 	return result, err
 }
 
-// done is during for a write without a result.
+// done is like during for a write without a result.
 func done(ctx context.Context, p *process, what string, do func() error) error {
 	_, err := during(ctx, p, what, true, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
-// touch notes that something was written.
+// touch records that something was written.
 func (w *world) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changed = true
 }
 
-// faultyFeed is a feed whose calls fail.
+// faultyFeed is a feed with injected faults.
 type faultyFeed struct {
 	port.Feed
 	p *process

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkEnd checks what is left when everything has ended.
+// checkEnd checks the stored data when everything has ended.
 func (w *world) checkEnd(ctx context.Context) {
 	runs := w.stored(ctx)
 	byID := map[string]run.Run{}
@@ -56,10 +56,11 @@ func (w *world) checkEnd(ctx context.Context) {
 	w.checkReplicas(ctx)
 }
 
-// engineAttempts is how often an attempt may fail that began, and that did not.
+// engineAttempts limits the failed attempts of a task, separately for those that had begun to
+// answer and those that had not.
 const engineAttempts = 3
 
-// checkStream checks the stream of a run that has ended, and returns what it says was used,
+// checkStream checks the stream of an ended run. It returns the usage that the stream states,
 // without the time.
 func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount) {
 	stream := inference.StreamOf(tenant, r.TaskID)
@@ -140,7 +141,7 @@ func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int)
 	return used.Within(most)
 }
 
-// checkSpent compares the accounts with what the streams say, but for the time.
+// checkSpent compares the accounts with the usage in the streams, except for the time.
 func (w *world) checkSpent(ctx context.Context, spent map[string]budget.Amount) {
 	for _, scope := range slices.Sorted(maps.Keys(spent)) {
 		want := spent[scope]
@@ -160,8 +161,8 @@ func (w *world) checkSpent(ctx context.Context, spent map[string]budget.Amount) 
 	}
 }
 
-// checkTime compares the charged time with what the engines took: an attempt appends to its
-// stream besides.
+// checkTime compares the charged time with the time of the engines. An attempt may add the time
+// of its appends to the stream.
 func (w *world) checkTime(r run.Run, t *task) {
 	charged := time.Duration(r.Reservation.Used.TimeMS) * time.Millisecond
 	besides := time.Second
@@ -173,13 +174,13 @@ func (w *world) checkTime(r run.Run, t *task) {
 	}
 }
 
-// sameUse compares amounts but for the time.
+// sameUse compares amounts except for the time.
 func sameUse(a, b budget.Amount) bool {
 	a.TimeMS, b.TimeMS = 0, 0
 	return a == b
 }
 
-// checkReplicas checks that no request is left.
+// checkReplicas checks that no replica has a running request.
 func (w *world) checkReplicas(ctx context.Context) {
 	for _, r := range w.replicas {
 		load, err := r.mock.Load(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// client submits a request, and does what follows.
+// client submits a request and performs its later actions.
 type client struct {
 	w    *world
 	name string
@@ -25,12 +25,12 @@ type client struct {
 	in   orchestrator.NewTask
 }
 
-// task is an accepted task as its client knows it. It is guarded by the mutex of the world.
+// task is an accepted task from the view of its client. The mutex of the world guards it.
 type task struct {
 	id, name string
 	who      port.Identity
 	session  string
-	// cancelledAt is the end of the stream since a cancel was acknowledged, 0 before.
+	// cancelledAt is the last position of the stream when a cancel was acknowledged; 0 before.
 	cancelledAt int64
 }
 
@@ -54,7 +54,7 @@ func (w *world) newClient(name string) *client {
 	return c
 }
 
-// run is the life of a client.
+// run runs the client.
 func (c *client) run() {
 	w := c.w
 	w.sleep(upTo(c.draw, w.arrivals))
@@ -97,7 +97,7 @@ func (c *client) follow(t *task, waits *sync.WaitGroup) {
 	}
 }
 
-// submit makes the request until it is answered. It returns nil if it is refused.
+// submit repeats the request until it is answered. It returns nil if the request is refused.
 func (c *client) submit() *task {
 	for c.w.ctx.Err() == nil {
 		var accepted orchestrator.Accepted
@@ -116,8 +116,7 @@ func (c *client) submit() *task {
 	return nil
 }
 
-// refused reports whether an answer to the request is final. Some refusals are tried again
-// later.
+// refused reports whether an answer to the request is final. Some refusals are retried later.
 func (c *client) refused(err error) bool {
 	f, ok := errors.AsType[*fault.Fault](err)
 	c.w.note("%s: %v", c.name, err)
@@ -135,7 +134,7 @@ func (c *client) refused(err error) bool {
 	return true
 }
 
-// accepted notes the task of a request: the same one each time.
+// accepted records the task of a request. Repeated requests must return the same task.
 func (c *client) accepted(r run.Run) *task {
 	w := c.w
 	w.mu.Lock()
@@ -153,16 +152,16 @@ func (c *client) accepted(r run.Run) *task {
 	return known
 }
 
-// moments are in which time a client changes its mind: while the task is stored, is queued or
-// waits for a replica, or is answered.
+// moments are upper limits for the time after which a client leaves or cancels: while the task
+// is stored, is queued, waits for a replica, or is answered.
 var moments = []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
 
-// errHungUp ends the call of a caller that has gone.
+// errHungUp ends the call of a caller that disconnects.
 var errHungUp = errors.New("the caller has gone")
 
-// wait submits the request and waits for its answer on the same connection. A caller that goes
-// has cancelled its task, unless its call was interrupted or the process killed; then it submits
-// the request again, to read the answer.
+// wait submits the request and waits for its answer on the same connection. A caller that
+// leaves has cancelled its task, unless its call was interrupted or the process was killed. It
+// then submits the request again to read the answer.
 func (c *client) wait(waits *sync.WaitGroup) {
 	var got *task
 	hangsUp, leaves := chance(c.draw, 0.5), chance(c.draw, c.w.plan.leaves)
@@ -207,7 +206,7 @@ func (c *client) wait(waits *sync.WaitGroup) {
 	}
 }
 
-// checkLeft checks that a task has ended or is cancelled whose only caller has left.
+// checkLeft checks that a task has ended or has a cancel request after its only caller left.
 func (w *world) checkLeft(t *task) {
 	for _, r := range w.stored(w.ctx) {
 		if r.TaskID == t.id && r.Cancel == nil && !r.State.Terminal() {
@@ -216,7 +215,7 @@ func (w *world) checkLeft(t *task) {
 	}
 }
 
-// cancel cancels a task, again until that is answered.
+// cancel cancels a task and retries until the call is answered.
 func (w *world) cancel(draw *rand.Rand, t *task) {
 	for w.ctx.Err() == nil {
 		err := w.once(draw, func(ctx context.Context, p *process) error {
@@ -235,7 +234,7 @@ func (w *world) cancel(draw *rand.Rand, t *task) {
 	}
 }
 
-// cancelled checks that an acknowledged cancel has ended the stream, or was too late.
+// cancelled checks that an acknowledged cancel has ended the stream or was too late.
 func (w *world) cancelled(t *task) {
 	head, err := w.raw.feed.Head(w.ctx, inference.StreamOf(tenant, t.id))
 	if err != nil {
@@ -246,7 +245,7 @@ func (w *world) cancelled(t *task) {
 	if lost != nil {
 		return
 	}
-	// An attempt that had failed before ends the stream when its slot is free.
+	// An attempt that failed before ends the stream when its slot is free.
 	if err != nil || !state.Ended && r.State != run.Terminating {
 		w.fail("the cancel of %s is acknowledged, and its stream has no end: %+v, %v; the run is %s", t.id, state, err, r.State)
 	}

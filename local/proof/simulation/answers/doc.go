@@ -1,40 +1,41 @@
-// Package answers simulates inference tasks: the real use cases, dispatchers, stores and
-// streams under a virtual clock, with engines, clients and processes that fail. One dispatcher
-// has many goroutines, so that a world runs in a bubble of testing/synctest, whose time moves
-// when all of them wait; the worlds of the parent package have one thread. The seed determines
-// the world and the fate of each call, but not the order of goroutines that the same moment
-// wakes: a seed that fails does so again nearly always.
+// Package answers simulates inference tasks. The real use cases, dispatchers, stores and
+// streams run under a virtual clock, with faulty engines, clients and processes. A dispatcher
+// has many goroutines, so a world runs in a bubble of testing/synctest, whose time advances
+// when all of them wait. The worlds of the parent package have one thread. The seed determines
+// the world and the fault of each call, but not the order of goroutines that become runnable at
+// the same time. A failing seed fails again in nearly all cases.
 //
 //	clients ──► Inference, Budgets ──► faults ──► SQLite, or DynamoDB's adapter on awsfake
 //	readers ◄── Follow ◄───────────── faults ◄── streams of the Feed
 //	            Dispatcher ─────────► replicas: mock engines
 //
-// In worlds of odd seeds one process has everything, and the next one follows when it is
-// killed. In the others two or three processes share the store, each with a dispatcher, and
-// clients call any of them. A process is killed before or after any call of the store, of a
-// stream or of an engine: nothing that it does from then on has an effect. Calls are slow,
-// lost, or applied and reported as failed, and the contexts of clients end. In every third
-// world only engines and clients fail.
+// In worlds of odd seeds one process runs everything, and another one starts when it is killed.
+// In the others two or three processes share the store, each with a dispatcher, and clients
+// call any of them. A process is killed before or after any call of the store, a stream or an
+// engine. From then on its calls have no effect. Calls are slow, lost, or applied and reported
+// as failed, and the contexts of clients end. In every third world only engines and clients
+// fail.
 //
 // An engine refuses because it is busy or loading, fails before its first piece, breaks the
-// connection, ends without its final event, sends an error, says nothing any more, sends a
-// piece twice, answers slowly, and keeps the slot of a request that its caller has closed. For a
-// while it refuses everything, with 429, with 500 or in silence, and does not say how it is.
+// connection, ends without its final event, sends an error, hangs, sends a piece twice, answers
+// slowly, and keeps the slot of a request that its caller has closed. For a while it refuses
+// everything, with 429, with 500 or without an answer, and does not report its health.
 //
-// Clients submit under keys, again and again, some with another process; ask for
-// completions, embeddings and ranks, in sessions and projects; cancel at any moment; and
-// follow streams on connections that are cut, behind the last event that they got. Callers
-// that wait for their answer hang up, in a stream or at any moment before. The operator sets limits of budgets, deletes sessions,
-// and drains and resumes the pool.
+// Clients submit with idempotency keys, repeatedly, some to another process. They request
+// completions, embeddings and rankings, in sessions and projects. They cancel at any time. They
+// follow streams on connections that break, and continue after the last event received. Callers
+// that wait for their answer disconnect, during the stream or before. The operator sets limits
+// of budgets, deletes sessions, and drains and resumes the pool.
 //
-// When everything waits, between two moments, the accounts must hold and have spent the sums
-// over the runs, no limit that held from the beginning is exceeded, and no more runs have a
-// slot than the pool has (state.go). No task has a slot, or a request at an engine, for longer
-// than the grace of 5 seconds after the end of its stream or its attempt (slots.go). A process never has more requests at a replica than it
-// has slots, and sends none to a replica that keeps one of its closed requests (engines.go).
-// A reader gets each event once, in order, without a gap, and nothing behind a terminal one;
-// an acknowledged cancel has ended the stream (readers.go, clients.go). Faults end after some
-// minutes. Then every accepted task ends within a bound, each stream has one terminal record,
-// the last one, which agrees with its run; the accounts equal what the streams say was used,
-// to the token; and no reservation, slot or request is left (check.go).
+// The state is checked between two times, when all goroutines wait. The accounts hold and have
+// spent the sums over the runs. No initial limit is exceeded, and no more runs have a slot than
+// the pool has (state.go). A task has no slot, and no request at an engine, longer than the
+// grace of 5 seconds after the end of its stream or attempt (slots.go). A process never has
+// more requests at a replica than the replica has slots, and sends none to a replica that keeps
+// one of its closed requests (engines.go). A reader gets each event once, in order, without a
+// gap, and nothing after a terminal event. An acknowledged cancel has ended the stream
+// (readers.go, clients.go). Faults end after some minutes. Then every accepted task ends within
+// a bound. Each stream has one terminal record, the last one, which agrees with its run. The
+// accounts equal the usage in the streams, to the token. No reservation, slot or request is
+// left (check.go).
 package answers

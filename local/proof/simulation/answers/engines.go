@@ -11,31 +11,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// replica is a server, with what was seen of its callers.
+// replica is an inference server, with the observed requests of its callers.
 type replica struct {
 	w    *world
 	id   string
 	mock *mockengine.Engine
 
 	mu sync.Mutex
-	// refuses is how it refuses everything now; empty if it does not.
+	// refuses is the way in which it refuses everything now; empty if it does not.
 	refuses mockengine.Failure
-	// open counts the requests of each process. closed is when a process closed a request that
-	// the engine keeps for longer than Sortie waits.
+	// open counts the requests of each process. closed is the time at which a process closed a
+	// request that the engine keeps for longer than Sortie waits.
 	open   map[*process]int
 	closed map[*process]time.Time
 }
 
 const (
-	// notices is how long a closed request may be kept before Sortie stops using the replica,
-	// with the time for the calls until then; rests is how long it does so at the least.
+	// notices is the time for which a closed request may be kept before Sortie stops using the
+	// replica, including the calls in progress. rests is the minimum time for which Sortie then
+	// does not use it.
 	notices = 7 * time.Second
 	rests   = 50 * time.Second
-	// longestKeep is how long an engine keeps a closed request at most.
+	// longestKeep limits the time for which an engine keeps a closed request.
 	longestKeep = 40 * time.Second
 )
 
-// course draws how a generation runs.
+// course draws the course of a generation.
 func (r *replica) course(g port.Generation) mockengine.Course {
 	w, draw := r.w, r.w.roll("course "+r.id+" "+g.Prompt)
 	p, c := w.plan, mockengine.Course{First: upTo(draw, 2*time.Second), Every: upTo(draw, 300*time.Millisecond)}
@@ -74,7 +75,7 @@ func (r *replica) course(g port.Generation) mockengine.Course {
 	return c
 }
 
-// load lets the engine load its model for a while.
+// load makes the engine load its model at random times.
 func (r *replica) load() {
 	draw := r.w.roll("load " + r.id)
 	for range r.w.plan.loads {
@@ -87,7 +88,8 @@ func (r *replica) load() {
 	}
 }
 
-// refuse lets the engine refuse everything for a while: with 429, with 500, or in silence.
+// refuse makes the engine refuse everything at random times: with 429, with 500, or without an
+// answer.
 func (r *replica) refuse() {
 	draw := r.w.roll("refuse " + r.id)
 	for range r.w.plan.refusals {
@@ -112,7 +114,7 @@ func (r *replica) refusing() mockengine.Failure {
 	return r.refuses
 }
 
-// remote is a replica as a process reaches it.
+// remote is a replica as one process accesses it.
 type remote struct {
 	*replica
 	p *process
@@ -133,7 +135,7 @@ func (r remote) Load(ctx context.Context) (port.EngineLoad, error) {
 	return during(ctx, r.p, "load "+r.id, false, func() (port.EngineLoad, error) { return asked(ctx, r, "load", r.mock.Load) })
 }
 
-// asked asks an engine about itself. One that refuses everything may not answer.
+// asked makes a status call to an engine. An engine that refuses everything may not answer.
 func asked[T any](ctx context.Context, r remote, what string, do func(context.Context) (T, error)) (answer T, err error) {
 	if r.refusing() != "" && r.w.faulty() && chance(r.w.roll(r.p.name+" silent "+what+" "+r.id), r.w.plan.silent) {
 		<-ctx.Done()
@@ -164,8 +166,7 @@ func (r remote) Rerank(ctx context.Context, q port.Reranking) (port.Ranked, erro
 	return request(ctx, r, "rerank "+q.Query, func() (port.Ranked, error) { return r.mock.Rerank(ctx, q) })
 }
 
-// request makes a request to the engine. The process can be killed before and after it, as
-// long as it lasts.
+// request makes a request to the engine. The process can be killed before and after it.
 func request[T any](ctx context.Context, r remote, what string, do func() (T, error)) (answer T, err error) {
 	var none T
 	p, w := r.p, r.w
@@ -193,7 +194,7 @@ func (w *world) measured(name string, d time.Duration) {
 	w.generating[name] += d
 }
 
-// begin checks that the process may send a request.
+// begin records a request and checks that the process may send it.
 func (r remote) begin(p *process) {
 	r.mu.Lock()
 	r.open[p]++
@@ -208,7 +209,7 @@ func (r remote) begin(p *process) {
 	}
 }
 
-// end notes the end of a request, and whether the engine keeps it.
+// end records the end of a request, and whether the engine keeps it.
 func (r remote) end(ctx context.Context, p *process) {
 	r.mu.Lock()
 	r.open[p]--
@@ -222,7 +223,7 @@ func (r remote) end(ctx context.Context, p *process) {
 		return
 	}
 	r.w.count(func(o *Outcome) { o.Kept++ })
-	if r.w.place.Slots > 1 { // leases of other tasks can hide it
+	if r.w.place.Slots > 1 { // requests of other tasks can hide it
 		return
 	}
 	r.w.rest.Go(func() {
@@ -237,7 +238,7 @@ func (r remote) end(ctx context.Context, p *process) {
 	})
 }
 
-// kept returns how many of the running requests no process has open.
+// kept returns how many of the running requests are not open in any process.
 func (r *replica) kept(running int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 // retention is longer than a simulation.
 const retention = 400 * 24 * time.Hour
 
-// home is where the data is.
+// home is the storage of the processes.
 type home interface {
-	// open returns the store and the streams for a process.
+	// open returns the store and the streams for one process.
 	open(ctx context.Context) (port.Store, port.Feed, error)
 	close() error
 }
@@ -30,7 +30,8 @@ func (w *world) newHome(ctx context.Context) (home, error) {
 	return newLocal(ctx, w)
 }
 
-// local is an SQLite file in memory where possible: only processes crash, never the host.
+// local is SQLite, on a file system in memory where possible: processes crash here, but never
+// the host.
 type local struct {
 	w   *world
 	dir string
@@ -63,7 +64,7 @@ func (h *local) open(ctx context.Context) (port.Store, port.Feed, error) {
 
 func (h *local) close() error { return errors.Join(h.db.Close(), os.RemoveAll(h.dir)) }
 
-// aws is the adapter of DynamoDB on an in-process fake of the service.
+// aws is DynamoDB's adapter on an in-process fake of the service.
 type aws struct {
 	w  *world
 	db *awsfake.DynamoDB

@@ -10,39 +10,40 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// plan holds the probabilities of faults, each from 0 to 1.
+// plan has the probabilities of faults, each from 0 to 1.
 type plan struct {
-	// lost calls are not made, unsure ones are made and reported as failed, slow ones take up
-	// to slowest; at a crash the process is killed. interrupts end the context of a client.
+	// lost calls are not made. unsure calls are made and reported as failed. slow calls take up
+	// to slowest. crashes kill the process at a call. interrupts end the context of a client.
 	lost, unsure, slow, crashes, interrupts float64
 	// What engines do, and how often they load.
 	busy, start, reset, early, sendError, stall, repeat, keep float64
 	loads                                                     int
-	// refusals is how often an engine refuses everything for a while, silent the chance that it
-	// does not answer how it is meanwhile, or does not answer a request.
+	// refusals is the number of times at which an engine refuses everything for a while. silent
+	// is the probability that it then does not answer a status call or a request.
 	refusals int
 	silent   float64
-	// downtime is how long a host waits before it starts another process, at most.
+	// downtime is the longest time until a host starts another process.
 	downtime time.Duration
-	// cancels is the share of tasks that are cancelled, waits that of callers who wait for the
-	// answer, leaves that of those who go meanwhile, cuts the chance that a connection is cut at an event, again the share of
-	// requests that are repeated after they were accepted.
+	// cancels is the share of tasks that are cancelled. waits is the share of callers who wait
+	// for the answer, and leaves the share of these who leave meanwhile. cuts is the
+	// probability that a connection breaks at an event. again is the share of requests that are
+	// repeated after their acceptance.
 	cancels, waits, leaves, cuts, again float64
 }
 
-// slowest is the longest that a slow call takes.
+// slowest limits the time of a slow call.
 const slowest = 15 * time.Second
 
 // reliable reports whether only engines and clients fail.
 func (p plan) reliable() bool { return p.lost+p.unsure+p.slow+p.crashes+p.interrupts == 0 }
 
-// limits are those of a scope that were set before the first task.
+// limits are the limits of a scope that were set before the first task.
 type limits struct{ budget.Limit }
 
 // longestTask limits the deadlines of tasks.
 const longestTask = 5 * time.Minute
 
-// draw draws the world.
+// draw draws the parameters of the world.
 func (w *world) draw() {
 	r := w.roll("world")
 	some := func(most float64) float64 {
@@ -82,7 +83,7 @@ func (w *world) draw() {
 	}
 }
 
-// newReplica adds a server with its own engine.
+// newReplica adds an inference server.
 func (w *world) newReplica(id string) {
 	one := &replica{w: w, id: id, open: map[*process]int{}, closed: map[*process]time.Time{}}
 	one.mock = mockengine.New(mockengine.Config{Clock: bubble, Slots: w.place.Slots, Plan: one.course})

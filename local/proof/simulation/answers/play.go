@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// raw are the store and the streams without faults, for the simulation itself.
+// raw is the store and the streams without faults, for the simulation's own calls.
 type raw struct {
 	store port.Store
 	feed  port.Feed
@@ -50,7 +50,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// play plays the world until everything has ended, or should have.
+// play runs the world until everything has ended, or should have ended.
 func (w *world) play() {
 	for _, h := range w.hosts {
 		w.rest.Go(h.run)
@@ -81,7 +81,7 @@ func (w *world) play() {
 	w.stop()
 	w.rest.Wait()
 	w.clients.Wait()
-	_ = clock.Sleep(context.Background(), bubble, 2*longestKeep) // until engines have noticed everything
+	_ = clock.Sleep(context.Background(), bubble, 2*longestKeep) // until engines have released all closed requests
 	w.settle()
 	if !w.failed() {
 		w.checkEnd(context.Background())
@@ -97,10 +97,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// any returns a process; nil if that host has none now.
+// any returns a random host's process; nil if that host has no process now.
 func (w *world) any(draw *rand.Rand) *process { return w.hosts[draw.IntN(len(w.hosts))].process() }
 
-// operate drains and resumes the pool, and changes limits of budgets, until faults end.
+// operate drains and resumes the pool, and changes budget limits, until faults end.
 func (w *world) operate() {
 	draw := w.roll("operator")
 	for range draw.IntN(4) {
@@ -126,7 +126,7 @@ func (w *world) operate() {
 	}
 }
 
-// call makes a call of the operator until it is answered.
+// call makes a call of the operator and retries it until it succeeds.
 func (w *world) call(draw *rand.Rand, what string, do func(context.Context, *process) error) {
 	for w.ctx.Err() == nil {
 		err := w.once(draw, do)
@@ -138,7 +138,7 @@ func (w *world) call(draw *rand.Rand, what string, do func(context.Context, *pro
 	}
 }
 
-// once makes a call. It fails if there is no process, or if that is killed meanwhile, and the
+// once makes one call. It fails if there is no process or the process is killed meanwhile. The
 // response can be lost.
 func (w *world) once(draw *rand.Rand, do func(context.Context, *process) error) error {
 	p := w.any(draw)

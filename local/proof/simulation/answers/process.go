@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// sweepEvery is the interval of the sweeps of a process, restartHorizon how far ahead the
-	// first one looks.
+	// sweepEvery is the interval of a process's sweeps. The first sweep also handles what is
+	// due within restartHorizon.
 	sweepEvery     = 10 * time.Second
 	restartHorizon = 24 * time.Hour
-	// batch is how long tokens are collected locally, deployedBatch elsewhere.
+	// batch is the time for which tokens are collected in local worlds, deployedBatch in the
+	// others.
 	batch         = 5 * time.Millisecond
 	deployedBatch = 300 * time.Millisecond
 )
@@ -34,12 +35,11 @@ type host struct {
 	starts int
 
 	mu sync.Mutex
-	// now is the process; nil between two.
+	// now is the running process; nil between two processes.
 	now *process
 }
 
-// process is one start of Sortie with its memory. From its death on, nothing that it does has
-// an effect.
+// process is one start of Sortie with its memory. After its death its calls have no effect.
 type process struct {
 	w    *world
 	name string
@@ -52,7 +52,7 @@ type process struct {
 	dispatcher *orchestrator.Dispatcher
 }
 
-// kill kills the process.
+// kill kills the process. Further calls do nothing.
 func (p *process) kill(when string) {
 	if p.dead.Swap(true) {
 		return
@@ -62,7 +62,7 @@ func (p *process) kill(when string) {
 	p.end()
 }
 
-// run runs processes until the world ends.
+// run starts processes in sequence until the world ends.
 func (h *host) run() {
 	for h.w.ctx.Err() == nil {
 		h.starts++
@@ -119,9 +119,9 @@ func (w *world) newProcess(name string) (*process, error) {
 	return p, nil
 }
 
-// misuse reports a call that the port of the store does not allow.
+// misuse reports a call that violates the contract of the store.
 func (w *world) misuse(err error) {
-	if !w.deployed() { // the records of other processes are not seen
+	if !w.deployed() { // the checker does not see writes of other processes
 		w.fail("misuse of the store: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func (p *process) run() {
 	running.Wait()
 }
 
-// engine implements orchestrator.Engines.
+// engine returns the replica as this process accesses it. It implements orchestrator.Engines.
 func (p *process) engine(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 	return remote{p.w.replicas[r.ID], p}, nil
 }
@@ -168,8 +168,8 @@ func (p *process) canary(ctx context.Context, token string) error {
 	return err
 }
 
-// randomNumbers are those of a process. Each kind of id has its own sequence, so that the order
-// of calls of different kinds does not matter.
+// randomNumbers are the random numbers of a process. Each kind of id has its own sequence, so
+// that the order of calls of different kinds does not matter.
 type randomNumbers struct {
 	w    *world
 	name string
@@ -189,7 +189,7 @@ func (r randomNumbers) Hex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// noMachines is a runner of a deployment whose runs have none.
+// noMachines is a runner without machines.
 type noMachines struct{ port.Runner }
 
 // List implements port.Runner.

@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reader follows the stream of a task on connections that are cut. It continues behind the
-// last event that it has got.
+// reader follows the stream of a task on connections that break. It continues after the last
+// event received.
 type reader struct {
 	w    *world
 	task *task
 	draw *rand.Rand
-	// patient: the reader cuts no connection.
+	// patient means that the reader does not break connections.
 	patient bool
 
 	at      inference.EventID
@@ -28,7 +28,7 @@ type reader struct {
 	ended   bool
 }
 
-// errCut is the end of a connection.
+// errCut is the error of a broken connection.
 var errCut = errors.New("the connection is cut")
 
 // run follows the stream until its end.
@@ -45,7 +45,7 @@ func (r *reader) run() {
 	if !r.ended || r.draw.IntN(3) > 0 {
 		return
 	}
-	for w.ctx.Err() == nil { // the stream says that all is read
+	for w.ctx.Err() == nil { // the stream reports that everything was read
 		if err := r.connect(); errors.Is(err, orchestrator.ErrAllRead) || err == nil {
 			return
 		}
@@ -81,7 +81,7 @@ func (r *reader) connect() error {
 	return err
 }
 
-// got checks an event against those before it.
+// got checks an event against the earlier ones.
 func (r *reader) got(e inference.Event) {
 	w, id := r.w, r.task.id
 	w.count(func(o *Outcome) { o.Events++ })
@@ -125,7 +125,7 @@ func (r *reader) got(e inference.Event) {
 	r.events++
 }
 
-// checkSettled checks that a task whose end a reader has got holds nothing of its budgets.
+// checkSettled checks that a task holds no budget when a reader has received its end.
 func (r *reader) checkSettled() {
 	if !r.w.plan.reliable() {
 		return

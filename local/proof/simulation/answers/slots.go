@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// slotTime is how long a task may keep its slot after the end of its stream or its attempt:
-	// the grace of engines that keep a closed request, and the calls besides.
+	// slotTime limits the time for which a task keeps its slot after the end of its stream or
+	// attempt: the grace for engines that keep a closed request, and the calls.
 	slotTime = 5*time.Second + 500*time.Millisecond
-	// foundLate is how much later a slot is free whose process was killed or whose calls
-	// failed: a sweep finds it.
+	// foundLate is the additional time if the process was killed or calls failed: a sweep then
+	// releases the slot.
 	foundLate = 30*time.Second + 2*sweepEvery + 2*slowest
-	// noticed is how long a dispatcher has a request for a task that another process has ended,
-	// besides slotTime: until its next heartbeat.
+	// noticed is the additional time for which a dispatcher keeps a request of a task that
+	// another process has ended: until its next heartbeat.
 	noticed = 10 * time.Second
 )
 
-// asking is a request of a process to an engine.
+// asking identifies a request of a process to an engine.
 type asking struct {
 	p    *process
 	name string // of the client's request
 }
 
-// checkSlots checks that no task has a slot of the pool, or a request at an engine, for longer
-// than it may after the end of its stream.
+// checkSlots checks that no task has a slot, or a request at an engine, for longer than
+// permitted after the end of its stream.
 func (w *world) checkSlots(ctx context.Context) {
 	now := bubble.Now()
 	for _, r := range w.holders {
@@ -56,7 +56,7 @@ func (w *world) checkSlots(ctx context.Context) {
 	}
 }
 
-// freeBy returns when a slot is free after an end.
+// freeBy returns the time by which a slot must be free after an end.
 func (w *world) freeBy(at time.Time) time.Time {
 	if w.plan.reliable() {
 		return at.Add(slotTime)
@@ -67,7 +67,7 @@ func (w *world) freeBy(at time.Time) time.Time {
 	return at.Add(slotTime + foundLate)
 }
 
-// endOf returns when the stream of a run or its attempt has ended; zero before.
+// endOf returns the earlier end of a run's stream or attempt; zero before both.
 func (w *world) endOf(ctx context.Context, r run.Run) time.Time {
 	at := w.streamEnd(ctx, r.TaskID)
 	if ended := r.Attempt.EndedAt; r.State == run.Terminating && (at.IsZero() || ended.Before(at)) {
@@ -76,7 +76,7 @@ func (w *world) endOf(ctx context.Context, r run.Run) time.Time {
 	return at
 }
 
-// streamEnd returns when the stream of a task has ended; zero before.
+// streamEnd returns the end time of a task's stream; zero before.
 func (w *world) streamEnd(ctx context.Context, id string) time.Time {
 	stream := inference.StreamOf(tenant, id)
 	head, err := w.raw.feed.Head(ctx, stream)
@@ -95,7 +95,7 @@ func (w *world) streamEnd(ctx context.Context, id string) time.Time {
 	return last[0].At
 }
 
-// asks notes a request of a process until it ends.
+// asks records a request of a process. The returned function records its end.
 func (w *world) asks(of asking) (end func()) {
 	change := func(by int) {
 		w.mu.Lock()

@@ -29,7 +29,7 @@ func (w *world) stored(ctx context.Context) []run.Run {
 	}
 }
 
-// checkState checks what is stored, at a moment at which everything waits.
+// checkState checks the stored data while all goroutines wait.
 func (w *world) checkState() {
 	w.mu.Lock()
 	changed := w.changed
@@ -53,8 +53,7 @@ func (w *world) checkState() {
 	}
 }
 
-// checkAccounts compares the accounts with the sums over the runs, and with the limits that
-// held from the beginning.
+// checkAccounts compares the accounts with the sums over the runs, and with the initial limits.
 func (w *world) checkAccounts(ctx context.Context, runs []run.Run) {
 	held, used := map[string]budget.Amount{}, map[string]budget.Amount{}
 	for _, r := range runs {
@@ -94,21 +93,21 @@ func valuesOf(a budget.Amount) []int64 {
 	return v[:]
 }
 
-// slack is how much later than its deadline a task may end where Sortie does not fail: a sweep,
-// and an engine that keeps its request.
+// slack is the time by which a task may end after its deadline if Sortie does not fail: two
+// sweeps, and an engine that keeps the request.
 const slack = 2*sweepEvery + 10*time.Second
 
-// checkDeadline checks that no task outlives its deadline where Sortie does not fail.
+// checkDeadline checks that no task outlives its deadline if Sortie does not fail.
 func (w *world) checkDeadline(r run.Run) {
 	if late := bubble.Now().Sub(r.AnswerBy()); w.plan.reliable() && !r.State.Terminal() && late > slack {
 		w.fail("%s is %s %s after its deadline", r.ID, r.State, late)
 	}
 }
 
-// quiet reports whether all runs have ended, and no slot is taken.
+// quiet reports whether all runs have ended and no slot is held.
 func (w *world) quiet() bool { return w.active() == "" }
 
-// active describes what has not ended.
+// active describes the runs that have not ended and the held slots.
 func (w *world) active() string {
 	ctx := context.Background()
 	var left []string

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// faultyStore is a store whose calls fail. Those under a mutex of a use case take no time: a
-// goroutine that waits for a mutex stops the clock of the bubble.
+// faultyStore is a store with injected faults. Calls made under a mutex of a use case take no
+// time, because a goroutine that waits for a mutex stops the clock of the bubble.
 type faultyStore struct {
 	port.Store
 	p *process
@@ -146,7 +146,7 @@ func (s faultyStore) WriteResources(ctx context.Context, save, remove []port.Res
 	return done(ctx, s.p, "write resources", func() error { return s.Store.WriteResources(ctx, save, remove, notes...) })
 }
 
-// atOnce is during for a read that takes no time.
+// atOnce is like during for a read that takes no time.
 func atOnce[T any](p *process, what string, do func() (T, error)) (result T, err error) {
 	draw := p.w.roll(p.name + " " + what)
 	if p.maybeKill(draw, what) || p.w.fate(draw) != fake.Applied {

@@ -18,14 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The names of what a world has one of.
+// The names of the only tenant, pool and model.
 const (
 	tenant  = "local"
 	poolID  = "pool0"
 	modelID = "mock"
 )
 
-// bubble is the clock of the bubble of a world.
+// bubble is the clock of a synctest bubble.
 var bubble clock.System
 
 // maxProblems limits the problems of one world.
@@ -37,11 +37,11 @@ type world struct {
 	plan plan
 	home home
 	raw  raw
-	// start is when the world began, faultsEnd when faults end, bound how long after that a
-	// task may last.
+	// start is the begin of the world. faultsEnd is the end of faults. bound limits the
+	// duration of a task after that.
 	start, faultsEnd time.Time
 	bound            time.Duration
-	// arrivals is the time in which clients begin.
+	// arrivals is the time within which clients start.
 	arrivals time.Duration
 	settle   func()
 	ctx      context.Context
@@ -53,15 +53,15 @@ type world struct {
 	outputs  *fake.Outputs
 	hosts    []*host
 	limits   map[string]limits
-	// holders have slots of the pool, at the last look at what is stored.
+	// holders are the runs with a slot of the pool at the last check.
 	holders []run.Run
 	clients sync.WaitGroup
 	rest    sync.WaitGroup
 
 	mu    sync.Mutex
 	rolls map[string]uint64
-	tasks map[string]*task // by the name of the request
-	// generating is how long the requests to engines lasted, by the name of the client's.
+	tasks map[string]*task // by idempotency key
+	// generating is the total time of the requests to engines, by idempotency key.
 	generating map[string]time.Duration
 	asking     map[asking]int
 	problems   []string
@@ -73,15 +73,15 @@ type world struct {
 
 // Outcome is the result of a simulation.
 type Outcome struct {
-	// Problems are the violated invariants, Trace is the log.
+	// Problems are the violated invariants. Trace is the log.
 	Problems []string
 	Trace    string
-	// Tasks counts the accepted tasks, Refused the refused ones, Attempts those of all tasks,
-	// Events what readers got on Connections.
+	// Tasks counts the accepted tasks, Refused the refused ones, Attempts the attempts of all
+	// tasks, and Events the events received on Connections.
 	Tasks, Refused, Attempts, Events, Connections int
-	// Tokens is what the accounts of the tenant have spent, Cancels counts the acknowledged
-	// ones, Kills the processes, Requests those at engines, Kept those that an engine kept
-	// after they were closed.
+	// Tokens is the number of tokens that the accounts have spent. Cancels counts the
+	// acknowledged cancels, Kills the killed processes, Requests the requests to engines, and
+	// Kept those that an engine kept after they were closed.
 	Tokens                         int64
 	Cancels, Kills, Requests, Kept int
 	// Took is simulated time.
@@ -90,8 +90,9 @@ type Outcome struct {
 	Ends map[run.State]int
 }
 
-// Run runs the simulation of a seed in a bubble of testing/synctest, whose Wait is settle. It
-// returns an error if the simulation itself fails; Outcome.Problems holds its findings.
+// Run runs the simulation of a seed in a bubble of testing/synctest. settle is the bubble's
+// synctest.Wait. It returns an error if the simulation itself fails; Outcome.Problems has its
+// findings.
 func Run(ctx context.Context, seed uint64, settle func()) (o Outcome, err error) {
 	w := &world{
 		seed: seed, settle: settle, rolls: map[string]uint64{}, tasks: map[string]*task{}, replicas: map[string]*replica{}, limits: map[string]limits{}, generating: map[string]time.Duration{}, asking: map[asking]int{},
@@ -122,7 +123,7 @@ func Run(ctx context.Context, seed uint64, settle func()) (o Outcome, err error)
 	return w.result(), nil
 }
 
-// lockedTrace is the trace for a logger.
+// lockedTrace is the writer of the trace for a logger.
 type lockedTrace struct{ w *world }
 
 // Write implements io.Writer.
@@ -132,8 +133,8 @@ func (t lockedTrace) Write(p []byte) (int, error) {
 	return t.w.trace.Write(p)
 }
 
-// roll returns random numbers, which the seed, the key and the number of earlier calls with it
-// determine: not what else happens at the same time.
+// roll returns random numbers. They depend on the seed, the key and the number of earlier calls
+// with this key, but not on concurrent events.
 func (w *world) roll(key string) *rand.Rand {
 	w.mu.Lock()
 	n := w.rolls[key]
@@ -181,7 +182,7 @@ func (w *world) count(change func(*Outcome)) {
 	change(&w.outcome)
 }
 
-// sleep waits for d; false if the world ends before.
+// sleep waits for d. It returns false if the world ends first.
 func (w *world) sleep(d time.Duration) bool {
 	return clock.Sleep(w.ctx, bubble, d) == nil
 }
@@ -195,7 +196,7 @@ func (w *world) result() Outcome {
 
 func (w *world) deployed() bool { return w.seed%2 == 0 }
 
-// identity is a client in a project.
+// identity returns the identity of a client in a project.
 func identity(project string) port.Identity {
 	return port.Identity{Tenant: tenant, Workspace: project, Subject: "client"}
 }
