@@ -1,5 +1,5 @@
-// Package seeds runs the simulations of a test, one for each seed, and reports those that
-// fail so that they can be repeated.
+// Package seeds runs simulations in a test, one per seed. It reports failed seeds so that they
+// can be repeated.
 package seeds
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Flags are the flags of a test binary that runs simulations.
 type Flags struct {
-	// Count is the number of simulations, First the first seed.
+	// Count is the number of simulations. First is the first seed.
 	Count, First *uint64
 	stop, trace  *bool
 }
 
-// Define defines the flags. It is called before the flags are parsed.
+// Define defines the flags. Call it before the flags are parsed.
 func Define(count uint64) Flags {
 	return Flags{
 		Count: flag.Uint64("seeds", count, "number of simulations"),
@@ -32,29 +32,29 @@ func Define(count uint64) Flags {
 	}
 }
 
-// Main runs the tests of a binary, and collects garbage less often than the default: a
+// Main runs the tests of a binary. It collects garbage less often than the default, because a
 // simulation allocates much and retains little.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// Outcome is what the simulation of a seed did.
+// Outcome is the result of one seed's simulation.
 type Outcome struct {
-	// Problems are the violated invariants. Trace is the same whenever the seed runs.
+	// Problems are the violated invariants. Trace is the same in each run of the seed.
 	Problems []string
 	Trace    string
-	// Add adds the simulation to the sums of the test. It is called for one seed at a time.
+	// Add adds the simulation to the totals of the test. Calls of Add never overlap.
 	Add func()
 }
 
-// progress is how often a test says how far it is.
+// progress is the interval of progress reports.
 const progress = time.Minute
 
-// Each plays the simulation of each seed, as many at once as there are processors. A failure
-// prints the seed and the command that repeats it, in which folder is that of the test, and the
-// others continue; the first one also prints its trace. A test that is longer than a minute prints
-// its progress. Each returns the number of simulations in a second.
+// Each runs the simulation of each seed, concurrently on all CPUs. A failure prints the seed
+// and the command that repeats it, with the test's folder, and the other seeds continue. The
+// first failure also prints its trace. A test that takes more than a minute prints its
+// progress. Each returns the simulations per second.
 func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) float64 {
 	t.Helper()
 	e := &each{t: t, flags: f, folder: folder, clock: clock.System{}}
@@ -84,7 +84,7 @@ func Each(t *testing.T, f Flags, folder string, play func(seed uint64) Outcome) 
 	return float64(*f.Count) / e.clock.Now().Sub(e.started).Seconds()
 }
 
-// guarded plays the simulation of a seed. A panic is a problem of that seed alone.
+// guarded runs the simulation of a seed. A panic is reported as a problem of that seed.
 func guarded(play func(seed uint64) Outcome, seed uint64) (o Outcome) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -94,7 +94,7 @@ func guarded(play func(seed uint64) Outcome, seed uint64) (o Outcome) {
 	return play(seed)
 }
 
-// each is a test of many seeds.
+// each is the state of a test over many seeds.
 type each struct {
 	t       *testing.T
 	flags   Flags
@@ -106,7 +106,7 @@ type each struct {
 	done, failed uint64
 }
 
-// add reports the problems of a simulation and adds it to the sums.
+// add reports the problems of a simulation and adds it to the totals.
 func (e *each) add(seed uint64, o Outcome) {
 	e.t.Helper()
 	e.mu.Lock()
@@ -125,7 +125,7 @@ func (e *each) add(seed uint64, o Outcome) {
 	o.Add()
 }
 
-// report prints the progress until the simulations have ended.
+// report prints the progress until ended is closed.
 func (e *each) report(ended <-chan struct{}) {
 	e.t.Helper()
 	for {
@@ -142,7 +142,7 @@ func (e *each) report(ended <-chan struct{}) {
 	}
 }
 
-// line says how far a test is.
+// line formats the progress of a test.
 func line(done, failed, count uint64, took time.Duration) string {
 	left := "unknown"
 	if done > 0 {

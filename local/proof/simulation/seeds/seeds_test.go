@@ -27,7 +27,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestEverySeedIsPlayedOnce plays more seeds than there are processors.
+// TestEverySeedIsPlayedOnce runs more seeds than there are CPUs.
 func TestEverySeedIsPlayedOnce(t *testing.T) {
 	t.Parallel()
 	count, first, off := uint64(50), uint64(100), false
