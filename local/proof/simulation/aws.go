@@ -15,9 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// awsHome is the adapters of DynamoDB and Step Functions on in-process fakes of
-// the services, whose clocks are right. Every call of Sortie runs in a process
-// of its own.
+// awsHome runs the adapters of DynamoDB and Step Functions on in-process fakes of the services,
+// whose clocks are correct. Every call of Sortie runs in its own process.
 type awsHome struct {
 	w      *world
 	db     *awsfake.DynamoDB
@@ -25,15 +24,15 @@ type awsHome struct {
 	steps  *awsfake.StepFunctions
 	engine *engine.Engine
 	calls  port.Executions
-	// lanes are the changes in the first records of the table's stream, as many as were read.
+	// lanes has the changes by lane. read is the number of stream records read so far.
 	lanes [lanes][]streamed
 	read  int
 }
 
 const tableName = "sortie"
 
-// encoded is the number of seeds of which one calls DynamoDB by the SDK, which takes longer
-// than the fake.
+// encoded selects one in 40 seeds to call DynamoDB through the SDK, which takes longer than a
+// direct call of the fake.
 const encoded = 40
 
 // newAWSHome returns the services of AWS without data. Replicas and indexes of
@@ -73,8 +72,7 @@ func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
 	return h, err
 }
 
-// duringCalls applies a plan to the calls of Sortie, not to those of the
-// simulation itself.
+// duringCalls applies a plan to the calls of Sortie, but not to those of the simulation itself.
 func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
 	return func(c awsfake.Call) awsfake.Fate {
 		if h.w.time.current == nil || h.w.time.current.call == nil || h.w.settling || h.w.isHealed() {
@@ -105,8 +103,8 @@ type streamed struct {
 	lane, number int
 }
 
-// changes uses the filter of the relay's event source: records of commits with events, and
-// of notes.
+// changes reads the table's stream with the filter of the relay's event source: records of
+// commits with events, and of notes.
 func (h *awsHome) changes(lane, handled int) ([]streamed, int, error) {
 	records, all, err := h.db.StreamRecords(tableName, "fresh", h.read)
 	if err != nil {
@@ -140,7 +138,7 @@ func (h *awsHome) settle() { h.db.Settle() }
 
 func (h *awsHome) survivesCrash() bool { return true }
 
-// trueClock is the clock of a service.
+// trueClock is the correct clock of a service.
 type trueClock struct{ w *world }
 
 var _ clock.Clock = trueClock{}

@@ -21,7 +21,7 @@ func (w *world) check() {
 		return
 	}
 	w.checkChanges()
-	// With many runs not all are compared with the time after every event.
+	// With many runs, compare them with the time only once a second.
 	if len(w.records.ordered) > 10 && w.time.now.Sub(w.checkedAt) < time.Second {
 		return
 	}
@@ -34,7 +34,7 @@ func (w *world) check() {
 	w.checkDueJobs()
 }
 
-// checkChanges checks what has been stored since the last check.
+// checkChanges checks the data stored since the last check.
 func (w *world) checkChanges() {
 	w.events.refresh()
 	w.refreshJobs()
@@ -54,10 +54,10 @@ func (w *world) checkChanges() {
 	}
 }
 
-// use is how many slots of a pool runs hold and queue for.
+// use counts the slots of a pool that runs hold or queue for.
 type use struct{ held, queued int }
 
-// poolUse counts the slots of each pool by the records. A slot without a limit has no
+// poolUse returns the use of each pool according to the runs. A slot without a limit has no
 // lease.
 func (w *world) poolUse() map[string]use {
 	pools := map[string]use{}
@@ -80,10 +80,10 @@ func (w *world) poolUse() map[string]use {
 	return pools
 }
 
-// checkSlots compares the leases of the pools with the records.
+// checkSlots compares the leases of the pools with the runs.
 func (w *world) checkSlots() {
 	pools := w.poolUse()
-	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit
+	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit of a run
 		w.readPools()
 	}
 	leased := map[string]use{}
@@ -106,7 +106,7 @@ func (w *world) checkSlots() {
 	}
 }
 
-// checkEnd checks what remains after the last run has ended.
+// checkEnd checks the remaining data after the last run has ended.
 func (w *world) checkEnd(ctx context.Context) {
 	w.home.settle()
 	for _, task := range w.acceptedTasks {
@@ -137,14 +137,13 @@ func (w *world) checkEnd(ctx context.Context) {
 	for _, m := range w.machines.kept {
 		w.fail("machine %s is still kept", m.id)
 	}
-	// Workers upload while their machine runs, and the bucket is cleared after
-	// the machine is seen gone. Exceptions are a machine whose creation was not
-	// reported and that ends before a sweep sees it. The lifecycle rule of the bucket
-	// removes those.
+	// Workers upload while their machine runs, and Sortie clears the bucket when it has seen
+	// the machine gone. There is one exception: a machine whose creation was not reported and
+	// that ends before a sweep lists it. The bucket's lifecycle rule removes its uploads.
 	allowed, left := w.unknownMachines, len(w.buckets.buckets[port.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && (report == nil || report.Upload == nil) {
-			left -= w.uploads(r.TaskID) // uploads that a worker does not report are not removed
+			left -= w.uploads(r.TaskID) // unreported uploads are not removed
 		}
 	}
 	if left > allowed {
@@ -221,8 +220,8 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	}
 }
 
-// succeeded reports whether the last attempt of a run was seen to succeed, or whether
-// the run needed none.
+// succeeded reports whether the last attempt of a run was seen to succeed, or whether the run
+// was skipped.
 func (w *world) succeeded(r *run.Run) bool {
 	of := w.attempt(r.TaskID, r.Attempt.Number)
 	return r.Skipped || of.succeeded || of.exitedZero && r.Work.Program != nil
@@ -244,7 +243,7 @@ func (w *world) checkOutcome(r *run.Run) {
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
 	case stateAtCancel == run.Terminating && (r.State == run.Completed || violated(r, run.PostRunHook) && r.Fault.Code == fault.HookRefused):
-		// Its success was committed first.
+		// The success was committed first.
 	default:
 		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}

@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// timeline is a virtual clock with a queue of events. Every event runs as a
-// task, a coroutine that may wait. While it waits, other events run. Only one
-// task runs at a time, so the order of everything is determined.
+// timeline is a virtual clock with a queue of events. Every event runs as a task, a coroutine
+// that may wait. While it waits, other events run. Only one task runs at a time, so the order
+// of all steps is deterministic.
 type timeline struct {
 	now     time.Time
 	count   int
 	pending eventQueue
-	// busy counts the pending events that are not of a background task.
+	// busy counts the pending events of tasks that are not in the background.
 	busy    int
 	current *task
 	parked  map[*task]bool
-	// idle are the goroutines that wait for a task. They are used again because their
-	// stacks have grown to the depth of the calls.
+	// idle are the goroutines that wait for a task. They are reused because their stacks have
+	// already grown to the depth of the calls.
 	idle []chan func()
 }
 
-// task is a coroutine: goroutines of which one runs at a time, and only while
-// the timeline waits for it.
+// task is a coroutine: a goroutine that runs only while the timeline waits for it.
 type task struct {
 	resumed, stopped chan struct{}
-	// failure is the panic that ended it.
+	// failure is the panic that ended the task.
 	failure    any
 	background bool
-	// abandoned: the simulation has ended.
+	// abandoned means that the simulation has ended.
 	abandoned bool
-	// call is the call of Sortie that the task is in, nil outside of one.
+	// call is the current call of Sortie, or nil.
 	call *invocation
 }
 
@@ -75,7 +74,7 @@ func (t *timeline) spawn(background bool, do func()) {
 			if reason := recover(); reason != (processCrash{}) {
 				one.failure = reason
 			}
-			if !one.abandoned { // else the goroutine ends
+			if !one.abandoned { // otherwise the goroutine ends
 				t.idle = append(t.idle, next)
 			}
 			one.stopped <- struct{}{}
@@ -99,8 +98,8 @@ func (t *timeline) resume(one *task) {
 	}
 }
 
-// park suspends the current task until it is resumed. The caller may be another
-// goroutine for which the task waits.
+// park suspends the current task until it is resumed. The caller may be another goroutine on
+// which the task waits.
 func (t *timeline) park() {
 	one := t.current
 	if !one.abandoned {
@@ -119,7 +118,7 @@ func (t *timeline) park() {
 // sleep suspends the current task for d.
 func (t *timeline) sleep(d time.Duration) { t.await(d, nil) }
 
-// signal resumes the tasks that wait for it.
+// signal is a condition. fire resumes the tasks that wait for it.
 type signal struct{ waiting []func() }
 
 func (s *signal) fire() {
@@ -168,7 +167,7 @@ func (t *timeline) step() {
 	one.do()
 }
 
-// abandon ends the tasks that still wait.
+// abandon ends the tasks that are still waiting.
 func (t *timeline) abandon() {
 	for one := range t.parked {
 		one.abandoned = true
@@ -180,8 +179,8 @@ func (t *timeline) abandon() {
 	t.idle = nil
 }
 
-// hostClock is the clock of the host on which the current call runs. It differs
-// from the timeline by the host's offset.
+// hostClock is the clock of the host that runs the current call. It differs from the timeline
+// by the host's offset.
 type hostClock struct{ w *world }
 
 // Now implements clock.Clock.
@@ -196,8 +195,8 @@ func (c hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return fired, func() {}
 }
 
-// serverClock is the clock of the HTTP server. Its only timer limits the time of a
-// body, and bodies are in memory: it never fires.
+// serverClock is the clock of the HTTP server. Its only timer limits the time for reading a
+// body, and bodies are in memory, so it never fires.
 type serverClock struct{ hostClock }
 
 // NewTimer implements clock.Clock.

@@ -15,9 +15,8 @@ import (
 // memoryDir is a file system in memory on Linux.
 const memoryDir = "/dev/shm"
 
-// withTempDir runs do with a temporary folder, in memory where possible: only
-// processes crash here, never the host, so that the disk's durability is
-// irrelevant.
+// withTempDir calls do with a temporary folder, in memory where possible. Durability on disk
+// does not matter, because processes crash here, but never the host.
 func withTempDir(do func(dir string) error) error {
 	dir, err := os.MkdirTemp(memoryDir, "sortie-simulation-")
 	if err != nil {
@@ -29,8 +28,8 @@ func withTempDir(do func(dir string) error) error {
 	return errors.Join(do(dir), os.RemoveAll(dir))
 }
 
-// copyTemplate writes a database with empty tables to the path. Creating the
-// tables each time would take as long as a simulation.
+// copyTemplate writes a database with empty tables to path. Creating the tables each time would
+// take as long as a simulation.
 func copyTemplate(path string) error {
 	file, err := template()
 	if err != nil {

@@ -1,104 +1,98 @@
-// Package simulation runs Sortie under a virtual clock: the real state machine
-// file on the real engine, the real use cases, handlers and stores, in a
-// simulated world of slow and unreliable clients, workers, machines and
-// networks. The seed determines the world, so that a failure can be repeated.
+// Package simulation runs Sortie under a virtual clock: the real state machine file on the real
+// engine, and the real use cases, handlers and stores. The simulated world has slow and
+// unreliable clients, workers, machines and networks. The seed determines the world, so that a
+// failure can be reproduced.
 //
 //	clients ──► use cases ──► fake.Store ──► SQLite, or DynamoDB's adapter on awsfake
 //	   ▲          │  ▲
 //	   └─ world ◄─┘  └── local engine, or Step Functions' adapter on awsfake
 //	      machines, workers, buckets, lost calls, crashes, outages
 //
-// Odd seeds play on SQLite and the local engine, which crash and restart with
-// the process. Even seeds play on the adapters of AWS, where every call has a
-// process of its own, reads are stale, indexes lag, transactions conflict, and
-// calls have quotas.
+// Odd seeds use SQLite and the local engine, which crash and restart with the process. Even
+// seeds use the adapters of AWS. There every call has its own process, reads are stale, indexes
+// lag, transactions conflict, and calls have quotas.
 //
-// Settings come from their whole ranges (settings.go). Workers use the worker
-// contract, or CALLBACK_URL alone, and call through the real HTTP handlers. They
-// are cloned, frozen, killed, obey the deadline, or ignore signals. Their calls
-// are lost, repeated and late. Clients cancel in the middle of other operations.
-// Strangers stop machines. Services fail for seconds or hours, the clocks of
-// hosts are wrong, and contexts end in the middle of calls.
+// Settings are drawn from their whole ranges (settings.go). Workers use the worker contract, or
+// only CALLBACK_URL, and call the real HTTP handlers. They are cloned, frozen and killed, and
+// obey the deadline or ignore signals. Their calls are lost, repeated and late. Clients cancel
+// during other operations. Strangers stop machines. Services fail for seconds or hours, the
+// clocks of hosts are wrong, and contexts end during calls.
 //
-// Half of the worlds have jobs (jobs.go). Their owners create, change, pause, run and
-// delete them; schedules fire by wake-ups that are late, lost and repeated, and after outages.
-// Each time of a schedule starts one run, or one record counts it as skipped, by the rule of
-// missed times of its job (missed.go); hooks
-// allow, refuse, fail and hang; jobs trigger one another in chains and circles. An
-// operator drains the pool, resumes it and changes its limits. In every tenth world on
-// SQLite and every twentieth on AWS (contended.go) jobs that fire every few seconds compete
-// for a few slots of a pool, a job or a key, and Sortie has no faults.
+// Half of the worlds have jobs (jobs.go). Their owners create, change, pause, run and delete
+// them. Schedules fire by wake-ups that are late, lost and repeated, and after outages. Each
+// time of a schedule starts one run, or one record counts it as skipped, by the job's rule for
+// missed times (missed.go). Hooks allow, refuse, fail and hang. Jobs trigger one another in
+// chains and circles. An operator drains the pool, resumes it and changes its limits. In every
+// tenth world on SQLite and every twentieth on AWS (contended.go), jobs that fire every few
+// seconds compete for a few slots of a pool, a job or a key, and Sortie has no faults.
 //
-// In every fifth world (admissions.go) jobs are requested many times at once, while their
-// limits are raised, lowered and removed, hooks refuse for a while, runs fail, and results are
-// cleared. In three of four of them Sortie has no faults. No run takes a slot beyond the limit
-// in force or before an older one that waits; none is refused a slot that is free, or waits for
-// it; none starts that a constraint refused; kill_old leaves the newest (jobslots.go,
-// replacements.go, constraints.go).
+// In every fifth world (admissions.go) jobs are requested many times concurrently. Meanwhile
+// their limits are raised, lowered and removed, hooks refuse for a while, runs fail, and
+// results are cleared. In three of four of these worlds Sortie has no faults. No run takes a
+// slot beyond the current limit or before an older waiting run. No run is refused a free slot,
+// or waits for one. No run starts that a constraint refused. kill_old keeps the newest run
+// (jobslots.go, replacements.go, constraints.go).
 //
-// Every fifth world (mixed.go) has three to five pools on three platforms, with fallbacks in
-// chains, which an operator changes and drains. A cluster (cluster.go) creates a Job without
+// Every fifth world (mixed.go) has three to five pools on three platforms, with chains of
+// fallbacks, which an operator changes and drains. A cluster (cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,
-// has it deleted by hand, and answers 429; its API server is away for minutes, its watch is
-// cut, and lists lag. A container engine (containers.go) creates containers that it cannot
-// start, dies with or without its containers, and shows an exit code a moment later. A
-// fallback (fallbacks.go) has the answer of a platform as its reason, never follows the
-// failure of a program, starts when nothing of the attempts before can run on any platform,
-// leads to no pool twice, and is recorded with the platforms' messages.
+// and answers 429. Jobs are deleted by hand. The API server is unreachable for minutes, its
+// watch is cut, and lists lag. A container engine (containers.go) creates containers that it
+// cannot start, dies with or without its containers, and reports exit codes late. A fallback
+// (fallbacks.go) has the answer of a platform as its reason. It never follows the failure of a
+// program. It starts when no earlier machine of the attempt can run on any platform. It uses no
+// pool twice, and is recorded with the platforms' messages.
 //
 // Every fifth world, and a third of the mixed ones, has pools with warm machines
-// (warmpools.go), whose settings an operator changes, drains and deletes. Machines
-// (warmmachines.go) stay in their creation, are refused by their host, start late or never,
-// and are destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim
-// and is started for it alone, in its tenant and pool and with its size; an attempt uses
-// another one only after its claimed machine is gone and has run nothing, and creates one
-// only if none is ready. In some pools (recycling.go) machines are recycled: after an attempt
-// that is over, whose program has ended with code 0, for another attempt of the same record and
-// tenant, and never while one runs on it; a machine is destroyed or recycled as its record said
-// before. A pool has no more machines than its maximum, and none outlives
-// its pool, its record or its age.
+// (warmpools.go). An operator changes their settings, drains them and deletes them. Machines
+// (warmmachines.go) stay in creation, are refused by their host, start late or never, and are
+// destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim and is
+// started only for it, in its tenant and pool and with its size. An attempt uses another
+// machine only after its claimed one is gone without having run anything. It creates one only
+// if no warm machine is ready. In some pools (recycling.go) machines are recycled: after an
+// ended attempt whose program exited with code 0, for another attempt of the same record and
+// tenant, and never while one runs on it. A machine is destroyed or recycled only after its
+// record says so. A pool has no more machines than its maximum, and no machine outlives its
+// pool, its record or its maximum age.
 //
 // Every fifth world has one or two pools of engines whose replicas Sortie runs (replicas.go).
-// Their operators change the number, the port and the model, reload them, put the engine at an
-// address, and delete and create the pools, while runs of replicas end, hang, lose their machine
-// or their address, and are cancelled. Dispatchers are played: tasks have slots of replicas that
-// the store shows. A replica (replicachecks.go) has one run at a time, as many as the settings
-// allow; those of other settings are replaced one after the other; none is ended by its pool
-// while a task has a slot of it; what a replica waits for is done in time. After the last other
-// run nothing fails any more: each pool gets its number of replicas, which serve on machines that
-// live. Then the pools end, and no run, machine or record of a replica is left.
+// Operators change the number, the port and the model, reload the pools, switch them to an
+// engine at an address, and delete and create them. Meanwhile runs of replicas end, hang, lose
+// their machine or their address, and are cancelled. Dispatchers are simulated: tasks have
+// slots of replicas according to the store. A replica (replicachecks.go) has one run at a time,
+// and there are as many replicas as the settings allow. Replicas with old settings are replaced
+// one after another. The pool does not end a replica while a task has a slot of it. Each wait
+// of a replica ends in time. After the last other run all faults end: each pool gets its number
+// of replicas, which serve on live machines. Then the pools are deleted, and no run, machine or
+// record of a replica is left.
 //
-// A relay makes the stream of events of what is committed, and up to three clients have
-// webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
-// the process. On AWS each call has a process of its own, which keeps its memory for later
-// calls unless it is killed; the table's stream and the queue repeat calls. Several relays have
-// changes of different runs at the same time, and two the same ones; they wait for their turns
-// (writers.go). All of them are killed before and after each call of the streams
-// and of the webhooks' store, whose answers are also lost. Receivers accept, answer 500,
-// 429 and 410, hang, and cut the connection after they have taken an event, some for hours
-// and some for good. Readers are cut and continue behind their last event.
+// A relay appends the events of commits to the stream, and up to three clients have webhooks
+// (relays.go, subscribers.go). Locally the relay and the deliveries are part of the process. On
+// AWS each call has its own process, which keeps its memory for later calls unless it is
+// killed; the table's stream and the queue repeat calls. Several relays have changes of
+// different runs at the same time, and two have the same ones; they wait for their turns
+// (writers.go). All are killed before and after each call of the streams and of the webhooks'
+// store, whose answers are also lost. Receivers accept, answer 500, 429 and 410, hang, and cut
+// the connection after they have received an event, some for hours and some permanently.
+// Readers' connections break, and they continue after their last event.
 //
-// After every event the invariants are checked. Facts never change
-// (invariants.go): only one worker per attempt is accepted; the pool's limit and
-// the order of its queue hold; a limit is never applied early; a machine that a
-// run needs is not destroyed; attempts do not overlap; acknowledged calls are
-// not lost. Each due time of a schedule has one record, by a second computation
-// of its times (firings.go); limits of jobs and keys hold, constraints and
-// actions do what the stored definition says, as events, messages and triggered
-// runs show (constraints.go, jobslots.go); queues serve by urgency, turn and age (queues.go,
-// turns.go).
-// Every wait has an end (prompt.go): a bound for worlds in which Sortie and its
-// services do not fail, and a wider one for others. At the end (check.go) a run
-// has ended once, its events have no gaps, the output is that of the accepted
-// attempt, and nothing else is left.
+// The invariants are checked after every event. Facts never change (invariants.go). Only one
+// worker per attempt is accepted. The pool's limit and the order of its queue hold. A limit is
+// never applied early. A machine that a run needs is not destroyed. Attempts do not overlap.
+// Acknowledged calls are not lost. Each due time of a schedule has one record, compared with a
+// second computation of its times (firings.go). Limits of jobs and keys hold. Constraints and
+// actions follow the stored definition, as events, messages and triggered runs show
+// (constraints.go, jobslots.go). Queues serve by urgency, turn and age (queues.go, turns.go).
+// Every wait has a bound (prompt.go), which is wider in worlds in which Sortie or its services
+// fail. At the end (check.go) a run has ended once, its events have no gaps, the output is that
+// of the accepted attempt, and nothing else is left.
 //
-// The stream has no gap, each fact has one event in it, and the events of a run are in
-// their order (events.go). When the last run has ended, faults end too, except those of
-// receivers that never work, and time passes until nothing is left to deliver. Then
-// (settle.go) the stream has all committed events and no others, its checkpoints prove
-// the exported file, and each receiver has accepted each event of its webhook, unless all
-// attempts failed or the webhook was paused or disabled; for an ordered webhook one after
-// another in each task.
+// The stream has no gap, each fact has one event in it, and the events of a run are in order
+// (events.go). When the last run has ended, faults end too, except those of permanently broken
+// receivers, and time passes until nothing is left to deliver. Then (settle.go) the stream has
+// exactly the committed events, its checkpoints prove the exported file, and each receiver has
+// accepted each event of its webhook, unless all attempts failed or the webhook was paused or
+// disabled. An ordered webhook has delivered the events of each task in sequence.
 //
 // Calls run as coroutines on one thread: while a call waits, others run.
 package simulation

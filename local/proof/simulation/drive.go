@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// restartHorizon is how far ahead the first sweep of a process looks.
+	// restartHorizon extends the first sweep of a process to records that are due later.
 	restartHorizon = 24 * time.Hour
 	maxSteps       = 2_000_000
 )
@@ -22,32 +22,32 @@ type Outcome struct {
 	Problems []string
 	// Trace is the log of all events.
 	Trace string
-	// Runs, Starts and Machines count runs, starts of the process, and
-	// machines. Took is simulated time.
+	// Runs, Starts and Machines count runs, starts of the process, and machines. Took is the
+	// simulated time.
 	Runs, Starts, Machines int
 	// Attempts counts the attempts of all runs, Steps the events.
 	Attempts, Steps int
-	// Calls counts the calls of workers, Renewals their renewed tokens.
+	// Calls counts the calls of workers, Renewals the tokens that they renewed.
 	Calls, Renewals int
 	Took            time.Duration
 	// Fallbacks counts the fallbacks of all runs.
 	Fallbacks int
-	// Claimed counts the claims of warm machines, Stuck those that were given up, Recycled
-	// those after which the machine was recycled, Reused the claims of recycled machines.
+	// Claimed counts the claims of warm machines, and Stuck those that were abandoned. Recycled
+	// counts those after which the machine was recycled, and Reused the claims of recycled
+	// machines.
 	Claimed, Stuck, Recycled, Reused int
-	// Replicas counts the runs of replicas, which are not in Ends, Tasks those that had a slot
-	// of one, Drained the replicas that were ended after their tasks.
+	// Replicas counts the runs of replicas, which are not in Ends. Tasks counts the tasks that
+	// had a slot of a replica. Drained counts the replicas that were ended after their tasks.
 	Replicas, Tasks, Drained int
-	// Events counts the events of the stream, Deliveries those that receivers got, Queued the
-	// relays that queued for the stream.
+	// Events counts the events of the stream, Deliveries those that receivers got, and Queued
+	// the relays that queued for the stream.
 	Events, Deliveries, Queued int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
 
-// Run runs the simulation of a seed. It returns an error if the simulation
-// itself fails; Outcome.Problems holds its findings. It is safe for concurrent
-// use.
+// Run runs the simulation of a seed. It returns an error if the simulation itself fails;
+// Outcome.Problems has its findings. It is safe for concurrent use.
 func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
 	err = withTempDir(func(dir string) error {
 		o, err = newWorld(seed, dir).run(ctx)
@@ -74,7 +74,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	}
 	w.note("plan %+v", w.plan)
 	settings := w.config
-	settings.FreePort = nil // its address is that of the binary
+	settings.FreePort = nil // its address is that of the program
 	w.note("%d requests, settings %+v", w.requests, settings)
 	if w.mixed() {
 		w.note("ways %+v", w.ways)
@@ -112,11 +112,11 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	return w.outcome(), errors.Join(w.broken, w.home.close())
 }
 
-// maxTime is later than the end of any run: the queue, and all attempts with
-// their limits, delays and outages.
+// maxTime is an upper limit for the end of all runs: the queue, and all attempts with their
+// limits, delays and outages.
 func (w *world) maxTime() time.Duration { return 400*w.longest + w.outageTime + 24*time.Hour }
 
-// next advances to the next event of the world or of the executions.
+// next advances to the next event of the world or the executions and handles it.
 func (w *world) next(ctx context.Context) {
 	at, ok := w.time.next()
 	if due, has := w.home.due(); has && !w.process.crashed && !w.stalled() && (!ok || !due.After(at)) {
@@ -131,11 +131,11 @@ func (w *world) next(ctx context.Context) {
 	w.time.step()
 }
 
-// stalled reports whether the executions do nothing now.
+// stalled reports whether an outage stops the executions.
 func (w *world) stalled() bool { return w.home.survivesCrash() && w.down(executionsOutage) }
 
-// step lets the executions do what is due, in a call of the process where they
-// are part of it.
+// step makes the executions handle what is due. If they are part of the process, that is a call
+// of the process.
 func (w *world) step(ctx context.Context) {
 	do := func(ctx context.Context) {
 		if err := w.home.step(ctx); err != nil {
@@ -171,7 +171,7 @@ func (w *world) sweep(early time.Duration) {
 	})
 }
 
-// quiet reports whether nothing is left to happen but sweeps.
+// quiet reports whether only sweeps remain.
 func (w *world) quiet() bool {
 	if w.time.busy > 0 && w.warm == nil && w.fleet == nil || w.process.crashed || !w.jobsQuiet() || !w.fleetQuiet() {
 		return false
@@ -181,7 +181,7 @@ func (w *world) quiet() bool {
 			return false
 		}
 	}
-	if w.time.busy > 0 { // sweeps create warm machines all the time
+	if w.time.busy > 0 { // sweeps keep creating warm machines
 		w.endWarm()
 		return false
 	}
@@ -193,7 +193,7 @@ func (w *world) quiet() bool {
 	return w.warmQuiet()
 }
 
-// hasEnded asks for the end of an execution that has entered no final state.
+// hasEnded reports whether an execution has ended, even without entering a final state.
 func (w *world) hasEnded(name string) bool {
 	x, err := w.home.states().Describe(context.Background(), name)
 	at := w.positions[name]
@@ -201,7 +201,7 @@ func (w *world) hasEnded(name string) bool {
 	return at.ended
 }
 
-// active describes what has not ended.
+// active describes a run that has not ended.
 func (w *world) active() string {
 	for _, r := range w.records.ordered {
 		if !r.State.Terminal() {

@@ -13,42 +13,42 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// home is where Sortie runs: the store and the executions that a process uses.
+// home is the storage and the executions that Sortie's processes use.
 type home interface {
-	// open opens the store for a new process, start starts the executions after
-	// it. close releases what a process has opened.
+	// open opens the store for a new process, and start then starts the executions. close
+	// releases what a process has opened.
 	open(ctx context.Context) (database, error)
 	start(ctx context.Context) error
 	close() error
-	// feed returns the streams of events for a process that relays, delivers or reads.
+	// feed returns the event streams for a process that relays, delivers or reads.
 	feed(ctx context.Context) (port.Feed, error)
-	// changes returns the records of the table's stream behind the first handled ones that
-	// have events and are in a lane, and the number of all records. The local home has no such
+	// changes returns the records of the table's stream in a lane, after the first handled
+	// ones, that have events. all is the number of all records. The local home has no such
 	// stream.
 	changes(lane, handled int) (records []streamed, all int, err error)
-	// executions are the executions that the processes use. states are the same
-	// without faults and quotas.
+	// executions returns the executions that the processes use. states returns them without
+	// faults and quotas.
 	executions() port.Executions
 	states() port.Executions
-	// step does what the executions have to do now. due returns when that is,
-	// false if nothing is due at any time.
+	// step handles what the executions have to do now. due returns the time at which there is
+	// work; false if there is no such time.
 	step(ctx context.Context) error
 	due() (time.Time, bool)
-	// settle makes everything visible to reads that may be stale.
+	// settle makes all writes visible to reads that may be stale.
 	settle()
-	// survivesCrash reports whether every call runs in a process of its own, so
-	// that the executions survive a crash.
+	// survivesCrash reports whether every call runs in its own process, so that the executions
+	// survive a crash.
 	survivesCrash() bool
 }
 
-// database is a store with the webhooks, and the changes to be relayed.
+// database is a store with webhooks and the outbox of changes.
 type database interface {
 	port.Store
 	port.WebhookStore
 	port.Outbox
 }
 
-// localHome is SQLite and the local engine, in the process itself.
+// localHome is SQLite and the local engine, inside the process.
 type localHome struct {
 	w      *world
 	path   string

@@ -10,8 +10,7 @@ import (
 // outage is a kind of long failure.
 type outage int
 
-// The kinds of outages. During a throttling the runner refuses to create
-// machines.
+// The kinds of outages. During throttling the runner refuses to create machines.
 const (
 	networkOutage outage = iota // workers and clients cannot reach the API
 	processOutage
@@ -32,15 +31,15 @@ func (w *world) drawOutage() time.Duration {
 	return w.between(10*time.Second, w.longestOutage())
 }
 
-// longestOutage is the limit of one outage.
+// longestOutage limits the length of one outage.
 func (w *world) longestOutage() time.Duration { return min(4*w.longest, 6*time.Hour) }
 
-// outageEvents is the smallest limit of a history with which an execution survives
-// an outage: two Tasks are retried every 20 s at most, and each retry adds 3 events to
-// the three quarters of the history that remain after the hand-over.
+// outageEvents returns the minimum history limit with which an execution survives an outage.
+// During it two Tasks are retried, at most once every 20 s, and each retry adds 3 events. Three
+// quarters of the history remain after the hand-over.
 func (w *world) outageEvents() int { return int(w.longestOutage()/(20*time.Second)) * 2 * 3 * 4 / 3 }
 
-// planOutages draws the outages.
+// planOutages draws and schedules the outages.
 func (w *world) planOutages() {
 	for range w.ways.outages {
 		kind, length := clusterOutage+outage(w.random.IntN(2)), w.between(10*time.Second, 10*time.Minute)
@@ -82,7 +81,7 @@ func (w *world) beginOutage(kind outage, length time.Duration) {
 	w.time.push(length, false, func() { w.outageEnded(kind) })
 }
 
-// outageEnded notes the end of an outage.
+// outageEnded records the end of an outage.
 func (w *world) outageEnded(kind outage) {
 	w.upSince = w.time.now
 	deaf := kind == networkOutage || kind == processOutage || kind == storeOutage || kind == suspension
@@ -91,10 +90,10 @@ func (w *world) outageEnded(kind outage) {
 	}
 }
 
-// down reports whether an outage of the kind lasts.
+// down reports whether an outage of the kind is in progress.
 func (w *world) down(kind outage) bool { return w.outages[kind].After(w.time.now) }
 
-// anyDown reports whether an outage of any kind lasts.
+// anyDown reports whether any outage is in progress.
 func (w *world) anyDown() bool {
 	for kind := range outageKinds {
 		if w.down(kind) {

@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// processCrash is the panic of a process that is killed.
+// processCrash is the panic value of a killed process.
 type processCrash struct{}
 
 // process is one start of Sortie with its memory.
@@ -32,7 +32,7 @@ type process struct {
 	crashed   bool
 	// clockOffset is the offset of its host's clock.
 	clockOffset time.Duration
-	// hosts are processes that wait for a call. local: one is for all calls.
+	// hosts are idle relay processes. In the local home one host serves all calls.
 	hosts []*host
 }
 
@@ -65,7 +65,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	return nil
 }
 
-// storeFaults decides the fate of a call of the store.
+// storeFaults draws the fault of a store call.
 func (w *world) storeFaults(fake.Call) fake.Fate {
 	w.maybeInterrupt()
 	switch {
@@ -79,7 +79,7 @@ func (w *world) storeFaults(fake.Call) fake.Fate {
 	return fake.Unsure
 }
 
-// chance draws from the world's random numbers.
+// chance draws from the world's random numbers. It implements orchestrator.Random.
 type chance struct{ w *world }
 
 // Float64 implements orchestrator.Random.
@@ -99,8 +99,8 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 	return []byte(text), err
 })
 
-// invoke calls a function for the state machine. Calls are lost, delayed, and
-// fail without a code.
+// invoke calls a function for the state machine. Calls can be lost, be delayed, and fail
+// without a code.
 func (w *world) invoke(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 	w.watchCall(payload)
 	if w.chance(w.plan.lostCalls / 2) {
@@ -122,7 +122,7 @@ func (w *world) invoke(ctx context.Context, function string, payload json.RawMes
 	return w.function(ctx, function, payload)
 }
 
-// called is the context of a call, with the values of the invocation that makes it.
+// called is the context of a call that also has the values of the context of its invocation.
 type called struct {
 	context.Context
 	invocation context.Context
@@ -166,7 +166,7 @@ type invocation struct {
 	// clockOffset is the offset of its host's clock.
 	clockOffset time.Duration
 	crashed     bool
-	// lasting: nothing interrupts the call.
+	// lasting means that nothing interrupts the call.
 	lasting bool
 }
 
@@ -178,8 +178,8 @@ func (i *invocation) checkCrash() {
 	}
 }
 
-// call calls Sortie. It returns false if the caller gets no answer: the process
-// has crashed or crashes meanwhile, or closes the connection.
+// call makes a call of Sortie. It returns false if the caller gets no answer: the process has
+// crashed, crashes meanwhile, or closes the connection.
 func (w *world) call(do func(context.Context)) (ok bool) {
 	if w.process.crashed {
 		return false
@@ -223,8 +223,7 @@ func (w *world) offset() time.Duration {
 	return w.process.clockOffset
 }
 
-// maybeCrash panics if the process of the current call has crashed, or if it
-// crashes now.
+// maybeCrash panics if the process of the current call has crashed, or crashes it at random.
 func (w *world) maybeCrash() {
 	if w.time.current == nil || w.time.current.call == nil {
 		return
@@ -241,8 +240,8 @@ func (w *world) maybeCrash() {
 	current.checkCrash()
 }
 
-// maybeInterrupt sometimes ends the context of the current call, as a caller
-// that disconnects or a deadline does.
+// maybeInterrupt ends the context of the current call at random, like a caller that disconnects
+// or a deadline.
 func (w *world) maybeInterrupt() {
 	if w.time.current != nil && w.time.current.call != nil && !w.time.current.call.lasting && w.chance(w.plan.interrupts) {
 		w.note("the call is interrupted")
@@ -258,7 +257,7 @@ func interrupted(ctx context.Context) error {
 	return nil
 }
 
-// crash kills the process, and schedules its next start.
+// crash kills the process and schedules the next start.
 func (w *world) crash() {
 	if w.process.crashed {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// records are the stored runs as of the last refresh, which reads those that
-// may have changed. Records are not modified: a changed one is replaced.
+// records are the runs as of the last refresh, which reads the runs that may have changed.
+// Records are not modified: a changed run gets a new record.
 type records struct {
 	touched map[run.Ref]bool
 	byID    map[string]*run.Run
@@ -20,10 +20,10 @@ type records struct {
 	pools   []port.PoolUse
 }
 
-// touch notes that a run may have changed.
+// touch records that a run may have changed.
 func (r *records) touch(ref run.Ref) { r.touched[ref] = true }
 
-// refresh reads the runs that may have changed, and returns those that have.
+// refresh reads the runs that may have changed and returns the changed ones.
 func (w *world) refresh() (changed []*run.Run) {
 	r := &w.records
 	if len(r.touched) == 0 || w.process.crashed {
@@ -33,7 +33,7 @@ func (w *world) refresh() (changed []*run.Run) {
 	for ref := range r.touched {
 		now, err := w.process.store.Load(ctx, ref)
 		switch before := r.byID[ref.ID]; {
-		case errors.Is(err, port.ErrNotFound) && before == nil: // its creation has failed
+		case errors.Is(err, port.ErrNotFound) && before == nil: // its creation failed
 		case err != nil:
 			w.fail("cannot read run %s: %v", ref.ID, err)
 		case before == nil || before.Version != now.Version:
@@ -67,7 +67,7 @@ func byCreation(a, b *run.Run) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// observe lets the simulation itself read, outside of the current call.
+// observe makes a read of the simulation itself, outside of the current call.
 func (w *world) observe(do func()) {
 	if task := w.time.current; task != nil {
 		call := task.call
@@ -77,7 +77,7 @@ func (w *world) observe(do func()) {
 	do()
 }
 
-// current returns the stored runs now, without a check of what has changed.
+// current returns the stored runs now, without checking the changes.
 func (w *world) current() []*run.Run {
 	found := slices.Clone(w.records.ordered)
 	for i, r := range found {
@@ -91,7 +91,7 @@ func (w *world) current() []*run.Run {
 	return found
 }
 
-// record returns a task's stored record; false if the process has crashed.
+// record returns a task's stored record. It returns false if the process has crashed.
 func (w *world) record(task string) (run.Run, bool) {
 	if w.process.crashed {
 		return run.Run{}, false
@@ -103,7 +103,7 @@ func (w *world) record(task string) (run.Run, bool) {
 	return r, err == nil
 }
 
-// checkList compares the store's list with the records, page by page.
+// checkList compares all pages of the store's list with the records.
 func (w *world) checkList(ctx context.Context) {
 	page := port.Page{Limit: 1 + w.random.IntN(20)}
 	listed := map[string]int64{}

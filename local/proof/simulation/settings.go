@@ -11,27 +11,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// plan holds the probabilities of faults, each from 0 to 1.
+// plan has the probabilities of faults, each from 0 to 1.
 type plan struct {
 	lostCalls, lostCommits, crashes, interrupts           float64
 	throttles, noCapacity, invisible, stuck               float64
 	neverStart, immediate, lost, late, lostExits, cancels float64
-	// slowCommits last long enough for other commits. delayedCalls are function
-	// calls that fail for the caller and run later. unforeseen are function
-	// errors without a code. aborts stop an execution from outside.
+	// slowCommits overlap with other commits. delayedCalls are function calls that fail for the
+	// caller and run later. unforeseen are function errors without a code. aborts stop an
+	// execution from outside.
 	slowCommits, delayedCalls, unforeseen, aborts float64
-	// workerContract is the share of workers that use it, the others only call
-	// back. clones are two processes with one envelope. freezes stop a process
-	// for a while. strangers is the chance that something outside of Sortie
-	// stops a machine.
+	// workerContract is the share of workers that use the worker contract; the others only call
+	// back. clones are two processes with one envelope. freezes stop a process for a while.
+	// strangers is the probability that a machine is stopped from outside of Sortie.
 	workerContract, clones, freezes, ignoreSignals, strangers float64
-	// serviceFaults is the chance that a service of AWS throttles a call, or
-	// answers in parts.
+	// serviceFaults is the probability that a service of AWS throttles a call or answers
+	// partially.
 	serviceFaults float64
-	// lostWakeUps is the chance that a wake-up of a job is lost, and that it comes twice,
-	// or after it was replaced.
+	// lostWakeUps is the probability that a wake-up of a job is lost, arrives twice, or arrives
+	// after it was replaced.
 	lostWakeUps float64
-	// outages is the number of long failures.
+	// outages is the number of outages.
 	outages int
 	// skew limits the offset of a host's clock.
 	skew time.Duration
@@ -39,14 +38,13 @@ type plan struct {
 	retries float64
 }
 
-// reliable reports whether Sortie itself has no faults, so that everything must
-// be prompt.
+// reliable reports whether Sortie itself has no faults, so that all waits must be short.
 func (p plan) reliable() bool {
 	return p.lostCalls+p.lostCommits+p.crashes+p.delayedCalls+p.unforeseen+p.aborts+p.slowCommits+p.serviceFaults+float64(p.outages) == 0
 }
 
-// drawPlan draws the probabilities of faults. About half of them are zero, and
-// in a third of the worlds all faults of Sortie itself.
+// drawPlan draws the probabilities of faults. About half of them are zero. In a third of the
+// worlds Sortie itself has no faults.
 func (w *world) drawPlan() plan {
 	some := func(most float64) float64 {
 		if w.random.IntN(2) == 0 {
@@ -80,12 +78,11 @@ func (w *world) drawPlan() plan {
 	return p
 }
 
-// maxSkew limits the offset of a host's clock. Two hosts differ by less than the
-// minute that tokens allow.
+// maxSkew limits the offset of a host's clock. Two hosts then differ by less than the minute
+// that tokens permit.
 const maxSkew = 25 * time.Second
 
-// between draws whole seconds from a range. Each order of magnitude is equally
-// likely.
+// between draws whole seconds from a range, with equal probability for each order of magnitude.
 func (w *world) between(least, most time.Duration) time.Duration {
 	from, to := math.Log(least.Seconds()), math.Log(most.Seconds())
 	drawn := time.Duration(math.Exp(from+w.random.Float64()*(to-from))) * time.Second
@@ -118,7 +115,7 @@ func (w *world) drawPolicy(longest time.Duration) run.Policy {
 	return p
 }
 
-// requested returns the policy as a request states it.
+// requested returns the policy in the form of a request.
 func requested(p run.Policy) *contract.Policy {
 	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
 	asked := &contract.Policy{
@@ -138,10 +135,10 @@ func requested(p run.Policy) *contract.Policy {
 // drawConfig draws the settings of the deployment.
 func (w *world) drawConfig() orchestrator.Config {
 	w.longest = []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour, time.Hour, 6 * time.Hour}[w.random.IntN(5)]
-	if w.onAWS() { // a sweep makes many calls of DynamoDB
+	if w.onAWS() { // a sweep makes many DynamoDB calls
 		w.longest = min(w.longest, time.Hour)
 	}
-	if w.serves() { // servers run all the time
+	if w.serves() { // servers run permanently
 		w.longest = min(w.longest, 10*time.Minute)
 	}
 	config := orchestrator.Config{
@@ -167,5 +164,5 @@ func (w *world) drawConfig() orchestrator.Config {
 	return config
 }
 
-// onAWS reports whether the world plays on the fakes of AWS.
+// onAWS reports whether the world uses the fakes of AWS.
 func (w *world) onAWS() bool { return w.seed%2 == 0 }

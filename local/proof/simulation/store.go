@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// slowest is the longest that a slow commit takes.
+// slowest limits the time of a slow commit.
 const slowest = 20 * time.Second
 
 // crashingStore is a store whose process can crash before and after a commit.
@@ -43,14 +43,13 @@ func (s *crashingStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.
 
 // WriteResources implements port.Store.
 func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
-	if s.w.fleet == nil { // the last refusals of platforms, which nothing depends on
+	if s.w.fleet == nil { // no check depends on the platforms' last refusals
 		return s.Store.WriteResources(ctx, save, remove, notes...)
 	}
 	return s.around(func() error { return s.Store.WriteResources(ctx, save, remove, notes...) })
 }
 
-// around makes a commit that may be slow, between two times at which the process can
-// crash.
+// around makes a commit, which may be slow. The process can crash before and after it.
 func (s *crashingStore) around(commit func() error) error {
 	s.w.maybeCrash()
 	if s.w.chance(s.w.plan.slowCommits) {
@@ -66,7 +65,7 @@ func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error 
 	return s.around(func() error { return s.Store.Commit(ctx, writes...) })
 }
 
-// observedStore notes which records may have changed.
+// observedStore records which data may have changed.
 type observedStore struct {
 	port.Store
 	w *world
@@ -163,7 +162,7 @@ func (s observedStore) observeJob(ctx context.Context, j job.Job, commit func() 
 	return err
 }
 
-// crashingRunner is a runner whose caller can crash before it answers.
+// crashingRunner is a runner whose caller can crash before and after a call.
 type crashingRunner struct {
 	port.Runner
 	w *world

@@ -27,86 +27,83 @@ type world struct {
 	trace  *bytes.Buffer
 
 	machines *machines
-	// runner creates the machines, engine is one of its platforms in a mixed world.
+	// runner creates the machines. engine is one of its platforms in a mixed world.
 	runner port.Runner
 	engine *containers
 	ways   ways
-	// warm is what was seen of warm machines, nil in a world without them.
+	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
-	// fleet is what was seen of the replicas of engines, nil in a world without them.
+	// fleet is the observed state of engine replicas; nil in a world without them.
 	fleet *fleet
-	// pools are those of the operator, the default one first.
+	// pools are the pools of the operator, the default one first.
 	pools   []*pool
 	buckets *buckets
 	signer  port.Signer
 	wakeUps *schedules
 	hooks   *hooks
 	config  orchestrator.Config
-	// longest limits the durations of the world's policies, requests is the
-	// number of runs that clients submit.
+	// longest limits the durations in the world's policies. requests is the number of runs that
+	// clients submit.
 	longest  time.Duration
 	requests int
-	// jobIDs are the jobs of the world, horizon is how long their schedules fire, and
-	// schedules are the times of the schedules that clients sent.
+	// jobIDs are the jobs of the world. horizon is how long their schedules fire. schedules are
+	// the times of the schedules that clients sent.
 	jobIDs    []string
 	horizon   time.Duration
 	schedules map[scheduleKey]nominal
-	// jobs is what was seen of the jobs, touchedJobs may have changed, and abandoned
-	// are times that a change may have lost. ownersDone counts the owners that ended.
+	// jobs are the observed jobs. touchedJobs may have changed. abandoned are times that a
+	// change may have dropped. ownersDone counts the owners that have ended.
 	jobs        map[string]*jobModel
 	touchedJobs map[string]bool
 	abandoned   []abandonedTime
 	ownersDone  int
-	// turns are those of the keys in the queues of pools.
+	// turns are the turns of the keys in the queues of pools.
 	turns map[turn]*turnFacts
-	// drains are what the operator of the pool knows.
+	// drains is the last drain of the pool, as seen by its operator.
 	drains drains
-	// resizes are the changes of its limits, after its first limits.
+	// resizes are the pool's limits, the initial ones first.
 	resizes []resize
-	// events is what was seen of the stream of events, subscribers have webhooks.
+	// events is the observed event stream. subscribers are the clients with webhooks.
 	events      *streamModel
 	subscribers []*subscriber
-	// settling: nothing fails any more, and events are delivered until none is left.
+	// settling means that faults have ended and the remaining events are delivered.
 	settling bool
 
 	home    home
 	process *process
 	system  *orchestrator.System
-	// starts counts the starts of the process, steps the events.
+	// starts counts the starts of the process. steps counts the events.
 	starts, steps int
 	// unknownMachines counts the machines whose creation was not reported.
 	unknownMachines int
 
 	acceptedTasks []string
 	attempts      map[attemptKey]*attemptFacts
-	cancelled     map[string]run.State // state when the cancel request was acknowledged
+	cancelled     map[string]run.State // the state when the cancel request was acknowledged
 	inMaybeCancel bool
 	records       records
 	runs          map[string]*runFacts
 	positions     map[string]*position
-	// outages are the ends of the outages; upSince is the end of the last one of
-	// any kind, outageTime their total length.
+	// outages has the end of each kind of outage. upSince is the end of the last outage of any
+	// kind. outageTime is their total length.
 	outages [outageKinds]time.Time
 	upSince time.Time
-	// throttled: a start was throttled, by a platform that does so now and then or in
-	// an outage.
+	// throttled means that some start was throttled, by the platform or in an outage.
 	throttled bool
-	// lag is how old a read that need not be consistent may be.
+	// lag limits the age of a read that may be stale.
 	lag time.Duration
-	// noticedUpSince is the end of the last outage during which no heartbeat was
-	// received and that sweeps could notice.
+	// noticedUpSince is the end of the last outage during which no heartbeat was received and
+	// that sweeps could notice.
 	noticedUpSince time.Time
 	outageTime     time.Duration
 	// retried counts the runs created by retries of clients.
 	calls, renewals, retried int
-	// idleSince is the time since which a slot is free although a run is
-	// queued.
+	// idleSince is the time since which a slot is free although a run is queued.
 	idleSince time.Time
-	// leasesDifferSince is the time since which the leases are not those of the
-	// records.
+	// leasesDifferSince is the time since which the leases differ from the records.
 	leasesDifferSince time.Time
-	// last are the records as of the last check, which was at checkedAt. tokens
-	// are the generations of the tokens of executions.
+	// last are the records as of the last check, at checkedAt. tokens are the generations of
+	// the executions' tokens.
 	last      map[string]*run.Run
 	checkedAt time.Time
 	tokens    map[string]int
