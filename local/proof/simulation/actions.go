@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkActions compares the actions of an ended run with its events, the messages that
-// arrived and the runs that were triggered.
+// checkActions compares the actions of an ended run with its events, with the received messages
+// and with the triggered runs.
 func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	}
 	most := 1
 	if r.Acting != nil {
-		most += r.Acting.Checks // each further check may lead to another action
+		most += r.Acting.Checks // each additional check may cause another action
 	}
 	if exceeded > 1 || actedOnViolations > most {
 		w.fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1 and %d", r.ID, exceeded, actedOnViolations, most)
@@ -67,8 +67,8 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	}
 }
 
-// reasonOf returns the reason and the type of the action of an event; no reason is the
-// action on the constraints before the run.
+// reasonOf returns the reason and type of an action from the message of its event. An empty
+// reason means an action on constraints before the run.
 func reasonOf(message string) (reason string, kind run.ActionType) {
 	first, rest, _ := strings.Cut(message, ": ")
 	if slices.Contains(run.ActionTypes(), run.ActionType(first)) {
@@ -78,7 +78,7 @@ func reasonOf(message string) (reason string, kind run.ActionType) {
 	return first, run.ActionType(second)
 }
 
-// checkAction compares the event of an action with what its receiver saw.
+// checkAction compares the event of an action with the calls that its receiver got.
 func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, event run.EventType, triggered map[string]int) {
 	var action run.Action
 	accepted, refused := 0, 0
@@ -102,8 +102,8 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 	}
 }
 
-// violationAction returns the action on the constraints that a run violated before it
-// began: that of the first one with an action of its own, or else that for all.
+// violationAction returns the action on the constraints that a run violated before it began:
+// the own action of the first such constraint that has one, or else the action for all.
 func violationAction(r *run.Run) (action run.Action) {
 	if r.Actions == nil {
 		return action
@@ -119,7 +119,8 @@ func violationAction(r *run.Run) (action run.Action) {
 	return action
 }
 
-// endAction returns the action of a run for the reason; it has no type without one.
+// endAction returns the action of a run for the reason. Its type is empty if the run has no
+// such action.
 func endAction(r *run.Run, reason string) (action run.Action) {
 	actions := r.Actions
 	if actions == nil {
@@ -142,7 +143,7 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 	return action
 }
 
-// endActions returns the reasons of the actions that follow the end of a run.
+// endActions returns the reasons of the actions that must follow the end of a run.
 func endActions(r *run.Run) (reasons []string) {
 	if r.State == run.Cancelled {
 		return nil
@@ -167,8 +168,7 @@ func endActions(r *run.Run) (reasons []string) {
 	return reasons
 }
 
-// actionsPending describes the actions of a run that are not carried out; empty if
-// none is left.
+// actionsPending describes a pending action of a run, or returns "".
 func actionsPending(r *run.Run) string {
 	for _, e := range r.Execution.Pending {
 		if e.Kind == run.EffectAct {

@@ -10,13 +10,13 @@ import (
 )
 
 // admitting reports whether the jobs of the world have constraints that refuse runs for a
-// while: limits that change, hooks that freeze, runs that fail, and requests that overlap. In
-// three of four such worlds nothing of Sortie fails, so that admissions are checked exactly.
+// while. Limits change, hooks refuse for a while, runs fail, and requests overlap. In three of
+// four such worlds Sortie has no faults, so admissions are checked exactly.
 func (w *world) admitting() bool {
 	return !w.chained() && (w.seed%10 == 5 || w.seed%20 == 10 || w.seed%20 == 14)
 }
 
-// drawAdmitting replaces the settings that keep runs apart, or that end them early.
+// drawAdmitting replaces the settings that would keep runs apart or end them early.
 func (w *world) drawAdmitting() {
 	w.longest = min(w.longest, 20*time.Minute)
 	w.config.MaxMachines, w.config.Policy.QueueTimeout = 20, w.longest
@@ -29,7 +29,7 @@ func (w *world) drawAdmitting() {
 	w.plan.workerContract = 0.3
 }
 
-// drawAdmission draws the definition of a job that is requested again and again.
+// drawAdmission draws the definition of a job that is requested repeatedly.
 func (w *world) drawAdmission(d map[string]any) {
 	constraints := map[string]any{"maxConcurrentRuns": 1 + w.random.IntN(3), "maxAllowedRunTime": "1m"}
 	if w.chance(0.4) {
@@ -67,13 +67,13 @@ func (w *world) drawAdmission(d map[string]any) {
 	d["actions"] = actions
 }
 
-// ownAdmitting runs a job, changes its limit and clears its results until the horizon.
+// ownAdmitting runs a job, changes its limit and clears its results until the time.
 func (w *world) ownAdmitting(id string, until time.Time) {
 	for w.time.now.Before(until) {
 		w.time.sleep(w.upTo(w.horizon / 12))
 		switch draw := w.random.IntN(12); {
 		case draw < 5:
-			for range 1 + w.random.IntN(4) { // requests that overlap
+			for range 1 + w.random.IntN(4) { // overlapping requests
 				w.runNow(id)
 				if w.chance(0.5) {
 					w.time.sleep(w.upTo(3 * time.Second))
@@ -106,7 +106,8 @@ func (w *world) runNow(id string) {
 	w.accepted(in.CorrelationID, accepted)
 }
 
-// limitJob changes the limit of a job, or removes it from one whose actions need none.
+// limitJob changes the limit of a job. Sometimes it removes the limit and the actions that need
+// one.
 func (w *world) limitJob(id string) {
 	patch := fmt.Sprintf(`{"constraints":{"maxConcurrentRuns":%d}}`, 1+w.random.IntN(4))
 	if m := w.jobs[id]; m != nil && m.record != nil && w.chance(0.25) {
@@ -118,7 +119,7 @@ func (w *world) limitJob(id string) {
 	})
 }
 
-// clearJob forgets how the runs of a job ended.
+// clearJob clears the recorded results of a job.
 func (w *world) clearJob(id string) {
 	w.jobCall("clear of "+id, func(ctx context.Context) error {
 		if m := w.jobs[id]; m != nil {

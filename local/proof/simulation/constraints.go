@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// maxLineage is how many jobs may trigger one another in a row.
+// maxLineage limits the number of jobs that trigger one another in sequence.
 const maxLineage = 8
 
-// checkJobRun compares the record of a job's run with its previous version; nil for a
-// new one.
+// checkJobRun compares the record of a job's run with its previous version. before is nil for a
+// new run.
 func (w *world) checkJobRun(before, r *run.Run) {
 	if r.JobID == "" {
 		return
@@ -39,13 +39,13 @@ func (w *world) checkJobRun(before, r *run.Run) {
 	}
 }
 
-// admitted reports whether the constraints of a run are met, or passed over.
+// admitted reports whether the constraints of a run are met, or ignored by its action.
 func admitted(r *run.Run) bool {
 	return r.Attempt.Number > 0 || r.Acting != nil && r.Acting.Done && r.State == run.ActionRunning
 }
 
-// checkAdmitted checks that no constraint refused a run that is to start. The informing
-// actions pass over that.
+// checkAdmitted checks that no constraint refuses a run that starts. The actions webhook and
+// trigger_job let a run start despite a violation.
 func (w *world) checkAdmitted(r *run.Run) {
 	c := r.Constraints
 	if c == nil || passes(r) {
@@ -67,8 +67,8 @@ func (w *world) checkAdmitted(r *run.Run) {
 	}
 }
 
-// checkAllowed checks that the hook before a run allowed it after it had refused it, or could
-// not be reached and may be away.
+// checkAllowed checks that the hook before a run has allowed it after its last refusal. An
+// unreachable hook counts as an answer if it may be unavailable.
 func (w *world) checkAllowed(r *run.Run) {
 	facts := w.factsOf(r)
 	answered := w.hooks.allowedAt[r.ID]
@@ -80,15 +80,15 @@ func (w *world) checkAllowed(r *run.Run) {
 	}
 }
 
-// lookedPast reports whether requirePreviousSuccess looks past a run: it was skipped, or
+// lookedPast reports whether requirePreviousSuccess ignores a run, because it was skipped or
 // replaced by a newer one.
 func lookedPast(r *run.Run) bool {
 	return r.Skipped || r.State == run.Cancelled && r.Cancel != nil && strings.HasPrefix(r.Cancel.By, "job:")
 }
 
-// checkPrevious checks that a run which requires the success of the previous one starts only
-// after that. A run that was created a moment before the check may be missed, unless it has ended
-// before the check, and so may a result that is cleared at the same time.
+// checkPrevious checks that a run with requirePreviousSuccess starts only after the previous
+// run has succeeded. The check may miss a run that was created a moment before and had not
+// ended, and a result that is cleared at the same time.
 func (w *world) checkPrevious(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil || m.deleted || m.record == nil {
@@ -109,8 +109,7 @@ func (w *world) checkPrevious(r *run.Run) {
 	w.fail("%s is to start, and the previous run %s is %s", r.ID, previous.ID, previous.State)
 }
 
-// checkLineage checks that jobs do not trigger one another in a circle or without
-// a bound.
+// checkLineage checks that jobs do not trigger one another in a circle or without a limit.
 func (w *world) checkLineage(r *run.Run) {
 	if len(r.Lineage) >= maxLineage || slices.Contains(r.Lineage, r.JobID) {
 		w.fail("%s has the lineage %v, want fewer than %d other jobs", r.ID, r.Lineage, maxLineage)
@@ -124,8 +123,8 @@ func (w *world) checkLineage(r *run.Run) {
 	}
 }
 
-// checkDefinition checks that a run takes over a changed definition when it leaves
-// PreRun, and never later.
+// checkDefinition checks that a run adopts a changed definition when it leaves PreRun, and
+// never later.
 func (w *world) checkDefinition(before, r *run.Run) {
 	if before.State != run.PreRun && r.JobVersion != before.JobVersion {
 		w.fail("%s changed from version %d of its job to %d in %s", r.ID, before.JobVersion, r.JobVersion, before.State)
@@ -155,8 +154,8 @@ func actionsOf(r *run.Run) (actions []run.Action) {
 	return actions
 }
 
-// waitLimits returns how long the action of a run may wait: the limits of its actions of
-// that type, of which one decides.
+// waitLimits returns the limits of the action's wait. They are the least and the greatest limit
+// of the run's actions of that type, because only one of these actions decides.
 func waitLimits(r *run.Run) (least, most time.Duration) {
 	for _, a := range actionsOf(r) {
 		if a.Type != r.Acting.Type {
@@ -174,8 +173,8 @@ func waitLimits(r *run.Run) (least, most time.Duration) {
 	return least, most
 }
 
-// checkWait checks that a run waits no longer than it can start, and checks its constraints no
-// more often than its action allows.
+// checkWait checks that a run waits only while it can still start, and that it checks its
+// constraints only as often as its action allows.
 func (w *world) checkWait(r *run.Run) {
 	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Done || passes(r) || r.Acting.Type == run.ActionSkip {
 		return
@@ -201,8 +200,8 @@ func (w *world) checkWait(r *run.Run) {
 	}
 }
 
-// checkActionTimeout checks that a wait ends at its limit, or earlier if the run cannot start
-// any more, or after the last of its further checks.
+// checkActionTimeout checks that a wait ends at its limit. It may end earlier if the run can no
+// longer start, or after the last check.
 func (w *world) checkActionTimeout(r *run.Run, early func(limit, lasted time.Duration)) {
 	for _, a := range actionsOf(r) {
 		if a.Type == run.ActionRetryLater && r.Acting.Type == a.Type && a.MaxRetries > 0 && r.Acting.Checks >= a.MaxRetries {
@@ -230,8 +229,8 @@ func (w *world) checkSkip(r *run.Run) {
 	}
 }
 
-// checkExpected checks that a run which takes longer than its job expects has that
-// recorded a minute later.
+// checkExpected checks that a run that exceeds the expected time of its job has a record of
+// that a minute later.
 func (w *world) checkExpected(r *run.Run) {
 	if r.State != run.Running || r.Constraints == nil || r.Constraints.MaxExpectedRunTime == 0 || r.Cancel != nil || violated(r, run.MaxExpectedRunTime) {
 		return
@@ -244,7 +243,7 @@ func (w *world) checkExpected(r *run.Run) {
 
 func violated(r *run.Run, name run.Constraint) bool { return violation(r, name) != nil }
 
-// violation returns the violation of a constraint; nil without one.
+// violation returns the violation of a constraint, or nil.
 func violation(r *run.Run, name run.Constraint) *run.ConstraintViolation {
 	for i := range r.Violations {
 		if r.Violations[i].Constraint == name {

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// containers is a simulated container engine with its adapter. A machine is a container,
-// which is created and then started.
+// containers is a simulated container engine with its adapter. A machine is a container, which
+// is first created and then started.
 type containers struct {
 	*platform
 	made []*machine
@@ -19,7 +19,7 @@ func newContainers(w *world, runner string) *containers {
 	return &containers{platform: newPlatform(w, runner, engineOutage)}
 }
 
-// named returns the container with a name, also after its program has ended by itself.
+// named returns the container with the name, even if its program has ended by itself.
 func (e *containers) named(name string) *machine {
 	for _, m := range e.made {
 		if m.spec.Name == name && !m.erased && !m.destroyed && (m.alive() || !m.stopping) {
@@ -29,8 +29,8 @@ func (e *containers) named(name string) *machine {
 	return nil
 }
 
-// Launch implements port.Runner. A launch that finds the container of its name starts it,
-// unless its program has run.
+// Launch implements port.Runner. If a container with the name exists, it starts that one,
+// unless its program has already run.
 func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	w := e.w
 	w.maybeCancel(spec.Env["TASK_ID"])
@@ -65,8 +65,8 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 	return e.answer(m)
 }
 
-// notStarted removes a container that the engine cannot start, and returns the fault of
-// its launch.
+// notStarted removes a container that the engine cannot start. It returns the fault of the
+// launch.
 func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
 	if e.w.chance(e.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
@@ -82,7 +82,7 @@ func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
 	return e.refuse(spec, fault.Image, "exec format error")
 }
 
-// die ends all containers, as the end of an engine without live restore does.
+// die ends all containers, like the end of an engine without live restore.
 func (e *containers) die() {
 	for _, m := range e.made {
 		if m.alive() && m.phase == port.MachineRunning {
@@ -91,7 +91,7 @@ func (e *containers) die() {
 	}
 }
 
-// Inspect implements port.Runner. The engine shows how a program ended a moment later.
+// Inspect implements port.Runner. The engine reports an exit after a delay of one second.
 func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	s, err := e.platform.Inspect(ctx, of)
 	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.time.now.Sub(m.endedAt) < time.Second {
@@ -100,7 +100,7 @@ func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.Machine
 	return s, err
 }
 
-// Wait implements port.Runner. Only Inspect shows how a program ended.
+// Wait implements port.Runner. Only Inspect reports an exit.
 func (e *containers) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	until := e.w.time.now.Add(limit)
 	m := e.own(of)

@@ -6,14 +6,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contended reports whether the jobs of the world compete for a few slots of the pool, of
-// their keys and of themselves, while the limits of the pool change. Nothing of Sortie
-// fails in it, so that queues are checked exactly.
+// contended reports whether the jobs of the world compete for a few slots of the pool, of their
+// keys and of themselves, while the limits of the pool change. Such a world injects no faults
+// into Sortie, so queues are checked exactly.
 func (w *world) contended() bool {
 	return !w.chained() && (w.seed%10 == 7 || w.seed%20 == 4)
 }
 
-// contention is what most runs of a contended world compete for.
+// contention is the kind of slot that most runs of a contended world compete for.
 type contention int
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (w *world) contention() contention { return contention(w.seed / 10 % 3) }
 
-// drawContention replaces the settings that keep runs apart.
+// drawContention replaces the settings that would keep runs apart.
 func (w *world) drawContention() {
 	w.config.MaxMachines, w.config.Policy.QueueTimeout = 1+w.random.IntN(2), w.longest
 	w.config.Policy.CancelGrace = w.between(5*time.Second, 30*time.Second)

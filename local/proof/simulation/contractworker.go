@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// reportStarted repeats started until it is answered, and begins the work. Some
-// workers omit it.
+// reportStarted repeats started until it is answered, and then begins the work. Some workers
+// omit started.
 func (p *worker) reportStarted() {
 	w := p.w
 	if w.chance(0.15) {
@@ -28,8 +28,8 @@ func (p *worker) reportStarted() {
 	}
 }
 
-// retryDelay returns the delay before an unanswered call is repeated: a few
-// seconds, or a heartbeat interval.
+// retryDelay returns the delay before an unanswered call is repeated: a few seconds, or one
+// heartbeat interval.
 func (p *worker) retryDelay() time.Duration {
 	if p.patient {
 		return p.interval()
@@ -41,7 +41,7 @@ func (p *worker) callOf(route string, body any) call {
 	return call{route: route, url: p.envelope.CallbackBaseURL + "/v1/tasks/" + p.task() + "/" + route, token: p.token, body: body}
 }
 
-// work starts the heartbeats and the work.
+// work starts the work and its heartbeats.
 func (p *worker) work() {
 	w := p.w
 	length := w.upTo(w.longestWork())
@@ -80,7 +80,7 @@ func (p *worker) heartbeat() {
 		p.beating = true
 		p.handleHeartbeat(reply)
 	case !p.ignoresSignals:
-		p.exit(0) // the attempt belongs to another worker or has ended
+		p.exit(0) // the attempt has ended or belongs to another worker
 		return
 	}
 	p.later(next, p.heartbeat)
@@ -116,7 +116,7 @@ func (p *worker) reportCancelled(phase string) {
 	})
 }
 
-// result draws the result of uninterrupted work: mostly a success.
+// result draws the result of uninterrupted work, mostly a success.
 func (p *worker) result() contract.TaskCompleted {
 	w := p.w
 	switch draw := w.random.Float64(); {
@@ -136,7 +136,7 @@ func (p *worker) result() contract.TaskCompleted {
 	return contract.TaskCompleted{Outcome: contract.OutcomeSucceeded, Output: &output}
 }
 
-// complete repeats completed until it is answered, and exits.
+// complete repeats completed until it is answered, and then exits.
 func (p *worker) complete(body contract.TaskCompleted) {
 	w := p.w
 	body.Attempt, body.WorkerID, body.CompletedAt = p.attempt(), p.name, w.time.now
@@ -152,7 +152,7 @@ func (p *worker) complete(body contract.TaskCompleted) {
 		return
 	}
 	p.silent = true
-	if !w.chance(0.1) { // else the process stays
+	if !w.chance(0.1) { // otherwise the process stays
 		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
 }

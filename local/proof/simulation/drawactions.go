@@ -7,8 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// drawActions draws the actions of a job. Those that name a job may build chains and
-// cycles.
+// drawActions draws the actions of a job. Actions that name a job may build chains and cycles.
 func (w *world) drawActions(id string, constraints map[string]any) map[string]any {
 	_, limited := constraints["maxConcurrentRuns"]
 	actions := map[string]any{}
@@ -37,7 +36,8 @@ func (w *world) drawActions(id string, constraints map[string]any) map[string]an
 	return actions
 }
 
-// drawAction draws an action; one that follows a run is a webhook or trigger_job.
+// drawAction draws an action. If after is true, the action follows a run: it is webhook or
+// trigger_job.
 func (w *world) drawAction(id string, limited, after bool) map[string]any {
 	types := []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
 	if !after {
@@ -53,7 +53,7 @@ func (w *world) drawAction(id string, limited, after bool) map[string]any {
 	case run.ActionTriggerJob:
 		parameters["jobId"] = fmt.Sprintf("job-%d", 1+w.random.IntN(maxJobs))
 		if parameters["jobId"] == id {
-			parameters["jobId"] = "job-0" // it does not exist
+			parameters["jobId"] = "job-0" // this job does not exist
 		}
 	case run.ActionRetryLater:
 		limit := w.between(10*time.Second, max(w.longest/8, 20*time.Second))

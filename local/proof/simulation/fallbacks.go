@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// refusal is an answer of a platform that starts no machine of an attempt.
+// refusal is the answer of a platform that did not start a machine for an attempt.
 type refusal struct {
 	at      time.Time
 	runner  string
@@ -20,7 +20,7 @@ type refusal struct {
 	message string
 }
 
-// reason is the reason of a fallback.
+// reason returns the reason of a fallback after this refusal.
 func (r refusal) reason() run.FallbackReason {
 	return map[fault.Code]run.FallbackReason{
 		fault.Capacity: run.FallbackCapacity, fault.Image: run.FallbackImage, fault.Throttled: run.FallbackThrottled,
@@ -46,8 +46,8 @@ func (w *world) checkDetour(r *run.Run) {
 	}
 }
 
-// checkHome checks that the attempt after one whose machine has started is in the run's own
-// pool.
+// checkHome checks that an attempt is in the run's own pool if the machine of the previous
+// attempt had started.
 func (w *world) checkHome(before, r *run.Run) {
 	if before != nil && before.Attempt.Number < r.Attempt.Number && !before.Attempt.StartedAt.IsZero() && r.Fallen() && before.State != run.Pending {
 		if len(r.Detour.Steps) == 0 || r.Detour.Steps[0].Attempt <= before.Attempt.Number {
@@ -56,8 +56,8 @@ func (w *world) checkHome(before, r *run.Run) {
 	}
 }
 
-// checkStep checks that a platform has given the reason of a fallback, that a pool of the
-// run has the fallback, and that the program of the attempt has not failed before.
+// checkStep checks that a platform gave the reason of a fallback, that a pool of the run has
+// the fallback, and that the attempt's program did not fail before.
 func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	facts, from, to := w.attempt(r.TaskID, step.Attempt), w.poolOf(step.From), w.poolOf(step.To)
 	if !to.drainedAt.IsZero() && to.drainedAt.Add(w.lookupSlack()).Before(step.At) {
@@ -90,7 +90,7 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 		w.fail("%s falls back from %s to %s because of %s, %s after the first answer, which no pool allows", r.ID, step.From, step.To, step.Reason, step.At.Sub(first))
 	}
 	for _, m := range w.machines.byID {
-		// Fly does not show a machine that is gone to a launch whose answer was lost.
+		// After a lost answer, Fly does not show a gone machine to the launch.
 		mine := m.spec.Owner.RunID == r.ID && m.spec.Owner.Attempt == step.Attempt
 		if mine && m.failed && !m.ranAt.IsZero() && m.endedAt.Before(facts.refusals[answer].at) && (w.calm() || m.on.runner != run.RunnerFly) {
 			w.fail("%s falls back in attempt %d, whose program has failed on %s", r.ID, step.Attempt, m.id)
@@ -98,8 +98,8 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	}
 }
 
-// checkRuns checks that the machine whose program starts is the only one of its attempt
-// that has run it, where the platform adopts what a lost call has created.
+// checkRuns checks that the starting machine is the only one of its attempt that has run the
+// program, on platforms that adopt a machine created by a lost call.
 func (w *world) checkRuns(m *machine) {
 	if !w.severalPools() {
 		return
@@ -116,13 +116,13 @@ func (w *world) checkRuns(m *machine) {
 }
 
 // mayRun reports whether the program of a machine runs or may start. A machine that is
-// destroyed before its start does not start.
+// destroyed before its start never starts.
 func (m *machine) mayRun() bool {
 	return m.alive() && (!m.ranAt.IsZero() || m.phase != port.MachineEnding && !m.destroyed)
 }
 
-// checkFallback checks that a machine which is created after a fallback is the only one of
-// its run that may run a program, on all platforms.
+// checkFallback checks that a machine created after a fallback is the only one of its run that
+// may run a program, on all platforms.
 func (w *world) checkFallback(m *machine) {
 	if !w.mixed() {
 		return
@@ -150,8 +150,8 @@ func (w *world) checkFallback(m *machine) {
 	}
 }
 
-// checkDetours checks at the end that each fallback of a run is an event with the
-// platform's message, and that a run which got no machine anywhere names all platforms.
+// checkDetours checks the fallbacks of an ended run. Each is an event with the platform's
+// message. A run that got no machine names all platforms.
 func (w *world) checkDetours(r *run.Run, events []run.Event) {
 	for _, step := range w.factsOf(r).steps {
 		count := 0

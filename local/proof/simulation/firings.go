@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// nominal are the times of a schedule: every interval, at one time, or at each minute
-// of the hour that is minute or a multiple of step, by a clock that is offset minutes
-// ahead of UTC.
+// nominal describes the times of a schedule: an interval, a single time, or the minutes of each
+// hour that equal minute or are multiples of step. offset is the schedule's offset from UTC in
+// minutes.
 type nominal struct {
 	every        time.Duration
 	at           time.Time
@@ -20,7 +20,8 @@ type nominal struct {
 	offset       int
 }
 
-// next returns the first time after a time of a schedule that counts from since.
+// next returns the first time of the schedule after the given time. since is the start of the
+// schedule. It returns false if no time follows.
 func (n nominal) next(after, since time.Time) (time.Time, bool) {
 	if after.Before(since) {
 		after = since
@@ -38,7 +39,7 @@ func (n nominal) next(after, since time.Time) (time.Time, bool) {
 	return n.at, n.at.After(after)
 }
 
-// between counts the times from the first to the last, both included.
+// between counts the times from first to last, inclusive.
 func (n nominal) between(first, last, since time.Time) (count int) {
 	for t, ok := n.next(first.Add(-1), since); ok && !t.After(last); t, ok = n.next(t, since) {
 		count++
@@ -46,24 +47,24 @@ func (n nominal) between(first, last, since time.Time) (count int) {
 	return count
 }
 
-// jobModel is what was seen of a job.
+// jobModel is the observed state of a job.
 type jobModel struct {
 	id string
 	// record is nil if the job does not exist.
 	record *job.Job
-	// definitions are those of the job's versions, by the time of its creation.
+	// definitions are the definitions of the job's versions, also by the job's creation time.
 	definitions map[jobVersion]job.Definition
-	// epoch is the current schedule; nil without one.
+	// epoch is the current schedule; nil without a schedule.
 	epoch *epoch
-	// recorded has the run that is the record of a time, by seconds.
+	// recorded maps times, in seconds, to the run that records them.
 	recorded map[int64]*run.Run
 	deleted  bool
-	// limits are the changes of its maxConcurrentRuns, uses those of the number of used
-	// slots. idleSince is since when one is free for a run that waits.
+	// limits are the changes of maxConcurrentRuns. uses are the changes of the number of used
+	// slots. idleSince is the time since which a slot is free while a run waits.
 	limits    []limitChange
 	uses      []slotUse
 	idleSince time.Time
-	// clearedAt is when the last request to clear its results was sent.
+	// clearedAt is when the last request to clear the results was sent.
 	clearedAt time.Time
 }
 
@@ -72,19 +73,19 @@ type jobVersion struct {
 	version   int64
 }
 
-// epoch is the life of one schedule of a job.
+// epoch is the lifetime of one schedule of a job.
 type epoch struct {
 	times nominal
 	since time.Time
-	// next is the first time without a record; zero if none follows. It is awaited
-	// from dueSince at the earliest.
+	// next is the first time without a record; zero if no time follows. dueSince is the
+	// earliest start of the wait for it.
 	next, dueSince time.Time
 }
 
-// maxCatchUp is how many missed firings a job catches up at once.
+// maxCatchUp limits the missed firings that a job catches up at once.
 const maxCatchUp = 100
 
-// touchJob notes that a job may have changed.
+// touchJob records that a job may have changed.
 func (w *world) touchJob(id string) { w.touchedJobs[id] = true }
 
 // refreshJobs reads the jobs that may have changed.
@@ -106,7 +107,7 @@ func (w *world) refreshJobs() {
 	}
 }
 
-// jobChanged follows a change of a job's record.
+// jobChanged updates the model after a change of a job's record.
 func (w *world) jobChanged(id string, now *job.Job) {
 	m := w.jobs[id]
 	if m == nil {
@@ -138,14 +139,14 @@ func (w *world) jobChanged(id string, now *job.Job) {
 		return
 	}
 	if jitterOf(now.Definition) < jitterOf(before.Definition) {
-		m.epoch.dueSince = w.time.now // the wake-up is set again
+		m.epoch.dueSince = w.time.now // the wake-up is scheduled again
 	}
 	if now.Paused && !before.Paused && !catchesUp(now.Definition) {
 		w.checkAbandoned(m, before, now.PausedAt)
 	}
 	if !now.ResumedAt.Equal(before.ResumedAt) {
 		m.epoch.dueSince = w.time.now
-		if !catchesUp(now.Definition) { // the times of the pause are no firings
+		if !catchesUp(now.Definition) { // times during the pause are no firings
 			m.epoch.pass(now.ResumedAt)
 		}
 	}
@@ -155,13 +156,13 @@ func catchesUp(d job.Definition) bool {
 	return d.Constraints != nil && d.Constraints.CatchUp != nil && *d.Constraints.CatchUp
 }
 
-// jitterOf returns the largest delay of a firing.
+// jitterOf returns the largest random delay of a firing.
 func jitterOf(d job.Definition) time.Duration {
 	jitter, _ := time.ParseDuration(string(d.Jitter))
 	return jitter
 }
 
-// windowOf returns how late a firing may be caught up; 0 is no limit.
+// windowOf returns the time within which a firing may be caught up; 0 means no limit.
 func windowOf(d job.Definition) time.Duration {
 	if d.Constraints == nil {
 		return 0
@@ -170,7 +171,7 @@ func windowOf(d job.Definition) time.Duration {
 	return window
 }
 
-// beginEpoch begins the schedule of a job's record.
+// beginEpoch starts the model of the schedule in a job's record.
 func (w *world) beginEpoch(m *jobModel) {
 	j := m.record
 	m.epoch = nil
@@ -188,7 +189,7 @@ func (w *world) beginEpoch(m *jobModel) {
 	m.epoch.pass(j.Since)
 }
 
-// pass moves to the first time after a time.
+// pass advances next to the first time after until.
 func (e *epoch) pass(until time.Time) {
 	if !e.next.IsZero() && e.next.After(until) {
 		return
@@ -200,15 +201,15 @@ func (e *epoch) pass(until time.Time) {
 	e.next = next
 }
 
-// skipRecorded moves over the times that have a record.
+// skipRecorded advances next past the times that have a record.
 func (m *jobModel) skipRecorded() {
 	for e := m.epoch; e != nil && !e.next.IsZero() && m.recorded[e.next.Unix()] != nil; {
 		e.pass(e.next)
 	}
 }
 
-// checkAbandoned checks that a change of the schedule, or a pause, drops no time that
-// was due before it.
+// checkAbandoned checks that a change of the schedule, or a pause, drops no time that was due
+// before it.
 func (w *world) checkAbandoned(m *jobModel, before *job.Job, at time.Time) {
 	m.skipRecorded()
 	e := m.epoch
@@ -216,7 +217,7 @@ func (w *world) checkAbandoned(m *jobModel, before *job.Job, at time.Time) {
 		return
 	}
 	slack := 2 * w.plan.skew
-	if w.plan.slowCommits > 0 { // times that are due while the change is committed
+	if w.plan.slowCommits > 0 { // times that become due during the commit
 		slack += 10 * slowest
 	}
 	if due := e.next.Add(jitterOf(before.Definition)); due.Before(at.Add(-slack)) {
@@ -224,20 +225,19 @@ func (w *world) checkAbandoned(m *jobModel, before *job.Job, at time.Time) {
 	}
 }
 
-// abandonedTime is a time that has to be recorded by the end of the event.
+// abandonedTime is a time that must be recorded by the end of the event.
 type abandonedTime struct {
 	m  *jobModel
 	at time.Time
 }
 
-// firingOf returns the nominal time of a run that its job's schedule may have created;
-// ok is false for another run.
+// firingOf returns the scheduled time of a run that its job's schedule may have created. It
+// returns false for other runs.
 func firingOf(r *run.Run) (at time.Time, ok bool) {
 	return r.ScheduledAt, r.JobID != "" && r.ID != r.TaskID
 }
 
-// checkFirings follows the new firings of an event, and checks that each due time has
-// one record.
+// checkFirings adds the new firings to the model, and checks that each due time has one record.
 func (w *world) checkFirings(changed []*run.Run) {
 	for _, r := range changed {
 		if _, ok := firingOf(r); ok && w.last[r.ID] == nil {
@@ -252,7 +252,7 @@ func (w *world) checkFirings(changed []*run.Run) {
 	w.abandoned = w.abandoned[:0]
 }
 
-// recordFiring notes the times of which a new run is the record.
+// recordFiring adds the times that a new run records.
 func (w *world) recordFiring(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil {
@@ -310,7 +310,7 @@ func (w *world) checkDueJobs() {
 	}
 }
 
-// jobsQuiet reports whether no schedule fires any more.
+// jobsQuiet reports whether no schedule will fire again.
 func (w *world) jobsQuiet() bool {
 	if w.ownersDone < len(w.jobIDs) {
 		return false

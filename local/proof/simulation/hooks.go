@@ -8,31 +8,30 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The addresses of hooks. Each answers in its own way.
+// The addresses of hooks, one for each behaviour.
 const (
 	hookAllows  = "https://hooks.example.org/allow"
 	hookRefuses = "https://hooks.example.org/refuse"
 	hookFails   = "https://hooks.example.org/fail"
 	hookHangs   = "https://hooks.example.org/hang"
 	hookVaries  = "https://hooks.example.org/vary"
-	// hookFreezes refuses everything for a while, again and again.
+	// hookFreezes alternates between refusing and allowing everything.
 	hookFreezes = "https://hooks.example.org/freeze"
 )
 
-// freezes is how long hookFreezes refuses and allows in turn.
+// freezes is the length of each phase of hookFreezes.
 const freezes = 20 * time.Second
 
-// hookTime is how long the tries of a hook take at most.
+// hookTime limits the time of all tries of a hook.
 const hookTime = 35 * time.Second
 
-// hooks are the receivers at the addresses of jobs.
+// hooks are the hook receivers of jobs.
 type hooks struct {
 	w *world
-	// accepted counts the accepted messages and refused the others, each by the id
-	// of the message.
+	// accepted and refused count the messages by message id.
 	accepted, refused map[string]int
-	// allowedAt is when a run was allowed last before it began, awayAt when that could not
-	// be asked.
+	// allowedAt is the time of the last permission before a run began. awayAt is the time at
+	// which the hook was unreachable.
 	allowedAt, awayAt map[string]time.Time
 }
 
@@ -40,10 +39,10 @@ func newHooks(w *world) *hooks {
 	return &hooks{w: w, accepted: map[string]int{}, refused: map[string]int{}, allowedAt: map[string]time.Time{}, awayAt: map[string]time.Time{}}
 }
 
-// messageID is the id of the message about a run for a reason.
+// messageID returns the id of the message about a run for a reason.
 func messageID(r *run.Run, reason string) string { return r.TaskID + "-" + reason }
 
-// answer lets the address answer. The caller can crash before and after that.
+// answer returns the answer of the address. The caller can crash before and after it.
 func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err error) {
 	w := h.w
 	w.maybeCrash()

@@ -21,8 +21,8 @@ import (
 // eventRetention is longer than a simulation.
 const eventRetention = 400 * 24 * time.Hour
 
-// host is a process that relays and delivers events, with what it remembers of the
-// stream. On AWS one call at a time uses it. Locally it is a part of Sortie's process.
+// host is a process that relays and delivers events, with its memory of the stream. On AWS one
+// call at a time uses it. Locally it is part of Sortie's process.
 type host struct {
 	relay    *orchestrator.Relay
 	function lambdakit.TaskFunc
@@ -33,7 +33,7 @@ type host struct {
 	streams  *stream.Streams
 }
 
-// newHost starts a process. Its name is that of its leases.
+// newHost starts a process. name is the owner of its leases.
 func (w *world) newHost(name string) (*host, error) {
 	own, err := w.home.feed(context.Background())
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *world) newHost(name string) (*host, error) {
 	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
 	store := faultyWebhooks{w.process.store, w}
 	published := api.Published("http://sortie")
-	published.Bare = !w.home.survivesCrash() // the local process has the key
+	published.Bare = !w.home.survivesCrash() // the local process has the signing key
 	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, published, series.Discard)
 	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
 	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
@@ -64,7 +64,7 @@ func (w *world) newHost(name string) (*host, error) {
 
 func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
 
-// onHost calls a host. It returns false if the host has crashed: then it is not called
+// onHost calls do with a host. It returns false if the host has crashed; that host is not used
 // again.
 func (w *world) onHost(do func(context.Context, *host)) bool {
 	p := w.process
@@ -75,7 +75,7 @@ func (w *world) onHost(do func(context.Context, *host)) bool {
 			p.hosts = p.hosts[:last]
 		}
 	} else {
-		name := "local" // the next process continues with the leases
+		name := "local" // the next process takes over the leases
 		if w.home.survivesCrash() {
 			name = w.hex(4)
 		}
@@ -101,9 +101,9 @@ func (w *world) onHost(do func(context.Context, *host)) bool {
 // errKilled is the result of a call of a process that was killed.
 var errKilled = fault.New(fault.Unavailable, "the process was killed")
 
-// during makes a call of the streams or the webhooks. It may be slow, fail, or fail after
-// it was made, and the process can crash before and after it. The call of a crashed
-// process returns an error, because a goroutine of the process may make it.
+// during makes a call of the streams or the webhooks. The call may be slow, fail, or fail after
+// it was made, and the process can crash before and after it. The call of a crashed process
+// returns an error instead of a panic, because a goroutine of the process may make it.
 func during[T any](ctx context.Context, w *world, write bool, do func() (T, error)) (result T, err error) {
 	var none T
 	defer func() {
@@ -137,13 +137,13 @@ func during[T any](ctx context.Context, w *world, write bool, do func() (T, erro
 	return result, err
 }
 
-// change is during for a write without a result.
+// change is like during for a write without a result.
 func change(ctx context.Context, w *world, do func() error) error {
 	_, err := during(ctx, w, true, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
-// faultyFeed is a feed whose calls fail.
+// faultyFeed is a feed with injected faults.
 type faultyFeed struct {
 	port.Feed
 	w *world
@@ -198,7 +198,7 @@ func (f faultyFeed) MoveCursor(ctx context.Context, stream, consumer string, fro
 	return change(ctx, f.w, func() error { return f.Feed.MoveCursor(ctx, stream, consumer, from, to) })
 }
 
-// faultyWebhooks is a store of webhooks whose calls fail.
+// faultyWebhooks is a store of webhooks with injected faults.
 type faultyWebhooks struct {
 	port.WebhookStore
 	w *world
@@ -226,8 +226,8 @@ func (s faultyWebhooks) Progress(ctx context.Context, ref webhook.Ref) (webhook.
 	return during(ctx, s.w, false, func() (webhook.Progress, error) { return s.WebhookStore.Progress(ctx, ref) })
 }
 
-// SaveDeliveries implements port.WebhookStore. The attempts before it have taken as long as
-// the receiver hung.
+// SaveDeliveries implements port.WebhookStore. It first waits for the time for which the
+// receiver hung.
 func (s faultyWebhooks) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveries ...webhook.Delivery) error {
 	return change(ctx, s.w, func() error {
 		if hung := s.w.subscriberOf(p.Ref()).hung(); hung > 0 {
@@ -242,7 +242,7 @@ func (s faultyWebhooks) PendingDeliveries(ctx context.Context, ref webhook.Ref, 
 	return during(ctx, s.w, false, func() ([]webhook.Delivery, error) { return s.WebhookStore.PendingDeliveries(ctx, ref, limit) })
 }
 
-// noWebhooks are the webhooks of a relay whose tenants have none.
+// noWebhooks is used for relays whose tenants have no webhooks.
 type noWebhooks struct{}
 
 // DispatchTenants implements relay.Webhooks.

@@ -11,29 +11,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// runFacts is what was seen of a run besides its record.
+// runFacts are the observations about a run besides its record.
 type runFacts struct {
 	endedAt       time.Time
 	terminatingAt time.Time
-	// queuedAt is when the run was first seen in the queue, of its last stay.
+	// queuedAt is when the run was first seen in its pool's queue, for its last stay there.
 	queuedAt time.Time
-	// jobQueuedAt is the same for the queue of its job. enteredAt is when the run was
-	// first seen in its state, actingAt when its action was seen to begin.
+	// jobQueuedAt is the same for the queue of its job. enteredAt is when the run was first
+	// seen in its state. actingAt is when its action was seen to begin.
 	jobQueuedAt, enteredAt, actingAt time.Time
-	// createdAt is when the run was first seen, actedAt when its action was seen to continue,
-	// refusedAt when the refusal of its hook was seen last, admittedAt when it was seen to be
-	// admitted, contendsSince when it was seen to get or to await a slot of its job.
+	// createdAt is when the run was first seen. actedAt is when its action was seen to
+	// continue. refusedAt is when the last refusal of its hook was seen. admittedAt is when its
+	// admission was seen. contendsSince is when it was seen to hold or await a slot of its job.
 	createdAt, actedAt, refusedAt, admittedAt, contendsSince time.Time
 	// keyQueuedAt is the same for the queue of its key.
 	keyQueuedAt time.Time
 	// machines counts the machines of all attempts.
 	machines int
-	// steps are its fallbacks.
+	// steps are the fallbacks of the run.
 	steps []run.DetourStep
 	// missing is the position of an execution that has not started.
 	missing      position
 	missingStart int
-	// name is that of the execution with the start number named.
+	// name is the name of the execution with the start number named.
 	name  string
 	named int
 }
@@ -45,7 +45,7 @@ func (w *world) factsOf(r *run.Run) *runFacts {
 	return w.runs[r.ID]
 }
 
-// checkChange compares a record with its previous version; nil for a new one.
+// checkChange compares a record with its previous version. before is nil for a new run.
 func (w *world) checkChange(before, r *run.Run) {
 	facts := w.factsOf(r)
 	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.Unsure || r.State == run.ContainerCreating && r.Slot.State == run.SlotQueued
@@ -96,7 +96,7 @@ func (w *world) checkChange(before, r *run.Run) {
 			strangers++
 		}
 		if of.evicted {
-			strangers++ // it does not count
+			strangers++ // this one does not count
 		}
 	}
 	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers + len(facts.steps); r.Attempt.Number > most {
@@ -112,7 +112,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	}
 }
 
-// note notes what happened to a run of a job.
+// note records the time of changes of a job's run.
 func (f *runFacts) note(now time.Time, before, r *run.Run) {
 	if before == nil {
 		f.createdAt = now
@@ -129,7 +129,7 @@ func (f *runFacts) note(now time.Time, before, r *run.Run) {
 	}
 }
 
-// checkOrder checks that a record goes forward.
+// checkOrder checks that a record never goes back.
 func (w *world) checkOrder(before, r *run.Run) {
 	if r.Version < before.Version || r.EventCount < before.EventCount || r.Attempt.Number < before.Attempt.Number || r.Execution.Start < before.Execution.Start {
 		w.fail("%s went back from version %d to %d", r.ID, before.Version, r.Version)
@@ -142,8 +142,8 @@ func (w *world) checkOrder(before, r *run.Run) {
 	}
 }
 
-// checkAttempt checks that the facts of an attempt do not change once they are
-// known, and that a slot is granted in the order of the queue.
+// checkAttempt checks that known facts of an attempt do not change, and that slots are granted
+// in the order of the queue.
 func (w *world) checkAttempt(before, r *run.Run) {
 	if r.Slot.State == run.SlotHeld && before.Slot.State != run.SlotHeld {
 		w.checkGrant(before, r)
@@ -169,7 +169,7 @@ func (w *world) checkAttempt(before, r *run.Run) {
 		{"delivery of the cancel request", !was.CancelDeliveredAt.IsZero() && !was.CancelDeliveredAt.Equal(is.CancelDeliveredAt)},
 		{"SIGTERM", !was.SigtermAt.IsZero() && !was.SigtermAt.Equal(is.SigtermAt)},
 		{"grace", !was.GraceUntil.IsZero() && !was.GraceUntil.Equal(is.GraceUntil)},
-		{"outcome", was.Outcome != "" && was.Outcome != is.Outcome && r.Cancel == nil}, // how the worker ended may be seen late
+		{"outcome", was.Outcome != "" && was.Outcome != is.Outcome && r.Cancel == nil}, // the worker's exit may be seen late
 		{"report", was.Report != nil && (is.Report == nil || is.Report.Digest != was.Report.Digest)},
 	} {
 		if fact.changed {
@@ -197,8 +197,8 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.RunTimeout:
 		began, most := r.Attempt.StartedAt, r.Policy.TimeLimit
 		if report := r.Attempt.Report; report != nil && report.Category == fault.Timeout {
-			// A worker counts from the start of its process, whose calls can be lost. It
-			// stops its program earlier, to report that.
+			// A worker counts from the start of its process, whose calls can be lost. It stops
+			// its program earlier, so that it can still report.
 			began, most = r.Attempt.IntentAt, most-limit.ReportMargin(most)
 		}
 		early(most, r.Attempt.EndedAt.Sub(began))
@@ -211,7 +211,7 @@ func (w *world) checkFault(r *run.Run) {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
 		}
 	case fault.CancelTimeout:
-		if !of.noticedAt.IsZero() && w.calm() && of.strangers == 0 { // a stranger kills without a grace
+		if !of.noticedAt.IsZero() && w.calm() && of.strangers == 0 { // a stranger kills without a grace period
 			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.time.now.Sub(of.noticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
@@ -221,8 +221,8 @@ func (w *world) checkFault(r *run.Run) {
 	}
 }
 
-// checkHeartbeatTimeout checks that no attempt times out whose worker has
-// called within the limit or could not call because of an outage.
+// checkHeartbeatTimeout checks that no attempt times out whose worker called within the limit,
+// or could not call because of an outage.
 func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 	limit := r.Policy.HeartbeatTimeout - 2*w.plan.skew
 	if silence := w.time.now.Sub(of.lastCallAt); silence < limit {
@@ -232,15 +232,16 @@ func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 		w.fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
 	}
 	for _, p := range w.workersOf(r) {
-		// A worker whose calls are lost, or take most of the limit, is silent. So is one that
-		// meets no process several times, where processes end every few seconds.
+		// A worker whose calls are lost, or take most of the limit, counts as silent. So does
+		// one that repeatedly finds no process in worlds where processes crash every few
+		// seconds.
 		if limit > 0 && p.refused < 3 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits+w.plan.lostCommits == 0 || limit > 2*time.Minute) {
 			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
 		}
 	}
 }
 
-// workersOf returns the workers of a run's known machine.
+// workersOf returns the workers on a run's recorded machine.
 func (w *world) workersOf(r *run.Run) []*worker {
 	if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil {
 		return m.workers
@@ -248,8 +249,8 @@ func (w *world) workersOf(r *run.Run) []*worker {
 	return nil
 }
 
-// checkStateTimeout checks that the heartbeat clock of a state does not expire
-// while its worker sends heartbeats.
+// checkStateTimeout checks that the heartbeat clock of a state does not expire while its worker
+// sends heartbeats.
 func (w *world) checkStateTimeout(ref run.Ref) {
 	r := w.records.byID[ref.ID]
 	if r == nil || !w.calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
@@ -262,8 +263,8 @@ func (w *world) checkStateTimeout(ref run.Ref) {
 	}
 }
 
-// checkLaunch checks that a machine is created only when the machine of the
-// previous attempt is gone or was unreachable for ten minutes, and once.
+// checkLaunch checks that a machine is created once per attempt, and only when the machine of
+// the previous attempt is gone or has been unreachable for ten minutes.
 func (w *world) checkLaunch(m *machine) {
 	if r := w.records.byID[m.spec.Owner.RunID]; r != nil {
 		w.factsOf(r).machines++
@@ -283,11 +284,10 @@ func (w *world) checkLaunch(m *machine) {
 	}
 }
 
-// unreachable is how long a machine that cannot be seen gone delays the next
-// attempt.
+// unreachable is the delay of the next attempt after a machine that cannot be confirmed gone.
 const unreachable = 10 * time.Minute
 
-// checkDestroy checks that no machine is destroyed that its run needs.
+// checkDestroy checks that no machine is destroyed while its run needs it.
 func (w *world) checkDestroy(m *machine) {
 	if m.idle() {
 		w.checkDestroyIdle(m)
@@ -304,7 +304,7 @@ func (w *world) checkDestroy(m *machine) {
 	}
 }
 
-// checkKill checks that a worker is not killed before the end of its grace.
+// checkKill checks that a worker is not killed before the end of its grace period.
 func (w *world) checkKill(m *machine) {
 	r := w.records.byID[m.spec.Owner.RunID]
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
@@ -327,8 +327,8 @@ func (w *world) checkSecrets(spec port.LaunchSpec) {
 	}
 }
 
-// checkDeadline checks that a worker which obeys the envelope's deadline has its
-// whole time limit.
+// checkDeadline checks that a worker that obeys the envelope's deadline gets its whole time
+// limit.
 func (w *world) checkDeadline(p *worker) {
 	r, known := w.record(p.task())
 	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
@@ -337,7 +337,7 @@ func (w *world) checkDeadline(p *worker) {
 	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.plan.skew)) {
 		return // the late refusal of an earlier call has extended the start limit
 	}
-	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // it was not seen before its start limit
+	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // the start was not seen before its limit
 	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit {
 		w.fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
 	}

@@ -17,11 +17,11 @@ import (
 // maxJobs limits the jobs of a world.
 const maxJobs = 3
 
-// chained reports whether the jobs of the world trigger one another in a row that is
-// longer than permitted.
+// chained reports whether the jobs of the world trigger one another in a chain that exceeds the
+// limit.
 func (w *world) chained() bool { return w.seed%50 == 19 || w.seed%50 == 44 }
 
-// drawJobs draws how many jobs the world has and how long their schedules fire.
+// drawJobs draws the number of jobs and the time for which their schedules fire.
 func (w *world) drawJobs() {
 	if w.chained() {
 		w.requests, w.horizon = 0, 2*time.Minute
@@ -54,15 +54,15 @@ func (w *world) drawJobs() {
 	}
 }
 
-// startJobs schedules the clients of the jobs.
+// startJobs schedules the owners of the jobs.
 func (w *world) startJobs() {
 	for _, id := range w.jobIDs {
 		w.time.after(w.upTo(30*time.Second), func() { w.ownJob(id) })
 	}
 }
 
-// ownJob is the client that owns a job. It creates the job, changes, pauses and runs
-// it, and ends its schedule at the horizon.
+// ownJob simulates the owner of a job. The owner creates, changes, pauses and runs the job, and
+// ends its schedule at the horizon.
 func (w *world) ownJob(id string) {
 	until := start.Add(w.horizon)
 	w.putJob(id)
@@ -119,8 +119,7 @@ func (w *world) ownJob(id string) {
 	w.ownersDone++
 }
 
-// jobCall makes a call of an owner until it is answered. A job that does not exist is
-// an answer.
+// jobCall repeats a call of an owner until it is answered. A missing job counts as an answer.
 func (w *world) jobCall(what string, do func(context.Context) error) {
 	for {
 		err := w.clientCall(do)
@@ -167,7 +166,7 @@ func (w *world) deleteJob(id string) {
 	})
 }
 
-// runJob requests a run of a job, now or at a time at which its schedule may fire.
+// runJob requests a run of a job, for now or for a possible time of its schedule.
 func (w *world) runJob(id string) {
 	in := orchestrator.JobRunRequest{Identity: client, JobID: id, CorrelationID: "manual " + id}
 	if w.chance(0.7) {
@@ -193,7 +192,7 @@ func (w *world) runJob(id string) {
 	w.accepted(in.CorrelationID, accepted)
 }
 
-// drawDefinition draws a definition, and remembers the times of its schedule.
+// drawDefinition draws a definition and records the times of its schedule.
 func (w *world) drawDefinition(id string) map[string]any {
 	d := map[string]any{
 		"id": id, "image": "worker", "command": []string{"work"},
@@ -243,8 +242,8 @@ func (w *world) drawDefinition(id string) map[string]any {
 	return d
 }
 
-// nextJob returns the job that a job of a chain triggers; the last one triggers one that
-// does not exist.
+// nextJob returns the job that a job of a chain triggers. The last one triggers a job that does
+// not exist.
 func (w *world) nextJob(id string) string {
 	i := slices.Index(w.jobIDs, id) + 1
 	if i == len(w.jobIDs) {
@@ -253,7 +252,7 @@ func (w *world) nextJob(id string) string {
 	return w.jobIDs[i]
 }
 
-// drawKey draws a concurrency key, which jobs may share, with its limits.
+// drawKey draws a concurrency key with its limits. Jobs may share the key.
 func (w *world) drawKey(d map[string]any) {
 	d["concurrencyKey"] = fmt.Sprintf("customer-%d", 1+w.random.IntN(2))
 	limits := map[string]any{"limit": 1 + w.random.IntN(2)}
@@ -304,7 +303,7 @@ func (w *world) drawSchedule(d, constraints map[string]any) {
 	w.schedules[scheduleKey{d["schedule"].(string), zone}] = times //nolint:forcetypeassert // set above
 }
 
-// scheduleKey is a schedule and its time zone as a definition states them.
+// scheduleKey is a schedule with its time zone, as spelled in a definition.
 type scheduleKey struct{ schedule, zone string }
 
 func (w *world) drawConstraints(c map[string]any) {

@@ -7,24 +7,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// limitChange is a change of the maxConcurrentRuns of a job; 0 is no limit, and a job that
-// does not exist leaves each run its own.
+// limitChange is a change of a job's maxConcurrentRuns; 0 means no limit. If the job is gone,
+// each run keeps its own limit.
 type limitChange struct {
 	at    time.Time
 	limit int
 	gone  bool
-	// key is the concurrency key of its runs, keyLimit its limit.
+	// key is the concurrency key of its runs, and keyLimit the key's limit.
 	key      string
 	keyLimit int
 }
 
-// slotUse is how many runs held slots of a job, or were queued for one, from a time on.
+// slotUse is the number of runs that hold or queue for slots of a job, since a time.
 type slotUse struct {
 	at    time.Time
 	slots int
 }
 
-// noteLimit notes the limit of a job's record.
+// noteLimit records the limit of a job's record.
 func (w *world) noteLimit(m *jobModel) {
 	c := limitChange{at: w.time.now, gone: m.record == nil}
 	if m.record != nil {
@@ -42,7 +42,7 @@ func (w *world) noteLimit(m *jobModel) {
 	m.limits = append(m.limits, c)
 }
 
-// keyLimitOf returns the largest limit by which a run can get a slot of its key now.
+// keyLimitOf returns the largest limit at which a run can get a slot of its key now.
 func (w *world) keyLimitOf(r *run.Run) int {
 	most := r.Concurrency.Limit
 	m := w.jobs[r.JobID]
@@ -66,13 +66,13 @@ func (w *world) limitSlack() time.Duration {
 	return hookTime + 4*slowest + time.Minute
 }
 
-// limitsOf returns the smallest and the largest limit by which a run can be admitted now;
-// most is 0 if it may need no slot, and then least may be 0, too.
+// limitsOf returns the smallest and largest limit at which a run can be admitted now. most is 0
+// if the run may need no slot; least may then be 0, too.
 func (w *world) limitsOf(r *run.Run) (least, most int) {
 	return w.limitsSince(r, w.time.now.Add(-w.limitSlack()))
 }
 
-// limitsSince returns the limits by which a run could be admitted since a time.
+// limitsSince returns the limits at which a run could have been admitted since a time.
 func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 	own := r.Constraints.MaxConcurrentRuns
 	m := w.jobs[r.JobID]
@@ -80,7 +80,7 @@ func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 		return own, own
 	}
 	none := false
-	// A later job with the id of a deleted one limits none of its runs.
+	// A later job with the id of a deleted one does not limit the earlier job's runs.
 	later := len(m.limits)
 	if m.record != nil && !m.record.Made(r.JobVersion) {
 		for later > 0 && !m.limits[later-1].gone {
@@ -107,12 +107,12 @@ func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 	return least, most
 }
 
-// passes reports whether the action on the violated constraints of a run lets it start.
+// passes reports whether the action of a run lets it start despite violated constraints.
 func passes(r *run.Run) bool {
 	return r.Acting != nil && (r.Acting.Type == run.ActionWebhook || r.Acting.Type == run.ActionTriggerJob)
 }
 
-// needsOnlySlot reports whether no other run of its job may run beside the run.
+// needsOnlySlot reports whether a run permits no other run of its job beside it.
 func needsOnlySlot(r *run.Run) bool {
 	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess && !passes(r) && !violated(r, run.RequirePreviousSuccess)
 }
@@ -126,12 +126,13 @@ func holdsJobSlot(r *run.Run) bool {
 	return !r.State.Terminal() && r.JobSlot.State == run.SlotHeld && r.JobSlot.Limit > 0
 }
 
-// contends reports whether a run holds a slot of its job or is queued for one.
+// contends reports whether a run holds or queues for a slot of its job.
 func contends(r *run.Run) bool {
 	return holdsJobSlot(r) || !r.State.Terminal() && r.JobSlot.State == run.SlotQueued
 }
 
-// noteUse notes how many slots of the job are used, or were since the last check.
+// noteUse records how many slots of the job are used, including those used since the last
+// check.
 func (w *world) noteUse(m *jobModel) {
 	n := 0
 	for _, r := range w.records.ordered {
@@ -156,13 +157,13 @@ func (m *jobModel) mostUsed(since time.Time) (most int) {
 	return most
 }
 
-// tookJobAfter reports whether a run can have taken its slot of the job after another one.
+// tookJobAfter reports whether a run may have taken its slot of the job after another run.
 func (w *world) tookJobAfter(r, other *run.Run) bool {
 	return !r.JobSlot.Since.Before(other.JobSlot.Since.Add(-2 * w.plan.skew))
 }
 
-// queuedForJob reports whether a run that has a slot of its job was in its queue before. It
-// can leave it in the commit after that in which it joined it.
+// queuedForJob reports whether a run with a slot of its job was in the job's queue before. It
+// can leave the queue in the commit after the one in which it joined.
 func queuedForJob(before, r *run.Run) bool {
 	if before.JobSlot.State == run.SlotQueued {
 		return true
@@ -177,8 +178,8 @@ func queuedForJob(before, r *run.Run) bool {
 	return violated(r, run.MaxConcurrentRuns)
 }
 
-// placeOf is the place of a run in the queue of its job: the time that it is for, or
-// its creation.
+// placeOf returns the place of a run in the queue of its job: its scheduled time, or else its
+// creation.
 func placeOf(r *run.Run) time.Time {
 	if r.ScheduledAt.After(r.CreatedAt) {
 		return r.ScheduledAt
@@ -186,13 +187,13 @@ func placeOf(r *run.Run) time.Time {
 	return r.CreatedAt
 }
 
-// older compares two runs of a job by their places, of which catch-ups share one.
+// older compares the places of two runs of a job. Runs that catch up can have the same place.
 func older(a, b *run.Run) bool {
 	return cmp.Or(placeOf(a).Compare(placeOf(b)), a.ScheduledAt.Compare(b.ScheduledAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// checkJobGrant checks that a run takes a slot of its job within the limit in force, and not
-// before a run that waits for one longer.
+// checkJobGrant checks that a run takes a slot of its job only within the current limit, and
+// not before a run that has waited longer.
 func (w *world) checkJobGrant(before, r *run.Run) {
 	if before.Attempt.Number > 0 {
 		w.checkCounted(r)
@@ -215,8 +216,8 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 	w.checkJobOrder(before, r)
 }
 
-// checkCounted checks that a run which has begun gets a slot of its job only when the job gets
-// a limit.
+// checkCounted checks that a run that has begun gets a slot of its job only after the job got a
+// limit.
 func (w *world) checkCounted(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil || len(m.limits) < 2 || m.limits[len(m.limits)-1].limit == 0 && w.calm() {
@@ -224,7 +225,7 @@ func (w *world) checkCounted(r *run.Run) {
 	}
 }
 
-// checkJobOrder checks that no run overtakes one that waits for a slot of its job.
+// checkJobOrder checks that no run overtakes one that is queued for a slot of its job.
 func (w *world) checkJobOrder(before, r *run.Run) {
 	queued := queuedForJob(before, r)
 	for _, other := range w.records.ordered {
@@ -235,14 +236,14 @@ func (w *world) checkJobOrder(before, r *run.Run) {
 		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).jobQueuedAt) < 2*slowest {
 			continue
 		}
-		// A run that does not queue takes a slot only if none is queued.
+		// A run that does not queue takes a slot only if no run is queued.
 		if !queued || older(other, r) {
 			w.fail("%s got a slot of its job before %s, which is queued since %s", r.ID, other.ID, placeOf(other).Sub(start))
 		}
 	}
 }
 
-// checkRefused checks that a run is refused a slot of its job only if none was free.
+// checkRefused checks that a run is refused a slot of its job only if no slot was free.
 func (w *world) checkRefused(before, r *run.Run) {
 	m := w.jobs[r.JobID]
 	v := violation(r, run.MaxConcurrentRuns)
@@ -257,7 +258,8 @@ func (w *world) checkRefused(before, r *run.Run) {
 	least, _ := w.limitsOf(r)
 	others := m.mostUsed(w.time.now.Add(-w.limitSlack()))
 	for _, other := range w.records.ordered {
-		// One that needs the only slot is queued while others are free, and is not overtaken.
+		// A run that needs the only slot is queued while others are free, and must not be
+		// overtaken.
 		if other.JobID == r.JobID && other.ID != r.ID && needsPrevious(other) && (contends(other) || w.last[other.ID] != nil && contends(w.last[other.ID])) {
 			return
 		}
@@ -293,7 +295,7 @@ func (w *world) checkIdleJobs() {
 			continue
 		}
 		slots := first.JobLimit(m.record.Definition.MaxConcurrentRuns())
-		if !m.record.Made(first.JobVersion) { // the run is of a deleted job with the id
+		if !m.record.Made(first.JobVersion) { // the run belongs to a deleted job with the same id
 			slots = first.JobLimit(first.Constraints.MaxConcurrentRuns)
 		}
 		if slots > 0 && held >= slots {

@@ -15,8 +15,8 @@ import (
 type machines struct {
 	w    *world
 	byID map[string]*machine
-	// live are the machines that are not gone, in the order of their creation. kept are those
-	// that are stopped after an attempt and not recycled.
+	// live are the machines that are not gone, in the order of creation. kept are those that
+	// are stopped after an attempt and not yet recycled.
 	live    []*machine
 	kept    []*machine
 	created int
@@ -29,34 +29,35 @@ type machine struct {
 	spec  port.LaunchSpec
 	phase port.MachinePhase
 	exit  *port.Exit
-	// startFault is why its platform does not start it.
+	// startFault is the reason why the platform does not start it.
 	startFault *fault.Fault
 	visibleAt  time.Time
-	// addressedAt is when its platform shows its address.
+	// addressedAt is when the platform reports its address.
 	addressedAt time.Time
 	stopping    bool
-	// removed: a stranger destroys it.
+	// removed means that a stranger destroyed it.
 	removed bool
-	// destroyed: its name is given up. erased: its platform forgets it once it has ended.
+	// destroyed means that its name is free. erased means that its platform drops it once it
+	// has ended.
 	destroyed, erased bool
 	// changed fires when the phase changes.
 	changed signal
-	// seen is its status at each change, for platforms whose reads lag.
+	// seen has its status at each change, for platforms with lagging reads.
 	seen []seenStatus
-	// stuckUntil is the time before which nothing ends the machine.
+	// stuckUntil is the earliest time at which the machine can end.
 	stuckUntil time.Time
-	// ranAt is when its program started, endedAt when the machine was gone. failed: its
-	// program has ended by itself.
+	// ranAt is when its program started. endedAt is when the machine was gone. failed means
+	// that its program ended by itself.
 	ranAt, endedAt time.Time
-	// neededAt is when its attempt was last seen to be the present one, after the machine ended.
+	// neededAt is when its attempt was last seen as the current one after the machine had
+	// ended.
 	neededAt time.Time
 	failed   bool
-	// warm: it was created stopped; nil for another machine.
+	// warm has the facts of a machine that was created stopped; nil for other machines.
 	warm *warmFacts
-	// known: the record of its run has its id.
+	// known means that the record of its run has its id.
 	known bool
-	// unwantedAt is the time since which no run uses the machine; zero while
-	// one does.
+	// unwantedAt is the time since which no run uses the machine; zero while one does.
 	unwantedAt time.Time
 	workers    []*worker
 }
@@ -93,7 +94,7 @@ func (m *machine) enter(phase port.MachinePhase) {
 	m.change()
 }
 
-// change notes that the status has changed.
+// change records a changed status.
 func (m *machine) change() {
 	if m.on.lagging {
 		m.seen = append(m.seen, seenStatus{m.on.w.time.now, m.view()})
@@ -104,15 +105,15 @@ func (m *machine) change() {
 // platform is a simulated runner.
 type platform struct {
 	*machines
-	// runner is its name in placements and machines.
+	// runner is its name in placements and machine records.
 	runner string
-	// away is the outage in which its API does not answer.
+	// away is the outage during which its API does not answer.
 	away outage
-	// lagging: its reads show earlier states.
+	// lagging means that its reads show earlier states.
 	lagging bool
 }
 
-// newPlatform returns a platform whose API fails during an outage.
+// newPlatform returns a platform whose API fails during the outage away.
 func newPlatform(w *world, runner string, away outage) *platform {
 	return &platform{machines: w.machines, runner: runner, away: away}
 }
@@ -137,7 +138,7 @@ func (r *platform) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 	return r.answer(m)
 }
 
-// refuse returns the fault of a launch, which is noted for its attempt.
+// refuse returns the fault of a launch and records it for the attempt.
 func (r *platform) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
 	facts := r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
 	facts.longStart = true
@@ -145,7 +146,7 @@ func (r *platform) refuse(spec port.LaunchSpec, code fault.Code, message string)
 	return fault.New(code, "%s", message)
 }
 
-// answer returns the machine of a launch, whose response can be lost.
+// answer returns the machine of a launch. The response can be lost.
 func (r *platform) answer(m *machine) (port.MachineStatus, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
 		r.w.note("response about %s is lost", m.id)
@@ -176,14 +177,14 @@ func (r *platform) named(name string) *machine {
 	return nil
 }
 
-// create creates a machine that has not started.
+// create creates a machine that is not started.
 func (r *platform) create(spec port.LaunchSpec) *machine {
 	r.created++
 	m := &machine{id: fmt.Sprintf("m%d", r.created), on: r, spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.now
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
-		// A machine that is not visible before its start limit counts as gone.
+		// A machine that is not visible by its start limit would count as gone.
 		visibleBy := r.startBy(spec.Owner).Add(-2*r.w.plan.skew - 2*time.Second)
 		m.visibleAt = clamp(m.visibleAt, r.w.time.now, visibleBy)
 	}
@@ -205,9 +206,9 @@ func (r *platform) create(spec port.LaunchSpec) *machine {
 	return m
 }
 
-// startBy returns the start limit of the attempt that a machine is created for, as it is
-// stored. A run may be accepted, admitted and launched in one event. It is zero if a late
-// call creates a machine for a run that cannot be read.
+// startBy returns the stored start limit of the attempt for which a machine is created. A run
+// may be accepted, admitted and launched in one event. It is zero if a late call creates a
+// machine for a run that cannot be read.
 func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
 	r.w.observe(func() {
 		if stored, err := r.w.process.store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
@@ -217,7 +218,7 @@ func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
 	return by
 }
 
-// own returns a machine of the platform; nil if it has none of that id.
+// own returns a machine of the platform, or nil if the platform does not have it.
 func (r *platform) own(of port.Machine) *machine {
 	if m := r.byID[of.ID]; m != nil && m.on == r {
 		return m
@@ -237,13 +238,13 @@ func (r *platform) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 	return m.view(), nil
 }
 
-// Wait implements port.Runner. Other events run meanwhile.
+// Wait implements port.Runner. Other events run during the wait.
 func (r *platform) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	r.await(ctx, r.own(of), phase, limit)
 	return r.Inspect(ctx, of)
 }
 
-// await waits until a machine is in the phase, cannot get there, or limit is over.
+// await waits until a machine is in the phase, cannot reach it, or limit has passed.
 func (r *platform) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
 	until := r.w.time.now.Add(limit)
 	for m != nil && (m.phase == port.MachineCreating && m.view().StartFault == nil || phase == port.MachineGone && m.alive()) &&
@@ -340,7 +341,7 @@ func (r *machines) destroy(m *machine) {
 	r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
-// end ends a machine, or schedules its end if it is stuck.
+// end ends a machine. If the machine is stuck, it schedules the end.
 func (r *machines) end(m *machine, exit port.Exit) {
 	if !m.alive() {
 		return
@@ -367,7 +368,7 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	r.w.note("%s is gone, code %d", m.id, exit.Code)
 }
 
-// clamp returns the time, but not after the latest, and not before the earliest.
+// clamp limits at to latest, and then to earliest.
 func clamp(at, earliest, latest time.Time) time.Time {
 	if at.After(latest) {
 		at = latest

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// drawMissed draws what happens to the times that a job misses.
+// drawMissed draws the job's rule for missed times.
 func (w *world) drawMissed(d, constraints map[string]any) {
 	switch {
 	case w.chance(0.4):
@@ -20,7 +20,7 @@ func (w *world) drawMissed(d, constraints map[string]any) {
 	}
 }
 
-// precision is how late a wake-up may be although nothing has failed.
+// precision is the permitted delay of a wake-up without a failure.
 func (w *world) precision() time.Duration {
 	if w.home.survivesCrash() {
 		return 90 * time.Second
@@ -28,7 +28,7 @@ func (w *world) precision() time.Duration {
 	return 0
 }
 
-// deadlineOf returns how late a firing may start, after its jitter.
+// deadlineOf returns the time within which a firing may start, after its jitter.
 func deadlineOf(d job.Definition) time.Duration {
 	if deadline, err := time.ParseDuration(string(d.StartingDeadline)); err == nil {
 		return deadline
@@ -36,9 +36,8 @@ func deadlineOf(d job.Definition) time.Duration {
 	return 5 * time.Minute
 }
 
-// checkFiring checks that a firing belongs to its schedule and follows the rules of
-// missed times. What the store has recorded is compared with the definition of its
-// version.
+// checkFiring checks that a firing belongs to its schedule and follows the rule for missed
+// times. It compares the stored record with the definition of the record's version.
 func (w *world) checkFiring(m *jobModel, r *run.Run) {
 	if m.record == nil {
 		return
@@ -46,7 +45,7 @@ func (w *world) checkFiring(m *jobModel, r *run.Run) {
 	d, known := m.definitions[jobVersion{m.record.CreatedAt.UnixNano(), r.JobVersion}]
 	times, scheduled := w.schedules[scheduleKey{d.Schedule, d.TimeZone}]
 	if !known || !scheduled || m.epoch == nil || d.Schedule != m.record.Definition.Schedule {
-		return // the job has changed since
+		return // the job has changed meanwhile
 	}
 	since, first := m.epoch.since, r.ScheduledAt
 	if at, ok := times.next(first.Add(-1), since); !ok || !at.Equal(first) {
@@ -68,8 +67,8 @@ func (w *world) checkFiring(m *jobModel, r *run.Run) {
 	w.checkSkippedTimes(d, times, since, r)
 }
 
-// checkStartedTime checks that a time that starts a run was not missed, or is one that its
-// job makes up for. The delay of the firing is unknown, but less than the jitter.
+// checkStartedTime checks that a time that starts a run was not missed, or that its job catches
+// it up. The delay of the firing is unknown, but less than the jitter.
 func (w *world) checkStartedTime(d job.Definition, times nominal, since time.Time, r *run.Run) {
 	late, jitter, window := r.FiredAt.Sub(r.ScheduledAt), jitterOf(d), windowOf(d)
 	switch {
@@ -85,12 +84,12 @@ func (w *world) checkStartedTime(d job.Definition, times nominal, since time.Tim
 	}
 }
 
-// checkSkippedTimes checks the reason of a record of skipped times.
+// checkSkippedTimes checks the reason in a record of skipped times.
 func (w *world) checkSkippedTimes(d job.Definition, times nominal, since time.Time, r *run.Run) {
 	last, window := r.Missed.Until, windowOf(d)
 	late := r.FiredAt.Sub(last)
 	next, ok := times.next(last, since)
-	passed := ok && !next.After(r.FiredAt) // a later time may be due
+	passed := ok && !next.After(r.FiredAt) // a later time may already be due
 	switch reason := r.Missed.Reason; {
 	case reason == run.SkipQueueFull && r.Missed.Count == 1 && w.queueLimited():
 	case reason == run.SkipMissed && !catchesUp(d) && d.Missed != job.MissedAll && (late > deadlineOf(d) || passed):
@@ -103,8 +102,8 @@ func (w *world) checkSkippedTimes(d job.Definition, times nominal, since time.Ti
 	}
 }
 
-// askedBefore reports whether a request has run the job for the time before the first one of
-// a record: it was due too.
+// askedBefore reports whether a manual run took the time right before the first one of the
+// record. That time was due, too.
 func (w *world) askedBefore(r *run.Run, times nominal, since time.Time) bool {
 	for at, other := range w.jobs[r.JobID].recorded {
 		if next, ok := times.next(time.Unix(at, 0).UTC(), since); ok && next.Equal(r.ScheduledAt) {

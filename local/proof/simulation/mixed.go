@@ -11,20 +11,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// mixed reports whether the world has pools of several runners, with fallbacks.
+// mixed reports whether the world has pools on several runners, with fallbacks.
 func (w *world) mixed() bool { return w.seed%5 == 3 }
 
-// pool is a pool as its operator has defined it.
+// pool is a pool as defined by its operator.
 type pool struct {
 	id         string
 	definition orchestrator.PoolDefinition
-	// further are the pools that it may fall back to, so that there is no cycle.
+	// further are the pools to which it may fall back. They are chosen so that there is no
+	// cycle.
 	further []string
-	// ever are all fallbacks that it has had.
+	// ever are all fallbacks that the pool has ever had.
 	ever []run.Fallback
-	// drainedAt is when a drain was acknowledged, zero once its end is requested.
+	// drainedAt is when a drain was acknowledged; zero once its end is requested.
 	drainedAt time.Time
-	// settings are those of its warm machines.
+	// settings are the settings of its warm machines.
 	settings []warmSetting
 }
 
@@ -53,7 +54,7 @@ func (w *world) drawPools() {
 	}
 }
 
-// drawFallbacks draws other fallbacks of a pool.
+// drawFallbacks draws new fallbacks for a pool.
 func (w *world) drawFallbacks(p *pool) {
 	p.definition.Fallbacks = nil
 	for _, to := range p.further {
@@ -95,7 +96,7 @@ func (w *world) putPool(ctx context.Context, p *pool) error {
 	return err
 }
 
-// poolOf returns a pool of the world.
+// poolOf returns the pool of the world with the id, or nil.
 func (w *world) poolOf(id string) *pool {
 	for _, p := range w.pools {
 		if p.id == id {
@@ -105,8 +106,8 @@ func (w *world) poolOf(id string) *pool {
 	return nil
 }
 
-// newRunner returns the runner of the world: one platform, or those of a mixed world
-// behind the runner that dispatches to them.
+// newRunner returns the runner of the world: one platform, or a runner that dispatches to the
+// platforms of a mixed world.
 func (w *world) newRunner() (port.Runner, error) {
 	if w.warmed() && !w.mixed() {
 		return flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}, nil
@@ -127,8 +128,8 @@ func (w *world) newRunner() (port.Runner, error) {
 	return dispatched{dispatcher, platforms}, err
 }
 
-// dispatched is the runner of several platforms. It lists them one after another, because
-// a call of the simulation has one thread.
+// dispatched is a runner of several platforms. It lists them in sequence, because a call of the
+// simulation has one thread.
 type dispatched struct {
 	*runner.Runner
 	platforms []port.Runner

@@ -11,28 +11,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// lookupAge is how long a process uses the record of a pool that it has read.
+// lookupAge is how long a process may use the record of a pool that it has read.
 const lookupAge = time.Second
 
-// drains are the times at which the pool was drained and resumed, as its operator knows
-// them. The zero value is before the first drain.
+// drains are the times of the last drain and resume, as seen by the operator. The zero value
+// means no drain yet.
 type drains struct {
-	// beganAt is when the last drain was requested, drainedAt when it was acknowledged.
+	// beganAt is when the last drain was requested, and drainedAt when it was acknowledged.
 	beganAt, drainedAt time.Time
-	// resumedAt is when its end was requested, doneAt when that was acknowledged. They
-	// are zero until then.
+	// resumedAt is when the resume was requested, and doneAt when it was acknowledged. They are
+	// zero until then.
 	resumedAt, doneAt time.Time
 }
 
-// resize is a change of the pool's limits, as its operator knows it.
+// resize is a change of the pool's limits, as seen by the operator.
 type resize struct {
 	limit, queueLimit int
-	// doneAt is when the change was acknowledged, zero until then.
+	// doneAt is when the change was acknowledged; zero until then.
 	doneAt time.Time
 }
 
-// startOperator schedules the operator of the pool in some worlds, who drains it or
-// changes its limits.
+// startOperator schedules, in some worlds, an operator who drains the pool or changes its
+// limits.
 func (w *world) startOperator() {
 	w.resizes = []resize{{limit: w.config.MaxMachines, doneAt: start}}
 	if w.mixed() {
@@ -65,7 +65,7 @@ func (w *world) startOperator() {
 	})
 }
 
-// resize changes the limits of the pool, sometimes with one of its queue.
+// resize changes the limit of the pool, and sometimes that of its queue.
 func (w *world) resize() {
 	r := resize{limit: 1 + w.random.IntN(2*w.config.MaxMachines)}
 	if w.chance(0.3) || w.contended() && w.chance(0.5) {
@@ -79,8 +79,8 @@ func (w *world) resize() {
 	w.resizes[len(w.resizes)-1].doneAt = w.time.now
 }
 
-// inForce returns the limits of the pool that a call may use now: the last acknowledged
-// ones, those of a change under way, and those before it while processes use them.
+// inForce returns the limits of the pool that a call may use now: the last acknowledged ones,
+// those of a pending change, and earlier ones while processes may still use them.
 func (w *world) inForce() []resize {
 	first := 0
 	for i, r := range w.resizes {
@@ -91,7 +91,7 @@ func (w *world) inForce() []resize {
 	return w.resizes[first:]
 }
 
-// limits returns the least and the largest limit of the pool that is in force.
+// limits returns the smallest and largest limit of the pool that a call may use now.
 func (w *world) limits() (least, most int) {
 	forced := w.inForce()
 	least, most = forced[0].limit, forced[0].limit
@@ -101,8 +101,8 @@ func (w *world) limits() (least, most int) {
 	return least, most
 }
 
-// checkLimit checks that a run which gets a slot of the pool does so within its limit. A
-// lowered limit ends no run.
+// checkLimit checks that a run gets a slot of the pool only within its limit. Lowering a limit
+// ends no run.
 func (w *world) checkLimit(r *run.Run) {
 	if p := w.poolOf(r.Slot.Pool); p != w.pools[0] {
 		if held := w.poolUse()[p.id].held; p.definition.Limit > 0 && held > p.definition.Limit {
@@ -117,11 +117,11 @@ func (w *world) checkLimit(r *run.Run) {
 	}
 }
 
-// checkRoom checks that no new run of the pool is accepted while its queue has been full
-// for so long that every process has counted it.
+// checkRoom checks that the pool accepts no new run after its queue has been full long enough
+// for every process to know.
 func (w *world) checkRoom(r *run.Run) {
 	if r.Slot.Pool != w.config.Pool {
-		return // of a replica
+		return // the run of a replica
 	}
 	most := 0
 	for _, one := range w.inForce() {
@@ -146,11 +146,10 @@ func (w *world) queueLimited() bool {
 	return slices.ContainsFunc(w.inForce(), func(r resize) bool { return r.queueLimit > 0 })
 }
 
-// countAge is how long a process uses the length of a queue that it has counted.
+// countAge is how long a process may use the length of a queue that it has counted.
 const countAge = 2 * time.Second
 
-// lookupSlack is how much later than a change of the pool a grant may follow its older
-// record.
+// lookupSlack is how long after a change of the pool a grant may still use the older record.
 func (w *world) lookupSlack() time.Duration {
 	slack := lookupAge + 2*w.plan.skew
 	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
@@ -183,21 +182,21 @@ func (w *world) undrain() {
 	w.drains.doneAt = w.time.now
 }
 
-// draining reports whether the pool may drain now.
+// draining reports whether the pool may be draining now.
 func (w *world) draining() bool {
 	return !w.drains.beganAt.IsZero() && w.drains.doneAt.IsZero()
 }
 
-// checkDrained checks that a pool which drains grants nothing. A grant may have been
-// decided by an older record of the pool.
+// checkDrained checks that a draining pool grants no slot. A grant may have used an older
+// record of the pool.
 func (w *world) checkDrained(r *run.Run) {
 	if at := w.drains.drainedAt; r.Slot.Pool == w.config.Pool && !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
 		w.fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(start))
 	}
 }
 
-// checkEviction checks that an attempt is asked to end only after the deadline of a drain,
-// and that its end is no failure of the run.
+// checkEviction checks that an attempt is evicted only after the deadline of a drain, and that
+// its end does not fail the run.
 func (w *world) checkEviction(before, r *run.Run) {
 	if was := before.Attempt.Eviction; was == nil {
 		w.attempt(r.TaskID, r.Attempt.Number).evicted = true

@@ -7,16 +7,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// calm reports whether nothing but workers and the runner can fail.
+// calm reports whether only workers and the runner can fail.
 func (w *world) calm() bool { return w.plan.reliable() && w.plan.interrupts == 0 }
 
-// patience is how much longer than its limit a wait may take where calls fail:
-// steps are repeated after up to a minute, repairs of the sweep after up to ten.
+// patience is the additional bound of a wait if calls fail: steps are retried after up to a
+// minute, repairs of the sweep after up to ten.
 func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.config.SweepInterval }
 
-// overdue returns how long a wait lasts beyond its end, or since the last
-// outage; 0 if an outage lasts or the wait may last longer. kind is the bound
-// for what does not fail, mean for what does.
+// overdue returns how long a wait has exceeded its bound, counted from end or from the last
+// outage. It returns 0 during an outage or before the bound. kind is the bound in calm worlds,
+// mean the bound in others.
 func (w *world) overdue(end time.Time, kind, mean time.Duration) time.Duration {
 	bound := kind
 	if !w.calm() {
@@ -51,7 +51,7 @@ func (w *world) checkPrompt() {
 		w.checkSilence(r)
 		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && !m.alive() && r.IsCurrent(m.spec.Owner.Attempt) {
 			lost := m.endedAt
-			for _, hidden := range []time.Time{m.visibleAt, r.Attempt.StartBy} { // until then no look proves that it is gone
+			for _, hidden := range []time.Time{m.visibleAt, r.Attempt.StartBy} { // until then a lookup does not prove that it is gone
 				if hidden.After(lost) {
 					lost = hidden
 				}
@@ -65,8 +65,8 @@ func (w *world) checkPrompt() {
 	w.checkIdleJobs()
 }
 
-// limitOf returns what ends the state of a run, when, and how much longer it
-// takes where nothing fails.
+// limitOf returns what ends the state of a run, when it ends, and how much later that may be
+// seen in calm worlds.
 func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	switch r.State {
 	case run.Pending:
@@ -84,11 +84,11 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	case run.ActionPending, run.ActionRunning:
 		return w.actionLimitOf(r)
 	case run.ContainerCreating:
-		if r.Slot.State == run.SlotQueued { // its start was throttled, or deferred
+		if r.Slot.State == run.SlotQueued { // its start was throttled or deferred
 			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
-		// A creation that is refused is tried again after a delay.
+		// A refused creation is retried after a delay.
 		if w.attempt(r.TaskID, r.Attempt.Number).longStart || r.Attempt.StuckWarm > 0 {
 			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
 		}
@@ -109,13 +109,13 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		begun := w.factsOf(r).terminatingAt
 		if r.Leaves() && r.Attempt.Unsure && r.Attempt.StartBy.After(begun) {
-			begun = r.Attempt.StartBy // the machine of an unanswered call may show until then
+			begun = r.Attempt.StartBy // the machine of an unanswered call may appear until then
 		}
 		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && m.erased && r.Attempt.StartBy.After(begun) {
-			begun = r.Attempt.StartBy // until then it may be a machine that is not visible yet
+			begun = r.Attempt.StartBy // until then the machine may be invisible
 		}
 		if r.Attempt.CreateBy.After(begun) {
-			begun = r.Attempt.CreateBy // until then a create call may be in flight
+			begun = r.Attempt.CreateBy // a create call may be in flight until then
 		}
 		return "the cleanup", begun, cleanup
 	case run.Retrying:
@@ -124,11 +124,11 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	return "", time.Time{}, 0
 }
 
-// permittedAhead is how far ahead of its grant a start may be permitted.
+// permittedAhead limits the time between the grant of a slot and the permitted start.
 const permittedAhead = 5 * time.Second
 
-// permitDelay returns how long after its intent a start was permitted: the start limit
-// counts from the permit.
+// permitDelay returns the time from the intent to the permitted start. The start limit counts
+// from the permitted start.
 func (w *world) permitDelay(r *run.Run) time.Duration {
 	at := r.Attempt.StartAt
 	if ahead := at.Sub(r.Slot.Since); !at.IsZero() && ahead > permittedAhead+2*w.plan.skew {
@@ -137,8 +137,8 @@ func (w *world) permitDelay(r *run.Run) time.Duration {
 	return max(at.Sub(r.Attempt.IntentAt), 0)
 }
 
-// queueEnd returns when the wait of a run in a queue ends. A run whose start is refused
-// after its queue timeout has joined the queue at its old place, and leaves it at once.
+// queueEnd returns when the wait of a run in a queue ends. If a start is refused after the
+// queue timeout, the run joins the queue at its old place and leaves it at once.
 func (w *world) queueEnd(r *run.Run) time.Time {
 	facts := w.factsOf(r)
 	joined := facts.queuedAt
@@ -151,7 +151,7 @@ func (w *world) queueEnd(r *run.Run) time.Time {
 	return joined
 }
 
-// actionLimitOf is limitOf for a run that acts on a violated constraint.
+// actionLimitOf is like limitOf for a run that acts on a violated constraint.
 func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	facts := w.factsOf(r)
 	switch {
@@ -168,7 +168,7 @@ func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time
 	return "the wait of its action", facts.actingAt.Add(most), hookTime + 3*time.Second
 }
 
-// checkEndActions checks that the actions that follow the end of a run are carried out.
+// checkEndActions checks that the actions after the end of a run are carried out in time.
 func (w *world) checkEndActions(r *run.Run) {
 	pending := actionsPending(r)
 	if pending == "" {
@@ -180,7 +180,7 @@ func (w *world) checkEndActions(r *run.Run) {
 	}
 }
 
-// checkExecution checks that the execution of a run is where its record is.
+// checkExecution checks that the execution of a run is in the state that its record requires.
 func (w *world) checkExecution(r *run.Run) {
 	name := w.factsOf(r).execution(r)
 	at := w.positions[name]
@@ -218,7 +218,8 @@ func (w *world) checkExecution(r *run.Run) {
 // mayLoseExecutions reports whether an execution can end before its run.
 func (w *world) mayLoseExecutions() bool { return w.plan.unforeseen+w.plan.aborts > 0 }
 
-// execution returns the name of the run's execution, which takes long to derive.
+// execution returns the name of the run's execution. It caches the name, which is slow to
+// derive.
 func (f *runFacts) execution(r *run.Run) string {
 	if f.name == "" || f.named != r.Execution.Start {
 		f.name, f.named = run.ExecutionName(r.Ref(), r.Execution.Start), r.Execution.Start
@@ -226,8 +227,8 @@ func (f *runFacts) execution(r *run.Run) string {
 	return f.name
 }
 
-// notStarted is the position of the run's execution with the start number, which has
-// not started.
+// notStarted returns the position of the run's execution with the start number, which has not
+// started.
 func (f *runFacts) notStarted(start int) *position {
 	if f.missingStart != start {
 		f.missing, f.missingStart = position{}, start
@@ -243,8 +244,8 @@ func tokenState(state string) bool {
 	return false
 }
 
-// checkCancel checks that a cancel request reaches the worker within an
-// interval and ends the run within the grace.
+// checkCancel checks that a cancel request reaches the worker within an interval and ends the
+// run within the grace period.
 func (w *world) checkCancel(r *run.Run) {
 	if r.Cancel == nil || w.plan.stuck+w.plan.invisible > 0 {
 		return
@@ -253,7 +254,7 @@ func (w *world) checkCancel(r *run.Run) {
 	if w.attempt(r.TaskID, r.Attempt.Number).longStart {
 		most += r.Policy.Retry.MaxDelay
 	}
-	if !r.Attempt.CreateBy.IsZero() { // its machine is awaited
+	if !r.Attempt.CreateBy.IsZero() { // Sortie waits for its machine
 		most += 2 * time.Minute
 	}
 	if late := w.overdue(r.Cancel.At, most, most+w.patience()); late > 0 {
@@ -261,8 +262,7 @@ func (w *world) checkCancel(r *run.Run) {
 	}
 }
 
-// checkSilence checks that an attempt ends in time after its worker stops
-// calling.
+// checkSilence checks that an attempt ends in time after its worker stopped calling.
 func (w *world) checkSilence(r *run.Run) {
 	of := w.attempt(r.TaskID, r.Attempt.Number)
 	if r.State != run.Running || r.EndRequest() != nil || of.worker == "" || of.lastCallAt.IsZero() {
@@ -270,7 +270,7 @@ func (w *world) checkSilence(r *run.Run) {
 	}
 	limit := r.Policy.HeartbeatTimeout
 	kind, mean := 2*limit+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
-	if w.plan.skew > 0 { // what another host has received seems late
+	if w.plan.skew > 0 { // by this clock, another host's contact seems late
 		kind = mean
 	}
 	if late := w.overdue(of.lastCallAt, kind, mean); late > 0 {
@@ -278,7 +278,7 @@ func (w *world) checkSilence(r *run.Run) {
 	}
 }
 
-// checkIdle checks that no slot is free while a run is queued.
+// checkIdle checks that no slot stays free while a run is queued.
 func (w *world) checkIdle() {
 	held, queued := 0, 0
 	for _, r := range w.records.ordered {
@@ -293,7 +293,7 @@ func (w *world) checkIdle() {
 		}
 	}
 	limit, _ := w.limits()
-	if queued == 0 || held >= limit || w.draining() || w.plan.throttles+w.ways.tooMany > 0 || w.down(throttling) { // a throttled start queues too
+	if queued == 0 || held >= limit || w.draining() || w.plan.throttles+w.ways.tooMany > 0 || w.down(throttling) { // a throttled start is queued, too
 		w.idleSince = time.Time{}
 		return
 	}
@@ -305,8 +305,8 @@ func (w *world) checkIdle() {
 	}
 }
 
-// checkMachines checks that no machine lives longer than two sweeps, and the
-// delays of the platform, after its attempt.
+// checkMachines checks that no machine outlives its attempt by more than two sweeps and the
+// delays of the platform.
 func (w *world) checkMachines() {
 	for _, m := range w.machines.live {
 		if m.idle() {

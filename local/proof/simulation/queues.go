@@ -6,7 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// turnKey is what shares a pool's queue fairly: the concurrency key of a run, or its job.
+// turnKey returns the key that shares a pool's queue fairly: the concurrency key of a run, or
+// else its job.
 func turnKey(r *run.Run) string {
 	switch {
 	case r.Concurrency != nil:
@@ -17,7 +18,7 @@ func turnKey(r *run.Run) string {
 	return ""
 }
 
-// urgency orders the priorities, the most urgent one first.
+// urgency returns the rank of a run's priority; 0 is the most urgent.
 func urgency(r *run.Run) int {
 	switch r.Priority {
 	case run.PriorityInteractive:
@@ -36,9 +37,9 @@ type turn struct {
 
 func turnOf(r *run.Run) turn { return turn{r.Slot.Pool, turnKey(r), urgency(r)} }
 
-// checkKey checks that a run with a key takes a slot of it within the limit and in the
-// order of its queue, joins the queue within its limit, and is skipped by the rule of
-// overflow alone.
+// checkKey checks the slot of a run with a concurrency key. The run takes it within the limit
+// and in the order of the queue, joins the queue within its limit, and is skipped only by the
+// overflow rule.
 func (w *world) checkKey(before, r *run.Run) {
 	c := r.Concurrency
 	if c == nil {
@@ -77,22 +78,24 @@ func (w *world) checkKey(before, r *run.Run) {
 	}
 }
 
-// tookKeyAfter reports whether a run can have taken its slot of the key after one whose
-// job allows limit: since the last check, with a larger limit of its own job.
+// tookKeyAfter reports whether a run may have taken its slot of the key after a run whose job
+// has the limit. That is possible if it took it since the last check and its own job has a
+// larger limit.
 func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 	was := w.last[r.ID]
 	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.KeySlot.Limit > limit
 }
 
-// joinedKeyAfter reports whether a run can have joined the queue of the key after one whose job
-// allows limit: since the last check, with a larger limit of its own job or without one.
+// joinedKeyAfter reports whether a run may have joined the key's queue after a run whose job
+// has the limit. That is possible if it joined since the last check and its own job has a
+// larger limit or no limit.
 func (w *world) joinedKeyAfter(r *run.Run, limit int) bool {
 	was, own := w.last[r.ID], r.Concurrency.QueueLimit
 	return (was == nil || was.KeySlot.State != run.SlotQueued) && (own > limit || own == 0)
 }
 
-// checkKeyGrant checks that a run does not take a slot of its key before a more urgent
-// one, or an older one of its priority, that is queued for it.
+// checkKeyGrant checks that a run does not take a slot of its key before a queued run that is
+// more urgent, or older at the same priority.
 func (w *world) checkKeyGrant(before, r *run.Run) {
 	place := w.time.now
 	switch {
@@ -118,8 +121,8 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 	}
 }
 
-// checkOverflow checks that a skipped run names another one of its key: one that has
-// joined the queue and replaces it (keep_newest), or one that was queued before it.
+// checkOverflow checks that a skipped run names another run of its key: one that joined the
+// queue and replaced it (keep_newest), or one that was queued before it.
 func (w *world) checkOverflow(before, r *run.Run) {
 	o, c := r.Overflowed, r.Concurrency
 	by := w.records.byID[o.By]
@@ -145,7 +148,7 @@ func (w *world) checkOverflow(before, r *run.Run) {
 	}
 }
 
-// checkReplaces checks that a run which joined a full queue of its key replaced another.
+// checkReplaces checks that a run that joined a full queue of its key replaced another run.
 func (w *world) checkReplaces(r *run.Run) {
 	for _, other := range w.records.ordered {
 		if other.Overflowed != nil && other.Overflowed.By == r.ID {
@@ -155,7 +158,7 @@ func (w *world) checkReplaces(r *run.Run) {
 	w.fail("%s joined the full queue of key %s and replaced no run", r.ID, r.Concurrency.Key)
 }
 
-// checkFirst checks that a run which was replaced was the first in the queue of its key.
+// checkFirst checks that a replaced run was the first in the queue of its key.
 func (w *world) checkFirst(before, r *run.Run) {
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
@@ -169,20 +172,20 @@ func (w *world) checkFirst(before, r *run.Run) {
 	}
 }
 
-// waitsLong reports whether a run is queued, was so at the last check, and for so long
-// that every grant since has been decided with it in the queue.
+// waitsLong reports whether a run is queued, was queued at the last check, and has been queued
+// so long that every later grant was decided with it in the queue.
 func (w *world) waitsLong(r *run.Run, at time.Time) bool {
 	was := w.last[r.ID]
 	if r.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || r.Attempt.Number != was.Attempt.Number || rejoined(was, r) {
 		return false
 	}
 	if r.Attempt.Throttles != was.Attempt.Throttles {
-		return false // it had its slot, and returned it after a throttled start
+		return false // it had a slot and returned it after a throttled start
 	}
 	return !w.factsOf(r).queuedAt.Add(w.grantSlack()).After(at)
 }
 
-// grantSlack is how long a grant that was decided before may still be committed.
+// grantSlack is how long after its decision a grant may still be committed.
 func (w *world) grantSlack() time.Duration {
 	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
 		return 2 * slowest

@@ -8,16 +8,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// turnFacts is what was seen of the turns of a key in the queue of a pool.
+// turnFacts are the observed turns of a key in the queue of a pool.
 type turnFacts struct {
 	// at are the times of the last turns, at most three.
 	at []time.Time
-	// forfeited: runs of the key have left the queue without a slot, with the places of
-	// their rounds, and others are still queued.
+	// forfeited means that runs of the key have left the queue without a slot, with the places
+	// of their rounds, while others are still queued.
 	forfeited bool
 }
 
-// since reports whether the key had a turn at the time or later.
+// since reports whether the key had a turn at or after the time.
 func (f *turnFacts) since(at time.Time) bool {
 	return len(f.at) > 0 && !f.at[len(f.at)-1].Before(at)
 }
@@ -29,15 +29,15 @@ func (w *world) turnsOf(t turn) *turnFacts {
 	return w.turns[t]
 }
 
-// rejoined reports whether a run in the queue has left it and joined it again since the
+// rejoined reports whether a queued run has left the queue and joined it again since the
 // previous version of its record.
 func rejoined(before, r *run.Run) bool {
 	return before.Slot.State == run.SlotQueued && r.Slot.State == run.SlotQueued &&
 		(before.Slot.Round != r.Slot.Round || !before.Slot.Since.Equal(r.Slot.Since))
 }
 
-// noteTurns notes the turns that changed runs have had. A run whose constraints are not
-// met gets a slot and returns it in one event.
+// noteTurns records the turns of changed runs. A run whose constraints are not met gets a slot
+// and returns it in one event.
 func (w *world) noteTurns(changed []*run.Run) {
 	for _, r := range changed {
 		before, of := w.last[r.ID], turnOf(r)
@@ -64,11 +64,11 @@ func (w *world) noteTurns(changed []*run.Run) {
 	}
 }
 
-// checkGrant checks that a run does not take a slot of its pool before a more urgent one,
-// before one of its key that joined the queue earlier, or out of turn: with the third turn
-// of its key while another key has waited. The last turn of a round and the first of the
-// next can be of one key, so that two are in order. A run without a key has a turn of its
-// own, behind the next turn of each key that was queued when it joined.
+// checkGrant checks the order in which a run takes a slot of its pool. It must not take one
+// before a more urgent run, before a run of its key that joined the queue earlier, or out of
+// turn: with the third turn of its key while another key waits. The last turn of a round and
+// the first of the next can belong to one key, so two are in order. A run without a key has its
+// own turn, after the next turn of each key that was queued when it joined.
 func (w *world) checkGrant(before, r *run.Run) {
 	if w.throttled || w.mixed() {
 		return // a throttled start returns to its earlier place
@@ -94,9 +94,9 @@ func (w *world) checkGrant(before, r *run.Run) {
 			if asked := other.Slot.Since; asked.Before(r.Slot.Asked.Add(-2*w.plan.skew)) && w.waitedBefore(other, joined) {
 				w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, asked.Sub(start))
 			}
-		case keys.forfeited: // it has used the turns of the runs that left
+		case keys.forfeited: // it has lost the turns of the runs that left
 		case mine.key == "":
-			// In one round both are in the order of their age, by the clocks of two hosts.
+			// Within one round both are ordered by age, according to the clocks of two hosts.
 			if w.waitedBefore(other, joined.Add(-2*w.plan.skew)) && !keys.since(joined) {
 				w.fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.factsOf(other).queuedAt.Sub(start))
 			}
@@ -106,7 +106,7 @@ func (w *world) checkGrant(before, r *run.Run) {
 	}
 }
 
-// waitedBefore reports whether a queued run was in the queue before the time.
+// waitedBefore reports whether a queued run was already in the queue before the time.
 func (w *world) waitedBefore(r *run.Run, at time.Time) bool {
 	return w.factsOf(r).queuedAt.Add(w.grantSlack()).Before(at)
 }
