@@ -20,8 +20,7 @@ import (
 type call struct {
 	route, url, token string
 	body              any
-	// successful and outcome describe the report of a completed call or a
-	// callback.
+	// successful and outcome describe the report in a call of completed or in a callback.
 	successful bool
 	outcome    string
 }
@@ -32,7 +31,7 @@ type answer struct {
 	text   []byte
 }
 
-// conclusive reports whether the worker need not repeat the call.
+// conclusive reports whether the worker may stop repeating the call.
 func (a answer) conclusive() bool { return a.status != 0 && a.status < http.StatusInternalServerError }
 
 func (a answer) ok() bool { return a.status == http.StatusOK }
@@ -44,8 +43,8 @@ func (w *world) workerAPI(system *orchestrator.System) (http.Handler, error) {
 	}, callback.Routes(system.Workers)...)
 }
 
-// send makes a call. The request or the response can be lost, and the request
-// can arrive a second time later.
+// send makes a call. The request or the response can be lost, and the request can arrive a
+// second time later.
 func (p *worker) send(c call) answer {
 	w := p.w
 	w.maybeCancel(p.task())
@@ -89,7 +88,7 @@ func (p *worker) deliver(c call) answer {
 	return reply
 }
 
-// serve is one HTTP exchange. A process that crashes sends no response.
+// serve makes one HTTP exchange. A process that crashes sends no response.
 func (w *world) serve(c call) answer {
 	body, err := json.Marshal(c.body)
 	if err != nil {
@@ -109,36 +108,35 @@ func (w *world) serve(c call) answer {
 	return answer{recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())}
 }
 
-// attemptFacts is what workers of an attempt know from the responses they got.
+// attemptFacts is the knowledge of an attempt's workers and platforms, from the responses they
+// got.
 type attemptFacts struct {
-	// worker is the worker in contact and lastCallAt the time of its last
-	// accepted call.
+	// worker is the accepted worker. lastCallAt is the time of its last accepted call.
 	worker     string
 	lastCallAt time.Time
-	// reported: a call with a report has returned.
+	// reported means that a call with a report has returned.
 	reported bool
-	// succeeded: a success was acknowledged. defectiveOutput: the upload
+	// succeeded means that a success was acknowledged. defectiveOutput means that the upload
 	// differs from its report.
 	succeeded, defectiveOutput bool
-	// exitedZero: a machine of the attempt ended with exit code 0.
+	// exitedZero means that a machine of the attempt ended with exit code 0.
 	exitedZero bool
-	// machines counts the machines that were created. strangers stopped some of
-	// them.
+	// machines counts the created machines. strangers counts those that were stopped from
+	// outside of Sortie.
 	machines, strangers int
-	// refusals are the answers of platforms that started no machine.
+	// refusals are the answers of platforms that did not start a machine.
 	refusals []refusal
-	// longStart: a refusal of the runner, or a wait for a permitted start, has extended
-	// the start limit.
+	// longStart means that a refusal of the runner, or a wait for a permitted start, has
+	// extended the start limit.
 	longStart bool
-	// evicted: the attempt was asked to end because its pool drains.
+	// evicted means that the attempt was ended because its pool drains.
 	evicted bool
-	// withdrawn: a launch destroyed the machine again, which could not start or took too
-	// long. If that is not committed, the machine seems to be stopped from outside.
+	// withdrawn means that a launch destroyed its machine, because it could not start or took
+	// too long. Until that is committed, the machine seems to have been stopped from outside.
 	withdrawn bool
-	// noticedAt is when a worker first learned of a cancel request or got
-	// SIGTERM.
+	// noticedAt is the time at which a worker first received a cancel request or SIGTERM.
 	noticedAt time.Time
-	// faultChecked: the fault that ended the attempt was checked.
+	// faultChecked means that the fault that ended the attempt was checked.
 	faultChecked bool
 }
 
@@ -168,8 +166,8 @@ func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run
 	if !reply.ok() {
 		return
 	}
-	// A repeated report gets the first one's answer from any worker, also if
-	// the first was accepted while this call waited.
+	// A repeated report gets the answer of the first one, from any worker, even if the first
+	// was accepted while this call waited.
 	if c.route != "callback" && before.Attempt.Report == nil && !facts.reported {
 		if facts.worker != "" && facts.worker != p.name {
 			w.fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.worker, p.name, p.attempt(), p.task())

@@ -18,8 +18,7 @@ import (
 
 var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost", Scopes: access.Scopes()}
 
-// errUnreachable is returned for a process that has crashed or cannot be
-// reached.
+// errUnreachable is returned by calls to a process that has crashed or is unreachable.
 var errUnreachable = fault.New(fault.Unavailable, "no response")
 
 // clientCall makes a client's call. The response can be lost.
@@ -33,7 +32,7 @@ func (w *world) clientCall(do func(context.Context) error) (err error) {
 	return err
 }
 
-// submit requests a run, and repeats the request until it is answered.
+// submit requests a run and repeats the request until it is answered.
 func (w *world) submit(key string, policy *contract.Policy) {
 	var accepted run.Run
 	err := w.clientCall(func(ctx context.Context) (err error) {
@@ -55,7 +54,7 @@ func (w *world) submit(key string, policy *contract.Policy) {
 	w.accepted(key, accepted)
 }
 
-// accepted schedules what happens to an accepted run.
+// accepted schedules the later actions on an accepted run.
 func (w *world) accepted(key string, r run.Run) {
 	w.note("%s is accepted as %s", key, r.TaskID)
 	w.acceptedTasks = append(w.acceptedTasks, r.TaskID)
@@ -67,7 +66,7 @@ func (w *world) accepted(key string, r run.Run) {
 	}
 }
 
-// drawRequest draws the policy of a request; nil is the default.
+// drawRequest draws the policy of a request; nil means the default.
 func (w *world) drawRequest() *contract.Policy {
 	if w.chance(0.6) {
 		return nil
@@ -101,8 +100,8 @@ func (w *world) abort(ref run.Ref) {
 	})
 }
 
-// maybeCancel sometimes cancels a task in the middle of another operation. A machine that no
-// attempt has claimed has none.
+// maybeCancel sometimes cancels a task during another operation. task is empty for a machine
+// that no attempt has claimed.
 func (w *world) maybeCancel(task string) {
 	if task == "" || w.inMaybeCancel || !w.chance(w.plan.cancels*0.03) {
 		return

@@ -8,31 +8,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ways holds the probabilities of what platforms other than Fly do.
+// ways has the probabilities of faults on platforms other than Fly.
 type ways struct {
-	// tooMany are refused calls of the API server, and pulls that a registry refuses.
-	// quota are namespaces without room, and engines without storage.
+	// tooMany is the probability that the API server or a registry refuses a call. quota is the
+	// probability that a namespace or an engine has no capacity left.
 	tooMany, quota float64
-	// unscheduled pods find no node, at first or at all. badImage: the image cannot be
-	// pulled. pending pods wait long.
+	// unscheduled is the probability that no node fits a pod, at first or permanently. badImage
+	// is the probability that the image cannot be pulled. pending is the probability of a long
+	// wait.
 	unscheduled, badImage, pending float64
-	// evicted pods are ended by the cluster, lostNodes stop with their workers, and
-	// deleted Jobs are forgotten by it.
+	// evicted pods are ended by the cluster. lostNodes stop with their workers. deleted Jobs
+	// are deleted from outside.
 	evicted, lostNodes, deleted float64
-	// startRefused containers are created, and the engine cannot start them.
+	// startRefused is the probability that the engine creates a container but cannot start it.
 	startRefused float64
-	// lag is how old the reads of a cluster are at most. cuts is how often its watch is
+	// lag limits the age of a cluster's reads. cuts is the number of times that its watch is
 	// cut for up to longestCut.
 	lag  time.Duration
 	cuts int
-	// outages are those of the API server and of the engine.
+	// outages is the number of outages of the API server and of the engine.
 	outages int
 }
 
-// longestCut is how long the watch of a cluster is cut at most.
+// longestCut limits the time for which a watch is cut.
 const longestCut = time.Minute
 
-// drawWays draws the probabilities. About half of them are zero.
+// drawWays draws the probabilities. About half of them are 0.
 func (w *world) drawWays() ways {
 	some := func(most float64) float64 {
 		if w.random.IntN(2) == 0 {
@@ -51,23 +52,23 @@ func (w *world) drawWays() ways {
 	return p
 }
 
-// seenStatus is the status of a machine from a time on.
+// seenStatus is the status of a machine since a time.
 type seenStatus struct {
 	at     time.Time
 	status port.MachineStatus
 }
 
-// cluster is a simulated Kubernetes cluster with its adapter. A machine is a Job with its
-// pod. Lists show what a watch has seen; Inspect reads the API server.
+// cluster is a simulated Kubernetes cluster with its adapter. A machine is a Job with its pod.
+// Lists show the state of a watch; Inspect reads from the API server.
 type cluster struct {
 	*platform
-	// jobs are all machines, in the order of their creation.
+	// jobs are all machines, in the order of creation.
 	jobs []*machine
-	// cutAt and cutUntil limit the last cut of the watch.
+	// cutAt and cutUntil are the begin and the end of the last cut of the watch.
 	cutAt, cutUntil time.Time
 }
 
-// newCluster returns a cluster, and plans the cuts of its watch.
+// newCluster returns a cluster and schedules the cuts of its watch.
 func newCluster(w *world, runner string) *cluster {
 	c := &cluster{platform: newPlatform(w, runner, clusterOutage)}
 	c.lagging = true
@@ -80,7 +81,8 @@ func newCluster(w *world, runner string) *cluster {
 	return c
 }
 
-// cached returns the machine as the watch shows it; false if it does not show it yet.
+// cached returns the machine as the watch shows it. It returns false if the watch does not show
+// it yet.
 func (c *cluster) cached(m *machine) (s port.MachineStatus, ok bool) {
 	at := c.w.time.now.Add(-c.w.ways.lag)
 	if c.w.time.now.Before(c.cutUntil) && c.cutAt.Before(at) {
@@ -95,7 +97,7 @@ func (c *cluster) cached(m *machine) (s port.MachineStatus, ok bool) {
 	return s, ok
 }
 
-// named returns the Job with a name, also after its pod has ended by itself.
+// named returns the Job with the name, even if its pod has ended by itself.
 func (c *cluster) named(name string) *machine {
 	for _, m := range c.jobs {
 		if m.spec.Name == name && !m.erased && (m.alive() || !m.destroyed) {
@@ -105,8 +107,8 @@ func (c *cluster) named(name string) *machine {
 	return nil
 }
 
-// Launch implements port.Runner: it creates the Job, or adopts the one with the name, and
-// observes it for a while. A machine that does not start is destroyed again.
+// Launch implements port.Runner. It creates the Job, or adopts the one with the name, and
+// observes it for a while. It destroys a machine that does not start.
 func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	w := c.w
 	w.maybeCancel(spec.Env["TASK_ID"])
@@ -145,7 +147,7 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 	return port.MachineStatus{}, status.StartFault
 }
 
-// schedule draws whether, when and where the pod of a Job starts.
+// schedule draws whether and when the pod of a Job starts.
 func (c *cluster) schedule(m *machine) {
 	w := c.w
 	if w.chance(w.plan.neverStart) {
@@ -167,7 +169,7 @@ func (c *cluster) schedule(m *machine) {
 	}
 }
 
-// hinder shows why a pod does not start. With the probability it does later.
+// hinder records why a pod does not start. With the probability later, the pod starts later.
 func (c *cluster) hinder(m *machine, code fault.Code, message string, later float64) {
 	w := c.w
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
@@ -183,11 +185,11 @@ func (c *cluster) hinder(m *machine, code fault.Code, message string, later floa
 	}
 }
 
-// begin starts the pod, and draws what the cluster does to it.
+// begin starts the pod and draws the later faults of the cluster.
 func (c *cluster) begin(m *machine) {
 	w := c.w
 	if m.destroyed || m.stopping {
-		return // a pod that is deleted gets no node
+		return // a deleted pod is not scheduled
 	}
 	m.start()
 	switch {
@@ -204,7 +206,7 @@ func (c *cluster) begin(m *machine) {
 	}
 }
 
-// interrupt ends a pod that runs, from the side of the cluster.
+// interrupt makes the cluster end a running pod. It returns false if the pod has ended.
 func (c *cluster) interrupt(m *machine, how string, grace time.Duration) bool {
 	if !m.alive() {
 		return false
@@ -215,7 +217,7 @@ func (c *cluster) interrupt(m *machine, how string, grace time.Duration) bool {
 	return true
 }
 
-// loseNode stops the workers of a machine for a while. Then its pod is evicted.
+// loseNode stops the workers of a machine for a while, and then evicts its pod.
 func (c *cluster) loseNode(m *machine) {
 	w := c.w
 	if !m.alive() {
@@ -229,7 +231,7 @@ func (c *cluster) loseNode(m *machine) {
 	w.time.after(w.upTo(5*time.Minute), func() { c.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
-// List implements port.Runner with what the watch shows.
+// List implements port.Runner with the state of the watch.
 func (c *cluster) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	if err := c.maybeLost(ctx); err != nil {
 		return err

@@ -14,32 +14,33 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// streamName is the stream of the only tenant.
+// streamName is the event stream of the only tenant.
 var streamName = port.EventStream(client.Tenant)
 
-// streamModel is what was seen of the stream of the tenant's events, which is read after
-// each step that may have changed it. It is also the bus and the queue of the webhooks.
+// streamModel is the observed stream of the tenant's events. It is read after each step that
+// may have changed it. It is also the bus and the queue of the webhooks.
 type streamModel struct {
 	w    *world
 	keys *fake.EventKeys
 	relays
-	// touched: the stream may have changed.
+	// touched means that the stream may have changed.
 	touched bool
 	epoch   string
 	newest  int64
-	// all are the events by position, from 1; positions are by ULID, tasks by task.
+	// all are the events by position, from 1. positions maps ULIDs to positions, and tasks maps
+	// tasks to positions.
 	all       []events.Envelope
 	positions map[string]int64
 	tasks     map[string][]int64
-	// facts are the events by idempotency key, seqs the last event of each run.
+	// facts maps idempotency keys to events. seqs has the number of each run's last event.
 	facts map[string]string
 	seqs  map[string]int
-	// notes are the ids of notes: true if their change was committed, false if it may
+	// notes maps the ids of notes to true if their change was committed, and to false if it may
 	// have been.
 	notes map[string]bool
-	// published counts the events of the bus by position.
+	// published counts the publications on the bus by position.
 	published map[int64]int
-	// read counts the events that readers got, queued the relays that queued for the stream.
+	// read counts the events received by readers, queued the relays that queued for the stream.
 	read, queued int
 
 	// mu guards found, which receivers add to.
@@ -54,7 +55,7 @@ func newStreamModel(w *world) *streamModel {
 	}
 }
 
-// problem records what a receiver has found. It is safe for concurrent use.
+// problem records the finding of a receiver. It is safe for concurrent use.
 func (m *streamModel) problem(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +64,7 @@ func (m *streamModel) problem(format string, args ...any) {
 	}
 }
 
-// written notes a write of the store, and schedules the relay.
+// written records a write of the store and schedules the relay.
 func (m *streamModel) written(err error, notes ...port.Note) {
 	for _, n := range notes {
 		m.notes[n.ID] = m.notes[n.ID] || err == nil
@@ -73,8 +74,8 @@ func (m *streamModel) written(err error, notes ...port.Note) {
 	}
 }
 
-// refresh reads the events behind the last known one, and checks that positions have no
-// gaps, that each fact has one event, and that the events of a run are in their order.
+// refresh reads the new events. It checks that positions have no gaps, that each fact has one
+// event, and that the events of a run are in order.
 func (m *streamModel) refresh() {
 	if m.mu.Lock(); m.found != "" {
 		m.w.fail("%s", m.found)
@@ -97,7 +98,7 @@ func (m *streamModel) refresh() {
 	}
 }
 
-// tail returns the head of the stream and the records behind the last known one.
+// tail returns the head of the stream and the records after the last known one.
 func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
 	feed, err := m.w.home.feed(context.Background())
 	if err != nil {
@@ -167,8 +168,8 @@ func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent
 	return nil, nil
 }
 
-// follow is a reader of the whole stream. Its connection is cut, and it continues behind
-// the last event that it has got.
+// follow reads the whole stream. Its connection breaks, and it continues after the last event
+// received.
 func (w *world) follow() {
 	m, at, got := w.events, "0", int64(0)
 	for {
@@ -183,7 +184,7 @@ func (w *world) follow() {
 		next := page.Next.String()
 		for _, e := range page.Events {
 			if w.chance(w.plan.lostCalls) {
-				next = at // the connection is cut
+				next = at // the connection breaks
 				break
 			}
 			if e.Position != got+1 {
@@ -196,7 +197,7 @@ func (w *world) follow() {
 	}
 }
 
-// file returns the stream as it is exported, with its checkpoints.
+// file returns the stream in export format, with its checkpoints.
 func (m *streamModel) file(ctx context.Context) ([]byte, error) {
 	var file []byte
 	feed, err := m.w.home.feed(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// executions are the home's executions behind calls whose requests and
-// responses are lost.
+// executions injects faults into calls of the home's executions: requests and responses are
+// lost.
 type executions struct{ w *world }
 
 func (e *executions) call(ctx context.Context, do func() error) error {
@@ -39,7 +39,7 @@ func (e *executions) Start(ctx context.Context, name string, input json.RawMessa
 	return e.call(ctx, func() error { return e.w.home.executions().Start(ctx, name, input) })
 }
 
-// Join implements port.JoinedExecutions. Not every call is made with a commit.
+// Join implements port.JoinedExecutions. Some calls are not joined.
 func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (context.Context, func() []bool) {
 	joined, ok := e.w.home.executions().(port.JoinedExecutions)
 	none := make([]bool, len(calls))
@@ -115,8 +115,8 @@ func (e *executions) checkStart(name string, input json.RawMessage) {
 	}
 }
 
-// checkToken checks that the commit before the completion of a token has
-// removed the token from the record.
+// checkToken checks that the token was removed from the record by a commit before it is
+// completed.
 func (e *executions) checkToken(token string) {
 	e.w.observe(func() {
 		for _, r := range e.w.current() {
@@ -127,24 +127,24 @@ func (e *executions) checkToken(token string) {
 	})
 }
 
-// position is the state that an execution is in.
+// position is the current state of an execution.
 type position struct {
 	state string
-	// generation and token belong to a token state whose handler was called.
+	// generation and token are those of a token state whose handler was called.
 	generation int
 	token      string
 	// entries counts the states that the execution has entered.
 	entries int
 	ended   bool
-	// behindSince is the time since which the execution is not where its record
-	// is; zero while it is there.
+	// behindSince is the time since which the execution and its record disagree; zero while
+	// they agree.
 	behindSince time.Time
 }
 
 // final are the states that end an execution.
 var final = []string{string(run.StepCompleted), string(run.StepFailed), string(run.StepCancelled)}
 
-// entered notes that an execution enters a state.
+// entered records that an execution enters a state.
 func (w *world) entered(execution, state string) {
 	at := w.positions[execution]
 	if at == nil {
@@ -154,8 +154,8 @@ func (w *world) entered(execution, state string) {
 	*at = position{state: state, entries: at.entries + 1, behindSince: at.behindSince, ended: slices.Contains(final, state)}
 }
 
-// watchCall notes the token of a token state, and checks that no state of a
-// worker that sends heartbeats times out.
+// watchCall records the token of a token state. It checks that no state times out whose worker
+// sends heartbeats.
 func (w *world) watchCall(payload json.RawMessage) {
 	var in orchestrator.StepInput
 	if err := json.Unmarshal(payload, &in); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// versionName is the version of a machine as its platform shows it.
+// versionName returns the version of a machine as its platform reports it.
 func (f *warmFacts) versionName() string { return fmt.Sprint("v", f.version) }
 
-// isKept reports whether the machine is stopped after an attempt and exists.
+// isKept reports whether the machine still exists, stopped after an attempt.
 func (m *machine) isKept() bool { return slices.Contains(m.on.kept, m) }
 
 // served reports whether the machine is that of the run's attempt, or was before it was
@@ -29,8 +29,8 @@ func (m *machine) served(r *run.Run) bool {
 	})
 }
 
-// gaveUp reports whether the run's attempt has claimed the machine and given it up. The attempt
-// ends if it cannot know whether its program has started.
+// gaveUp reports whether the run's attempt claimed the machine and the machine is gone. The
+// attempt ends if it cannot know whether its program has started.
 func (m *machine) gaveUp(r *run.Run) bool {
 	claim := r.Attempt.Warm
 	return m.warm != nil && m.phase == port.MachineGone && claim != nil && claim.Machine.ID == m.id
@@ -43,8 +43,8 @@ func (r *machines) drop(m *machine) {
 	m.change()
 }
 
-// Recycle implements port.WarmMachines. The machine continues as another one with the same id:
-// the earlier one stays that of its attempt.
+// Recycle implements port.WarmMachines. The recycled machine is a new object with the same id;
+// the earlier object stays the machine of its attempt.
 func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
 	w := f.w
 	if err := f.maybeLost(ctx); err != nil {
@@ -85,9 +85,8 @@ func (r crashingWarm) Recycle(ctx context.Context, m port.Machine, spec port.War
 	return status, err
 }
 
-// checkRecycle checks that a machine is recycled for the record that it was created for, after
-// an attempt that is over and whose program has ended with code 0, and that the record says so
-// before the call.
+// checkRecycle checks the conditions of a recycling. The machine was created for this record.
+// Its attempt is over, and its program exited with code 0. The record said so before the call.
 func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {
 	if m.warm.spec.Warm != spec.Warm || m.warm.spec.WarmKey != spec.WarmKey || spec.Warm.Tenant != m.spec.Owner.Tenant {
 		w.fail("warm machine %s of %+v is recycled for %+v", m.id, m.warm.spec, spec)
@@ -103,8 +102,8 @@ func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {
 	}
 }
 
-// checkReuse checks that a machine which has had other attempts is started for one of the same
-// tenant, and that those are over.
+// checkReuse checks that a recycled machine is started for the same tenant, and that its
+// earlier attempts are over.
 func (w *world) checkReuse(m *machine, spec port.LaunchSpec) {
 	if len(m.warm.earlier) > 0 {
 		w.warm.reused++
@@ -120,7 +119,7 @@ func (w *world) checkReuse(m *machine, spec port.LaunchSpec) {
 	}
 }
 
-// storedWarm reads a record as it is stored.
+// storedWarm reads the stored record of a warm machine.
 func (w *world) storedWarm(of run.WarmRef) (found run.WarmMachine, ok bool) {
 	w.observe(func() {
 		have, err := w.process.store.WarmMachines(context.Background(), run.PoolRef{Tenant: of.Tenant, ID: of.Pool})
@@ -132,7 +131,7 @@ func (w *world) storedWarm(of run.WarmRef) (found run.WarmMachine, ok bool) {
 	return found, ok
 }
 
-// checkEndsRecord checks that the record of a kept machine ends before the machine.
+// checkEndsRecord checks that the record of a kept machine ends before the machine does.
 func (w *world) checkEndsRecord(m *machine) {
 	if m.spec.Keep.ID == "" {
 		return
@@ -142,8 +141,8 @@ func (w *world) checkEndsRecord(m *machine) {
 	}
 }
 
-// checkKeptMachine checks that a machine which is stopped after its attempt is recycled or
-// destroyed.
+// checkKeptMachine checks that a machine that is stopped after its attempt is recycled or
+// destroyed in time.
 func (w *world) checkKeptMachine(m *machine) {
 	since := m.endedAt
 	switch r, ok := w.storedRun(m.spec.Owner); {
@@ -152,7 +151,7 @@ func (w *world) checkKeptMachine(m *machine) {
 		return
 	case ok && r.Attempt.Number == m.spec.Owner.Attempt:
 		since = w.factsOf(&r).endedAt
-	case m.neededAt.After(since): // until the retry
+	case m.neededAt.After(since): // count from the retry
 		since = m.neededAt
 	}
 	bound := w.sweepBound() + time.Minute

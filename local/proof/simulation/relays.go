@@ -18,35 +18,35 @@ import (
 const (
 	// eventSweep is the interval of the sweeps of streams and webhooks.
 	eventSweep = time.Minute
-	// twins is the chance that two relays get the same changes.
+	// twins is the probability that two relays get the same changes.
 	twins = 0.2
-	// lanes is the number of relays of AWS that have changes of different runs at the same time.
+	// lanes is the number of concurrent relays on AWS. They have changes of different runs.
 	lanes = 4
 )
 
-// relays are the calls of the relay that are scheduled or run.
+// relays are the scheduled and running calls of the relay.
 type relays struct {
-	// scheduled and running are of the process with the number start.
+	// scheduled and running belong to the process with the start number start.
 	scheduled, running bool
 	start              int
-	// handled is the number of records of the table's stream that each lane has relayed, busy
-	// whether its relay runs.
+	// handled is the number of stream records that each lane has relayed. busy reports whether
+	// the relay of a lane is running.
 	handled [lanes]int
 	busy    [lanes]bool
 	swept   time.Time
-	// turns are the webhooks that are delivered to in the local process; true if one is
-	// to be looked at again.
+	// turns are the webhooks with a running delivery in the local process. The value is true if
+	// the delivery must run once more.
 	turns map[webhook.Ref]bool
 }
 
-// startEvents schedules the relay of a new process, and its first sweep.
+// startEvents schedules the relay and the first event sweep of a new process.
 func (w *world) startEvents() {
 	w.events.relays = relays{start: w.starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
 	w.events.relayAfter(w.upTo(time.Second))
 	w.time.push(0, true, func() { w.time.spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
 }
 
-// relayAfter schedules the relay, unless it is scheduled.
+// relayAfter schedules the relay, unless it is already scheduled.
 func (m *streamModel) relayAfter(d time.Duration) {
 	if m.scheduled {
 		return
@@ -66,7 +66,7 @@ func (m *streamModel) relayAfter(d time.Duration) {
 	})
 }
 
-// relay relays what was committed, and again after a pause if that fails.
+// relay relays committed changes. After a failure it schedules itself again.
 func (w *world) relay() {
 	m := w.events
 	if w.process.crashed {
@@ -88,7 +88,7 @@ func (w *world) relay() {
 	w.time.push(w.upTo(time.Second), true, func() { w.time.spawn(true, w.dispatch) })
 }
 
-// relayOutbox relays the outbox of the local process.
+// relayOutbox relays the outbox of the local process. It returns true if it must run again.
 func (w *world) relayOutbox() (again bool) {
 	drain := func() bool {
 		left := true
@@ -108,8 +108,8 @@ func (w *world) relayOutbox() (again bool) {
 	return drain()
 }
 
-// invokeRelays calls the function for each lane with a batch of the table's stream, at the same
-// time. What fails is delivered again, and so is what succeeded, sometimes.
+// invokeRelays calls the function concurrently for each lane with a batch of the table's
+// stream. A failed batch is delivered again, and sometimes a successful one, too.
 func (w *world) invokeRelays() (again bool) {
 	m := w.events
 	for lane := range lanes {
@@ -141,7 +141,7 @@ func (w *world) invokeRelays() (again bool) {
 	return again
 }
 
-// invokeLane calls the function with a batch of a lane.
+// invokeLane calls the function with one batch of a lane.
 func (w *world) invokeLane(lane int, changes []streamed) {
 	m, start := w.events, w.events.start
 	changes = changes[:min(len(changes), 1+w.random.IntN(40))]
@@ -167,7 +167,7 @@ func (w *world) invokeLane(lane int, changes []streamed) {
 	}
 }
 
-// laneOf returns the lane of a record: all changes of an item are in one.
+// laneOf returns the lane of a record. All changes of an item are in the same lane.
 func laneOf(record json.RawMessage) int {
 	var r struct {
 		Change struct {
@@ -178,7 +178,7 @@ func laneOf(record json.RawMessage) int {
 	return int(crc32.ChecksumIEEE(r.Change.Keys) % lanes)
 }
 
-// invokeWith calls the function of the relay.
+// invokeWith calls the relay's function with a batch.
 func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 	payload, err := json.Marshal(batch)
 	if err != nil {
@@ -206,7 +206,7 @@ func (w *world) dispatch() {
 	})
 }
 
-// sweepEvents writes the last checkpoints, publishes what the bus has not got, and wakes
+// sweepEvents writes the last checkpoints, publishes the events that the bus lacks, and wakes
 // webhooks.
 func (w *world) sweepEvents(ahead time.Duration) {
 	w.events.swept = w.time.now
@@ -223,8 +223,8 @@ func (w *world) sweepEvents(ahead time.Duration) {
 	})
 }
 
-// Wake implements port.Wakes: a queue on AWS, which delivers some wakes twice, and the
-// memory of the process otherwise.
+// Wake implements port.Wakes. On AWS it is a queue that delivers some wakes twice, locally the
+// memory of the process.
 func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 	w, start := m.w, m.start
 	if w.home.survivesCrash() && w.chance(w.plan.lostCalls) {
@@ -245,8 +245,8 @@ func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 	return nil
 }
 
-// deliver delivers to a webhook. The local process has one turn of it at a time; the
-// queue of AWS repeats a call that fails.
+// deliver delivers to a webhook. The local process has one delivery per webhook at a time. The
+// queue of AWS repeats a failed call.
 func (w *world) deliver(ref webhook.Ref) {
 	m, start := w.events, w.events.start
 	local := !w.home.survivesCrash()

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkReplaced checks that kill_old ends older runs of the same job only, and no more than
-// are needed.
+// checkReplaced checks that kill_old ends only older runs of the same job, and only as many as
+// needed.
 func (w *world) checkReplaced(r *run.Run) {
 	job, replaced := strings.CutPrefix(r.Cancel.By, "job:")
 	if !replaced {
@@ -41,7 +41,7 @@ func (w *world) checkReplaced(r *run.Run) {
 	}
 	least, _ := w.limitsOf(newer)
 	if own, _ := w.limitsOf(r); own > 0 && own < least {
-		least = own // after the deletion of the job each run has its own: a run that newer ones leave no slot ends itself
+		least = own // each run of a deleted job has its own limit: one that newer runs leave no slot ends itself
 	}
 	if needsPrevious(newer) || needsPrevious(r) {
 		least = 1
@@ -51,15 +51,15 @@ func (w *world) checkReplaced(r *run.Run) {
 	}
 }
 
-// checkReplacing checks that a run with kill_old that waits has requested the end of the runs
-// that are in its way.
+// checkReplacing checks that a waiting run with kill_old has requested the end of the runs that
+// block it.
 func (w *world) checkReplacing(r *run.Run) {
 	facts := w.factsOf(r)
 	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld || w.overdue(facts.jobQueuedAt, 5*time.Second, w.patience()) == 0 {
 		return
 	}
 	newest, inTheWay := 1, ""
-	_, most := w.limitsSince(r, facts.jobQueuedAt.Add(-w.limitSlack())) // a lowered limit ends nothing
+	_, most := w.limitsSince(r, facts.jobQueuedAt.Add(-w.limitSlack())) // a lowered limit ends no run
 	if r.Constraints.RequirePreviousSuccess {
 		most = 1
 	}
@@ -68,7 +68,7 @@ func (w *world) checkReplacing(r *run.Run) {
 			continue
 		}
 		if !w.factsOf(other).contendsSince.Before(facts.jobQueuedAt) {
-			continue // the run did not see it
+			continue // the run did not see that one
 		}
 		if newest++; older(other, r) && newest > most {
 			inTheWay = other.ID

@@ -12,16 +12,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// owed is what a replica waits for that a keeper does, and since when.
+// owed is an action that a replica awaits from a keeper, and the time since when.
 type owed struct {
 	what  string
 	since time.Time
 }
 
-// isServer reports whether the machine is that of a replica.
+// isServer reports whether the machine runs a replica.
 func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }
 
-// setsWritten checks the sets of pools that a call has saved or removed; err is its result.
+// setsWritten checks the replica sets that a call has saved or removed. err is the result of
+// the call.
 func (w *world) setsWritten(err error, saved, removed []port.Resource) {
 	if w.fleet == nil {
 		return
@@ -55,7 +56,7 @@ func (w *world) checkFleet() {
 	}
 }
 
-// numberOf returns the number of a replica, from 1.
+// numberOf returns the number in a replica's id, from 1.
 func (w *world) numberOf(r run.Replica) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(r.ID, "r"))
 	if err != nil {
@@ -64,8 +65,8 @@ func (w *world) numberOf(r run.Replica) int {
 	return n
 }
 
-// checkSet checks how the set of a pool has changed: it has no more replicas than settings that
-// a call may use allow, and those of other settings are replaced one after the other.
+// checkSet checks a change of a pool's replica set. It has no more replicas than the permitted
+// settings allow, and replicas with old settings are replaced one after another.
 func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
 	least, most := p.counts(w.time.now.Add(-w.lookupSlack()))
 	before := map[string]run.Replica{}
@@ -74,7 +75,7 @@ func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
 	}
 	for _, r := range after.Replicas {
 		n, was := w.numberOf(r), before[r.ID]
-		changes := was.Phase != r.Phase || was.Number != r.Number // one that is left by a deleted pool is not ended yet
+		changes := was.Phase != r.Phase || was.Number != r.Number // a replica left by a deleted pool has not ended yet
 		if leaves := r.Phase == run.ReplicaDraining || r.Phase == run.ReplicaEnding; n > most && !leaves && changes {
 			w.fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
 		}
@@ -85,7 +86,7 @@ func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
 			continue
 		}
 		if of, ok := w.storedRun(port.MachineOwner{Tenant: client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
-			continue // one that does not run any more serves nothing
+			continue // an ended run serves nothing
 		}
 		for _, other := range after.Replicas {
 			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != run.ReplicaServing {
@@ -95,8 +96,8 @@ func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
 	}
 }
 
-// checkReplica checks the change of the run of a replica: a replica has one run, which is not
-// ended by the pool while tasks have its slots.
+// checkReplica checks a change of a replica's run. A replica has one run at a time, and the
+// pool does not end the run while tasks have its slots.
 func (w *world) checkReplica(before, r *run.Run) {
 	if r.Serves == nil {
 		return
@@ -104,7 +105,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if before == nil {
 		w.fleet.started++
 		for _, other := range w.records.ordered {
-			// A run that has ended already may have ended before the other was created.
+			// A run that has already ended may have ended before the other was created.
 			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && !r.State.Terminal() {
 				w.fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
 			}
@@ -114,7 +115,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 		return
 	}
 	w.fleet.drained++
-	if w.plan.skew > 0 { // another host may think that it has drained for longer
+	if w.plan.skew > 0 { // by another host's clock it may have drained for longer
 		return
 	}
 	if w.endedByDeletion(r) {
@@ -128,7 +129,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 }
 
 // endedByDeletion reports whether the end of a replica's run was decided while its pool did not
-// exist. The keeper may store that, and carry it out, after the pool was created again.
+// exist. The keeper may store and carry out that decision after the pool was created again.
 func (w *world) endedByDeletion(r *run.Run) bool {
 	for _, p := range w.fleet.pools {
 		if p.id != r.Serves.Pool || p.deletedFrom.IsZero() {
@@ -143,8 +144,8 @@ func (w *world) endedByDeletion(r *run.Run) bool {
 	return false
 }
 
-// checkOwed checks that keepers do in time what each replica waits for, and that no run of a
-// replica remains that the pool has not.
+// checkOwed checks that keepers do in time what each replica awaits, and that no run of a
+// replica remains that the pool does not have.
 func (w *world) checkOwed(p *enginePool) {
 	now := map[string]string{}
 	least, most := p.counts(w.time.now)
@@ -187,8 +188,8 @@ func (w *world) checkOwed(p *enginePool) {
 // drainTime is how long a replica drains before its tasks are counted.
 const drainTime = 5 * time.Second
 
-// owedTo returns what a replica waits for that a keeper does; empty if it waits for nothing, or
-// for others. spare: the pool does not need it.
+// owedTo returns the action that a replica awaits from a keeper; empty if there is no such
+// action. spare means that the pool does not need the replica.
 func (w *world) owedTo(p *enginePool, r run.Replica, spare bool) string {
 	of := w.records.byID[r.Run]
 	over := of != nil && of.State.Terminal()
@@ -211,7 +212,7 @@ func (w *world) owedTo(p *enginePool, r run.Replica, spare bool) string {
 	return ""
 }
 
-// addressed reports whether the platform shows the machine of a run, with its address.
+// addressed reports whether the platform shows the machine of a run with its address.
 func (w *world) addressed(r *run.Run) bool {
 	if w.config.Runners.Shares(run.Placement{}) {
 		return true
@@ -220,8 +221,8 @@ func (w *world) addressed(r *run.Run) bool {
 	return m != nil && m.alive() && !w.time.now.Before(m.addressedAt) && !w.time.now.Before(m.visibleAt)
 }
 
-// missing returns what a pool lacks whose set has to have its number of replicas with the
-// present settings, each with a machine; empty if none lacks anything.
+// missing describes what a pool lacks: its number of replicas with the current settings, each
+// on a machine. It returns "" if no pool lacks anything.
 func (w *world) missing() string {
 	for _, p := range w.fleet.pools {
 		set, _ := w.storedSet(p)

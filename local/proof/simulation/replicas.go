@@ -14,62 +14,63 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// serves reports whether the world has pools of engines whose replicas Sortie runs.
+// serves reports whether the world has engine pools whose replicas Sortie runs.
 func (w *world) serves() bool {
 	return !w.chained() && (w.seed%10 == 2 || w.seed%10 == 9)
 }
 
-// servers is the pool of the machines of replicas, and serverJob their job.
+// servers is the pool of the replicas' machines, and serverJob their job.
 const (
 	servers   = "servers"
 	serverJob = "server"
 )
 
-// fleet is what was seen of the replicas of the world.
+// fleet is the observed state of the world's replicas.
 type fleet struct {
 	pools []*enginePool
 	tasks []*replicaTask
-	// ports counts the ports of servers on the host of the process.
+	// ports is the number of ports given to servers on the process's host.
 	ports int
-	// operated: the operator makes no more changes. healed: nothing fails any more, since
-	// healedAt, so that each set gets its number; then closing and closed: the pools end.
+	// operated means that the operator makes no more changes. healed means that all faults have
+	// ended, at healedAt, so that each set reaches its number. closing and closed mean that the
+	// pools end and have ended.
 	operated, healed, closing, closed bool
 	healedAt                          time.Time
-	// started counts the runs of replicas, taken the tasks, drained the replicas that were
+	// started counts the runs of replicas, taken the tasks, and drained the replicas that were
 	// ended after their tasks.
 	started, taken, drained int
 }
 
-// enginePool is a pool of an engine, as its operator knows it.
+// enginePool is an engine pool, as seen by its operator.
 type enginePool struct {
 	id       string
 	settings []replicaSetting
-	// place is what the operator has defined last, nil for a pool that does not exist.
+	// place is the operator's last definition; nil for a pool that does not exist.
 	place *run.EnginePlace
-	// deletedFrom is when its last deletion was requested, createdAt when its last creation was
-	// acknowledged.
+	// deletedFrom is when the last deletion was requested. createdAt is when the last creation
+	// was acknowledged.
 	deletedFrom, createdAt time.Time
-	// paused: no dispatcher takes tasks.
+	// paused means that no dispatcher takes tasks.
 	paused bool
-	// touched: its set may have changed.
+	// touched means that its set may have changed.
 	touched bool
 	set     run.ReplicaSet
-	// owed is what each replica waits for, by its id.
+	// owed are the awaited actions, by replica id.
 	owed map[string]owed
 }
 
 // replicaSetting is a setting of the replicas of a pool.
 type replicaSetting struct {
 	count int
-	// doneAt is when the change was acknowledged, zero until then.
+	// doneAt is when the change was acknowledged; zero until then.
 	doneAt time.Time
 }
 
-// drawFleet draws the pools of engines.
+// drawFleet draws the engine pools.
 func (w *world) drawFleet() {
 	w.fleet = &fleet{}
 	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}, Addressed: []string{run.RunnerFly}}
-	if !w.onAWS() && w.chance(0.5) { // all machines are on the host of the process
+	if !w.onAWS() && w.chance(0.5) { // all machines run on the host of the process
 		w.config.Runners.Hosted = w.config.Runners.Runners
 		w.config.FreePort = func() (int, error) {
 			w.fleet.ports++
@@ -82,8 +83,8 @@ func (w *world) drawFleet() {
 	}
 }
 
-// startFleet defines the job and the models of the replicas, and schedules the operators of
-// the pools, and their tasks.
+// startFleet defines the job and the models of the replicas. It schedules the pools' operators
+// and tasks.
 func (w *world) startFleet() {
 	if w.fleet == nil {
 		return
@@ -118,8 +119,8 @@ func (w *world) startFleet() {
 
 func modelName(i int) string { return fmt.Sprintf("model-%d", i+1) }
 
-// operateReplicas changes the settings of a pool: the number of its replicas, their port, where
-// they are, its model, and whether it exists.
+// operateReplicas changes a pool: the number of its replicas, their port, whether Sortie runs
+// them, the model, and whether the pool exists.
 func (w *world) operateReplicas(p *enginePool) {
 	w.setCount(p, 1+w.random.IntN(3))
 	for range 2 + w.random.IntN(5) {
@@ -144,7 +145,8 @@ func (w *world) operateReplicas(p *enginePool) {
 	}
 }
 
-// place returns an engine with a number of replicas that Sortie runs, or with one at an address.
+// place returns an engine with count replicas that Sortie runs, or for 0 one at a fixed
+// address.
 func (w *world) place(count, port int, model string) *run.EnginePlace {
 	place := &run.EnginePlace{Kind: run.EngineLlamaCpp, Model: model, Slots: 2}
 	if count > 0 {
@@ -183,7 +185,7 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 	done(w.time.now)
 }
 
-// reload lets the replicas of a pool load a model.
+// reload makes the replicas of a pool load a model.
 func (w *world) reload(p *enginePool, model string) {
 	w.jobCall(fmt.Sprintf("reload of %s with %s", p.id, model), func(ctx context.Context) error {
 		_, err := w.system.Pools.Reload(ctx, client, p.id, model, 0, orchestrator.Precondition{})
@@ -213,16 +215,16 @@ func (w *world) quiesce(p *enginePool, change func()) {
 	p.paused = false
 }
 
-// change notes that the operator changes the number of replicas. It returns what notes the
-// acknowledgement.
+// change records that the operator changes the number of replicas. The returned function
+// records the acknowledgement.
 func (p *enginePool) change(count int) (done func(at time.Time)) {
 	p.settings = append(p.settings, replicaSetting{count: count})
 	last := len(p.settings) - 1
 	return func(at time.Time) { p.settings[last].doneAt = at }
 }
 
-// counts returns the least and the largest number of replicas by the settings that a call may
-// use which began at a time.
+// counts returns the smallest and largest number of replicas in the settings that a call may
+// use if it began at since.
 func (p *enginePool) counts(since time.Time) (least, most int) {
 	for i, s := range slices.Backward(p.settings) {
 		if i == len(p.settings)-1 {
@@ -236,17 +238,17 @@ func (p *enginePool) counts(since time.Time) (least, most int) {
 	return 0, most
 }
 
-// heal ends all faults: from then on each set has to get its number.
+// heal ends all faults. From then on each set must reach its number.
 func (w *world) heal() {
 	w.note("nothing fails any more")
 	w.fleet.healed, w.fleet.healedAt, w.fleet.tasks = true, w.time.now, nil
 }
 
-// isHealed reports whether nothing fails any more.
+// isHealed reports whether all faults have ended.
 func (w *world) isHealed() bool { return w.fleet != nil && w.fleet.healed }
 
-// fleetQuiet reports whether no replica is left. After the last other run it lets each set get
-// its number, and then ends the pools.
+// fleetQuiet reports whether no replica is left. After the last other run it ends all faults,
+// waits until each set has its number, and then ends the pools.
 func (w *world) fleetQuiet() bool {
 	f := w.fleet
 	switch {
@@ -295,7 +297,7 @@ func (w *world) closeFleet() {
 	w.fleet.closed = true
 }
 
-// storedSet reads the set of a pool; false if it has none.
+// storedSet reads the replica set of a pool. It returns false if there is no such set.
 func (w *world) storedSet(p *enginePool) (set run.ReplicaSet, ok bool) {
 	if w.process.crashed {
 		return set, false

@@ -11,20 +11,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// replicaTask is a task that has a slot of a replica.
+// replicaTask is a task with a slot of a replica.
 type replicaTask struct {
 	ref           run.Ref
 	pool, replica string
-	// of is the run of the replica.
+	// of is the id of the replica's run.
 	of    string
 	until time.Time
 }
 
-// dispatchTime is longer than a dispatcher takes from reading the replicas of a pool to the
-// commit of a task that has a slot.
+// dispatchTime is an upper limit for the time from reading a pool's replicas to committing a
+// task with a slot.
 const dispatchTime = 4 * time.Second
 
-// takeTasks is the dispatchers of a pool: they take slots of replicas for tasks.
+// takeTasks simulates the dispatchers of a pool, which give slots of replicas to tasks.
 func (w *world) takeTasks(p *enginePool) {
 	for n := 1; !w.fleet.closing; n++ {
 		w.time.sleep(w.upTo(20 * time.Second))
@@ -52,7 +52,7 @@ func (w *world) takeTasks(p *enginePool) {
 	}
 }
 
-// tasksOf counts the tasks of a replica, or of all of a pool.
+// tasksOf counts the tasks of a replica. An empty replica means all of the pool.
 func (w *world) tasksOf(pool, replica string) (n int) {
 	w.fleet.tasks = slices.DeleteFunc(w.fleet.tasks, func(t *replicaTask) bool { return !w.time.now.Before(t.until) })
 	for _, t := range w.fleet.tasks {
@@ -63,7 +63,8 @@ func (w *world) tasksOf(pool, replica string) (n int) {
 	return n
 }
 
-// Holders implements port.Store. The tasks of dispatchers are in no database.
+// Holders implements port.Store. It adds the tasks of simulated dispatchers, which are not in
+// the database.
 func (s *crashingStore) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	found, err := s.Store.Holders(ctx, tenant, pool, limit)
 	if s.w.fleet != nil && err == nil && s.w.tasksOf(pool, "") > 0 {

@@ -11,17 +11,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
-// schedules are the wake-ups of jobs. They come late, twice, after they were replaced,
-// or not at all. Those of the local system are lost with its process.
+// schedules are the wake-ups of jobs. They arrive late, twice, after they were replaced, or
+// never. Those of the local system are lost with its process.
 type schedules struct {
 	w *world
-	// wakeUps has the number of the newest wake-up of each job.
+	// wakeUps maps each job to the number of its newest wake-up.
 	wakeUps map[job.Ref]int
 	count   int
 }
 
-// promised is how late a wake-up is that is neither lost nor delayed by a fault:
-// EventBridge Scheduler promises the minute.
+// promised limits the delay of a wake-up without a fault: EventBridge Scheduler guarantees the
+// minute.
 const promised = time.Minute
 
 // call makes a call whose request or response can be lost.
@@ -73,8 +73,8 @@ func (s *schedules) Remove(ctx context.Context, ref job.Ref) error {
 	return s.call(ctx, func() { delete(s.wakeUps, ref) })
 }
 
-// deliver delivers a wake-up after a time. One that was replaced meanwhile may be
-// delivered too.
+// deliver delivers a wake-up after a delay. Sometimes it also delivers one that was replaced
+// meanwhile.
 func (s *schedules) deliver(ref job.Ref, number int, wait time.Duration) {
 	w, p := s.w, s.w.process
 	stale := w.chance(w.plan.lostWakeUps)

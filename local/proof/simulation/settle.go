@@ -12,10 +12,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// settleTime is longer than all attempts of an event, and than a receiver may fail.
+// settleTime exceeds the time of all delivery attempts, and the longest failure of a receiver.
 const settleTime = 12 * 24 * time.Hour
 
-// settleEvents ends all faults but those of dead receivers, and delivers what is left.
+// settleEvents ends all faults except those of dead receivers, and delivers the remaining
+// events.
 func (w *world) settleEvents() {
 	before := w.plan
 	w.plan.lostCalls, w.plan.lostCommits, w.plan.crashes, w.plan.interrupts, w.plan.slowCommits, w.plan.serviceFaults = 0, 0, 0, 0, 0, 0
@@ -34,15 +35,15 @@ func (w *world) settleEvents() {
 	w.time.push(0, true, func() { w.time.spawn(true, look) })
 	for ; !done && len(w.problems) == 0 && w.broken == nil; w.steps++ {
 		w.time.step()
-		w.checkChanges() // a sweep that began before may still end
+		w.checkChanges() // an earlier sweep may still end
 		if w.time.now.After(until) {
 			w.fail("events are not delivered after %s", settleTime)
 		}
 	}
 }
 
-// eventsSettled reports whether all events are relayed and delivered, or when to look
-// again.
+// eventsSettled reports whether all events are relayed and delivered. Otherwise it returns the
+// time of the next check.
 func (w *world) eventsSettled() (next time.Time, done bool) {
 	done, next = true, w.time.now.Add(webhook.Housekeeping)
 	w.observe(func() {
@@ -72,7 +73,7 @@ func (w *world) eventsSettled() (next time.Time, done bool) {
 	return next, done && w.events.sealed()
 }
 
-// sealed reports whether the last checkpoint has all events, and whether the bus has them.
+// sealed reports whether the last checkpoint covers all events and the bus has received them.
 func (m *streamModel) sealed() bool {
 	feed, err := m.w.home.feed(context.Background())
 	if err != nil || m.newest == 0 {
@@ -86,8 +87,8 @@ func (m *streamModel) sealed() bool {
 	return sealed && (!m.w.home.survivesCrash() || len(m.published) == int(m.newest))
 }
 
-// checkEvents checks that the stream has each event of each run once, that its signatures
-// and checkpoints verify, and that each event was delivered or set aside.
+// checkEvents checks that the stream has each event of each run once, that signatures and
+// checkpoints verify, and that each event was delivered or dead-lettered.
 func (w *world) checkEvents(ctx context.Context) {
 	m := w.events
 	known := map[string]bool{}
@@ -114,8 +115,8 @@ func (w *world) checkEvents(ctx context.Context) {
 	}
 }
 
-// checkRunEvents checks that the events of a run are in the stream, and those that follow
-// from them.
+// checkRunEvents checks that the stream has the events of a run and the events derived from
+// them.
 func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
 	m := w.events
 	all, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
@@ -169,7 +170,7 @@ func (w *world) checkProof(ctx context.Context) {
 	}
 }
 
-// checkDelivered checks that a receiver got each event of its webhook, unless all attempts
+// checkDelivered checks that a receiver accepted each event of its webhook, unless all attempts
 // failed or the webhook was paused or disabled.
 func (w *world) checkDelivered(ctx context.Context, s *subscriber) {
 	hook, err := w.process.store.LoadWebhook(ctx, s.ref)

@@ -12,10 +12,10 @@ import (
 
 var flags = seeds.Define(40)
 
-// many simulations do what few do by chance.
+// many is the number of seeds from which even rare behaviour must have occurred.
 const many = 300
 
-// slow is the duration from which a simulation is reported.
+// slow is the minimum duration of a simulation that is reported as slow.
 const slow = 10 * time.Second
 
 func TestMain(m *testing.M) { seeds.Main(m) }

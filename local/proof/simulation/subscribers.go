@@ -17,26 +17,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// subscriber is a client with a webhook, and the receiver at its address. The receiver is
-// called by several goroutines at once, so that its answers depend on the message alone.
+// subscriber is a client with a webhook, and the receiver at its address. Several goroutines
+// call the receiver concurrently, so its answers depend only on the message.
 type subscriber struct {
 	w        *world
 	name     string
 	ref      webhook.Ref
 	settings orchestrator.WebhookSettings
-	// failures is the share of attempts that fail, until the time working. A dead
-	// receiver never works; one that is gone says so at some event.
+	// failures is the share of failed attempts until the time working. A dead receiver never
+	// works. A receiver that is gone answers 410 to some event.
 	failures   float64
 	working    time.Time
 	dead, gone bool
-	// begin is the cursor that the webhook began with; -1 before it was stored.
+	// begin is the first cursor of the webhook; -1 before it is stored.
 	begin int64
-	// paused: the client pauses the webhook for a while.
+	// paused means that the client pauses the webhook for a while.
 	paused, done bool
 
 	mu sync.Mutex
-	// tries and accepted count the attempts and the accepted ones of each event, by
-	// position. refused are those that were answered by 410.
+	// tries and accepted count the attempts and acceptances of each event, by position. refused
+	// are the events that were answered with 410.
 	tries, accepted map[int64]int
 	refused         map[int64]bool
 	count           int
@@ -66,7 +66,7 @@ func (w *world) drawSubscribers() {
 	}
 }
 
-// startSubscribers schedules the clients.
+// startSubscribers schedules the clients with webhooks.
 func (w *world) startSubscribers() {
 	for _, s := range w.subscribers {
 		w.time.after(w.upTo(time.Minute), func() {
@@ -99,7 +99,7 @@ func (s *subscriber) pause(pause bool) {
 	})
 }
 
-// call makes a call of the client until it is answered.
+// call repeats a call of the client until it is answered.
 func (s *subscriber) call(what string, do func(context.Context, *host) error) {
 	for {
 		var err error = errUnreachable
@@ -127,13 +127,13 @@ func (w *world) subscriberOf(ref webhook.Ref) *subscriber {
 	return nil
 }
 
-// begun notes the cursor with which a webhook was stored.
+// begun records the cursor with which a webhook was stored.
 func (w *world) begun(ref webhook.Ref, cursor int64) {
 	s := w.subscriberOf(ref)
 	s.begin = max(s.begin, cursor)
 }
 
-// hung returns how long the last attempts took.
+// hung returns how long the receiver hung in attempts since the last call of hung.
 func (s *subscriber) hung() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (m *streamModel) Send(ctx context.Context, message hook.Message) (hook.Repl
 	return hook.Reply{Problem: "unknown"}, nil
 }
 
-// receive is an attempt.
+// receive handles a delivery attempt.
 func (s *subscriber) receive(message hook.Message) hook.Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,12 +188,13 @@ func (s *subscriber) receive(message hook.Message) hook.Reply {
 	return reply
 }
 
-// ended reports whether an event was accepted, or attempted as often as it is.
+// ended reports whether an event was accepted, was refused with 410, or has used all attempts.
 func (s *subscriber) ended(position int64) bool {
 	return s.accepted[position] > 0 || s.refused[position] || s.tries[position] >= webhook.Attempts()
 }
 
-// answer returns the answer to an attempt, and whether the receiver has taken the event.
+// answer returns the answer to an attempt. taken reports whether the receiver has received the
+// event.
 func (s *subscriber) answer(id string, position int64) (reply hook.Reply, taken bool) {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%d %s %s %d", s.w.seed, s.name, id, s.tries[position])
@@ -211,7 +212,7 @@ func (s *subscriber) answer(id string, position int64) (reply hook.Reply, taken 
 		return hook.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Duration(draw.IntN(60)) * time.Second, Latency: latency}, false
 	case 1:
 		return hook.Reply{Problem: "no answer", Latency: webhook.AttemptTime}, false
-	case 2: // it has taken the event, and the connection is cut
+	case 2: // the event is received, and the connection breaks
 		return hook.Reply{Problem: "connection cut", Latency: latency}, !s.dead
 	}
 	return hook.Reply{Status: http.StatusInternalServerError, Latency: latency}, false

@@ -8,32 +8,30 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmth is what was seen of the warm machines of the world.
+// warmth is the observed state of the world's warm machines.
 type warmth struct {
 	ways warmWays
-	// operated: the operator makes no more changes. closing and closed: after the last run
-	// the pools end their warm machines.
+	// operated means that the operator makes no more changes. closing and closed mean that the
+	// pools end and have ended their warm machines after the last run.
 	operated, closing, closed bool
-	// touched are pools whose records may have changed.
+	// touched are the pools whose records may have changed.
 	touched map[run.PoolRef]bool
 	records map[run.WarmRef]warmRecord
-	// claims are the attempts that have claimed a machine, by the id and the version of the
-	// machine.
+	// claims maps the id and version of a machine to the attempt that claimed it.
 	claims map[string]port.MachineOwner
-	// recycled counts the calls that have recycled a machine, reused the starts of such
-	// machines.
+	// recycled counts the recycling calls. reused counts the starts of recycled machines.
 	recycled, reused int
-	// claimed counts the claims, stuck the claimed machines that were given up.
+	// claimed counts the claims. stuck counts the claimed machines that were abandoned.
 	claimed, stuck int
 }
 
-// warmRecord is a stored record, and since when it is in its state.
+// warmRecord is a stored record, and the time since which it is in its state.
 type warmRecord struct {
 	run.WarmMachine
 	since time.Time
 }
 
-// touchWarm notes that a record may have changed.
+// touchWarm records that a record may have changed.
 func (w *world) touchWarm(m run.WarmMachine) {
 	if w.warm != nil {
 		if w.warm.touched == nil {
@@ -43,8 +41,7 @@ func (w *world) touchWarm(m run.WarmMachine) {
 	}
 }
 
-// refreshWarm reads the records of the pools that may have changed, and checks how they
-// have.
+// refreshWarm reads the records of touched pools and checks their changes.
 func (w *world) refreshWarm() {
 	known := w.warm
 	for ref := range known.touched {
@@ -105,8 +102,8 @@ func (w *world) checkWarm() {
 	}
 }
 
-// sweepBound is how long a repair by a sweep takes at most where nothing fails: two
-// sweeps, of which each waits for permits and for machines that end.
+// sweepBound limits the time of a repair by a sweep if nothing fails: two sweeps, each of which
+// waits for permits and for ending machines.
 func (w *world) sweepBound() time.Duration {
 	bound := 2*w.config.SweepInterval + 2*time.Minute
 	if w.plan.stuck+w.plan.invisible > 0 {
@@ -115,8 +112,8 @@ func (w *world) sweepBound() time.Duration {
 	return bound
 }
 
-// settledSince returns the time since when a sweep has been able to follow a change of a
-// pool: an earlier setting is followed now, a later one perhaps not yet.
+// settledSince returns the latest time of a pool change that sweeps must have applied by now.
+// Later changes may not be applied yet.
 func (w *world) settledSince() time.Time {
 	bound := w.sweepBound() + 2*w.plan.skew
 	if !w.calm() {
@@ -125,8 +122,7 @@ func (w *world) settledSince() time.Time {
 	return w.time.now.Add(-bound)
 }
 
-// checkWarmCount checks that a pool has at most its maximum of warm machines that no run
-// has claimed.
+// checkWarmCount checks that a pool has at most its maximum of unclaimed warm machines.
 func (w *world) checkWarmCount(p *pool) {
 	most, _ := p.warmLimits(w.settledSince())
 	have := 0
@@ -143,8 +139,8 @@ func (w *world) checkWarmCount(p *pool) {
 	}
 }
 
-// checkIdleMachine checks that a machine that no attempt was started on does not outlive
-// its record, its pool or its age.
+// checkIdleMachine checks that a machine without an attempt does not outlive its record, its
+// pool or its maximum age.
 func (w *world) checkIdleMachine(m *machine) {
 	of := m.warm.spec.Warm
 	record, ok := w.warm.records[of]
@@ -159,7 +155,7 @@ func (w *world) checkIdleMachine(m *machine) {
 	if d := late(m.warm.strayAt); d > 0 {
 		w.fail("warm machine %s has no record and exists %s too long", m.id, d)
 	}
-	if ok && record.Phase == run.WarmClaimed { // its attempt starts it or gives it up
+	if ok && record.Phase == run.WarmClaimed { // its attempt starts or abandons it
 		return
 	}
 	p := w.poolOf(of.Pool)
@@ -175,7 +171,7 @@ func (w *world) checkIdleMachine(m *machine) {
 	}
 }
 
-// checkClaims checks the claims of a changed record.
+// checkClaims checks the claim in a changed run.
 func (w *world) checkClaims(before, r *run.Run) {
 	if w.warm == nil {
 		return
@@ -213,15 +209,14 @@ func (w *world) checkClaims(before, r *run.Run) {
 	}
 }
 
-// mostStuck is how many warm machines an attempt gives up at most.
+// mostStuck limits the warm machines that an attempt abandons.
 const mostStuck = 2
 
-// gaveUp reports whether the attempt has given its claimed machine up since its earlier
+// gaveUp reports whether the attempt has abandoned its claimed machine since the previous
 // version.
 func gaveUp(before, r *run.Run) bool { return r.Attempt.StuckWarm > before.Attempt.StuckWarm }
 
-// checkClaimDeadline checks that a claimed machine runs within its start deadline, or is
-// given up.
+// checkClaimDeadline checks that a claimed machine runs by its start deadline or is abandoned.
 func (w *world) checkClaimDeadline(r *run.Run) {
 	claim := r.Attempt.Warm
 	if r.State != run.ContainerCreating || claim == nil {
@@ -231,7 +226,7 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	if r.Attempt.BackoffUntil.After(by) {
 		by = r.Attempt.BackoffUntil
 	}
-	// Within a minute the launch decides what follows, then a sweep.
+	// Within a minute the launch decides how to continue; later a sweep does.
 	bound := time.Minute + w.config.DestroyWait + w.sweepBound()
 	if w.plan.stuck+w.plan.invisible+w.warm.ways.slow == 0 && w.plan.throttles == 0 {
 		bound = w.config.DestroyWait + 5*time.Second
@@ -241,7 +236,7 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	}
 }
 
-// checkStartWarm checks that a machine is started for the attempt that has claimed it.
+// checkStartWarm checks that a machine is started for the attempt that claimed it.
 func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
 	if m.warm.owned {
 		w.fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
@@ -259,7 +254,7 @@ func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
 	}
 }
 
-// storedRun reads the run of an owner as it is stored.
+// storedRun reads the stored run of an owner.
 func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
 	var err error
 	w.observe(func() {
@@ -268,21 +263,21 @@ func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
 	return r, err == nil
 }
 
-// mayGiveUp reports whether an attempt that needs its claimed machine may destroy it: its
-// host has refused the start, or the start deadline is over. A program that starts after the
+// mayGiveUp reports whether an attempt may destroy the claimed machine that it needs: the host
+// has refused the start, or the start deadline has passed. A program that starts after the
 // deadline may be ended.
 func (w *world) mayGiveUp(r run.Run, m *machine) bool {
 	claim := r.Attempt.Warm
 	if m.warm == nil || claim == nil || claim.Machine.ID != m.id {
 		return false
 	}
-	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.plan.skew).Before(claim.StartBy) { // the times of two hosts
+	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.plan.skew).Before(claim.StartBy) { // the clocks of two hosts
 		return false
 	}
 	return m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy)
 }
 
-// checkDestroyIdle checks that no attempt needs the machine, which it was not started on.
+// checkDestroyIdle checks that no attempt needs a machine on which no attempt was started.
 func (w *world) checkDestroyIdle(m *machine) {
 	var stored []run.WarmMachine
 	of := m.warm.spec.Warm
@@ -300,7 +295,7 @@ func (w *world) checkDestroyIdle(m *machine) {
 	}
 }
 
-// checkCold checks that a machine is created for an attempt only if no warm one is ready
+// checkCold checks that a machine is created for an attempt only if no warm machine is ready
 // for it.
 func (w *world) checkCold(spec port.LaunchSpec) {
 	r, ok := w.storedRun(spec.Owner)
@@ -317,8 +312,8 @@ func (w *world) checkCold(spec port.LaunchSpec) {
 	}
 }
 
-// warmLeft returns a record of a warm machine; empty if none is left. A deleted pool can leave
-// the record of a creation that failed with a process.
+// warmLeft returns the id of a remaining record, or "". A deleted pool can leave the record of
+// a creation that failed with its process.
 func (w *world) warmLeft() string {
 	for of := range w.warm.records {
 		if of.Pool != spare || w.calm() {
@@ -328,7 +323,7 @@ func (w *world) warmLeft() string {
 	return ""
 }
 
-// givenUp is how many warm machines the attempt has given up.
+// givenUp returns the number of warm machines that the attempt has abandoned.
 func (w *world) givenUp(of port.MachineOwner) int {
 	if w.warm == nil {
 		return 0

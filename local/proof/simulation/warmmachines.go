@@ -10,28 +10,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmFacts is what belongs to a machine that was created stopped.
+// warmFacts are the facts about a machine that was created stopped.
 type warmFacts struct {
-	// spec is that of the record that the machine was created for.
+	// spec is the spec of the record for which the machine was created.
 	spec port.WarmSpec
 	// createdAt is the time of its creation.
 	createdAt time.Time
-	// owned: a start has made it the machine of an attempt.
+	// owned means that a start has made it the machine of an attempt.
 	owned bool
-	// version counts the changes of its configuration. earlier are its versions of earlier
-	// attempts.
+	// version counts the changes of its configuration. earlier has the machine objects of
+	// earlier attempts.
 	version int
 	earlier []*machine
-	// refused: its host has refused a start for good.
+	// refused means that its host has permanently refused a start.
 	refused bool
-	// strayAt is since when it has no record; zero while it has one.
+	// strayAt is the time since which it has no record; zero while it has one.
 	strayAt time.Time
 }
 
 // idle reports whether no attempt was started on the machine.
 func (m *machine) idle() bool { return m.warm != nil && !m.warm.owned }
 
-// flyMachines is a platform whose machines can be created stopped.
+// flyMachines is a platform that can create stopped machines.
 type flyMachines struct{ *platform }
 
 // Launch implements port.Runner.
@@ -164,7 +164,7 @@ func (f flyMachines) startLater(m *machine) {
 	w.soon(begin, m.start)
 }
 
-// warmAnswer is answer for a warm machine.
+// warmAnswer is like answer for a warm machine.
 func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
 	if !f.w.chance(f.w.plan.lostCalls) {
 		return m.view(), nil
@@ -176,7 +176,7 @@ func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
 	return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
 }
 
-// crashingWarm is crashingRunner for a runner with warm machines.
+// crashingWarm is a crashingRunner with warm machines.
 type crashingWarm struct {
 	crashingRunner
 	machines port.WarmMachines

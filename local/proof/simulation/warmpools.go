@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmed reports whether pools of the world have warm machines: of Fly alone, or beside
-// pools on other platforms, which they fall back to.
+// warmed reports whether the world has pools with warm machines: on Fly only, or also with
+// pools on other platforms as fallbacks.
 func (w *world) warmed() bool {
 	return !w.chained() && (w.seed%5 == 1 || w.seed%15 == 3)
 }
@@ -24,8 +24,8 @@ func (w *world) severalPools() bool { return w.mixed() || w.warmed() || w.serves
 // spare is a pool that no job names, so that it can be deleted.
 const spare = "spare"
 
-// spread is the time in which clients submit their requests: in a world with warm machines
-// long enough for some to be ready.
+// spread is the time over which clients submit their requests. With warm machines it is long
+// enough for some to become ready.
 func (w *world) spread() time.Duration {
 	if w.warmed() {
 		return max(w.longest/2, 5*time.Minute)
@@ -33,18 +33,18 @@ func (w *world) spread() time.Duration {
 	return time.Minute
 }
 
-// warmWays holds the probabilities of what happens to warm machines.
+// warmWays has the probabilities of faults of warm machines.
 type warmWays struct {
-	// stuckCreated machines are never ready. noRoom hosts refuse the start of a machine.
+	// stuckCreated machines are never ready. noRoom is a host's refusal to start a machine.
 	// late machines start after the start deadline. slow calls arrive late.
 	stuckCreated, noRoom, late, slow float64
 }
 
-// warmSetting is a setting of the warm machines of a pool, as its operator knows it.
+// warmSetting is a setting of a pool's warm machines, as seen by its operator.
 type warmSetting struct {
-	// warm is nil without warm machines, and while the pool drains.
+	// warm is nil if the pool has no warm machines, and while it drains.
 	warm *run.Warm
-	// doneAt is when the change was acknowledged, zero until then.
+	// doneAt is when the change was acknowledged; zero until then.
 	doneAt time.Time
 }
 
@@ -73,7 +73,7 @@ func (w *world) drawWarm() {
 	}
 }
 
-// keepsWarm reports whether the pool can have warm machines.
+// keepsWarm reports whether the pool may have warm machines.
 func (p *pool) keepsWarm() bool {
 	return p.definition.Placement.Runner == "" || p.definition.Placement.Runner == run.RunnerFly
 }
@@ -82,7 +82,7 @@ func (p *pool) keepsWarm() bool {
 func (w *world) drawSetting() *run.Warm {
 	s := &run.Warm{Max: 1 + w.random.IntN(5)}
 	if w.chance(0.6) {
-		s.After, s.Max = run.WarmRecycle, 1+w.random.IntN(2) // few, so that they are claimed again
+		s.After, s.Max = run.WarmRecycle, 1+w.random.IntN(2) // few machines, so that they are claimed again
 	}
 	s.Min = s.Max - w.random.IntN(s.Max+1)*w.random.IntN(2)
 	if w.chance(0.7) {
@@ -97,16 +97,16 @@ func (w *world) drawSetting() *run.Warm {
 	return s
 }
 
-// setWarm notes that the operator changes the setting of a pool. It returns what notes the
-// acknowledgement.
+// setWarm records that the operator changes the setting of a pool. The returned function
+// records the acknowledgement.
 func (p *pool) setWarm(s *run.Warm) (done func(at time.Time)) {
 	p.settings = append(p.settings, warmSetting{warm: s})
 	last := len(p.settings) - 1
 	return func(at time.Time) { p.settings[last].doneAt = at }
 }
 
-// warmOff returns since when a pool has no warm machines by an acknowledged change; zero
-// if it has some.
+// warmOff returns when a change that turned off a pool's warm machines was acknowledged; zero
+// if they are on.
 func (p *pool) warmOff() time.Time {
 	if len(p.settings) == 0 {
 		return start
@@ -117,8 +117,8 @@ func (p *pool) warmOff() time.Time {
 	return time.Time{}
 }
 
-// warmLimits returns the largest number of warm machines and the highest age by the
-// settings that sweeps may use: one that began before the change may use the older one.
+// warmLimits returns the largest maximum and the highest age in the settings that a sweep may
+// use if it began at since. A sweep may use a setting from before a change.
 func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
 	for _, s := range slices.Backward(p.settings) {
 		if s.warm != nil {
@@ -162,7 +162,7 @@ func (w *world) operateWarm() {
 	w.warmOperated()
 }
 
-// warmOperated notes that the operator makes no more changes.
+// warmOperated records that the operator makes no more changes.
 func (w *world) warmOperated() {
 	if w.warm != nil {
 		w.warm.operated = true
@@ -177,7 +177,7 @@ func (w *world) changeWarm(p *pool, s *run.Warm) {
 	done(w.time.now)
 }
 
-// deletePool deletes a pool. It stays if a run of it has not ended.
+// deletePool deletes a pool. The deletion is refused while a run of the pool has not ended.
 func (w *world) deletePool(p *pool) {
 	done := p.setWarm(nil)
 	for {
@@ -198,7 +198,7 @@ func (w *world) deletePool(p *pool) {
 	}
 }
 
-// closeWarm ends the warm machines of all pools, after the last run.
+// closeWarm ends the warm machines of all pools after the last run.
 func (w *world) closeWarm() {
 	for _, p := range w.pools {
 		if !p.keepsWarm() || !p.warmOff().IsZero() {
@@ -213,7 +213,7 @@ func (w *world) closeWarm() {
 	w.warm.closed = true
 }
 
-// warmQuiet reports whether no machine is left. After the last run it ends the warm ones.
+// warmQuiet reports whether no machine is left. After the last run it ends the warm machines.
 func (w *world) warmQuiet() bool {
 	if w.warm == nil {
 		return len(w.machines.live) == 0
@@ -226,7 +226,7 @@ func (w *world) warmQuiet() bool {
 	return w.warm.closed && len(w.machines.live) == 0 && w.warmLeft() == ""
 }
 
-// endWarm ends the warm machines of a world whose operator makes no more changes.
+// endWarm ends the warm machines if the operator makes no more changes.
 func (w *world) endWarm() {
 	if w.warm != nil && !w.warm.closing && w.warm.operated {
 		w.warm.closing = true
@@ -234,7 +234,8 @@ func (w *world) endWarm() {
 	}
 }
 
-// drawWarmJob draws the pool of a job, which is not deleted, and its size.
+// drawWarmJob draws the size of a job's machine. It moves the job away from the spare pool,
+// which may be deleted.
 func (w *world) drawWarmJob(d map[string]any) {
 	if d["pool"] == spare {
 		d["pool"] = w.config.Pool

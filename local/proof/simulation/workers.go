@@ -12,39 +12,37 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// worker is one process in a machine. It uses the worker contract, or the
-// export contract alone.
+// worker is one process in a machine. It uses the worker contract, or only the export contract.
 type worker struct {
 	w *world
 	m *machine
-	// name is its workerId.
+	// name is its worker id.
 	name           string
 	workerContract bool
-	// exits: the exit code of the process is its report.
+	// exits means that the exit code of the process is its report.
 	exits    bool
 	envelope contract.TaskEnvelope
 	token    string
-	// A worker that ignoresSignals does not stop on SIGTERM or a refusal. A
-	// silent one makes no more calls.
+	// ignoresSignals means that it does not stop on SIGTERM or a refusal. silent means that it
+	// makes no more calls.
 	ignoresSignals, silent bool
-	// obeysDeadline: it ends at the envelope's deadline. patient: it repeats a
-	// lost call only after a heartbeat interval.
+	// obeysDeadline means that it ends at the envelope's deadline. patient means that it
+	// repeats a lost call only after a heartbeat interval.
 	obeysDeadline, patient bool
-	// handlesSigterm: it reports a cancellation on SIGTERM.
+	// handlesSigterm means that it reports a cancellation on SIGTERM.
 	handlesSigterm bool
-	// frozenUntil is the time before which the process is stopped.
+	// frozenUntil is the time until which the process is stopped.
 	frozenUntil        time.Time
 	cancelling, exited bool
-	// beating: it has sent its first heartbeat.
+	// beating means that it has sent its first heartbeat.
 	beating bool
-	// wasFrozen: it has been frozen at least once.
+	// wasFrozen means that it has been frozen at least once.
 	wasFrozen bool
-	// refused counts its calls since the last answer that met no process.
+	// refused counts its calls in a row that reached no process.
 	refused int
 }
 
-// startWorkers schedules a machine's start and draws the behaviour of its
-// workers.
+// startWorkers schedules the start of a machine and draws the behaviour of its workers.
 func (w *world) startWorkers(m *machine) {
 	if w.chance(w.plan.neverStart) {
 		return
@@ -77,7 +75,7 @@ func (w *world) addWorkers(m *machine) {
 	}
 }
 
-// start starts the workers of a machine that has not started and does not end.
+// start starts the workers of a machine, unless it has started or is ending.
 func (m *machine) start() {
 	if m.phase != port.MachineCreating {
 		return
@@ -108,8 +106,8 @@ func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.time.now) }
 // healthy reports whether the process runs and was never frozen or silent.
 func (p *worker) healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen }
 
-// later schedules do in the process. It is dropped if the process has ended by
-// then, and delayed while it is frozen.
+// later schedules do in the process. The call is dropped if the process has ended by then, and
+// delayed while the process is frozen.
 func (p *worker) later(d time.Duration, do func()) {
 	p.w.time.after(d, func() { p.resume(do) })
 }
@@ -180,7 +178,7 @@ func (p *worker) terminate() {
 	}
 }
 
-// endWork draws how the work ends.
+// endWork draws the end of the work.
 func (p *worker) endWork() {
 	w := p.w
 	if p.cancelling || p.m.isServer() && w.isHealed() {
@@ -216,8 +214,8 @@ func (p *worker) task() string { return p.m.spec.Env["TASK_ID"] }
 
 func (p *worker) attempt() int { return p.m.spec.Owner.Attempt }
 
-// upload stores an output in the bucket. Sometimes it stores none or reports a
-// wrong size.
+// upload stores an output in the bucket and returns its report. Sometimes it stores nothing or
+// reports a wrong size.
 func (p *worker) upload(key string) contract.TaskOutput {
 	w, body := p.w, outputOf(p.task(), p.attempt())
 	size, good := int64(len(body)), true
@@ -240,8 +238,8 @@ func outputOf(task string, attempt int) []byte {
 	return fmt.Appendf(nil, "<out task=%q attempt='%d'/>", task, attempt)
 }
 
-// report posts the callback until it is answered or the machine is gone, and
-// exits. A call can be lost, repeated or delayed.
+// report repeats the callback until it is answered or the machine is gone, and then exits. A
+// call can be lost, repeated or delayed.
 func (p *worker) report(body contract.Callback) {
 	w := p.w
 	body.TaskID = p.task()
@@ -257,7 +255,7 @@ func (p *worker) report(body contract.Callback) {
 	if w.chance(w.plan.late) {
 		w.time.after(w.upTo(time.Minute), func() { p.post(body) })
 	}
-	if !w.chance(0.1) { // else the process stays
+	if !w.chance(0.1) { // otherwise the process stays
 		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
 }

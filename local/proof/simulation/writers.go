@@ -9,13 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// turner is a store in which several processes take turns.
+// turner is a store with which several processes take turns.
 type turner interface {
 	port.Writers
 	port.Seats
 }
 
-// writerTurns are those of a host, whose calls fail.
+// writerTurns returns the turns of a host, with injected faults.
 func (w *world) writerTurns(c clock.Clock) *orchestrator.Turns {
 	of, ok := w.process.store.(turner)
 	if !ok {
@@ -25,8 +25,8 @@ func (w *world) writerTurns(c clock.Clock) *orchestrator.Turns {
 	return orchestrator.NewTurns(faulty, faulty, c, w.log, w.random.Float64)
 }
 
-// faultyTurns are turns whose calls fail. A process can crash while it waits for its turn, and
-// in it.
+// faultyTurns are turns with injected faults. A process can crash while it waits for its turn
+// and during it.
 type faultyTurns struct {
 	of turner
 	w  *world
