@@ -1,16 +1,14 @@
-// Package acceptance tests a deployment in LocalStack: it runs the suite that
-// every Sortie passes, and then what may happen to a deployment in an account:
-// another release is deployed during runs, processes of functions are killed, a
-// function is broken.
+// Package acceptance tests a deployment in LocalStack. It runs the suite that every Sortie
+// passes, and then events that a deployment in an account may meet: another release is deployed
+// during runs, processes of functions are killed, a function is broken.
 //
 //	machines, collection (package fixtures) ◄── functions in LocalStack ◄── the tests
 //	                                                ▲    ▲
 //	                         deploy, SIGKILL, settings   └── the sweep, more often than each minute
 //
-// It detects a run that was accepted and lost, a run with an unexpected or
-// repeated end, and a leftover machine. Its tests have the build tag localstack
-// and are run by "localstack test" (TestDeployed) and "localstack chaos"
-// (TestFaults), which pass all addresses in the environment.
+// It detects runs that are accepted and lost, unexpected or repeated ends, and leftover
+// machines. Its tests have the build tag localstack. "localstack test" (TestDeployed) and
+// "localstack chaos" (TestFaults) run them and pass all addresses in the environment.
 package acceptance
 
 import (
@@ -19,11 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 )
 
-// Release is the name of the release that is deployed over the first
-// deployment.
+// Release is the name of the release that replaces the first deployment.
 const Release = "second"
 
-// Settings configure a deployment under test, with limits short enough for
+// Settings returns the settings of a deployment under test. Its limits are short enough for
 // tests.
 func Settings() map[string]string {
 	settings := suite.Settings()

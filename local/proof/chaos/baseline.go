@@ -14,7 +14,7 @@ type fingerprint struct {
 	sum  string
 }
 
-// Baseline holds the fingerprints of all outputs as they are without faults.
+// Baseline has the fingerprints of all outputs without faults.
 type Baseline struct{ files map[workload]fingerprint }
 
 // NewBaseline runs every workload once without faults, in an empty folder.

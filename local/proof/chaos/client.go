@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// requestPause is the longest pause before a client's next request, retryPause
-// the one before it repeats a failed call.
+// requestPause is the longest pause before a client's next request. retryPause is the pause
+// before a failed call is retried.
 const (
 	requestPause = 200 * time.Millisecond
 	retryPause   = 40 * time.Millisecond
@@ -23,8 +23,8 @@ const (
 	callLimit = 15 * time.Second
 )
 
-// client starts one run after the other until all faults are injected, and
-// follows each to its end.
+// client starts runs in sequence until all faults are injected, and follows each run to its
+// end.
 func (w *world) client(ctx context.Context, number uint64) {
 	random := w.random(number + 100)
 	for n := 0; ctx.Err() == nil; n++ {
@@ -40,7 +40,7 @@ func (w *world) client(ctx context.Context, number uint64) {
 		}
 		o := w.workloads[random.IntN(len(w.workloads))]
 		key := fmt.Sprintf("client %d, request %d", number, n)
-		// The transport repeats a POST too, so that the first answer may be a 200.
+		// The transport also retries a POST, so the first answer may be a 200.
 		task, ok := w.accept(ctx, o, key, http.StatusAccepted, http.StatusOK)
 		if !ok {
 			return
@@ -56,8 +56,8 @@ func (w *world) client(ctx context.Context, number uint64) {
 	}
 }
 
-// accept repeats the POST until it is answered, with one of the wanted statuses,
-// and returns the task.
+// accept repeats the POST until it is answered, which must be with one of the wanted statuses.
+// It returns the task.
 func (w *world) accept(ctx context.Context, o workload, key string, want ...int) (task string, ok bool) {
 	for {
 		status, text, err := w.call(ctx, http.MethodPost, "/export/"+o.format, o.body, "Idempotency-Key", key)
@@ -82,8 +82,8 @@ func (w *world) accept(ctx context.Context, o workload, key string, want ...int)
 	}
 }
 
-// await follows a task to its end and checks its output. In one of three cases
-// it repeats the POST first.
+// await follows a task to its end and checks its output. In one of three cases it first repeats
+// the POST.
 func (w *world) await(ctx context.Context, o workload, key, task string, random *rand.Rand) {
 	if random.IntN(3) == 0 {
 		if again, ok := w.accept(ctx, o, key, http.StatusOK); ok && again != task {
@@ -104,7 +104,7 @@ func (w *world) await(ctx context.Context, o workload, key, task string, random 
 	}
 }
 
-// follow waits for a task's end, across restarts of the stack.
+// follow waits for the end of a task across restarts of the stack.
 func (w *world) follow(ctx context.Context, task string) (contract.Status, bool) {
 	for {
 		code, text, err := w.call(ctx, http.MethodGet, "/status/"+task+"?wait=5", "")
@@ -123,7 +123,7 @@ func (w *world) follow(ctx context.Context, task string) (contract.Status, bool)
 	}
 }
 
-// call makes a request and reads the whole response.
+// call sends a request and reads the whole response.
 func (w *world) call(ctx context.Context, method, path, body string, header ...string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

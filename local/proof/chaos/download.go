@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// A client reads slowly, so that faults happen during downloads.
+// A client reads slowly, so that faults occur during downloads.
 const (
 	readSize  = 256 << 10
 	readPause = 10 * time.Millisecond
 )
 
-// download reads an output to its end across restarts of the stack and compares
-// it with the baseline. After an interruption it starts again or resumes, at
-// random.
+// download reads an output to its end across restarts of the stack and compares it with the
+// baseline. After an interruption it restarts or resumes at random.
 func (w *world) download(ctx context.Context, o workload, task string, random *rand.Rand) {
 	sum, had := sha256.New(), int64(0)
 	for ctx.Err() == nil {
@@ -48,8 +47,8 @@ func (w *world) compare(o workload, task string, size int64, sum hash.Hash) {
 	}
 }
 
-// read copies the output from the offset on to sum. ended is true at the end of
-// the output. An interrupted response is not an error; an unexpected status is.
+// read copies the output from the offset from to sum. ended is true at the end of the output.
+// An interrupted response is no error, but an unexpected status is.
 func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer) (n int64, ended bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.addresses.URL+"/download/"+task, nil)
 	if err != nil {
@@ -66,7 +65,7 @@ func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusRequestedRangeNotSatisfiable && from > 0 {
-		return 0, true, nil // it was interrupted after the last byte
+		return 0, true, nil // interrupted after the last byte
 	}
 	if answer.StatusCode != want {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))

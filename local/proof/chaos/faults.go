@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// killMachine kills a worker and its supervisor. The attempt can be lost if
-// either was still running.
+// killMachine kills a worker and its supervisor. If one of them was still running, the attempt
+// can be lost.
 func (w *world) killMachine(victim process) error {
 	now, err := findProcesses(w.folder)
 	if err != nil {
@@ -43,8 +43,7 @@ func (w *world) killMachine(victim process) error {
 	return nil
 }
 
-// freeze stops a worker with SIGSTOP for length, after which its attempt may
-// have timed out.
+// freeze stops a worker with SIGSTOP for length. Its attempt may time out meanwhile.
 func (w *world) freeze(ctx context.Context, victim process, length time.Duration) error {
 	injected, err := signalProcess(w.folder, victim.pid, syscall.SIGSTOP)
 	if !injected {
@@ -60,13 +59,12 @@ func (w *world) freeze(ctx context.Context, victim process, length time.Duration
 	return nil
 }
 
-// cloneLimit is the time in which a clone must learn that another worker is in
-// contact.
+// cloneLimit is the time in which a clone must be refused because another worker is in contact.
 const cloneLimit = time.Minute
 
-// clone starts a second process of a worker outside of any machine, so that
-// only Sortie's answers can end it. If the clone calls first, the worker itself
-// is refused and loses its attempt.
+// clone starts a second process of a worker outside of any machine, so that only Sortie's
+// answers can end it. If the clone calls first, the original worker is refused and loses its
+// attempt.
 func (w *world) clone(ctx context.Context, victim process) error {
 	program, args, env, err := commandOf(victim.pid)
 	if err != nil {
@@ -102,7 +100,7 @@ func (w *world) clone(ctx context.Context, victim process) error {
 	return nil
 }
 
-// cancel repeats a cancel request until it is answered, and stores the answer.
+// cancel repeats a cancel request until it is answered, and records the answer.
 func (w *world) cancel(ctx context.Context, task string) {
 	if task == "" {
 		return
@@ -136,16 +134,16 @@ func (w *world) cancel(ctx context.Context, task string) {
 	})
 }
 
-// countInjection notes that an attempt of the task may be lost.
+// countInjection records that an attempt of the task may be lost.
 func (w *world) countInjection(task string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hits[task]++
 }
 
-// endsAs reports whether the end of a task is a success, and whether it is
-// allowed. A frozen worker must be killed when it is cancelled. Before the
-// answer to a cancel request is known, every end is allowed.
+// endsAs reports whether the end of a task is a success, and whether the faults permit it. A
+// frozen worker must be killed when it is cancelled. Until the answer to a cancel request is
+// known, every end is permitted.
 func (w *world) endsAs(task, state, code string) (succeeded, allowed bool) {
 	w.mu.Lock()
 	answer, requested := w.cancelled[task]

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// startFirst starts the stack for the first time, after the faults that
-// interrupt its start.
+// startFirst starts the stack for the first time, after injecting the faults that interrupt its
+// start.
 func (w *world) startFirst(ctx context.Context) error {
 	for len(w.injections) > 0 && w.injections[0].target == killStart {
 		if err := w.server.launch(); err != nil {
@@ -25,7 +25,7 @@ func (w *world) startFirst(ctx context.Context) error {
 	return w.server.up(ctx)
 }
 
-// injectAll carries out the plan. The stack may be down afterwards.
+// injectAll injects all faults of the plan. The stack may be down afterwards.
 func (w *world) injectAll(ctx context.Context) error {
 	random := w.random(1)
 	for _, b := range w.injections {
@@ -51,7 +51,7 @@ func (w *world) injectAll(ctx context.Context) error {
 	return nil
 }
 
-// inject carries out one fault.
+// inject injects one fault.
 func (w *world) inject(ctx context.Context, b injection, random *rand.Rand) error {
 	var victim process
 	if b.target.affectsMachine() || b.target == cancelRun {
@@ -101,9 +101,8 @@ func (w *world) inject(ctx context.Context, b injection, random *rand.Rand) erro
 	return nil
 }
 
-// stopped counts an end of the stack, which may cost each run an attempt that does
-// not count: a stop ends the machines, and a kill cancels the starts of those that
-// were created.
+// stopped counts an end of the stack. It may cost each run an attempt that does not count: a
+// stop ends the machines, and a kill cancels the starts of created machines.
 func (w *world) stopped() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +112,7 @@ func (w *world) stopped() {
 // victimWait is the polling interval for a running machine.
 const victimWait = 25 * time.Millisecond
 
-// victim picks one of the running processes, or waits for one.
+// victim picks a running process at random, or waits for one.
 func (w *world) victim(ctx context.Context, supervisor bool, random *rand.Rand) (process, error) {
 	for {
 		now, err := findProcesses(w.folder)
@@ -133,8 +132,8 @@ func (w *world) victim(ctx context.Context, supervisor bool, random *rand.Rand) 
 	}
 }
 
-// killProcess kills a machine's process and counts the injection, unless the
-// process has already ended.
+// killProcess kills a machine's process and counts the injection. It does nothing if the
+// process has ended.
 func (w *world) killProcess(victim process) error {
 	if victim.pid == 0 {
 		return nil

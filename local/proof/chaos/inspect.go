@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// inspect checks what remains after all runs have ended: records, processes,
-// and, after a restart, bucket and disk.
+// inspect checks the remains after all runs have ended: records, processes and, after a
+// restart, bucket and disk.
 func (w *world) inspect(ctx context.Context, delivered []string) error {
 	tasks, err := w.tasks(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *world) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// checkTask compares a record with the faults that affected its run.
+// checkTask checks a record against the faults injected into its run.
 func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	w.mu.Lock()
 	o, known := w.accepted[t.TaskID]
@@ -119,9 +119,8 @@ func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	}
 }
 
-// checkExit compares the end of a cancelled run with how its machine ended: only
-// a worker that was killed is a CANCEL_TIMEOUT. An injected kill may precede the
-// cancel request.
+// checkExit checks the end of a cancelled run against the exit of its machine: only a killed
+// worker is a CANCEL_TIMEOUT. An injected kill may precede the cancel request.
 func (w *world) checkExit(t contract.Task, events []contract.TaskEvent, hits int) {
 	killed := func(exit *contract.Exit) bool { return exit.Signal == int(syscall.SIGKILL) && !exit.OOM }
 	for _, e := range events {
@@ -137,7 +136,7 @@ func (w *world) checkExit(t contract.Task, events []contract.TaskEvent, hits int
 	}
 }
 
-// formatEvents formats one event per line.
+// formatEvents formats the events, one per line.
 func formatEvents(events []contract.TaskEvent) string {
 	var text strings.Builder
 	for _, e := range events {
@@ -146,8 +145,7 @@ func formatEvents(events []contract.TaskEvent) string {
 	return text.String()
 }
 
-// awaitMachines waits until all machine processes are gone, which takes one or
-// two sweeps.
+// awaitMachines waits until no machine process is left, which takes one or two sweeps.
 func (w *world) awaitMachines(ctx context.Context) {
 	const pause, tries = 50 * time.Millisecond, 200
 	for range tries {

@@ -15,21 +15,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// jobWork is the variable with the duration of a job's program.
+// jobWork is the environment variable with the duration of a job's program.
 const jobWork = "CHAOS_WORK"
 
-// firingJob is a job whose schedule fires while faults are injected. Without an interval
-// only another job starts it.
+// firingJob is a job whose schedule fires while faults are injected. Without an interval only
+// another job triggers it.
 type firingJob struct {
 	id       string
 	every    time.Duration
 	settings string
 }
 
-// limited: at most one run at a time.
+// limited is a setting that permits one run at a time.
 const limited = `"constraints":{"maxConcurrentRuns":1,"catchUp":%t},"actions":{"onConstraintViolation":{"type":%q}%s}`
 
-// firingJobs have one action each on a second run.
+// firingJobs returns the jobs, each with a different action on a second run.
 func firingJobs() []firingJob {
 	return []firingJob{
 		{"skips", time.Second, fmt.Sprintf(limited, false, run.ActionSkip, "")},
@@ -48,8 +48,8 @@ func (j firingJob) document() string {
 	return fmt.Sprintf(`{"image":%q,"env":{%q:"400ms"},%s%s}`, service.DefaultImage, jobWork, schedule, j.settings)
 }
 
-// answered repeats a request until it has an answer, which must be one of the wanted
-// ones.
+// answered repeats a request until it is answered, which must be with one of the wanted
+// statuses.
 func (w *world) answered(ctx context.Context, method, path, body string, into any, want ...int) bool {
 	for {
 		status, text, err := w.call(ctx, method, path, body)
@@ -74,7 +74,7 @@ func (w *world) startJobs(ctx context.Context) {
 	}
 }
 
-// endSchedules ends the schedules of the jobs, and returns when each was ended.
+// endSchedules ends the schedules of the jobs. It returns the time of each end.
 func (w *world) endSchedules(ctx context.Context) (ended []time.Time) {
 	for _, j := range firingJobs() {
 		ended = append(ended, w.config.Clock.Now())
@@ -86,12 +86,12 @@ func (w *world) endSchedules(ctx context.Context) (ended []time.Time) {
 	return ended
 }
 
-// awaitJobs waits until all runs of the jobs have ended, and checks them. ended is that of
+// awaitJobs waits until all runs of the jobs have ended and checks them. ended is the result of
 // endSchedules.
 func (w *world) awaitJobs(ctx context.Context, ended []time.Time) {
 	jobs := firingJobs()
 	runs := map[string][]contract.Task{}
-	for i, j := range jobs { // the job that another one triggers is the last
+	for i, j := range jobs { // the triggered job is the last one
 		if runs[j.id] = w.endedRuns(ctx, j); runs[j.id] == nil {
 			return
 		}
@@ -101,7 +101,7 @@ func (w *world) awaitJobs(ctx context.Context, ended []time.Time) {
 	if got, want := len(runs["follows"]), len(slices.DeleteFunc(slices.Clone(runs["waits"]), func(r contract.Task) bool { return !succeeded(r) })); got != want {
 		w.fail("got %d runs of the triggered job, want one for each of the %d successes", got, want)
 	}
-	for _, j := range slices.Backward(jobs) { // the run of another one triggers the last
+	for _, j := range slices.Backward(jobs) { // a run of another job may trigger the last one
 		w.checkFreeSlot(ctx, j)
 	}
 }
@@ -120,7 +120,7 @@ func (w *world) runsOf(ctx context.Context, j firingJob) (all []contract.Task, o
 	}
 }
 
-// endedRuns waits until the runs of a job have ended, and returns them.
+// endedRuns waits until the runs of a job have ended and returns them.
 func (w *world) endedRuns(ctx context.Context, j firingJob) []contract.Task {
 	for {
 		runs, ok := w.runsOf(ctx, j)
@@ -136,8 +136,8 @@ func (w *world) endedRuns(ctx context.Context, j firingJob) []contract.Task {
 	}
 }
 
-// checkJob checks that each time of a job's schedule has one record, that its runs did
-// not overlap, and that each has ended once.
+// checkJob checks that each time of a job's schedule has one record, that its runs did not
+// overlap, and that each run ended once.
 func (w *world) checkJob(ctx context.Context, j firingJob, runs []contract.Task, ended time.Time) {
 	var stored contract.JobState
 	if !w.answered(ctx, http.MethodGet, "/v1/jobs/"+j.id, "", &stored, http.StatusOK) {
@@ -189,7 +189,7 @@ func (w *world) checkJobRun(ctx context.Context, r contract.Task) {
 		return
 	}
 	if r.Missed != nil {
-		return // its only event is its end
+		return // the end is its only event
 	}
 	if err := stacktest.CheckEvents(page.Events); err != nil {
 		w.fail("%s: %v: %s", r.RunID, err, formatEvents(page.Events))
@@ -199,7 +199,7 @@ func (w *world) checkJobRun(ctx context.Context, r contract.Task) {
 	}
 }
 
-// checkFreeSlot checks that the slot of a job is free: one more run starts at once.
+// checkFreeSlot checks that the slot of a job is free, because one more run starts at once.
 func (w *world) checkFreeSlot(ctx context.Context, j firingJob) {
 	var more contract.Task
 	if !w.answered(ctx, http.MethodPost, "/v1/jobs/"+j.id+"/runs", "{}", &more, http.StatusAccepted, http.StatusOK) {

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
 
-// checkBucket checks that the object store contains the outputs and logs, and
-// nothing else. It adds the logs to outputs.
+// checkBucket checks that the object store has exactly the outputs and logs. It adds the logs
+// to outputs.
 func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error {
 	_, store, err := outside.LocalStack(w.server.addresses)
 	if err != nil {
@@ -48,9 +48,8 @@ func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error
 	return nil
 }
 
-// removeClones moves the objects of clones from got to disk. Clones run outside
-// of any machine; a lifecycle rule of the bucket removes what they upload after
-// the run's end.
+// removeClones moves the objects of clones from got to disk. Clones run outside of any machine.
+// A lifecycle rule of the bucket removes their uploads after the run's end.
 func (w *world) removeClones(got, disk map[string]int64) {
 	for key, size := range got {
 		if w.ofClone(key) {
@@ -72,8 +71,7 @@ var expectedFile = regexp.MustCompile(`^(sortie\.db|sortie\.db\.lock|stack\.json
 	`s3/catalog\.db|s3/catalog\.db\.lock|s3/blobs/[0-9a-f]{2}/[0-9a-f]{32}|` +
 	`machines/server\.lock|machines/apps\.json|machines/machines/[0-9a-f]+/(machine\.json|output\.[0-9]+))$`)
 
-// checkDisk reports unexpected files, and stored bytes that belong to no
-// output.
+// checkDisk reports unexpected files, and stored bytes that belong to no output.
 func (w *world) checkDisk(outputs map[string]int64) error {
 	problems, err := unexpectedFiles(w.folder, outputs)
 	for _, problem := range problems {

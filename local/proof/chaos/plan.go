@@ -9,7 +9,7 @@ import (
 // target is the target of a fault.
 type target string
 
-// A fault for a worker waits until one runs.
+// The targets. A fault for a worker waits until a worker runs.
 const (
 	// killStack: SIGKILL.
 	killStack target = "stack"
@@ -26,8 +26,7 @@ const (
 	cloneWorker target = "cloned worker"
 	// cancelRun: a client cancels the run of a running worker.
 	cancelRun target = "cancel"
-	// killBoth and killAll: the stack and one of the processes at the same
-	// moment.
+	// killBoth and killAll: SIGKILL of the stack and of one of the processes at the same time.
 	killBoth target = "stack and worker"
 	killAll  target = "stack and supervisor"
 	// stopStack: SIGTERM. breakStop: SIGTERM, and SIGKILL during the stop.
@@ -35,18 +34,18 @@ const (
 	breakStop target = "interrupted stop"
 )
 
-// injection is one fault. after counts from the previous injection, or from the
-// stack's start if that is later.
+// injection is one fault. after counts from the previous injection, or from a later start of
+// the stack.
 type injection struct {
 	target target
 	after  time.Duration
-	// within is the time from SIGTERM to SIGKILL of an interrupted stop. first
-	// means that the stack is killed before the machine's process.
+	// within is the time from SIGTERM to SIGKILL of an interrupted stop. first means that the
+	// stack is killed before the machine's process.
 	within time.Duration
 	first  bool
 	// frozen is the time from SIGSTOP to SIGCONT.
 	frozen time.Duration
-	// down is the time until the stack is started again.
+	// down is the time until the stack is restarted.
 	down time.Duration
 }
 
@@ -102,7 +101,7 @@ func plan(random *rand.Rand, n int) []injection {
 	return injections
 }
 
-// stopsStack reports whether the stack is down after the fault.
+// stopsStack reports whether the fault stops the stack.
 func (t target) stopsStack() bool {
 	return !t.affectsMachine() && t != cancelRun || t == killBoth || t == killAll
 }

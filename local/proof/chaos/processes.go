@@ -28,9 +28,9 @@ type machineProcesses struct{ workers, supervisors []process }
 
 func (f machineProcesses) count() int { return len(f.workers) + len(f.supervisors) }
 
-// signalProcess sends a signal to a process of the folder, unless the process
-// has ended and its id is used by another one. It opens the handle before the
-// check, because a handle always refers to the same process.
+// signalProcess sends a signal to a process of the folder. It returns false if the process has
+// ended, even if its id was reused. It opens the handle before the check, because a handle
+// always refers to the same process.
 func signalProcess(folder string, pid int, signal syscall.Signal) (injected bool, err error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {

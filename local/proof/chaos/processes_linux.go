@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// findProcesses searches /proc: a worker's HOME is in the folder, and so is the
-// file of a supervisor's standard error.
+// findProcesses finds the machines' processes in /proc. A worker has its HOME in the folder, a
+// supervisor its standard error file.
 func findProcesses(folder string) (machineProcesses, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -22,7 +22,7 @@ func findProcesses(folder string) (machineProcesses, error) {
 		if err != nil {
 			continue
 		}
-		// A process that cannot be read has ended or belongs to another user.
+		// An unreadable process has ended or belongs to another user.
 		environ, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		problems, _ := os.Readlink(filepath.Join("/proc", entry.Name(), "fd", "2"))
 		for each := range strings.SplitSeq(string(environ), "\x00") {

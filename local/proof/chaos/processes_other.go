@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// findProcesses parses the output of ps, which shows the environment of the
-// user's own processes: a worker's HOME is in the folder. Its supervisor is its
-// parent.
+// findProcesses parses the output of ps, which shows the environment of the user's own
+// processes. A worker has its HOME in the folder. Its supervisor is its parent process.
 func findProcesses(folder string) (machineProcesses, error) {
 	text, err := exec.Command("ps", "-axwwE", "-o", "pid=,ppid=,state=,command=").Output()
 	if err != nil {
@@ -37,8 +36,7 @@ func findProcesses(folder string) (machineProcesses, error) {
 	return found, nil
 }
 
-// commandOf is unsupported, because ps does not delimit the values of an
-// environment.
+// commandOf is not supported, because ps does not delimit the values of an environment.
 func commandOf(int) (program string, args, env []string, err error) {
 	return "", nil, nil, errors.ErrUnsupported
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// manner is how a receiver of events answers while faults are injected.
+// manner is the way in which a receiver answers while faults are injected.
 type manner string
 
-// The manners of receivers. Those that fail do so for the first attempt of some events.
+// The manners of receivers. Failing receivers fail the first attempt of some events.
 const (
 	accepts manner = "accepts"
 	fails   manner = "answers 500"
@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	// One of failEvery events fails.
+	// failEvery makes one of this many events fail.
 	failEvery = 6
-	// slowAnswer is the time of a slow answer, mostHung how many attempts hang: each takes
-	// the time limit of an attempt.
+	// slowAnswer is the duration of a slow answer. mostHung limits the attempts that hang, each
+	// for the time limit of an attempt.
 	slowAnswer = 300 * time.Millisecond
 	mostHung   = 3
 )
@@ -73,7 +73,7 @@ func (w *world) startReceivers(ctx context.Context) {
 	}
 }
 
-// ServeHTTP takes an event.
+// ServeHTTP answers a delivery attempt.
 func (r *receiver) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	_, _ = io.Copy(io.Discard, request.Body) //nolint:errcheck // the id is in the header
 	id := request.Header.Get("Webhook-Id")
@@ -98,7 +98,7 @@ func (r *receiver) ServeHTTP(answer http.ResponseWriter, request *http.Request) 
 	answer.WriteHeader(http.StatusNoContent)
 }
 
-// fate decides how an attempt is answered.
+// fate chooses the answer to an attempt.
 func (r *receiver) fate(id string) manner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +132,8 @@ func (r *receiver) missing(ids []string) (n int) {
 	return n
 }
 
-// awaitDeliveries waits until each receiver has accepted the events of all runs, and
-// returns their ids.
+// awaitDeliveries waits until each receiver has accepted the events of all runs. It returns
+// their ids.
 func (w *world) awaitDeliveries(ctx context.Context) (ids []string) {
 	tasks, err := w.tasks(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (w *world) awaitDeliveries(ctx context.Context) (ids []string) {
 	return ids
 }
 
-// checkStream checks that the stored stream has each event of a run once. The stack is
+// checkStream checks that the stored stream has each event of a run once. The stack must be
 // down.
 func (w *world) checkStream(ctx context.Context, want []string) error {
 	db, err := sqlite.Open(ctx, filepath.Join(w.folder, stack.RecordsFile))

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// heartbeatTimeout is short, so that a frozen worker times out during the test,
-// and long enough for a busy host.
+// heartbeatTimeout is short enough for a frozen worker to time out during the test, and long
+// enough for a busy host.
 const heartbeatTimeout = 5 * time.Second
 
 // server is the stack across its restarts.
@@ -22,9 +22,9 @@ type server struct {
 	world   *world
 	config  stacktest.Config
 	process *stacktest.Process
-	// addresses are those of the first start. Workers keep using them.
+	// addresses are the addresses of the first start. Workers keep using them.
 	addresses stack.Addresses
-	// token is that of the data folder.
+	// token is the token of the data folder.
 	token  string
 	starts int
 }
@@ -38,7 +38,7 @@ func newServer(w *world) *server {
 	}
 	c := stacktest.Config{Data: w.folder, Program: workerProgram, Words: w.config.Foreign, Settings: map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(machines), "SORTIE_HOOK_ALLOW": "127.0.0.1",
-		// Exactly as many as there are faults that may cost an attempt.
+		// Exactly as many retries as faults that may cost an attempt.
 		"SORTIE_MAX_ATTEMPTS": strconv.Itoa(1 + costly), "SORTIE_FURTHER_STARTS": strconv.Itoa(costly),
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
 		"SORTIE_HEARTBEAT_INTERVAL": "1s", "SORTIE_HEARTBEAT_TIMEOUT": heartbeatTimeout.String(), "SORTIE_CANCEL_GRACE": "3s",
@@ -49,7 +49,7 @@ func newServer(w *world) *server {
 	return &server{world: w, config: c}
 }
 
-// launch starts the process without waiting until it serves.
+// launch starts the process. It does not wait until the stack serves.
 func (s *server) launch() (err error) {
 	if s.process, err = stacktest.Launch(s.config, &s.world.log); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *server) launch() (err error) {
 	return nil
 }
 
-// up waits until the stack serves, and starts it if it is down.
+// up waits until the stack serves. It starts the stack if it is down.
 func (s *server) up(ctx context.Context) (err error) {
 	if s.process == nil {
 		if err := s.launch(); err != nil {
@@ -84,7 +84,7 @@ func (s *server) up(ctx context.Context) (err error) {
 	return nil
 }
 
-// down ends the process with a signal. After SIGTERM the exit code must be 0.
+// down ends the process with a signal. After SIGTERM it requires exit code 0.
 func (s *server) down(signal syscall.Signal) {
 	code, err := s.process.End(signal)
 	s.process = nil
@@ -96,7 +96,7 @@ func (s *server) down(signal syscall.Signal) {
 	}
 }
 
-// kill kills the process if it runs.
+// kill kills the process if it is running.
 func (s *server) kill() {
 	if s.process != nil {
 		s.down(syscall.SIGKILL)

@@ -18,9 +18,8 @@ import (
 // workerProgram is the name under which a test binary registers Worker.
 const workerProgram = "chaos-worker"
 
-// Worker returns the program of the machines. BATCH_ID selects a worker that
-// only calls back, the command in words, or the export worker with the
-// collection of that kind.
+// Worker returns the program of the machines. BATCH_ID selects one: a worker that only makes
+// the callback, the command in words, or the export worker with that kind of collection.
 func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 	return func(words []string, env map[string]string) int {
 		if length, err := time.ParseDuration(env[jobWork]); err == nil {
@@ -46,8 +45,7 @@ func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 	}
 }
 
-// execCommand replaces this process with the command, so that faults affect the
-// command itself.
+// execCommand replaces this process by the command, so that faults hit the command itself.
 func execCommand(words, environ []string) int {
 	if len(words) == 0 {
 		fmt.Fprintln(os.Stderr, "missing command of the foreign worker")
@@ -58,11 +56,11 @@ func execCommand(words, environ []string) int {
 	return 1
 }
 
-// callBackPause is the delay between two tries of a callback.
+// callBackPause is the delay between two attempts of a callback.
 const callBackPause = 50 * time.Millisecond
 
-// callBack repeats the callback until the server answers it. It returns 0 after
-// a 200, 1 after a refusal, and 143 after SIGTERM.
+// callBack repeats the callback until the server answers. It returns 0 after a 200, 1 after a
+// refusal, and 143 after SIGTERM.
 func callBack(env map[string]string, clock clock.Clock) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

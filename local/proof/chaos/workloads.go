@@ -11,15 +11,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// workload is a request of the clients. Its kind is sent as the batch id, which
-// selects the worker's behaviour.
+// workload is a request of the clients. Its kind is sent as the batch id, which selects the
+// worker.
 type workload struct {
 	kind, format string
 	body         string
 }
 
 const (
-	// kindTiny is a worker that only calls back.
+	// kindTiny is a worker that only makes the callback.
 	kindTiny = "tiny"
 	// kindSample exports the sample collection.
 	kindSample = "sample"
@@ -36,7 +36,7 @@ func (o workload) String() string { return o.kind + "/" + o.format }
 // hasOutput reports whether the worker produces an output.
 func (o workload) hasOutput() bool { return o.kind != kindTiny }
 
-// catalog holds the workloads and the entity APIs that they read.
+// catalog has the workloads and the entity APIs that they read.
 type catalog struct {
 	workloads []workload
 	source    http.Handler
@@ -45,8 +45,8 @@ type catalog struct {
 // collections is the URL path of the collections, by kind.
 const collections = "/collections"
 
-// newCatalog returns all workloads, those of a foreign worker only if there is
-// one.
+// newCatalog returns all workloads. It includes those of a foreign worker only if foreign is
+// true.
 func newCatalog(clock clock.Clock, foreign bool) (catalog, error) {
 	slow, err := samples.Generate(1, samples.Shape{
 		Entities: 24, Fanout: 6, Rate: map[samples.Defect]float64{samples.Slow: 0.9}, Delay: 30 * time.Millisecond,
@@ -91,7 +91,7 @@ func newCatalog(clock clock.Clock, foreign bool) (catalog, error) {
 	return m, nil
 }
 
-// local returns the workloads that need no source but the stack's own.
+// local returns the workloads that use the stack's own source.
 func (m catalog) local() []workload {
 	var list []workload
 	for _, o := range m.workloads {

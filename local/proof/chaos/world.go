@@ -25,13 +25,13 @@ type Config struct {
 	// Folder is an empty folder for the data.
 	Folder string
 	Clock  clock.Clock
-	// Foreign is the command of a worker that is written from the text of the
-	// worker contract, with absolute paths. It is optional.
+	// Foreign is the command of a worker that is written from the text of the worker contract,
+	// with absolute paths. It is optional.
 	Foreign []string
 	// Baseline is the result of NewBaseline.
 	Baseline Baseline
-	// Timeout limits the time from the last fault to the end of all runs. It
-	// only detects hangs.
+	// Timeout limits the time from the last fault to the end of all runs. It only serves to
+	// detect hangs.
 	Timeout time.Duration
 }
 
@@ -39,10 +39,10 @@ type Config struct {
 type Outcome struct {
 	// Problems are the violated guarantees.
 	Problems []string
-	// Injections, Runs and Attempts count faults, accepted runs and their
-	// attempts. Repeats counts repeated POSTs.
+	// Injections, Runs and Attempts count the faults, the accepted runs and their attempts.
+	// Repeats counts the repeated POSTs.
 	Injections, Runs, Attempts, Repeats int
-	// Trace is the log of the faults, Log that of the stack.
+	// Trace is the log of the faults. Log is the log of the stack.
 	Trace, Log string
 }
 
@@ -67,14 +67,14 @@ type world struct {
 	accepted map[string]workload // by task
 	hits     map[string]int      // injections per task that may cost an attempt
 	cloned   map[string]bool     // tasks with a cloned worker
-	// cancelled holds the answers to cancel requests, by task.
+	// cancelled has the answers to cancel requests, by task.
 	cancelled map[string]contract.CancelAnswer
 	// stops is the number of times that the stack was stopped or killed.
 	stops int
 }
 
-// clients run concurrently; machines is the pool's limit, lower so that runs
-// queue.
+// clients is the number of concurrent clients. machines is the limit of the pool, which is
+// lower so that runs queue.
 const (
 	clients  = 8
 	machines = 4
@@ -135,8 +135,8 @@ func (w *world) close() {
 	w.http.CloseIdleConnections()
 }
 
-// run injects the faults while clients work, then waits until all runs end and
-// inspects what remains.
+// run injects the faults while clients work. It then waits until all runs end and inspects the
+// remains.
 func (w *world) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Broken is a function that fails with an error that no state of the state
-// machine retries. A test deploys it in place of a function.
+// Broken is a function that fails with an error that no state of the state machine retries. A
+// test deploys it instead of a real function.
 package main
 
 import (
