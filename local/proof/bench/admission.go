@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// admissionKeys is the number of keys with queued runs, admissionRounds the number of
-	// runs of each.
+	// admissionKeys is the number of keys with queued runs. admissionRounds is the number of
+	// runs per key.
 	admissionKeys   = 1000
 	admissionRounds = 100
-	// admissionGoal is the number of decisions in a second on two cores. It is printed
-	// beside the figure and not asserted.
+	// admissionGoal is the target rate, in decisions a second on two cores. It is printed with
+	// the figure and not asserted.
 	admissionGoal = 2000
 	// admissions is the number of measured decisions of each kind.
 	admissions = 10_000
@@ -34,8 +34,8 @@ type queueStore struct {
 	spread int
 }
 
-// measureAdmissions measures decisions about a pool with 100,000 queued runs of 1,000 keys,
-// each with its reads and its durable commit.
+// measureAdmissions measures decisions for a pool with 100,000 queued runs of 1,000 keys, each
+// with its reads and its durable commit.
 func measureAdmissions(ctx context.Context, t *table) error {
 	db, remove, err := newDB(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *queueStore) create(ctx context.Context, key, round int) (run.Run, error
 	return d.Run, err
 }
 
-// enqueue puts a run into the queue of the pool, as its admission does.
+// enqueue adds a run to the queue of the pool, as its admission does.
 func (s *queueStore) enqueue(ctx context.Context, r run.Run) error {
 	line, err := s.Line(ctx, r.Tenant, r.SlotOf("default", 1))
 	if err != nil {
@@ -130,7 +130,8 @@ func (s *queueStore) enqueue(ctx context.Context, r run.Run) error {
 	return s.Commit(ctx, port.WriteOf(d))
 }
 
-// grant ends the holder of the slot and starts the first queued run, in one commit.
+// grant ends the holder of the slot and starts the first queued run in one commit. It returns
+// the new holder.
 func (s *queueStore) grant(ctx context.Context, holder *run.Run) (*run.Run, error) {
 	now := time.Now().UTC()
 	queue, err := s.Queue(ctx, "default", "default", 8)
@@ -169,7 +170,7 @@ func (s *queueStore) grant(ctx context.Context, holder *run.Run) (*run.Run, erro
 	return &granted.Run, nil
 }
 
-// started counts a start. Every key has a backlog.
+// started counts a start of the key. All keys have queued runs, so it also updates spread.
 func (s *queueStore) started(key string) {
 	var i int
 	_, _ = fmt.Sscanf(key, "customer-%d", &i)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// measureAttached measures runs/s without and with one reader of events, in turns.
+// measureAttached measures runs/s alternately without and with one reader of events.
 func measureAttached(ctx context.Context, t *table) error {
 	const turns, runs = 5, 1000
 	c, addresses, err := startStack("-runner", "goroutine")

@@ -48,7 +48,7 @@ func measureBacklog(ctx context.Context, t *table) error {
 	return shed(ctx, t, addresses.URL, len(tasks))
 }
 
-// submit accepts n runs with concurrent clients.
+// submit submits n runs with concurrent clients and returns their tasks.
 func submit(ctx context.Context, url string, n int) ([]string, error) {
 	tasks, errs := make([]string, n), make([]error, n)
 	each(n, inFlight, func(i int) {
@@ -72,7 +72,7 @@ func each(n, concurrent int, do func(i int)) {
 	group.Wait()
 }
 
-// readCost is the median duration of two reads.
+// readCost has the median durations of two kinds of reads.
 type readCost struct{ status, list time.Duration }
 
 func readCosts(ctx context.Context, url string, tasks []string) (readCost, error) {
@@ -96,7 +96,7 @@ func readCosts(ctx context.Context, url string, tasks []string) (readCost, error
 	return readCost{status, list}, err
 }
 
-// longPolls asks for a change of each task at once.
+// longPolls waits for a change of all tasks concurrently and returns the durations.
 func longPolls(ctx context.Context, url string, tasks []string) ([]time.Duration, error) {
 	took, errs := make([]time.Duration, len(tasks)), make([]error, len(tasks))
 	each(len(tasks), len(tasks), func(i int) {
@@ -108,8 +108,8 @@ func longPolls(ctx context.Context, url string, tasks []string) ([]time.Duration
 	return took, errors.Join(errs...)
 }
 
-// shed submits runs beyond the limit of the queue. Every accepted run must be found
-// afterwards.
+// shed submits runs beyond the limit of the queue. It checks that the store has every accepted
+// run afterwards.
 func shed(ctx context.Context, t *table, url string, stored int) error {
 	const posts = 4000
 	status, tasks := make([]int, posts), make([]string, posts)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// build builds a program as it is deployed: without symbols.
+// build builds a program without symbols, as it is deployed.
 func build(ctx context.Context, to, what string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, what)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")

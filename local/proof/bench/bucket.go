@@ -12,7 +12,7 @@ import (
 type bucketServer struct {
 	server *s3.Server
 	folder string
-	// env returns the worker's environment for the store.
+	// env is the worker's environment for the store.
 	env []string
 }
 

@@ -20,9 +20,8 @@ import (
 // cancelGrace is the workers' cancel grace.
 const cancelGrace = 2 * time.Second
 
-// measureCancels cancels runs whose workers are real processes, ten at a time,
-// and measures the time until the run has ended, which is when its machine is
-// seen gone.
+// measureCancels cancels runs whose workers are real processes, ten concurrently. It measures
+// the time until the run has ended, which is when Sortie sees its machine gone.
 func measureCancels(ctx context.Context, t *table) error {
 	for _, kind := range []struct {
 		name, work string
@@ -70,8 +69,8 @@ func cancelMany(ctx context.Context, what string, runs int) ([]time.Duration, er
 	return took, failure
 }
 
-// cancelOne cancels a run a moment after it is Running and, if its worker calls
-// started, after that call.
+// cancelOne cancels a run shortly after it is Running. If its worker calls started, it waits
+// for that call first.
 func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	s, err := export(ctx, url)
 	for err == nil {
@@ -97,8 +96,7 @@ func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	return time.Since(startedAt), err
 }
 
-// listen is a worker that calls started with handlesSigterm, and completed on
-// SIGTERM.
+// listen is a worker that calls started with handlesSigterm. On SIGTERM it calls completed.
 func listen() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -20,18 +20,18 @@ import (
 
 const (
 	feedStream = "events/default"
-	// feedEvents is the number of events in the stream that is resumed, feedBatch that
-	// of an append, feedWaits that of the measured waits.
+	// feedEvents is the number of events in the resumed stream, feedBatch the events of one
+	// append, and feedWaits the number of measured waits.
 	feedEvents = 100_000
 	feedBatch  = 100
 	feedWaits  = 1000
-	// The goals on two cores are printed beside the figures and not asserted.
+	// The targets on two cores are printed with the figures and not asserted.
 	feedAppendGoal = 5000
 	feedResumeGoal = 2 * time.Second
 )
 
-// measureFeed measures a stream of signed events in SQLite: appends that are synced to
-// disk, the resumption of a reader at the start, and the wake-up of a reader at the end.
+// measureFeed measures a stream of signed events in SQLite: appends that are synced to disk,
+// the resumption of a reader from the start, and the wake-up of a reader at the end.
 func measureFeed(ctx context.Context, t *table) error {
 	db, remove, err := newDB(ctx)
 	if err != nil {
@@ -69,12 +69,12 @@ func measureFeed(ctx context.Context, t *table) error {
 	return measureWaits(ctx, t, name, feed, w)
 }
 
-// feedWriter appends to the stream as a relay does.
+// feedWriter appends to the stream like a relay.
 type feedWriter struct {
 	feed port.Feed
 	key  events.Key
 	tree events.Tree
-	// appending is the time spent in the feed.
+	// appending is the total time spent in appends to the feed.
 	appending time.Duration
 }
 
@@ -117,7 +117,7 @@ func (w *feedWriter) append(ctx context.Context, n int) error {
 	return err
 }
 
-// sign returns the i-th event of the stream, of a run with six events.
+// sign returns the i-th event of the stream, signed. Each run has six events.
 func (w *feedWriter) sign(ctx context.Context, i int) (port.FeedRecord, []byte, error) {
 	now := time.Now().UTC()
 	id, task := ulid.MustNew(ulid.Timestamp(now), rand.Reader).String(), fmt.Sprintf("export_mods_%d_9f3a1c2b", 1_772_352_000_000+i/6)
@@ -137,7 +137,7 @@ func (w *feedWriter) sign(ctx context.Context, i int) (port.FeedRecord, []byte, 
 	return port.FeedRecord{ID: id, At: now, Data: signed}, payload, err
 }
 
-// resume reads the whole stream and returns the bytes of its records.
+// resume reads the whole stream and returns the size of its records in bytes.
 func resume(ctx context.Context, feed port.Feed) (size int64, err error) {
 	after := int64(0)
 	for after < feedEvents {
@@ -153,8 +153,8 @@ func resume(ctx context.Context, feed port.Feed) (size int64, err error) {
 	return size, nil
 }
 
-// measureWaits measures the time from the start of an append of one event until a
-// waiting reader has the event.
+// measureWaits measures the time from the start of an append until a waiting reader has the
+// event.
 func measureWaits(ctx context.Context, t *table, name string, feed port.Feed, w *feedWriter) error {
 	latencies := make([]time.Duration, feedWaits)
 	type arrival struct {

@@ -15,13 +15,13 @@ import (
 // firingJobs is the number of jobs that are due at one time.
 const firingJobs = 10_000
 
-// firingGoal is the target time for creating all runs on two cores. It is printed beside
-// the figure and not asserted.
+// firingGoal is the target time for creating all runs on two cores. It is printed with the
+// figure and not asserted.
 const firingGoal = 20 * time.Second
 
-// measureFirings stores jobs that are due at the same time, and measures how late their
-// runs are accepted: from the nominal time to the creation time in the record. One machine
-// may run, so the other runs queue.
+// measureFirings stores jobs that are due at the same time and measures the delay of their
+// runs: from the nominal time to the creation time in the record. The pool admits one machine,
+// so the other runs are queued.
 func measureFirings(ctx context.Context, t *table) error {
 	c, addresses, err := startStack("-work", "wait", "-limit", "1")
 	if err != nil {
@@ -67,7 +67,7 @@ func measureFirings(ctx context.Context, t *table) error {
 	return nil
 }
 
-// putJobs stores the jobs from the first to the one before the last.
+// putJobs stores the jobs with the numbers first to last-1.
 func putJobs(ctx context.Context, at stack.Addresses, first, last int, schedule string) error {
 	token, err := stack.ReadToken(at.TokenFile) // the jobs are programs of the host
 	if err != nil {
@@ -85,7 +85,7 @@ func putJobs(ctx context.Context, at stack.Addresses, first, last int, schedule 
 	return errors.Join(errs...)
 }
 
-// awaitFirings waits until every job has a run, and returns how late each was accepted.
+// awaitFirings waits until every job has a run. It returns the delay of each.
 func awaitFirings(ctx context.Context, url string, at time.Time) (late []time.Duration, err error) {
 	for until := time.Now().Add(10 * time.Minute); time.Now().Before(until); pause(firingGoal / 2) {
 		late = late[:0]

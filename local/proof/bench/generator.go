@@ -21,11 +21,11 @@ import (
 // generator is an inference server without a model, with the protocol of llama-server.
 type generator struct {
 	server *httptest.Server
-	// ended has the times at which generations ended, or their clients had gone.
+	// ended receives the time at which a generation ended or its client disconnected.
 	ended chan time.Time
 }
 
-// startGenerator starts a generator that takes every for each token; 0 is no time.
+// startGenerator starts a generator that needs every per token; 0 means no delay.
 func startGenerator(every time.Duration, slots int) *generator {
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: slots, TokenEvery: every})
 	g := &generator{ended: make(chan time.Time, 10000)}
@@ -46,7 +46,7 @@ func (g *generator) close() {
 	g.server.Close()
 }
 
-// serveProxy is Go's reverse proxy in front of a server. It prints its address.
+// serveProxy runs Go's reverse proxy in front of a server. It prints its address.
 func serveProxy(to string) int {
 	target, err := url.Parse(to)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// handOut is a worker program that only prints its envelope, one per line.
+// handOut returns a worker program that prints its envelope, one per line, and does nothing
+// else.
 func handOut(out io.Writer) work {
 	var mu sync.Mutex
 	return func(env map[string]string) {
@@ -27,15 +28,14 @@ func handOut(out io.Writer) work {
 	}
 }
 
-// measureHeartbeats sends heartbeats of 10,000 running tasks as fast as one
-// process accepts them.
+// measureHeartbeats sends heartbeats for 10,000 running tasks as fast as one process accepts
+// them.
 //
-// The memory of a running task is the growth of the resident memory per task
-// beyond the first 2,000, which have filled what has a fixed size, such as
-// SQLite's page cache, and have opened the callers' connections. The process
-// collects its garbage and returns free pages before each reading. The
-// simulated machines are included. Another figure includes garbage and caches:
-// the growth since the process ran 50 tasks.
+// The memory of a running task is the growth of the resident memory per task beyond the first
+// 2,000. Those have filled structures of fixed size, such as SQLite's page cache, and have
+// opened the callers' connections. Before each reading the process collects its garbage and
+// returns free pages. The simulated machines are included. A second figure includes garbage and
+// caches: the growth since the process ran 50 tasks.
 func measureHeartbeats(ctx context.Context, t *table) error {
 	const first, tasks, lasts = 2000, 10_000, 10 * time.Second
 	c, addresses, err := startStack("-runner", "goroutine", "-work", "envelopes")
@@ -83,15 +83,15 @@ func measureHeartbeats(ctx context.Context, t *table) error {
 // callers is the number of concurrent workers.
 const callers = 64
 
-// workers are those of a stack's running tasks.
+// workers are the workers of a stack's running tasks.
 type workers struct {
 	stack     *child
 	url       string
 	envelopes []contract.TaskEnvelope
 }
 
-// startTasks starts tasks until there are that many, and calls started for each. It
-// returns the stack's usage before and after a garbage collection.
+// startTasks starts tasks until there are tasks of them, and calls started for each. It returns
+// the stack's usage before and after a garbage collection.
 func (w *workers) startTasks(ctx context.Context, tasks int) (asIs, collected usage, err error) {
 	more := tasks - len(w.envelopes)
 	envelopesRead := make(chan error, 1)
@@ -119,8 +119,8 @@ func (w *workers) startTasks(ctx context.Context, tasks int) (asIs, collected us
 	return asIs, collected, err
 }
 
-// heartbeat sends heartbeats for a while, and returns the number of accepted
-// ones and the time.
+// heartbeat sends heartbeats for the time lasts. It returns the number of accepted heartbeats
+// and the elapsed time.
 func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
 	limited, done := context.WithTimeout(ctx, lasts)
 	defer done()

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// The model of the generator, and what is measured with it.
+// The model of the generator, and the sizes of the measurements.
 const (
 	firstTokens  = 300
 	tokenStreams = 32
 	streamTokens = 4000
 	disconnects  = 100
 	openStreams  = 500
-	// storedTasks is more than the records that the store keeps in memory.
+	// storedTasks exceeds the number of records that the store caches.
 	storedTasks   = 1500
 	inferenceName = "inference"
 )
 
-// measureInference measures what Sortie adds to an inference server. The server has no
-// model and is part of this process; its protocol is that of llama-server. Go's reverse
-// proxy in a process of its own is measured in the same turns.
+// measureInference measures the overhead of Sortie over an inference server. The server has no
+// model, runs in this process and has the protocol of llama-server. For comparison, Go's
+// reverse proxy in its own process is measured alternately.
 func measureInference(ctx context.Context, t *table) error {
 	for _, part := range []func(context.Context, *table) error{
 		measureFirstToken, measureTokenRate, measureDisconnect, measureOpenStreams,
@@ -43,7 +43,7 @@ type generated struct {
 	url    string
 }
 
-// startGenerated starts a generator that takes every for each token, and a stack.
+// startGenerated starts a generator that needs every per token, and a stack in front of it.
 func startGenerated(every time.Duration, slots int) (*generated, error) {
 	g := &generated{engine: startGenerator(every, slots)}
 	c, addresses, err := startStack("-engine", g.engine.url())
@@ -60,8 +60,8 @@ func (g *generated) end() {
 	g.engine.close()
 }
 
-// measureFirstToken sends requests by turns to the reverse proxy and to Sortie, one at a
-// time, and compares the times until the first token.
+// measureFirstToken sends requests alternately to the reverse proxy and to Sortie, one at a
+// time. It compares the times until the first token.
 func measureFirstToken(ctx context.Context, t *table) error {
 	g, err := startGenerated(0, tokenStreams)
 	if err != nil {
@@ -87,7 +87,7 @@ func measureFirstToken(ctx context.Context, t *table) error {
 			if err != nil {
 				return err
 			}
-			if i >= 20 { // the first ones open connections
+			if i >= 20 { // the first requests open connections
 				*target.to = append(*target.to, took)
 			}
 		}
@@ -111,7 +111,7 @@ func toFirstToken(ctx context.Context, url string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s ended before its first token: %w", url, s.lines.Err())
 	}
 	took := time.Since(began)
-	for s.next() { // so that its connection can be used again
+	for s.next() { // read to the end, so that the connection can be reused
 	}
 	return took, nil
 }
@@ -148,8 +148,8 @@ func measureTokenRate(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureDisconnect closes connections behind the first token, and takes the times until
-// the engine sees the end of its request.
+// measureDisconnect closes connections after the first token. It measures the time until the
+// engine sees the end of its request.
 func measureDisconnect(ctx context.Context, t *table) error {
 	g, err := startGenerated(5*time.Millisecond, tokenStreams)
 	if err != nil {
@@ -181,8 +181,8 @@ func measureDisconnect(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureOpenStreams opens streams that wait for a token most of the time. Tasks before fill
-// what the store keeps in memory; the first half of the streams is not measured.
+// measureOpenStreams opens streams that wait for a token most of the time. Earlier tasks fill
+// the store's cache, and the first half of the streams is not measured.
 func measureOpenStreams(ctx context.Context, t *table) error {
 	g, err := startGenerated(5*time.Second, 2*openStreams)
 	if err != nil {
@@ -218,7 +218,7 @@ func measureOpenStreams(ctx context.Context, t *table) error {
 	return nil
 }
 
-// readWhole reads an answer of one token.
+// readWhole reads a whole answer of one token.
 func readWhole(ctx context.Context, url string) error {
 	s, err := openAnswer(ctx, url, 1)
 	if err != nil {
@@ -230,7 +230,7 @@ func readWhole(ctx context.Context, url string) error {
 	return s.lines.Err()
 }
 
-// inParallel calls each n times at once, and returns one of its errors.
+// inParallel makes n concurrent calls of each and returns one of their errors.
 func inParallel(n int, each func() error) error {
 	failures := make(chan error, n)
 	for range n {
@@ -245,13 +245,13 @@ func inParallel(n int, each func() error) error {
 	return failure
 }
 
-// answered is a stream of an answer in the form of the OpenAI API.
+// answered is the stream of an answer of the OpenAI API.
 type answered struct {
 	lines *bufio.Scanner
 	close func()
 }
 
-// manyStreams is a client without a limit of connections.
+// manyStreams is a client without a connection limit.
 var manyStreams = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openStreams}}
 
 func openAnswer(ctx context.Context, url string, tokens int) (*answered, error) {
@@ -280,7 +280,7 @@ var (
 	noText   = []byte(`"text":""`)
 )
 
-// next reads up to the next token.
+// next reads up to the next token. It returns false at the end of the stream.
 func (s *answered) next() bool {
 	for s.lines.Scan() {
 		if line := s.lines.Bytes(); bytes.HasPrefix(line, dataLine) && bytes.Contains(line, hasText) && !bytes.Contains(line, noText) {

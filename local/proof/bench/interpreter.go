@@ -90,7 +90,7 @@ func playExecutions(ctx context.Context, t *table, how string, db *sqlite.DB) er
 	return nil
 }
 
-// plainRun answers as the handlers of a plain run do.
+// plainRun answers like the handlers of a plain run.
 func plainRun(ctx context.Context, e *engine.Engine, function string, payload json.RawMessage) (json.RawMessage, error) {
 	var in struct{ Token string }
 	if err := json.Unmarshal(payload, &in); err != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// lateJobs are due every latePeriod. In each of latePeriods a trigger refuses new runs
-	// for refusedFor, so that the firings of that time fail.
+	// lateJobs jobs are due every latePeriod. In each of latePeriods periods a trigger refuses
+	// new runs for refusedFor, so that the firings of that time fail.
 	lateJobs    = 200
 	latePeriods = 30
 	latePeriod  = 5 * time.Second
 	refusedFor  = 300 * time.Millisecond
-	// lateGoal is printed beside the figure and not asserted.
+	// lateGoal is the target, printed with the figure and not asserted.
 	lateGoal = 6 * time.Second
 )
 
@@ -40,7 +40,7 @@ func measureLateness(ctx context.Context, t *table) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	// Each period is refused at another of its moments.
+	// Refuse at a different offset in each period.
 	shift := (latePeriod - refusedFor) / latePeriods
 	for range latePeriods {
 		if err := sqlitex.ExecuteTransient(conn, "CREATE TRIGGER refuse BEFORE INSERT ON runs BEGIN SELECT RAISE(FAIL, 'injected'); END", nil); err != nil {
@@ -64,8 +64,8 @@ func measureLateness(ctx context.Context, t *table) error {
 	return nil
 }
 
-// lateness returns how late each firing was committed, and how many times between the first
-// and the last firing of a job have none.
+// lateness returns the delay of each firing's commit. missing is the number of times without a
+// firing between the first and the last firing of each job.
 func lateness(ctx context.Context, url string) (late []time.Duration, missing int, err error) {
 	type times struct {
 		first, last time.Time

@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// measurement is a part of the table.
+// measurement adds rows to the table.
 type measurement struct {
 	name string
 	make func(ctx context.Context, t *table) error
@@ -80,7 +80,7 @@ func measurements() []measurement {
 	}
 }
 
-// byName is measured only if -only names it.
+// byName is a measurement that only runs if -only names it.
 const byName = "proxies"
 
 func measure(only string, machine bool) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// measureWorker runs the export worker in a process without a stack, on
-// collections that another process serves.
+// measureWorker runs the export worker without a stack, on collections that another process
+// serves.
 func measureWorker(ctx context.Context, t *table) error {
 	bucket, err := beginBucket()
 	if err != nil {
@@ -44,8 +44,8 @@ func measureWorker(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureExport runs an export twice: with the callback, and with the worker
-// contract and a heartbeat each second.
+// measureExport runs an export twice: with the callback, and with the worker contract and a
+// heartbeat each second.
 func measureExport(ctx context.Context, t *table, worker, entities string, bucket *bucketServer) error {
 	served, err := startPart("source", entities)
 	if err != nil {
@@ -93,7 +93,7 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 	return nil
 }
 
-// addExport adds what a worker has reported, in either contract.
+// addExport adds the figures that a worker has reported under either contract.
 func addExport(t *table, name string, took time.Duration, envelopesRead string) error {
 	var report struct {
 		Outcome string `json:"outcome"`
@@ -121,7 +121,7 @@ func addExport(t *table, name string, took time.Duration, envelopesRead string) 
 	return nil
 }
 
-// measureDownload downloads an output of 1 GiB.
+// measureDownload measures the download of an output of 1 GiB.
 func measureDownload(ctx context.Context, t *table) error {
 	const size = 1 << 30
 	c, addresses, err := startStack("-work", fmt.Sprintf("upload:%d", size))
@@ -162,8 +162,8 @@ func measureDownload(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureWaiting accepts 10,000 runs for one machine and measures their cost
-// while they are queued.
+// measureWaiting submits 10,000 runs to a pool of one machine and measures their cost while
+// they are queued.
 func measureWaiting(ctx context.Context, t *table) error {
 	const runs = 10_000
 	c, addresses, err := startStack("-work", "wait", "-limit", "1")

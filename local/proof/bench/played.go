@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// playedParts runs a part that plays cases in a process of its own, and calls do with each
-// result.
+// playedParts runs a part that measures cases in its own process. It calls do with each result.
 func playedParts[R any](ctx context.Context, part string, do func(R)) error {
 	folder, err := os.MkdirTemp("", "sortie-bench-")
 	if err != nil {

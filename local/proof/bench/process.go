@@ -39,7 +39,7 @@ func startPart(part string, args ...string) (*child, error) {
 	return c, c.command.Start()
 }
 
-// line reads the line that the part prints when it is ready.
+// line reads one line of the part's output, such as the one that it prints when it is ready.
 func (c *child) line() (string, error) {
 	text, err := c.output.ReadString('\n')
 	return strings.TrimSpace(text), err
@@ -51,12 +51,12 @@ func (c *child) end() error {
 	}
 	err := c.command.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == -1 {
-		return nil // the signal was not handled
+		return nil // a part that does not handle the signal
 	}
 	return err
 }
 
-// startStack starts a stack in a process.
+// startStack starts a stack in its own process and returns its addresses.
 func startStack(options ...string) (*child, stack.Addresses, error) {
 	var addresses stack.Addresses
 	c, err := startPart("serve", options...)
@@ -70,7 +70,7 @@ func startStack(options ...string) (*child, stack.Addresses, error) {
 	return c, addresses, err
 }
 
-// usage is a process's use of CPU and memory.
+// usage is the memory and the CPU time of a process.
 type usage struct {
 	resident, peak int64 // bytes
 	cpu            time.Duration
@@ -78,7 +78,7 @@ type usage struct {
 
 var errNoProc = errors.New("cannot measure the process: this system has no /proc")
 
-// usageOf reads /proc.
+// usageOf reads the usage of a process from /proc.
 func usageOf(pid int) (usage, error) {
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(folder, "status"))
@@ -105,8 +105,8 @@ func usageOf(pid int) (usage, error) {
 	return u, nil
 }
 
-// collected returns the usage after a garbage collection that returns free
-// memory to the system.
+// collected returns the usage after a garbage collection that returns free memory to the
+// operating system.
 func (c *child) collected() (usage, error) {
 	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
 		return usage{}, err
@@ -117,7 +117,7 @@ func (c *child) collected() (usage, error) {
 	return usageOf(c.command.Process.Pid)
 }
 
-// resetPeak sets the process's peak memory to its current use.
+// resetPeak resets the process's peak memory to its current memory.
 func resetPeak(pid int) error {
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0o200) //nolint:gosec // /proc
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// measurePrograms measures programs of the host, which sortie-exec runs as in an installation.
+// measurePrograms measures programs of the host, which sortie-exec runs like in an
+// installation.
 func measurePrograms(ctx context.Context, t *table) error {
 	folder, err := os.MkdirTemp("", "sortie-bench-")
 	if err != nil {
@@ -76,7 +77,7 @@ func measureProgram(ctx context.Context, t *table, name, supervisor string, runs
 	return measureSupervisors(ctx, t, name, c, of(`{"image":"exec:/bin/sleep","command":["3"]}`))
 }
 
-// measureSupervisors measures the memory beside 20 running programs.
+// measureSupervisors measures the memory of the supervisors of 20 running programs.
 func measureSupervisors(ctx context.Context, t *table, name string, c *child, program starter) error {
 	const count = 20
 	done := make(chan error, 1)
@@ -96,8 +97,8 @@ func measureSupervisors(ctx context.Context, t *table, name string, c *child, pr
 	}
 }
 
-// childrenOf returns the memory of the children of a process, in bytes: what is resident, and with
-// pages that several use divided by their number.
+// childrenOf returns the memory of a process's children in bytes. resident is the resident
+// memory. In share, a page that n processes use counts 1/n.
 func childrenOf(pid int) (resident, share int64) {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {

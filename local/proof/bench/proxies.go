@@ -10,20 +10,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// target is a proxy, and the times to the first token through it.
+// target is a proxy with the measured times to the first token through it.
 type target struct {
 	name, url string
 	times     []time.Duration
 }
 
-// afterAnswer is the pause before the next turns. LiteLLM, which is the last one, works for some
-// time after it has answered.
+// afterAnswer is the pause before the next round. LiteLLM is the last in a round and still
+// works for some time after its answer.
 const afterAnswer = 50 * time.Millisecond
 
-// measureProxies sends requests by turns to an inference server without a model, through
-// Go's reverse proxy, the router of vLLM, LiteLLM and Sortie, and compares the times until the
-// first token. Sortie alone stores the task before it asks, and each token before it sends it.
-// It is measured only by name, because it installs the proxies (Python, half a minute).
+// measureProxies sends requests to an inference server without a model, in turns through Go's
+// reverse proxy, the router of vLLM, LiteLLM and Sortie. It compares the times until the first
+// token. Only Sortie stores the task before it asks the server, and each token before it sends
+// it. It runs only if named, because it installs the proxies (Python, half a minute).
 func measureProxies(ctx context.Context, t *table) error {
 	installed, err := servers.InstallProxies(ctx, os.Environ(), func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
@@ -74,7 +74,7 @@ func measureProxies(ctx context.Context, t *table) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", each.name, err)
 			}
-			if i >= 20 { // the first ones open connections
+			if i >= 20 { // the first requests open connections
 				each.times = append(each.times, took)
 			}
 		}

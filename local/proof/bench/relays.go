@@ -8,13 +8,13 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/bench/relays"
 )
 
-// The goals of the relay are printed beside the figures.
+// The targets of the relay are printed with the figures.
 const (
 	relayRefusedGoal = 5 // percent
 	relayGoal        = 2 * time.Second
 )
 
-// measureRelay measures the relay of a deployment in virtual time, in a process of its own.
+// measureRelay measures the relay of a deployment in virtual time, in its own process.
 func measureRelay(ctx context.Context, t *table) error {
 	return playedParts(ctx, "relays", func(r relays.Result) {
 		name := r.Case.Name()
@@ -27,8 +27,8 @@ func measureRelay(ctx context.Context, t *table) error {
 	})
 }
 
-// playRelays measures all cases as a test, because testing/synctest needs one, and writes their
-// results to a file. It does not return.
+// playRelays measures all cases as tests, because testing/synctest needs a test. It writes
+// their results to a file and does not return.
 func playRelays(path string) {
 	playParts(path, relays.Cases(), relays.Case.Name, relays.Measure)
 }

@@ -12,8 +12,8 @@ import (
 // work is a worker's program; env is its environment.
 type work func(env map[string]string)
 
-// goroutines is a Runner whose machines are goroutines, which leaves only
-// Sortie's own cost of a launch. It forgets a machine soon after its end.
+// goroutines is a Runner whose machines are goroutines, so that only Sortie's own cost of a
+// launch is measured. It drops a machine soon after its end.
 type goroutines struct {
 	work work
 	now  func() time.Time
@@ -24,7 +24,7 @@ type goroutines struct {
 	made map[string]*goroutine
 }
 
-// goroutine is a machine without its name, which is the map's key.
+// goroutine is a machine. Its name is the key of the map.
 type goroutine struct {
 	owner     port.MachineOwner
 	createdAt time.Time
@@ -42,7 +42,7 @@ func (one *goroutine) as(name string) port.MachineStatus {
 	return m
 }
 
-// newGoroutines returns the runner.
+// newGoroutines returns a runner whose machines run program.
 func newGoroutines(program work, now func() time.Time) *goroutines {
 	return &goroutines{work: program, now: now, made: map[string]*goroutine{}}
 }

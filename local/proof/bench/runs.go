@@ -18,7 +18,7 @@ const inFlight = 50
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConns: 500, MaxIdleConnsPerHost: 500}}
 
-// callBack is a worker that only calls back.
+// callBack is a worker that only makes the callback.
 func callBack(env map[string]string) {
 	post(env["CALLBACK_URL"], fmt.Sprintf(`{"task_id":%q,"status":"success"}`, env["TASK_ID"]))
 }
@@ -51,7 +51,7 @@ func measureRuns(ctx context.Context, t *table) error {
 	return measurePrograms(ctx, t)
 }
 
-// measureMany measures runs with 50 in flight, after a warm-up.
+// measureMany measures runs with 50 concurrent clients, after a warm-up.
 func measureMany(ctx context.Context, t *table, name string, c *child, runs int, start starter) error {
 	if _, err := startMany(ctx, runs/10+inFlight, inFlight, start); err != nil {
 		return err
@@ -84,8 +84,7 @@ func measureMany(ctx context.Context, t *table, name string, c *child, runs int,
 	return nil
 }
 
-// written returns what the stack has written since the previous call: changes,
-// commits, bytes.
+// written returns the stack's writes since the previous call: changes, commits, bytes.
 func (c *child) written() (figures [3]int64, err error) {
 	if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
 		return figures, err
@@ -98,13 +97,13 @@ func (c *child) written() (figures [3]int64, err error) {
 	return figures, err
 }
 
-// timing holds the durations of one run from its POST.
+// timing has the durations of one run, counted from its POST.
 type timing struct{ running, end time.Duration }
 
 // starter starts a run and returns its status.
 type starter func(ctx context.Context) (status, error)
 
-// exports starts exports.
+// exports returns a starter of exports.
 func exports(url string) starter {
 	return func(ctx context.Context) (status, error) { return export(ctx, url) }
 }
@@ -113,7 +112,7 @@ func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
 	return startMany(ctx, runs, inFlight, exports(url))
 }
 
-// startMany makes runs with a number of concurrent clients.
+// startMany starts runs with concurrent clients and follows each to its end.
 func startMany(ctx context.Context, runs, clients int, start starter) ([]timing, error) {
 	timings := make([]timing, runs)
 	next := make(chan int)
@@ -140,7 +139,7 @@ func startMany(ctx context.Context, runs, clients int, start starter) ([]timing,
 	return timings, failure
 }
 
-// status is the part of GET /status that the figures need.
+// status has the fields of GET /status that the figures need.
 type status struct {
 	TaskID      string `json:"task_id"`
 	Status      string
@@ -150,12 +149,12 @@ type status struct {
 	StartedAt   time.Time
 	CompletedAt time.Time
 
-	// url and token are those of the next request.
+	// url and token are used for the next request.
 	url, token string
 }
 
-// oneRun starts a run and follows it to its end. Its events contain the time at
-// which it was Running.
+// oneRun starts a run and follows it to its end. It reads the time at which the run was Running
+// from the run's events.
 func oneRun(ctx context.Context, start starter) (timing, error) {
 	startedAt := time.Now()
 	s, err := start(ctx)
@@ -179,7 +178,7 @@ func request(ctx context.Context, method, url, body string, into any) error {
 	return requestAs(ctx, "", method, url, body, into)
 }
 
-// requestAs is request with a token; empty sends none.
+// requestAs is like request with a token; empty sends no token.
 func requestAs(ctx context.Context, token, method, url, body string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -116,14 +116,14 @@ func keepRunning(config stack.Config, runner string) int {
 	signal.Notify(collect, syscall.SIGUSR1)
 	for {
 		select {
-		case <-hup: // print what was written since the last time
+		case <-hup: // print the writes since the last time
 			after := s.Stats()
 			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.Rows-before.Rows)
 			before = after
 			continue
 		case <-collect:
-			// A collection halves a stack that is used to less than a quarter, and the second
-			// one frees what sync.Pools hold.
+			// A collection halves the memory of a stack that uses less than a quarter of it.
+			// The second one frees the content of sync.Pools.
 			for range 4 {
 				runtime.GC()
 			}
@@ -141,7 +141,7 @@ func keepRunning(config stack.Config, runner string) int {
 	return 0
 }
 
-// workAs is a worker that does what is measured:
+// workAs runs a worker with the given behaviour:
 //
 //	callback   calls back a success
 //	wait       waits until it is stopped
@@ -200,8 +200,8 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) {
 	return len(p), nil
 }
 
-// source serves a generated collection of n entities until it is killed, and
-// prints its URL and its root.
+// source prints the URL and the root of a generated collection of n entities, and serves it
+// until it is killed.
 func source(n string) int {
 	entities, err := strconv.Atoi(n)
 	if err != nil {
@@ -227,9 +227,8 @@ func failed(err error) int {
 	return 1
 }
 
-// profile writes a CPU profile of the stack from now on, and a heap profile at
-// the end, to explain a figure: BENCH_PROFILE=stack go run ./local/proof/bench
-// -only runs.
+// profile writes a CPU profile of the stack from now on, and a heap profile at the end, to
+// explain a figure: BENCH_PROFILE=stack go run ./local/proof/bench -only runs.
 func profile(name string) (stop func(), err error) {
 	file, err := os.Create(name) //nolint:gosec // the path is from BENCH_PROFILE
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// measureSlowBodies opens connections whose requests send their header and a part of
-// their body, and calls /healthz until the server has closed all of them.
+// measureSlowBodies opens connections that send the header and only a part of the body. It
+// calls /healthz until the server has closed all of them.
 func measureSlowBodies(ctx context.Context, t *table) error {
 	const bodies = 4000
 	c, addresses, err := startStack("-runner", "goroutine")

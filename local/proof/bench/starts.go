@@ -8,22 +8,22 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/bench/starts"
 )
 
-// The goals of starts are printed beside the figures and not asserted. Those of the times
-// apply to runs that find a warm machine: half within a second and 99 of 100 within five, as
-// Kubernetes has it for its pods.
+// The targets of starts are printed with the figures and not asserted. Those of times apply to
+// runs on a warm machine: half within a second and 99 of 100 within five, like the goals of
+// Kubernetes for pods.
 const (
 	warmMedianGoal = time.Second
 	warmLastGoal   = 5 * time.Second
 	refusedGoal    = 2 // percent
 )
 
-// measureStarts measures how long runs wait for machines of Fly: in virtual time, in a
-// process of its own.
+// measureStarts measures how long runs wait for Fly machines, in virtual time and in its own
+// process.
 func measureStarts(ctx context.Context, t *table) error {
 	return playedParts(ctx, "starts", func(r starts.Result) { addStarts(t, r) })
 }
 
-// addStarts adds the rows of a case.
+// addStarts adds the rows of one case.
 func addStarts(t *table, r starts.Result) {
 	name, goal := r.Case.Name(), ""
 	if r.Case.Warm && r.OnWarm == r.Case.Runs {
@@ -37,7 +37,7 @@ func addStarts(t *table, r starts.Result) {
 	t.add(name, "machines created, wasted", "%d, %d", r.Created, r.Wasted)
 }
 
-// playStarts measures all cases. It does not return.
+// playStarts measures all cases as tests. It does not return.
 func playStarts(path string) {
 	playParts(path, starts.Cases(), starts.Case.Name, starts.Measure)
 }

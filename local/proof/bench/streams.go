@@ -18,8 +18,8 @@ import (
 // streamReaders is the number of readers of one stream.
 const streamReaders = 1000
 
-// measureStreams opens readers of Server-Sent Events in this process, and appends events
-// to their stream in another one.
+// measureStreams opens readers of Server-Sent Events in this process and appends events to
+// their stream in another process.
 func measureStreams(ctx context.Context, t *table) error {
 	c, err := startPart("streams")
 	if err != nil {
@@ -55,8 +55,8 @@ func measureStreams(ctx context.Context, t *table) error {
 	return resumeEvents(ctx, t, address)
 }
 
-// pace appends 10 events a second, and measures the time from before each append until a
-// reader has the event.
+// pace appends 10 events a second. It measures the time from before each append until a reader
+// has the event.
 func (g *streamGroup) pace(ctx context.Context, t *table, name string) error {
 	const events = 100
 	g.keep.Store(true)
@@ -92,8 +92,8 @@ func (g *streamGroup) burst(ctx context.Context, t *table, name string) error {
 	return nil
 }
 
-// resumeEvents reads a stream of 100,000 events from its start, in a process that has
-// not read them before.
+// resumeEvents reads a stream of 100,000 events from its start, in a process that has not read
+// them yet.
 func resumeEvents(ctx context.Context, t *table, address string) error {
 	const events = 100_000
 	if err := appendEvents(ctx, address, events); err != nil {
@@ -129,13 +129,13 @@ func appendEvents(ctx context.Context, address string, n int) error {
 	return err
 }
 
-// streamGroup has readers.
+// streamGroup is a group of readers of one stream.
 type streamGroup struct {
 	address string
 	conns   []net.Conn
 
 	received atomic.Int64
-	// keep makes readers keep the delays of events.
+	// keep makes the readers record the delays of events.
 	keep   atomic.Bool
 	mu     sync.Mutex
 	delays []time.Duration
@@ -174,7 +174,7 @@ func (g *streamGroup) openOne(ctx context.Context, after string) error {
 	return nil
 }
 
-// occurredAt is before the time of an event.
+// occurredAt is the text before the time in an event.
 var occurredAt = []byte(`"occurredAt":"`)
 
 // read counts the events of a reader until its connection is closed.
@@ -200,7 +200,7 @@ func (g *streamGroup) read(lines *bufio.Reader) {
 	}
 }
 
-// await waits until the readers have received so many events together.
+// await waits until the readers together have received this many events.
 func (g *streamGroup) await(events int64) error {
 	limit := time.After(2 * time.Minute)
 	look := time.NewTicker(5 * time.Millisecond)

@@ -29,11 +29,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// sweepMemory is the memory of the function sweep in bytes, unless a stage sets
-// another.
+// sweepMemory is the default memory of the function sweep, in bytes.
 const sweepMemory = 128 << 20
 
-// measureSweep measures the memory of a process that sweeps DynamoDB's adapter.
+// measureSweep measures the memory of a process that sweeps a table through DynamoDB's adapter.
 func measureSweep(ctx context.Context, t *table) error {
 	for _, living := range []int{10_000, 100_000} {
 		s, err := sweepOf(ctx, living)
@@ -48,19 +47,19 @@ func measureSweep(ctx context.Context, t *table) error {
 	return nil
 }
 
-// swept is what a process that swept reports.
+// swept is the report of a process after its sweep.
 type swept struct {
-	// Resident is the largest resident size of the process in bytes.
+	// Resident is the peak resident memory of the process, in bytes.
 	Resident int64
 	Took     time.Duration
-	// Checked counts the executions that were checked.
+	// Checked is the number of executions that the sweep checked.
 	Checked int64
 }
 
 const sweptTable = "sortie"
 
-// sweepOf runs a sweep of living runs in a process of its own. Half of the runs have
-// a running machine, half are queued for a slot; one of a hundred is overdue.
+// sweepOf runs a sweep of living runs in its own process. Half of the runs have a running
+// machine, and half are queued for a slot. One in a hundred is overdue.
 func sweepOf(ctx context.Context, living int) (swept, error) {
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 	if err := awsfake.CreateTable(ctx, db.AWS(), sweptTable); err != nil {
@@ -106,7 +105,7 @@ func sweepOf(ctx context.Context, living int) (swept, error) {
 	return s, nil
 }
 
-// livingRun is the record of one run.
+// livingRun returns the record of run i.
 func livingRun(i int) port.Write {
 	now := time.Now().UTC()
 	m := livingMachine(i)
@@ -129,7 +128,7 @@ func livingRun(i int) port.Write {
 	return w
 }
 
-// livingMachine is the machine of one run.
+// livingMachine returns the machine of run i.
 func livingMachine(i int) port.MachineStatus {
 	id := fmt.Sprintf("export_mods_%013d_%08x", 1_772_352_000_000+i, i)
 	return port.MachineStatus{
@@ -139,7 +138,7 @@ func livingMachine(i int) port.MachineStatus {
 	}
 }
 
-// listOnly is a runner that lists machines.
+// listOnly is a runner that only lists machines.
 type listOnly struct {
 	port.Runner
 	living int
@@ -155,12 +154,13 @@ func (l listOnly) List(_ context.Context, each func(port.MachineStatus) bool) er
 	return nil
 }
 
-// Inspect implements port.Runner. No machine of the list needs it.
+// Inspect implements port.Runner. It returns an error, because no listed machine needs an
+// inspection.
 func (listOnly) Inspect(context.Context, port.Machine) (port.MachineStatus, error) {
 	return port.MachineStatus{}, fault.New(fault.Internal, "a listed machine was inspected")
 }
 
-// allRunning are executions that are all running. It counts the checks.
+// allRunning are executions that are all running. It counts the calls of Describe.
 type allRunning struct {
 	port.Executions
 	checked atomic.Int64
@@ -172,7 +172,7 @@ func (a *allRunning) Describe(_ context.Context, name string) (port.Execution, e
 	return port.Execution{Name: name, Status: port.ExecutionRunning}, nil
 }
 
-// sweepOnce sweeps the table at the URL and prints what it took.
+// sweepOnce sweeps the table at the URL and prints its usage.
 func sweepOnce(url, living string) int {
 	n, err := strconv.Atoi(living)
 	if err != nil {

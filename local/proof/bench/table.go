@@ -13,7 +13,7 @@ import (
 // table is the printed table, one figure per row.
 type table struct{ rows [][3]string }
 
-// add adds a figure.
+// add adds a row.
 func (t *table) add(what, figure, format string, args ...any) {
 	t.rows = append(t.rows, [3]string{what, figure, fmt.Sprintf(format, args...)})
 }
@@ -54,7 +54,7 @@ func (t *table) encode(w io.Writer) error {
 	return printed.Encode(document)
 }
 
-// percentile returns the value below which the part p (0 to 1) of the list is.
+// percentile returns the p-quantile of the list, with p from 0 to 1; 0 for an empty list.
 func percentile(list []time.Duration, p float64) time.Duration {
 	list = slices.Clone(list)
 	slices.Sort(list)

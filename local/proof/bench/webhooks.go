@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The load of the measurement: each run that completes is one event for each webhook.
+// The load of the measurement: each completed run causes one event per webhook.
 const (
 	hookReceivers = 100 // healthy webhooks
 	hookHanging   = 50  // webhooks whose receivers do not answer
@@ -19,7 +19,7 @@ const (
 )
 
 // measureWebhooks delivers 1,200 events a second to healthy receivers, first alone and then
-// beside receivers that hang.
+// with additional receivers that hang.
 func measureWebhooks(ctx context.Context, t *table) error {
 	c, addresses, err := startStack("-runner", "goroutine", "-hooks")
 	if err != nil {
@@ -50,7 +50,7 @@ func measureWebhooks(ctx context.Context, t *table) error {
 		}
 	}))
 	defer hanging.Close()
-	defer close(release) // before the server is closed, which waits for its requests
+	defer close(release) // before the close of the server, which waits for its requests
 	for range hookHanging {
 		if err := createHook(ctx, addresses.URL, hanging.URL); err != nil {
 			return err
@@ -64,7 +64,7 @@ func measureWebhooks(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measure adds the figures of the load, and returns the p99 of its delays.
+// measure adds the figures of the load and returns the p99 of its delays.
 func (g *hookGroup) measure(ctx context.Context, t *table, url, name, beside string) (time.Duration, error) {
 	startedAt := time.Now()
 	if err := g.load(ctx, url, hookSeconds); err != nil {
@@ -76,7 +76,7 @@ func (g *hookGroup) measure(ctx context.Context, t *table, url, name, beside str
 	return p99, nil
 }
 
-// createHook creates a webhook for the ends of runs.
+// createHook creates a webhook for completed runs.
 func createHook(ctx context.Context, url, receiver string) error {
 	var created struct{ ID string }
 	return request(ctx, http.MethodPost, url+"/v1/webhooks", fmt.Sprintf(`{"url":%q,"eventTypes":["job.completed"]}`, receiver), &created)
@@ -88,7 +88,7 @@ type hookGroup struct {
 	delays []time.Duration
 }
 
-// ServeHTTP takes an event.
+// ServeHTTP receives an event.
 func (g *hookGroup) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	var e struct{ OccurredAt time.Time }
 	if json.NewDecoder(r.Body).Decode(&e) != nil {
@@ -99,7 +99,7 @@ func (g *hookGroup) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	g.delays = append(g.delays, time.Since(e.OccurredAt))
 }
 
-// load runs the load for some seconds and waits for its deliveries.
+// load generates the load for some seconds and waits for its deliveries.
 func (g *hookGroup) load(ctx context.Context, url string, seconds int) error {
 	g.mu.Lock()
 	g.delays = nil
