@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// How long calls take.
+// The delays of calls.
 const (
 	readDelay        = 4 * time.Millisecond
 	writeDelay       = 6 * time.Millisecond
@@ -20,8 +20,8 @@ const (
 	busDelay         = 15 * time.Millisecond
 )
 
-// calls is the client of one process. Its calls take time, and it counts them. The process
-// can die before and after each.
+// calls is the DynamoDB client of one process. It delays and counts calls. The process can die
+// before and after each call.
 type calls struct {
 	dynamo.API
 
@@ -29,7 +29,7 @@ type calls struct {
 	p *process
 }
 
-// call makes a call in the middle of its delay.
+// call makes a call in the middle of the call's delay.
 func call[In, Out any](
 	ctx context.Context, c *calls, delay time.Duration, count func(failed bool), in *In,
 	do func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
@@ -110,7 +110,7 @@ func (c *calls) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 	return call(ctx, c, transactionDelay, c.transaction, in, c.API.TransactWriteItems)
 }
 
-// consumed is dynamo.Config.Consumed.
+// consumed counts the consumed units. It is used as dynamo.Config.Consumed.
 func (w *world) consumed(_ string, wru, rru float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +118,7 @@ func (w *world) consumed(_ string, wru, rru float64) {
 	w.counted.Reads += rru
 }
 
-// timedFeed notes when events are appended.
+// timedFeed records the times of appends.
 type timedFeed struct {
 	port.Feed
 
@@ -138,7 +138,7 @@ func (f timedFeed) Append(ctx context.Context, stream string, b port.Batch) (por
 	return head, err
 }
 
-// Publish implements port.Publisher: a bus that takes ten events in a request.
+// Publish implements port.Publisher. The bus accepts ten events per request.
 func (p *process) Publish(_ context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	const entries = 10
 	w := p.w
@@ -172,5 +172,5 @@ func (w *world) Wake(_ context.Context, wakes ...port.Wake) error {
 	return nil
 }
 
-// pause lets virtual time pass: the world runs in a bubble of testing/synctest.
+// pause sleeps in virtual time: the world runs in a bubble of testing/synctest.
 func pause(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // no real time passes

@@ -10,16 +10,16 @@ import (
 
 // Case is one measured load.
 type Case struct {
-	// Lanes is the number of functions that run at the same time, Rate the events per
-	// second of all tenants.
+	// Lanes is the number of concurrent functions. Rate is the number of events per second of
+	// all tenants.
 	Lanes, Rate, Tenants int
-	// For is how long the load lasts.
+	// For is the duration of the load.
 	For time.Duration
-	// Deaths is how many functions end in the middle of a call, at any of their steps.
+	// Deaths is the number of functions that die during a call, at any step.
 	Deaths int
 }
 
-// Cases are all cases.
+// Cases returns all measured cases.
 func Cases() []Case {
 	return []Case{
 		{Lanes: 2, Rate: 20, Tenants: 1, For: 20 * time.Second},
@@ -31,7 +31,7 @@ func Cases() []Case {
 	}
 }
 
-// Name names the case.
+// Name returns the name of the case.
 func (c Case) Name() string {
 	name := fmt.Sprintf("relay, %d lanes, %d events a second of %d tenants", c.Lanes, c.Rate, c.Tenants)
 	if c.Deaths > 0 {
@@ -43,41 +43,41 @@ func (c Case) Name() string {
 // Result has the figures of a case.
 type Result struct {
 	Case Case
-	// Events is the number of events, all of which are in their streams.
+	// Events is the number of events. All of them are in their streams.
 	Events int
-	// P50 to Last are from the commit of an event to its append.
+	// P50 to Last are times from the commit of an event to its append.
 	P50, P99, Last time.Duration
-	// Transactions counts the requests of transactions, Refused those that failed, Throttled
-	// the requests and items beyond the throughput of a partition key.
+	// Transactions counts the transaction requests, and Refused the failed ones. Throttled
+	// counts the requests and items beyond the throughput of a partition key.
 	Transactions, Refused, Throttled int
-	// SteadyTransactions and SteadyRefused are those after the first second, in which the
-	// processes start and none knows of another.
+	// SteadyTransactions and SteadyRefused exclude the first second, in which the processes
+	// start and do not know of each other.
 	SteadyTransactions, SteadyRefused int
-	// Writes counts the requests that write a single item, RefusedWrites those that failed.
+	// Writes counts the requests that write a single item, and RefusedWrites the failed ones.
 	Writes, RefusedWrites int
-	// Units are the write units, Reads the read units.
+	// Units are the consumed write units, and Reads the read units.
 	Units, Reads float64
-	// Published counts the messages that the bus has got, Wakes the queued webhooks.
+	// Published counts the messages on the bus, and Wakes the queued webhooks.
 	Published, Wakes int
-	// BusLast is the longest time from the commit of an event to its first message.
+	// BusLast is the longest time from the commit of an event to its first message on the bus.
 	BusLast time.Duration
 }
 
-// RefusedPercent is the part of the transactions that failed.
+// RefusedPercent returns the percentage of failed transactions.
 func (r Result) RefusedPercent() float64 {
 	return 100 * float64(r.Refused) / float64(max(r.Transactions, 1))
 }
 
-// SteadyPercent is RefusedPercent after the first second.
+// SteadyPercent is RefusedPercent without the first second.
 func (r Result) SteadyPercent() float64 {
 	return 100 * float64(r.SteadyRefused) / float64(max(r.SteadyTransactions, 1))
 }
 
-// Copies is how often the bus has got an event, on average.
+// Copies returns the average number of messages per event on the bus.
 func (r Result) Copies() float64 { return float64(r.Published) / float64(max(r.Events, 1)) }
 
-// Measure measures a case in a bubble of its own. It fails the test if an event is lost or
-// stored twice, if positions have gaps, or if the events of a run are not in their order.
+// Measure measures a case in its own bubble. It fails the test if an event is lost or stored
+// twice, if positions have gaps, or if the events of a run are out of order.
 func Measure(t *testing.T, c Case) (result Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,10 +34,10 @@ import (
 
 const (
 	table = "sortie"
-	// batch is the largest batch of a lane, callTime the time limit of its function.
+	// batch limits the changes in a call of a lane. callTime is the time limit of its function.
 	batch    = 100
 	callTime = 30 * time.Second
-	// runs is the number of runs that have events at the same time.
+	// runs is the number of runs with concurrent events.
 	runs = 1000
 )
 
@@ -49,14 +49,14 @@ type world struct {
 	db    *awsfake.DynamoDB
 	keys  *fake.EventKeys
 	lanes []*lane
-	// idle are the processes that no call uses.
+	// idle are the processes without a call.
 	idle chan *process
 
 	mu        sync.Mutex
 	random    *rand.Rand
 	counted   Result
 	latencies []time.Duration
-	// committed is when events were committed, by ULID. published counts the messages.
+	// committed maps ULIDs to commit times. published counts the messages on the bus.
 	committed map[string]time.Time
 	published map[string]int
 	deaths    int
@@ -64,7 +64,7 @@ type world struct {
 	number    int
 }
 
-// lane has the changes that were not relayed yet.
+// lane has the changes that are not yet relayed.
 type lane struct {
 	waiting chan json.RawMessage
 }
@@ -91,11 +91,11 @@ type process struct {
 	dead   atomic.Bool
 }
 
-// errDied is the result of the calls of a process that has died. Its answer is not read.
+// errDied is the result of all calls of a dead process. The caller does not read its answer.
 var errDied = errors.New("the process has died")
 
-// dies reports whether the process has died, which it does with a chance that gives the deaths
-// of the case.
+// dies reports whether the process is dead. It kills the process at random until the case's
+// deaths are used up.
 func (p *process) dies() bool {
 	w := p.w
 	w.mu.Lock()
@@ -145,19 +145,19 @@ func (w *world) Hex(n int) string {
 	return fmt.Sprintf("%0*x", n, w.random.Uint64())[:n]
 }
 
-// about returns a duration of four to six fifths of d.
+// about returns a random duration within a fifth of d.
 func (w *world) about(d time.Duration) time.Duration {
 	return time.Duration((0.8 + 0.4*w.Float64()) * float64(d))
 }
 
-// image is the new image of a change.
+// image is the new image in a change record.
 type image struct {
 	Tenant, Run, ID string
 	Seq             int
 	At              time.Time
 }
 
-// decode is a relay.Decode.
+// decode implements relay.Decode.
 func decode(raw json.RawMessage) (port.Change, error) {
 	var i image
 	if err := json.Unmarshal(raw, &i); err != nil {
@@ -183,7 +183,7 @@ func (w *world) play() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for i := range w.Tenants { // webhooks are queued for each event
+	for i := range w.Tenants { // so that webhooks are queued for each event
 		hook := webhook.Webhook{Tenant: w.tenant(i), ID: webhook.ID(time.Now(), w.tenant(i)), URL: "https://example.org", CreatedAt: time.Now()}
 		if err := store.SaveWebhook(w.Context(), hook, &webhook.Progress{Tenant: hook.Tenant, ID: hook.ID}); err != nil {
 			w.Fatal(err)
@@ -204,7 +204,7 @@ func (w *world) play() {
 	working.Wait()
 }
 
-// commit commits the next event. All events of a run are in one lane.
+// commit commits the next event. All events of a run go to the same lane.
 func (w *world) commit() {
 	n := w.number
 	w.number++
@@ -222,7 +222,8 @@ func (w *world) commit() {
 	w.lanes[n%runs%w.Lanes].waiting <- text
 }
 
-// serve calls the function with the changes of a lane, and again with what is left.
+// serve calls the function with the changes of a lane, and again with those that it has not
+// relayed.
 func (w *world) serve(l *lane) {
 	var records []json.RawMessage
 	for open := true; open || len(records) > 0; {
@@ -240,8 +241,8 @@ func (w *world) serve(l *lane) {
 	}
 }
 
-// invoke calls the function in some process, and returns the number of the first changes that
-// it has relayed.
+// invoke calls the function in an idle or new process. It returns how many of the first changes
+// are relayed.
 func (w *world) invoke(records []json.RawMessage) (done int) {
 	var p *process
 	select {
@@ -262,7 +263,7 @@ func (w *world) invoke(records []json.RawMessage) (done int) {
 	defer cancel()
 	out, err := p.handle(ctx, payload)
 	if p.dead.Load() {
-		pause(time.Second) // before Lambda calls the function again
+		pause(time.Second) // Lambda waits before it retries
 		return 0
 	}
 	if err != nil {
@@ -285,8 +286,8 @@ func (w *world) invoke(records []json.RawMessage) (done int) {
 	return 0
 }
 
-// sweep calls the function as the schedule does, a minute after the load: it publishes what a
-// process that has died had to publish.
+// sweep calls the function like the schedule, a minute after the load. It publishes the events
+// that a dead process had to publish.
 func (w *world) sweep() {
 	pause(time.Minute)
 	w.deaths = 0
@@ -303,7 +304,7 @@ func (w *world) sweep() {
 
 func ulidOf(id string) string { return strings.TrimPrefix(id, events.ID("")) }
 
-// check compares the streams and the bus with what was committed.
+// check compares the streams and the bus with the committed events.
 func (w *world) check() {
 	store, err := dynamo.Open(w.db.AWS(), dynamo.Config{Table: table, Clock: clock.System{}})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// calls is the transport to the machines API, in the process. It counts the calls and the
-// answers 429.
+// calls is the transport to the machines API in the same process. It counts the calls and the
+// 429 answers.
 type calls struct {
 	handler             http.Handler
 	all, refused, other atomic.Int64
@@ -47,7 +47,7 @@ func (c *calls) count(r *http.Request, status int) {
 	switch {
 	case status == http.StatusTooManyRequests:
 		c.refused.Add(1)
-	case status == http.StatusRequestTimeout, status == http.StatusNotFound: // "not yet", and a look-up
+	case status == http.StatusRequestTimeout, status == http.StatusNotFound: // "not yet", and a lookup
 	case status >= http.StatusBadRequest:
 		c.other.Add(1)
 	case r.Method == http.MethodPost && !strings.Contains(r.URL.Path, "/machines/"):
@@ -55,7 +55,7 @@ func (c *calls) count(r *http.Request, status int) {
 	}
 }
 
-// recorder is the answer of a handler.
+// recorder records the answer of a handler.
 type recorder struct {
 	header http.Header
 	status int
@@ -68,15 +68,15 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// mark has the times of a run: accepted, the begin and the end of the call that started its
-// machine, the begin of its program, and the accepted call started.
+// mark has the times of a run: its acceptance, the start and end of the call that started its
+// machine, the start of its program, and the acceptance of the call started.
 type mark struct {
 	accepted, called, answered, program, started time.Time
-	// warm: the machine was a warm one. again: an attempt has failed.
+	// warm means that the machine was a warm one. again means that an attempt has failed.
 	warm, again bool
 }
 
-// marks are the times of all runs, by task. It is safe for concurrent use.
+// marks has the times of all runs, by task. It is safe for concurrent use.
 type marks struct {
 	mu    sync.Mutex
 	tasks map[string]*mark
@@ -104,7 +104,7 @@ func (m *marks) started() (n int) {
 	return n
 }
 
-// timedRunner notes the times of the calls that start the machine of an attempt.
+// timedRunner records the times of the calls that start an attempt's machine.
 type timedRunner struct {
 	*fly.Runner
 	marks *marks

@@ -17,14 +17,14 @@ import (
 
 // Case is one row of the table.
 type Case struct {
-	// Arrivals is a description of how Runs arrive: each Gap after the one before, 0 all at
-	// once, or, with Sequential, when the one before has started.
+	// Arrivals describes the arrival of Runs. Each arrives Gap after the previous one; 0 means
+	// all at once. With Sequential, each arrives when the previous one has started.
 	Arrivals   string
 	Runs       int
 	Gap        time.Duration
 	Sequential bool
-	// Apps is the number of apps of the pool. Warm: as many machines as there are runs, at
-	// most run.MostWarm, are ready before the first run.
+	// Apps is the number of the pool's apps. Warm means that one warm machine per run, at most
+	// run.MostWarm, is ready before the first run.
 	Apps int
 	Warm bool
 }
@@ -49,7 +49,7 @@ func Cases() (all []Case) {
 	return all
 }
 
-// Name is the name of the row.
+// Name returns the name of the row.
 func (c Case) Name() string {
 	kind := "cold"
 	if c.Warm {
@@ -65,30 +65,31 @@ func (c Case) Name() string {
 // Result has the figures of a case.
 type Result struct {
 	Case Case
-	// P50 to Last are from the accepted request to the accepted call started.
+	// P50 to Last are times from the accepted request to the accepted call started.
 	P50, P95, P99, Last time.Duration
-	// Failures counts the runs that have not started or needed a second attempt.
+	// Failures counts the runs that did not start or needed a second attempt.
 	Failures int
-	// Queue to Worker are means. Queue is until the call that started the machine, API until
-	// its answer, which on Fly includes the placement and the image, Boot until the program
-	// runs, Worker until its call started was accepted.
+	// Queue to Worker are the means of consecutive phases. Queue ends with the call that starts
+	// the machine, and API with its answer, which on Fly includes placement and image. Boot
+	// ends when the program runs, and Worker when its call started is accepted.
 	Queue, API, Boot, Worker time.Duration
-	// Calls counts the calls of the machines API, Refused its answers 429, OtherRefusals other
-	// answers that refuse something.
+	// Calls counts the calls of the machines API, Refused its 429 answers, and OtherRefusals
+	// its other refusals.
 	Calls, Refused, OtherRefusals int
-	// Created counts the machines, Wasted those that have run no program and are not kept.
+	// Created counts the machines. Wasted counts those that ran no program and are not kept.
 	Created, Wasted int
-	// OnWarm counts the runs that have started on a warm machine.
+	// OnWarm counts the runs that started on a warm machine.
 	OnWarm int
 }
 
-// RefusedPercent is the part of the calls that the machines API has refused by its limits.
+// RefusedPercent returns the percentage of calls that the machines API refused because of its
+// rate limits.
 func (r Result) RefusedPercent() float64 { return 100 * float64(r.Refused) / float64(max(r.Calls, 1)) }
 
-// patience is how long the last run may take to start.
+// patience limits the time until the last run starts.
 const patience = time.Hour
 
-// Measure measures a case in a bubble of its own.
+// Measure measures a case in its own bubble.
 func Measure(t *testing.T, c Case) (result Result) {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,7 +140,7 @@ func (w *world) definePool(c Case, apps []string) error {
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(time.Second) {
 		health, err := w.health()
 		if err != nil || health.WarmMachines.Ready == ready {
-			time.Sleep(10 * time.Second) // the buckets of the platform are full again
+			time.Sleep(10 * time.Second) // until the platform's rate limits have recovered
 			return err
 		}
 	}
@@ -154,8 +155,8 @@ func (w *world) health() (h contract.PoolHealth, err error) {
 	return h, json.Unmarshal(answer, &h)
 }
 
-// arrive submits the runs and waits until all have started, or patience is over. Runs of a
-// burst are submitted at the same time.
+// arrive submits the runs and waits until all have started or patience has passed. Runs of a
+// burst are submitted concurrently.
 func (w *world) arrive(c Case) error {
 	refused := make(chan error, c.Runs)
 	for i := range c.Runs {

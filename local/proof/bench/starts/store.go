@@ -8,16 +8,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The delays of the calls that a start makes, of the order of those of DynamoDB and of a
-// step of Step Functions with its function. Calls of many starts overlap, and their
-// conditional writes conflict, as they do in a deployment.
+// The delays of the calls that a start makes. They have the order of magnitude of DynamoDB, and
+// of a Step Functions step with its function. Calls of several starts overlap, and their
+// conditional writes conflict, as in a deployment.
 const (
 	readDelay   = 4 * time.Millisecond
 	commitDelay = 12 * time.Millisecond
 	stepDelay   = 40 * time.Millisecond
 )
 
-// delayedStore is a store whose calls take a while.
+// delayedStore is a store whose calls are delayed.
 type delayedStore struct{ port.Store }
 
 // Load implements port.Store.

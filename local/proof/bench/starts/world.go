@@ -40,13 +40,13 @@ import (
 
 const (
 	publicURL = "http://localhost"
-	// token is that of the machines API.
+	// token is the token of the machines API.
 	token = "machines"
-	// program is what every machine runs.
+	// program is the program of every machine.
 	program = "worker"
 	// workTime is how long a worker runs after its call started.
 	workTime = 10 * time.Second
-	// sweepInterval is that of a deployment.
+	// sweepInterval is the interval of a deployment.
 	sweepInterval = time.Minute
 )
 
@@ -146,7 +146,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	return err
 }
 
-// lateExecutions is the engine, which is made after the use cases that call it.
+// lateExecutions is the engine, which is created after the use cases that call it.
 type lateExecutions struct{ *engine.Engine }
 
 func (w *world) openEngine(ctx context.Context) error {
@@ -174,7 +174,7 @@ func (w *world) openEngine(ctx context.Context) error {
 	return err
 }
 
-// work is the program of a machine: a worker of the worker contract.
+// work is the program of a machine: a worker that uses the worker contract.
 func (w *world) work(ctx context.Context, p flymachines.Program, _ io.Writer) int {
 	var e contract.TaskEnvelope
 	if err := json.Unmarshal([]byte(p.Env[contract.EnvelopeVariable]), &e); err != nil {
@@ -214,7 +214,7 @@ func (w *world) call(method, url, bearer, body string) (status int, answer []byt
 	return recorder.status, recorder.body.Bytes()
 }
 
-// random is a source of numbers with a fixed seed. It is safe for concurrent use.
+// random is a random source with a fixed seed. It is safe for concurrent use.
 type random struct {
 	mu     sync.Mutex
 	source *rand.ChaCha8
