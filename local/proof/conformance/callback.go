@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// answerCallbackUnanswered loses the answer to the first callback.
+// answerCallbackUnanswered drops the answer to the first callback.
 func answerCallbackUnanswered(_ *session, c *Call, n int) *Answer {
 	if c.Endpoint == endpointCallback && n == 0 {
 		return &Answer{Drop: true}
@@ -16,7 +16,7 @@ func answerCallbackUnanswered(_ *session, c *Call, n int) *Answer {
 	return nil
 }
 
-// checkCallback checks a worker that implements the export contract only.
+// checkCallback checks a worker that only uses the export contract.
 func (st *session) checkCallback() {
 	calls := st.calls(endpointCallback)
 	first := calls[0]
@@ -51,7 +51,7 @@ func (st *session) checkCallback() {
 	st.note(noteMetrics, yes(metrics))
 }
 
-// checkCallbackOutput checks the output of a success, which may have none.
+// checkCallbackOutput checks the output of a success, which is optional.
 func (st *session) checkCallbackOutput(c *Call) {
 	key, given := c.Fields["output_r2_key"]
 	if !given {

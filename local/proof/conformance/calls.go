@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// maxSkew is the greatest difference between a worker's time and the kit's.
+// maxSkew limits the difference between a worker's time and the kit's.
 const maxSkew = 5 * time.Minute
 
 // checkCalls checks the requirements on every call of every scenario.
@@ -77,8 +77,7 @@ func (st *session) checkCalls() {
 	st.each(reqError, slices.DeleteFunc(st.calls("completed"), func(c *Call) bool { return c.Fields["outcome"] != contract.OutcomeFailed }), wrongError)
 }
 
-// each checks a requirement on every call. wrong describes the defect of a call, or
-// returns "".
+// each checks a requirement on every call. wrong returns the defect of a call, or "".
 func (st *session) each(r Requirement, calls []*Call, wrong func(*Call) string) {
 	if len(calls) == 0 {
 		return
@@ -96,7 +95,7 @@ func (st *session) hasSecret(text string) bool {
 	return slices.ContainsFunc(st.plane.secrets, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// shown names a call without its secrets.
+// shown returns the method and path of a call without secrets.
 func (st *session) shown(c *Call) string { return st.hidden(c.Method + " " + c.Path) }
 
 func (st *session) hidden(text string) string {
@@ -106,7 +105,7 @@ func (st *session) hidden(text string) string {
 	return text
 }
 
-// outputTail returns the end of what the worker printed, without secrets.
+// outputTail returns the end of the worker's output, without secrets.
 func (st *session) outputTail() string {
 	text := strings.TrimSpace(st.hidden(st.worker.output.String()))
 	if text == "" {
@@ -143,8 +142,8 @@ func wrongProgress(c *Call) string {
 	return ""
 }
 
-// wrongOutput returns a check of calls that send output, in their order: a call is the
-// next one, or the last one again.
+// wrongOutput returns a check of calls that send output, in order. Each call must be the next
+// one, or repeat the last one.
 func (st *session) wrongOutput() func(c *Call) string {
 	var last *Call
 	return func(c *Call) string {

@@ -13,22 +13,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Config selects what is checked, and how.
+// Config configures Check.
 type Config struct {
-	// Command starts the worker, as sortie dev --image does: the program is found
-	// by the caller's PATH, and arguments that name a file become absolute. The
-	// worker should work for at least ten intervals.
+	// Command starts the worker, with the rules of sortie dev --image: the program is found in
+	// the caller's PATH, and arguments that name a file become absolute. The worker should work
+	// for at least ten intervals.
 	Command []string
-	// Environ is added to the environment of a machine, "NAME=value" each.
-	// SORTIE_CHECK names the scenario.
+	// Environ has additional environment entries of the machine, "NAME=value". SORTIE_CHECK has
+	// the name of the scenario.
 	Environ []string
 	Clock   clock.Clock
-	// Interval is heartbeatIntervalMs (default 250 ms), Timeout the longest time
-	// without a call (default 6 intervals), Grace cancelGracePeriodMs (default 5 s).
+	// Interval is heartbeatIntervalMs (default 250 ms). Timeout is the longest time without a
+	// call (default 6 intervals). Grace is cancelGracePeriodMs (default 5 s).
 	Interval, Timeout, Grace time.Duration
-	// Limit bounds one scenario (default 60 s).
+	// Limit limits the time of one scenario (default 60 s).
 	Limit time.Duration
-	// Abort is how long "at once" may take (default 2 s).
+	// Abort limits the time of an immediate reaction (default 2 s).
 	Abort time.Duration
 	// Only names the scenarios to run; empty selects all.
 	Only []string
@@ -51,8 +51,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check runs the scenarios one after the other. The error is one of the kit: no
-// command, an unknown scenario, a command that cannot be started.
+// Check runs the scenarios in sequence. It returns an error only for a fault of the kit's use:
+// no command, an unknown scenario, or a command that cannot be started.
 func Check(ctx context.Context, c Config) (Report, error) {
 	c = c.withDefaults()
 	if len(c.Command) == 0 {
@@ -112,8 +112,8 @@ type session struct {
 	start  time.Time
 
 	mu      sync.Mutex
-	stopAt  time.Time // when the kit kills the worker
-	event   time.Time // when the first special answer was given
+	stopAt  time.Time // time at which the kit kills the worker
+	event   time.Time // time of the first special answer
 	stopped bool      // by the kit
 
 	scenario string
@@ -163,7 +163,7 @@ func (c Config) run(ctx context.Context, s scenario) (*session, error) {
 	return st, nil
 }
 
-// wait returns when the worker has ended, or kills it when its time is over.
+// wait returns when the worker has ended. It kills the worker at stopAt.
 func (st *session) wait(ctx context.Context) {
 	defer st.worker.stop()
 	for {
@@ -187,7 +187,7 @@ func (st *session) wait(ctx context.Context) {
 	}
 }
 
-// stopWithin kills the worker after d, unless it is killed sooner.
+// stopWithin makes the kit kill the worker after d, unless it does so earlier.
 func (st *session) stopWithin(d time.Duration) {
 	if at := st.config.Clock.Now().Add(d); at.Before(st.stopAt) {
 		st.stopAt = at
@@ -206,7 +206,7 @@ func (st *session) note(r Requirement, detail string) {
 	st.verdicts = append(st.verdicts, Verdict{Scenario: st.scenario, Requirement: r, Mark: Note, Detail: detail})
 }
 
-// fail records a failure, with a cause if several requirements fail for it.
+// fail records a failure. Failures with the same cause are reported together.
 func (st *session) fail(r Requirement, m Mark, cause, detail string, args ...any) {
 	st.verdicts = append(st.verdicts, Verdict{Scenario: st.scenario, Requirement: r, Mark: m, Detail: fmt.Sprintf(detail, args...), cause: cause})
 }
@@ -230,13 +230,12 @@ func (st *session) callsAfter(endpoint string) []*Call {
 	return slices.DeleteFunc(st.calls(endpoint), func(c *Call) bool { return !c.At.After(st.event) })
 }
 
-// callsBack reports whether the worker implements the export contract only.
+// callsBack reports whether the worker only uses the export contract.
 func (st *session) callsBack() bool {
 	return len(st.calls(endpointCallback)) > 0 && len(st.calls("started")) == 0
 }
 
-// endedEarly is the cause of everything that a worker misses because it ended
-// without completed.
+// endedEarly is the cause of all failures of a worker that ended without completed.
 const endedEarly = "ended-early"
 
 // earlyEnd returns endedEarly if the worker ended by itself without completed.

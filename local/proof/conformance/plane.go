@@ -24,7 +24,7 @@ import (
 // endpointCallback is the endpoint of the export contract's CALLBACK_URL.
 const endpointCallback = "callback"
 
-// bucketName is the bucket of a worker with credentials.
+// bucketName is the bucket of a worker that has credentials.
 const bucketName = limit.UploadsBucket
 
 // Call is one request of a worker.
@@ -39,32 +39,32 @@ type Call struct {
 	Body     []byte
 	// Fields is the body; nil if it is not a JSON object.
 	Fields map[string]any
-	// Status is that of the answer; 0 without an answer.
+	// Status is the status of the answer; 0 without an answer.
 	Status int
-	// Token is the token that was valid when the call arrived.
+	// Token is the valid token at the arrival of the call.
 	Token string
 }
 
 // Answer is the answer to a call.
 type Answer struct {
 	Status int
-	// Body is written as JSON, with additional members that a worker has to ignore.
+	// Body is sent as JSON, with additional members that a worker must ignore.
 	Body map[string]any
 	// Drop closes the connection without an answer.
 	Drop bool
 }
 
-// Plane plays the control plane, the bucket and the entity API for one worker. It
-// is safe for concurrent use.
+// Plane simulates the control plane, the bucket and the entity API for one worker. It is safe
+// for concurrent use.
 type Plane struct {
 	clock  clock.Clock
 	server *httptest.Server
-	// special returns the answer to the n-th call of an endpoint, from 0; nil
-	// selects the usual one.
+	// special returns the answer to the n-th call of an endpoint, from 0; nil means the usual
+	// one.
 	special func(c *Call, n int) *Answer
 	source  http.Handler
 
-	// address is the base URL; key and keyID are those of the bucket.
+	// address is the base URL. key and keyID are the credentials of the bucket.
 	address, callbackURL, keyID, key string
 
 	mu       sync.Mutex
@@ -77,9 +77,9 @@ type Plane struct {
 
 const maxBody = 8 << 20
 
-// NewPlane starts a Plane on a free port and sets the URLs and the token of the
-// envelope. answer returns the answer to the n-th call of an endpoint, from 0, or
-// nil for the usual one; it may be nil. The caller must call Close.
+// NewPlane starts a Plane on a free port and sets the URLs and the token of the envelope.
+// answer, which may be nil, returns the answer to the n-th call of an endpoint, from 0, or nil
+// for the usual one. The caller must call Close.
 func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, answer func(c *Call, n int) *Answer) (*Plane, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,7 +118,7 @@ func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, answer func(c *
 // Close stops the server and waits for the calls in flight.
 func (p *Plane) Close() { p.server.CloseClientConnections(); p.server.Close() }
 
-// Variable returns the envelope as an entry of an environment.
+// Variable returns the environment entry with the envelope.
 func (p *Plane) Variable() (string, error) {
 	var members map[string]any
 	text, err := json.Marshal(p.envelope)
@@ -135,8 +135,8 @@ func (p *Plane) Variable() (string, error) {
 // Envelope returns the envelope of the worker.
 func (p *Plane) Envelope() contract.TaskEnvelope { return p.envelope }
 
-// Renew creates a new token and returns the members of an answer that announce it.
-// The old token stays valid.
+// Renew creates a new token and returns the answer members that announce it. The old token
+// remains valid.
 func (p *Plane) Renew() map[string]any {
 	token := p.secret("renewed.")
 	p.mu.Lock()
@@ -172,8 +172,8 @@ func (p *Plane) Object(key string) ([]byte, bool) {
 	return body, ok
 }
 
-// Output returns the output of a stream that was accepted; an empty stream means both,
-// in the order in which it came. A chunk that was repeated counts once.
+// Output returns the accepted output of a stream. An empty stream means both, in the order of
+// arrival. A repeated chunk counts once.
 func (p *Plane) Output(stream string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,8 +263,7 @@ func (p *Plane) endpoint(r *http.Request) string {
 	return ""
 }
 
-// answer returns the special answer, or else the usual one. A wrong token always
-// gets 401.
+// answer returns the special answer, or else the usual one. A wrong token always gets 401.
 func (p *Plane) answer(c *Call, n int) Answer {
 	switch {
 	case c.Endpoint == "":

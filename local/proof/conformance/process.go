@@ -30,7 +30,7 @@ type process struct {
 	at     time.Time // when it ended
 }
 
-// output keeps the first 4 MiB of what a worker writes.
+// output keeps the first 4 MiB of a worker's output.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -51,8 +51,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// launch starts the worker as a machine of the local system would: with the same
-// variables, PATH and current folder.
+// launch starts the worker like a machine of the local system: with the same variables, PATH
+// and current folder.
 func launch(c Config, plane *Plane, scenario string) (*process, error) {
 	argv, err := environment.ResolveCommand(c.Command)
 	if err != nil {
@@ -96,8 +96,8 @@ func launch(c Config, plane *Plane, scenario string) (*process, error) {
 	return p, nil
 }
 
-// variables returns the environment of the export contract (EC-10) with the
-// envelope, and the caller's additions.
+// variables returns the environment of the export contract (EC-10), with the envelope and the
+// caller's additions.
 func variables(plane *Plane, scenario string, more []string) (map[string]string, error) {
 	envelope, err := plane.Variable()
 	if err != nil {

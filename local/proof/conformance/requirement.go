@@ -2,7 +2,7 @@ package conformance
 
 import "slices"
 
-// Requirement is one statement that a scenario checks.
+// Requirement is a statement of a contract that scenarios check.
 type Requirement struct {
 	// Name identifies the requirement for programs.
 	Name string `json:"name"`
@@ -41,7 +41,7 @@ var (
 	reqEnds           = Requirement{"ends", "WC-3.3.14", "The process ends after completed was answered."}
 )
 
-// The requirements of the export contract for a worker that only calls back.
+// The requirements of the export contract for a worker that only uses CALLBACK_URL.
 var (
 	reqCallback       = Requirement{"callback", "EC-8.1", "A worker posts its result to CALLBACK_URL once, as one JSON object with task_id, batch_id and status success or error."}
 	reqCallbackOutput = Requirement{"callback-output", "EC-8.2", "output_r2_key is exports/{task_id}/{output_file_name}, with its size."}
@@ -50,8 +50,8 @@ var (
 	reqCallbackEnds   = Requirement{"callback-ends", "EC-9.2", "The process ends after the callback."}
 )
 
-// The notes on what the contracts leave open, and on Sortie's extensions of them. A
-// worker that does not know an extension conforms.
+// The notes on behaviour that the contracts leave open, and on Sortie's extensions. A worker
+// that does not use an extension conforms.
 var (
 	noteRenewal       = Requirement{"note-renewal", "WC-2.10", "Extension: the token is replaced by the taskToken in the answer to a heartbeat."}
 	noteRepeat        = Requirement{"note-completed-retry", "WC-3.3.13", "Extension: completed is repeated if its answer was lost or was 503."}
@@ -68,7 +68,7 @@ var (
 // Mark is the result of a check.
 type Mark string
 
-// The marks. A worker with Failed or Unproven does not conform.
+// The marks. A worker with a Failed or Unproven verdict does not conform.
 const (
 	Passed   Mark = "pass"
 	Failed   Mark = "fail"
@@ -81,13 +81,13 @@ type Verdict struct {
 	Scenario string `json:"scenario"`
 	Requirement
 	Mark Mark `json:"mark"`
-	// Detail describes what was observed. It is empty for Passed.
+	// Detail describes the observation. It is empty for Passed.
 	Detail string `json:"detail,omitempty"`
 	// Also lists later scenarios that failed for the same reason.
 	Also []string `json:"also,omitempty"`
 
-	// cause is equal in verdicts that have one reason. Without one, those of the
-	// same requirement have.
+	// cause is equal in verdicts with the same reason. Without a cause, verdicts of the same
+	// requirement have the same reason.
 	cause string
 }
 
@@ -96,15 +96,15 @@ func (v Verdict) failed() bool { return v.Mark == Failed || v.Mark == Unproven }
 // Report is the result of Check.
 type Report struct {
 	Conforms bool `json:"conforms"`
-	// Contract is "worker", or "export" for a worker that only calls back.
+	// Contract is "worker", or "export" for a worker that only uses CALLBACK_URL.
 	Contract string    `json:"contract"`
 	Verdicts []Verdict `json:"verdicts"`
-	// Skipped lists the scenarios that were not run, because the worker made no
-	// call in the first one, or because they belong to the other contract.
+	// Skipped lists the scenarios that did not run, because the worker made no call in the
+	// first one, or because they belong to the other contract.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// Failures returns the verdicts because of which the worker does not conform.
+// Failures returns the verdicts that prevent conformance.
 func (r Report) Failures() []Verdict {
 	var list []Verdict
 	for _, v := range r.Verdicts {
@@ -115,8 +115,8 @@ func (r Report) Failures() []Verdict {
 	return list
 }
 
-// add appends the verdicts of a scenario and returns those that are new. A failure
-// with the reason of an earlier one is added to that.
+// add adds the verdicts of a scenario and returns the new ones. A failure with the same reason
+// as an earlier one is added to that.
 func (r *Report) add(verdicts []Verdict) []Verdict {
 	var added []Verdict
 	for _, v := range verdicts {

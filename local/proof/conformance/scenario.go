@@ -9,14 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// scenario is a run of the worker with its own answers and checks.
+// scenario is a run of the worker with special answers and checks.
 type scenario struct {
 	name string
-	// answer returns a special answer to the n-th call of an endpoint, from 0; nil
-	// selects the usual one.
+	// answer returns a special answer to the n-th call of an endpoint, from 0; nil means the
+	// usual one.
 	answer func(st *session, c *Call, n int) *Answer
 	check  func(st *session)
-	// export scenarios are for workers that implement the export contract only.
+	// export marks scenarios for workers that only use the export contract.
 	export bool
 }
 
@@ -35,8 +35,8 @@ var scenarios = []scenario{
 	{name: "callback-unanswered", answer: answerCallbackUnanswered, check: func(*session) {}, export: true},
 }
 
-// eventHeartbeat is the number of the heartbeat that gets the special answer. The
-// worker is at work by then.
+// eventHeartbeat is the number of the heartbeat that gets the special answer. The worker is
+// working by then.
 const eventHeartbeat = 1
 
 func refusal(status int, kind string, more map[string]any) *Answer {
@@ -56,13 +56,13 @@ func answerStartRefused(st *session, c *Call, _ int) *Answer {
 
 func checkStartRefused(st *session) {
 	if st.event.IsZero() {
-		return // there was no started, which checkCalls reports
+		return // without started, which checkCalls reports
 	}
 	st.require(reqStartedRefused, len(st.calls("heartbeat")) == 0 && !st.completedOtherThan(contract.OutcomeCancelled) && !st.stopped,
 		"%s", st.activity())
 }
 
-// activity describes what a worker did that had to abort.
+// activity describes what a worker did after it had to abort.
 func (st *session) activity() string {
 	text := fmt.Sprintf("it then sent %d heartbeats and %d completed", len(st.callsAfter("heartbeat")), len(st.callsAfter("completed")))
 	if st.stopped {
@@ -71,7 +71,7 @@ func (st *session) activity() string {
 	return text
 }
 
-// completedOtherThan reports whether a completed has another outcome.
+// completedOtherThan reports whether a completed has any other outcome.
 func (st *session) completedOtherThan(outcome string) bool {
 	for _, c := range st.calls("completed") {
 		if c.Fields["outcome"] != outcome {
@@ -102,8 +102,8 @@ func checkStartUnanswered(st *session) {
 	st.note(noteStartedRetry, "yes")
 }
 
-// Heartbeats fail for outageIntervals. A worker with backoff sends at most
-// maxRetries meanwhile.
+// Heartbeats fail for outageIntervals intervals. A worker with backoff sends at most maxRetries
+// in that time.
 const (
 	outageIntervals = 3
 	maxRetries      = 16
@@ -190,7 +190,7 @@ func checkCancel(st *session) {
 	}
 }
 
-// checkCancelled checks the end of a worker after a cancel request.
+// checkCancelled checks the completed of a worker after a cancel request.
 func (st *session) checkCancelled(r Requirement) {
 	after := st.callsAfter("completed")
 	if len(after) == 0 {

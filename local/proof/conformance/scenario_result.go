@@ -42,11 +42,10 @@ func checkWork(st *session) {
 	st.note(noteUpload, yes(len(st.calls("put")) > 0))
 }
 
-// inFlight is how long after an answer a call may arrive on a busy host that was sent
-// before the worker read the answer.
+// inFlight is how long after an answer an earlier call may still arrive on a busy host.
 const inFlight = 500 * time.Millisecond
 
-// minHeartbeats is the number of intervals that a worker has to work for.
+// minHeartbeats is the minimum number of intervals that a worker must work for.
 const minHeartbeats = 4
 
 func (st *session) checkInterval(started *Call, heartbeats []*Call, end *Call) {
@@ -57,8 +56,8 @@ func (st *session) checkInterval(started *Call, heartbeats []*Call, end *Call) {
 			took.Round(time.Millisecond), 10*st.config.Interval)
 		return
 	}
-	// A busy host may delay some. A worker may also send one each second for its
-	// progress. A worker with an interval of its own sends far fewer.
+	// A busy host may delay some. A worker may also send one each second for its progress. A
+	// worker with its own interval sends far fewer.
 	most := 2*due + minHeartbeats + int(took/time.Second)
 	st.require(reqInterval, 3*len(heartbeats) >= due && len(heartbeats) <= most,
 		"got %d heartbeats in %s, want about %d", len(heartbeats), took.Round(time.Millisecond), due)
@@ -69,8 +68,7 @@ func (st *session) checkInterval(started *Call, heartbeats []*Call, end *Call) {
 	st.require(reqAlive, longest <= st.config.Timeout, "got no call for %s", longest.Round(time.Millisecond))
 }
 
-// tooShort is the cause of everything that a worker leaves unproven because it ends
-// too soon.
+// tooShort is the cause of all checks that stay unproven because the worker ends too soon.
 const tooShort = "too-short"
 
 // reached reports whether the worker got the special answer. Otherwise the
@@ -103,7 +101,7 @@ func checkRenewal(st *session) {
 	later, old := 0, 0
 	for _, c := range slices.Concat(st.callsAfter("heartbeat"), st.callsAfter("completed")) {
 		if c.At.Sub(st.event) < min(st.config.Interval/2, inFlight) {
-			continue // may have been in flight
+			continue // the call may have been in flight
 		}
 		later++
 		if c.Header.Get("Authorization") != "Bearer "+c.Token {
