@@ -4,12 +4,11 @@
 //	                          │
 //	      histories, logs ◄───┘             transitions, Lambda's time
 //
-// Usage is what was counted from the calls, Prices are AWS's prices with their
-// date, and a Bill is the product, item by item. "make cost" counts on the
-// stack that is deployed in LocalStack and writes testdata/measured.json;
-// README.md is generated from that file, and a test compares it with the goals.
+// Usage counts the billed units of calls. Prices are AWS's prices with their date. A Bill is
+// the product, item by item. "make cost" counts on the stack that is deployed in LocalStack and
+// writes testdata/measured.json. README.md is generated from that file, and a test compares the
+// file with the goals.
 //
-// What a laptop cannot measure is assumed and listed in Assumptions. Free
-// tiers, discounts, taxes and the price of the workers' machines are not
-// included.
+// Costs that cannot be measured locally are assumed and listed in Assumptions. Free tiers,
+// discounts, taxes and the price of the workers' machines are not included.
 package cost

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Units of an event that is alone in its batch, and of one in a batch of ten. Tests of
-// the store's adapter count them: TestFeedCosts those of the feed, TestDeliveryCosts those
-// of webhooks. The bus and the webhooks each move a cursor for a batch, and read it.
+// Units of an event alone in its batch, and of one in a batch of ten. Tests of the store's
+// adapter count them: TestFeedCosts for the feed, TestDeliveryCosts for webhooks. The bus and
+// the webhooks each read and move a cursor once per batch.
 const (
 	aloneWrites, aloneReads = 4 + 2, 2.2 + 7
 	batchWrites, batchReads = 0.8 + 0.2, 0.22 + 0.7
@@ -16,7 +16,7 @@ const (
 	batchDeliveryWrites, batchDeliveryReads = 2.8, 0.7
 )
 
-// Time of a function and of a reader, in seconds.
+// Durations of functions and readers, in seconds.
 const (
 	readerHour   = 3600
 	readerLife   = 14 * 60
@@ -25,23 +25,23 @@ const (
 	deliverGB    = 0.25
 )
 
-// Readers of a WebSocket API. The time of a push is assumed: nothing that runs locally
-// measures it. A push reads the head of the stream, its oldest batch and the connections.
+// Readers of a WebSocket API. The duration of a push is assumed, because no local part can
+// measure it. A push reads the head of the stream, its oldest batch and the connections.
 const (
 	pushTime, pushGB = 0.1, 0.25
 	pushReads        = 3
-	socketMinutes    = 108 // of a connection, the mean
-	socketKeepAlive  = 8   // minutes between the messages of a quiet one
-	socketWrites     = 12  // its two items and its seat, written and deleted
+	socketMinutes    = 108 // mean duration of a connection
+	socketKeepAlive  = 8   // minutes between the messages of a quiet connection
+	socketWrites     = 12  // two items of the connection and its seat, written and deleted
 )
 
-// pushing returns the usage of a push: a message of the queue and a call of its function.
+// pushing returns the usage of a push: a message in the queue and a call of its function.
 func pushing() Usage {
 	return Usage{FIFORequests: 3, LambdaRequests: 1, LambdaGBs: pushTime * pushGB, ReadUnits: pushReads}
 }
 
-// quietSocket returns the usage of the only reader of a tenant for some minutes: a push in
-// each, and its share of a handshake.
+// quietSocket returns the usage of a tenant's only reader for some minutes: one push a minute,
+// and its share of a handshake.
 func quietSocket(minutes float64) Usage {
 	messages, share := minutes/socketKeepAlive, minutes/socketMinutes
 	return pushing().Times(minutes).Plus(Usage{
@@ -49,18 +49,18 @@ func quietSocket(minutes float64) Usage {
 	})
 }
 
-// reading returns the usage of a reader for a time: its execution looks at the head of the
-// stream twice a second for half a unit, and each 15 s for a unit and a half.
+// reading returns the usage of a reader for a time. Its execution reads the head of the stream
+// twice a second for half a unit, and each 15 s for one and a half units.
 func reading(seconds float64) Usage {
 	streams := seconds / readerStream
 	return Usage{
 		LambdaGBs: seconds * functionGB, ReadUnits: seconds * (2*0.5 + 1.5/15),
-		APIRequests: streams, LambdaRequests: streams, WriteUnits: 2 * streams, // its seat
+		APIRequests: streams, LambdaRequests: streams, WriteUnits: 2 * streams, // writes of its seat
 	}
 }
 
-// eventBills returns the bills of events. A message of the queue is sent, received and
-// deleted.
+// eventBills returns the bills of events. A message of the queue causes three requests: send,
+// receive and delete.
 func eventBills() []jobBill {
 	wake := Usage{QueueRequests: 3, LambdaRequests: 1, LambdaGBs: deliverTime * deliverGB}
 	return []jobBill{

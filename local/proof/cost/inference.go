@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// taskGoal is the most that a million tasks of 500 tokens in 20 s with one reader should
-// cost, in dollars.
+// taskGoal is the maximum cost of a million tasks of 500 tokens in 20 s with one reader, in
+// dollars.
 const taskGoal = 120
 
-// The request units of such a task: of its acceptance, of its dispatcher and of its reader.
-// functions/dispatch: TestTaskCosts counts them. The dispatcher looks at the slots of its
-// pool, and keeps its seat, for all of its tasks together.
+// The request units of such a task, for its acceptance, its dispatcher and its reader.
+// functions/dispatch: TestTaskCosts counts them. The dispatcher reads the slots of its pool and
+// renews its seat once for all of its tasks.
 const (
 	acceptWrites, acceptReads = 18, 19.5
 	appendWrites              = 67 // of the batches of 300 ms
@@ -20,7 +20,7 @@ const (
 	followReads               = 154
 )
 
-// The time of the functions in seconds, and what a task adds elsewhere. The relay gets the
+// The durations of the functions in seconds, and the other usage of a task. The relay gets the
 // six events of a task in three batches.
 const (
 	taskSeconds   = 20
@@ -29,20 +29,20 @@ const (
 	taskEvents    = 6
 	taskBatches   = 3
 	taskLogGB     = 4e-6
-	taskOutGB     = 500 * 75e-9 // of events of 75 bytes
+	taskOutGB     = 500 * 75e-9 // events of 75 bytes
 )
 
-// taskBatch is the time of a batch of tokens that is deployed, in seconds.
+// taskBatch is the duration of a token batch in a deployment, in seconds.
 const taskBatch = 0.3
 
-// taskPart is a part of a task.
+// taskPart is one part of a task's usage.
 type taskPart struct {
 	name  string
 	usage Usage
 }
 
-// taskParts returns the parts of a task whose dispatcher serves a number of tasks at a time,
-// and writes tokens after each batch of some seconds.
+// taskParts returns the parts of a task. tasks is the number of concurrent tasks of its
+// dispatcher. batch is the duration of a token batch, in seconds.
 func taskParts(tasks, batch float64) []taskPart {
 	appends := appendWrites * taskBatch / batch
 	shift := Usage{LambdaGBs: shiftSeconds * functionGB, LambdaRequests: 1, WriteUnits: shiftWrites, ReadUnits: shiftReads}

@@ -14,7 +14,7 @@ type key struct {
 	Key   item
 }
 
-// keysOf returns the keys of the items of a TransactWriteItems.
+// keysOf returns the keys of the items in a TransactWriteItems.
 func keysOf(in map[string]any) []key {
 	text, err := json.Marshal(in["TransactItems"])
 	if err != nil {
@@ -42,7 +42,7 @@ func keysOf(in map[string]any) []key {
 	return keys
 }
 
-// items reads items; the result is nil for a missing item.
+// items reads items. The result has nil for a missing item.
 func (p *Proxy) items(ctx context.Context, header http.Header, keys []key) []item {
 	found := make([]item, len(keys))
 	header = header.Clone()
@@ -60,7 +60,7 @@ func (p *Proxy) items(ctx context.Context, header http.Header, keys []key) []ite
 	return found
 }
 
-// consumed returns the units that an answer reports, over all of its tables.
+// consumed returns the units in an answer, summed over all tables.
 func consumed(answer []byte) float64 {
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }

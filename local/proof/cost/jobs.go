@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// jobBill is what jobs add to a bill.
+// jobBill is the usage that a job or event adds to a bill.
 type jobBill struct {
 	name  string
 	usage Usage
 }
 
-// The most write units of a scheduled run in a pool with a limit, of a firing that is
-// skipped, and of a job that does not fire for a month. Tests of the store's adapter
-// count them: TestScheduledRunCostsAtMostSeventyWriteUnits and TestJobCosts.
+// The maximum write units of a scheduled run in a pool with a limit, of a skipped firing, and
+// of a job that does not fire for a month. Tests of the store's adapter count them:
+// TestScheduledRunCostsAtMostSeventyWriteUnits and TestJobCosts.
 const (
 	scheduledWrites = 70
 	skippedWrites   = 16
 	idleWrites      = 0
 )
 
-// jobBills returns the bills of jobs. A scheduled run takes the transitions of an export
-// and one more for the constraints; its report, output and reads are those of an export.
-// One wake-up invokes one function, which sets the next wake-up: a call of EventBridge
-// Scheduler that is not billed. A skipped firing starts no execution.
+// jobBills returns the bills of jobs. A scheduled run has the transitions of an export and one
+// more for the constraints. Its report, output and reads are those of an export. One wake-up
+// invokes one function, which sets the next wake-up by a free call of EventBridge Scheduler. A
+// skipped firing starts no execution.
 func (m Measured) jobBills() []jobBill {
 	plain, ok := m.Row(RowPlain)
 	if !ok {

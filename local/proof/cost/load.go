@@ -7,29 +7,28 @@ import (
 	"time"
 )
 
-// LoadLasts is the duration of a run of the load model, with a heartbeat each
-// 30 s.
+// LoadLasts is the duration of a run in the load model, with a heartbeat each 30 s.
 const LoadLasts = 10 * time.Minute
 
 // functionGB is the default memory of a function.
 const functionGB = 0.125
 
-// demand is a row of the load model: what that many concurrent runs use per
-// second, or hold, and the default quota that limits it; 0 means no quota.
+// demand is a row of the load model: the usage per second, or the concurrent use, of that many
+// runs. quota is the default quota that limits it; 0 means no quota.
 type demand struct {
 	what  string
 	of    func(rate float64, used Usage) float64
 	quota float64
-	// raise says what to do above the quota.
+	// raise names what to raise above the quota.
 	raise string
 }
 
-// perSecond returns the rate at which a kind is used.
+// perSecond returns a function for the usage of a kind per second.
 func perSecond(kind Kind) func(float64, Usage) float64 {
 	return func(rate float64, used Usage) float64 { return rate * used[kind] }
 }
 
-// demands returns the rows. The quotas are those of infra/README.md.
+// demands returns the rows of the load model. The quotas are those in infra/README.md.
 func demands() []demand {
 	return []demand{
 		{"runs started a second", func(rate float64, _ Usage) float64 { return rate }, 300, "StartExecution"},
@@ -47,8 +46,8 @@ func demands() []demand {
 	}
 }
 
-// Load returns the load model as Markdown: the demand of 100, 1,000 and 10,000
-// concurrent runs when each that ends is followed by another.
+// Load returns the load model as Markdown: the demand of 100, 1,000 and 10,000 concurrent runs,
+// each of which is followed by another one.
 func (m Measured) Load() string {
 	plain, ok := m.Row(RowPlain)
 	hour, heartbeats := m.Row(RowHeartbeats)

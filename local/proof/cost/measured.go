@@ -10,7 +10,7 @@ import (
 type Row struct {
 	Name  string `json:"name"`
 	Usage Usage  `json:"usage"`
-	// Transitions are the names of the entered states, in order.
+	// States are the names of the entered states, in order.
 	States []string `json:"states,omitempty"`
 }
 
@@ -27,13 +27,13 @@ const (
 
 // Measured is the result of "make cost".
 type Measured struct {
-	// On is the date, as 2006-01-02; With is the emulator and its version.
+	// On is the date, as 2006-01-02. With is the emulator and its version.
 	On   string `json:"on"`
 	With string `json:"with"`
 	Rows []Row  `json:"rows"`
 }
 
-// Row returns a row by its name.
+// Row returns the row with the name. It returns false if there is no such row.
 func (m Measured) Row(name string) (Row, bool) {
 	for _, row := range m.Rows {
 		if row.Name == name {
@@ -68,7 +68,7 @@ func (m Measured) Write(file string) error {
 	return nil
 }
 
-// Goal is a limit of a usage or cost.
+// Goal is an upper limit of a usage or cost.
 type Goal struct {
 	Claim      string
 	Is, AtMost float64
@@ -77,8 +77,7 @@ type Goal struct {
 // Met reports whether the goal is met.
 func (g Goal) Met() bool { return g.Is <= g.AtMost }
 
-// Goals returns the goals with their measured values; a missing row has no
-// goals.
+// Goals returns the goals with their measured values. A missing row has no goals.
 func (m Measured) Goals() []Goal {
 	var goals []Goal
 	if plain, ok := m.Row(RowPlain); ok {

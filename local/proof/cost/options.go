@@ -8,13 +8,13 @@ import (
 // quarters is the number of the canary's exports in a month of 30 days.
 const quarters = 30 * 24 * 4
 
-// option is a part of a stack that a stage may do without.
+// option is an optional part of a stack.
 type option struct {
-	// setting is its setting in infra/README.md.
+	// setting is the name of the setting in infra/README.md.
 	setting string
-	// month is its usage of a month that does not depend on the load.
+	// month is the monthly usage that does not depend on the load.
 	month Usage
-	// also is what it costs beside that.
+	// also describes further costs.
 	also string
 }
 
@@ -22,7 +22,7 @@ type option struct {
 func options(plain Usage) []option {
 	canary := plain.Times(quarters).Plus(Usage{
 		LambdaRequests: quarters, LambdaGBs: quarters * functionGB, SecretMonths: 1, AlarmMonths: 1,
-		APIRequests: 2 * quarters, // the repeated submission, and a second status request
+		APIRequests: 2 * quarters, // for the repeated submission and a second status request
 	})
 	return []option{
 		{"gradual", nil, "CodeDeploy for Lambda and aliases are free"},

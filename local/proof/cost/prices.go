@@ -1,7 +1,7 @@
 package cost
 
-// PricesOf is the date of the prices: AWS's public list for us-east-1, arm64,
-// on demand, the first tier of each, and R2's list.
+// PricesOf is the date of the prices: AWS's public list for us-east-1, arm64, on demand, first
+// tier; and R2's list.
 const PricesOf = "June 2025"
 
 // prices are US dollars per unit.
@@ -40,14 +40,13 @@ var prices = map[Kind]float64{
 	Traces:           5.00 / 1e6,
 }
 
-// Assumption is an uncounted cost.
+// Assumption is a cost that is not counted.
 type Assumption struct {
 	What, Why string
 }
 
-// LaunchSeconds is added to each launch: the function waits until Fly has
-// created and started a machine, which takes milliseconds if machines are
-// processes.
+// LaunchSeconds is added to each launch. The function waits until Fly has created and started a
+// machine. In the measurement machines are processes, and that takes milliseconds.
 const LaunchSeconds = 2.0
 
 // Assumptions lists the assumptions.

@@ -18,14 +18,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Proxy is a proxy between functions and an emulator of AWS. It counts, by
-// function, what their calls are billed for. A function's endpoint is the
-// proxy's URL with the function's name as its path. It is safe for concurrent
-// use.
+// Proxy is a proxy between functions and an emulator of AWS. It counts the billed units of
+// their calls by function. A function's endpoint is the proxy's URL with the function's name as
+// its path. It is safe for concurrent use.
 //
-// It requests the consumed capacity of single calls. For transactions, whose
-// capacity DynamoDB Local reports wrongly, it reads the items before and after.
-// Functions see neither.
+// It requests the consumed capacity of single calls. DynamoDB Local reports a wrong capacity
+// for transactions, so the proxy reads their items before and after. Functions see none of
+// this.
 type Proxy struct {
 	next    *url.URL
 	forward *httputil.ReverseProxy
@@ -37,22 +36,22 @@ type Proxy struct {
 	own    map[string]time.Duration
 }
 
-// NewProxy returns a proxy for an emulator's URL.
+// NewProxy returns a proxy for the emulator at the URL.
 func NewProxy(emulator string, clock clock.Clock) (*Proxy, error) {
 	next, err := url.Parse(emulator)
 	if err != nil {
 		return nil, fmt.Errorf("cannot count in front of %q: %w", emulator, err)
 	}
 	p := &Proxy{next: next, clock: clock, counts: map[string]Usage{}, own: map[string]time.Duration{}}
-	// Keep the host that was signed.
+	// Keep the Host header, because it is part of the signature.
 	p.forward = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = next.Scheme, next.Host, r.In.Host
 	}}
 	return p, nil
 }
 
-// Take returns what was counted since the last call, by function, and how long
-// each function waited for the counting.
+// Take returns the counts since the last call, by function, and the time that each function
+// waited for the counting.
 func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +60,7 @@ func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
 	return used, own
 }
 
-// aside makes a call that no function made.
+// aside makes a call of the proxy itself and adds its duration to the function's waiting time.
 func (p *Proxy) aside(function string, do func()) {
 	started := p.clock.Now()
 	do()
@@ -101,9 +100,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// call returns how a call of a service other than DynamoDB is billed. Calls of
-// Step Functions are free, and its heartbeats are counted for their quota; its
-// transitions are billed.
+// call returns the billed usage of a call to a service other than DynamoDB. Calls of Step
+// Functions are free, but its transitions are billed. Heartbeats are counted because of their
+// quota.
 func call(target string, body []byte) Usage {
 	service, operation, _ := strings.Cut(target, ".")
 	switch service {
@@ -126,11 +125,11 @@ func call(target string, body []byte) Usage {
 	return nil
 }
 
-// objectCall returns how a call of the object store is billed: reads are cheap,
-// deletions free, everything else is expensive.
+// objectCall returns the billed usage of a call to the object store. Reads are cheap, deletions
+// are free, and everything else is expensive.
 func objectCall(r *http.Request) Usage {
 	asked := r.URL.Query()
-	lists := asked.Has("list-type") || asked.Has("uploads") || asked.Has("uploadId") // objects, uploads, an upload's parts
+	lists := asked.Has("list-type") || asked.Has("uploads") || asked.Has("uploadId") // lists of objects, uploads, or an upload's parts
 	switch {
 	case r.Method == http.MethodDelete:
 		return nil
@@ -140,7 +139,7 @@ func objectCall(r *http.Request) Usage {
 	return Usage{BucketWrites: 1}
 }
 
-// table forwards a call of DynamoDB and counts its units.
+// table forwards a call to DynamoDB and counts its units.
 func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operation string) {
 	var in map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -167,7 +166,7 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 	}
 	used := Usage{WriteUnits: written}
 	if units := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
-		used[WriteUnits] = max(units, 1) // a refused write costs its item's size
+		used[WriteUnits] = max(units, 1) // a refused write costs the size of its item
 	} else if operation != "TransactWriteItems" {
 		used = Usage{ReadUnits: max(units, leastRead(in))}
 	}
@@ -178,13 +177,12 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 		}
 	}
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body) // the client may have left
+	_, _ = w.Write(answer.body) // the client may have disconnected
 }
 
-// leastRead returns the units of a read that finds nothing, which DynamoDB Local
-// reports as 0: half a unit for each Query and each item of a batch, one if it is
-// strongly consistent (Amazon DynamoDB Developer Guide, "Capacity unit
-// consumption").
+// leastRead returns the units of a read that finds nothing, which DynamoDB Local reports as 0.
+// It is half a unit for each Query and each item of a batch, or one if the read is strongly
+// consistent (Amazon DynamoDB Developer Guide, "Capacity unit consumption").
 func leastRead(in map[string]any) float64 {
 	each := func(request map[string]any) float64 {
 		if consistent, _ := request["ConsistentRead"].(bool); consistent {
@@ -230,7 +228,7 @@ func (p *Proxy) send(ctx context.Context, header http.Header, in any) (reply, er
 		return reply{}, err
 	}
 	text, err := io.ReadAll(answer.Body)
-	// A changed body has another checksum.
+	// The changed body has another checksum.
 	answer.Header.Del("X-Amz-Crc32")
 	return reply{answer.StatusCode, answer.Header, text}, errors.Join(err, answer.Body.Close())
 }

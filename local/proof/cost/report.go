@@ -35,7 +35,7 @@ func (m Measured) Report() string {
 	return text.String()
 }
 
-// itemise returns a row's bill, per million for rows about a run.
+// itemise writes the bill of a row, per million for rows about a run.
 func (m Measured) itemise(text *strings.Builder, row Row) {
 	times, of := 1e6, " a million"
 	if row.Name == RowIdle {
@@ -48,7 +48,7 @@ func (m Measured) itemise(text *strings.Builder, row Row) {
 	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage)*times)
 }
 
-// compare compares a run with the same under a polling state machine.
+// compare compares a run with the same run under a polling state machine.
 func (m Measured) compare(text *strings.Builder) {
 	plain, ok := m.Row(RowPlain)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 // item is an item of the table in DynamoDB's JSON.
 type item map[string]map[string]any
 
-// size returns the size of a value. A kind that the table does not use counts
-// as its JSON.
+// size returns the size of a value in bytes. For a kind that the table does not use, it returns
+// the size of the JSON.
 func size(value map[string]any) int {
 	for kind, v := range value {
 		text, isText := v.(string)

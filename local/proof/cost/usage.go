@@ -15,7 +15,7 @@ const (
 	LambdaGBs      Kind = "Lambda GB-seconds" // memory times billed time
 	Transitions    Kind = "Step Functions transitions"
 	WriteUnits     Kind = "DynamoDB write request units"
-	EventUnits     Kind = "DynamoDB write request units of events" // those of the relay
+	EventUnits     Kind = "DynamoDB write request units of events" // of the relay
 	ReadUnits      Kind = "DynamoDB read request units"
 	Signatures     Kind = "KMS asymmetric calls"
 	Events         Kind = "EventBridge events"

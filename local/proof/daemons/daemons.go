@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package daemons has programs that try to outlive the program that starts them, for
-// tests of what ends the processes of a run.
+// Package daemons has programs that try to outlive the program that starts them. Tests use them
+// to check that all processes of a run end.
 package daemons
 
 import (
@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// commands are shell commands that start a daemon. $BEGIN is a file that the daemon
-// creates and $MARK the argument by which Alive finds it.
+// commands maps names to shell commands that start a daemon. $BEGIN is a file that the daemon
+// creates. $MARK is the argument by which Alive finds it.
 var commands = map[string]string{
 	"background":     `sh -c "$DAEMON" &`,
 	"nohup":          `nohup sh -c "$DAEMON" >/dev/null 2>&1 &`,
@@ -29,7 +29,7 @@ var commands = map[string]string{
 	"stopped": `setsid sh -c "$DAEMON" & stopped=$!; while [ ! -e "$BEGIN" ]; do sleep 0.01; done; kill -STOP $stopped`,
 	"loop":    `setsid sh -c 'i=0; while [ $i -lt 400 ]; do setsid sh -c "$DAEMON" & i=$((i+1)); done; wait' $MARK &`,
 	"hopping": `export HOP='hop() { n=$((n+1)); [ $n -lt 900 ] || exec sh -c "$HOP" hop $MARK; : >"$BEGIN"; (hop) & exit; }; hop'
-		setsid sh -c "$HOP" hop $MARK 2>/dev/null &`, // a shell nests 1000 calls, and processes may run out
+		setsid sh -c "$HOP" hop $MARK 2>/dev/null &`, // a shell nests at most 1000 calls, and processes may run out
 	"pipes": `setsid sh -c "$DAEMON" | setsid sh -c "$DAEMON" | cat &`,
 }
 
@@ -41,18 +41,18 @@ func Names() (names []string) {
 	return names
 }
 
-// Daemon is a daemon of a test.
+// Daemon is a daemon started by a test.
 type Daemon struct {
 	name, mark, begin string
 }
 
-// New returns a daemon. Nothing of it is alive at the end of the test.
+// New returns a daemon. At the end of the test all of its processes are killed.
 func New(t *testing.T, name string) Daemon {
 	t.Helper()
 	return Daemon{name, NewMark(t), filepath.Join(t.TempDir(), "begun")}
 }
 
-// NewMark returns a mark for Alive. Nothing with it is alive at the end of the test.
+// NewMark returns a mark for Alive. At the end of the test all processes with it are killed.
 func NewMark(t *testing.T) string {
 	t.Helper()
 	mark := fmt.Sprintf("%d.%d", 100_000+rand.IntN(900_000), os.Getpid())
@@ -72,8 +72,8 @@ func NewMark(t *testing.T) string {
 	return mark
 }
 
-// StartAll starts a daemon in every way and returns when all of them run. It needs the
-// programs of Tools.
+// StartAll starts a daemon in every way and returns when all of them run. It needs the programs
+// in Tools.
 func StartAll(mark string) error {
 	dir, err := os.MkdirTemp("", "daemons")
 	if err != nil {
@@ -93,8 +93,8 @@ func StartAll(mark string) error {
 // Tools returns the programs that the commands call.
 func Tools() []string { return []string{"cat", "env", "nohup", "setsid", "sh", "sleep"} }
 
-// Script returns a shell script that starts the daemon, waits until it runs, and does
-// what then says.
+// Script returns a shell script that starts the daemon, waits until it runs, and then runs the
+// commands in then.
 func (d Daemon) Script(then string) string {
 	return fmt.Sprintf(`export MARK=%s BEGIN=%s DAEMON=': >"$BEGIN"; exec sleep $MARK'
 %s
