@@ -17,8 +17,8 @@ func access() []Test {
 	}
 }
 
-// clientsToken calls as a program on the server's own host and as through a proxy: a
-// server with a token requires it of both.
+// clientsToken makes calls like a program on the server's host and like a proxy. A server with
+// a token must require it of both.
 func clientsToken(c *Case) {
 	order := `{"pi":"` + samples.SampleRoot + `"}`
 	for _, authorization := range []string{"", "Bearer wrong", "Bearer", "Basic dXNlcjpwYXNz", "Bearer " + c.Token + "x"} {
@@ -64,7 +64,7 @@ func openRoutes(c *Case) {
 	}
 }
 
-// unknownRoutes sends requests that clients of OpenAI's API know, and Sortie does not.
+// unknownRoutes sends requests of OpenAI's API that Sortie does not support.
 func unknownRoutes(c *Case) {
 	for _, path := range []string{"/v1/moderations", "/v1/no/such/path"} {
 		answer := c.Call(http.MethodPost, path, "{}")

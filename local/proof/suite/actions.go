@@ -23,8 +23,8 @@ func actions() []Test {
 	}
 }
 
-// conflict stores a job with one slot and an action, and starts two runs of it. The
-// first one holds the slot until release is called.
+// conflict stores a job with one slot and an action, and starts two runs of it. The first run
+// holds the slot until release is called.
 func (c *Case) conflict(name string, action document) (path string, first, second contract.RunAccepted, release func()) {
 	c.T.Helper()
 	hold := Pipe(c.T)
@@ -39,7 +39,7 @@ func (c *Case) conflict(name string, action document) (path string, first, secon
 	return path, first, second, func() { Release(c.T, hold) }
 }
 
-// wantOneByOne checks that the second run waited for the end of the first one.
+// wantOneByOne checks that the second run waited for the end of the first.
 func (c *Case) wantOneByOne(first, second contract.RunAccepted, state string) {
 	c.T.Helper()
 	one, two := c.ended(first), c.ended(second)

@@ -16,7 +16,8 @@ func artifacts() []Test {
 	}
 }
 
-// artifact stores a document that no other test has, and returns it with the content.
+// artifact stores a document that no other test stores. It returns the artifact and its
+// content.
 func (c *Case) artifact(more string) (a contract.ArtifactCreated, content string) {
 	c.T.Helper()
 	content = `{"batch":"` + c.Batch("document") + `","n":1}`

@@ -55,7 +55,7 @@ func bulkOfAJob(c *Case) {
 	send[contract.Problem](c, "POST", "/v1/runs:cancel", `{"filter": {}}`, 400)
 }
 
-// bulk sends a bulk request until it has all pages.
+// bulk repeats a bulk request until it has all pages, and returns their runs.
 func (c *Case) bulk(path, members string, headers ...string) (runs []contract.BulkRun) {
 	c.T.Helper()
 	for cursor := ""; ; {

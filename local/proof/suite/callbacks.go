@@ -38,8 +38,8 @@ func (c *Case) awaitCallbackURL(file string) (path string) {
 	}
 }
 
-// startWaiting starts a run whose worker waits at the pipe hold, so that the
-// test can send the worker's calls to path.
+// startWaiting starts a run whose worker waits at the pipe hold, so that the test can send the
+// worker's calls to path.
 func (c *Case) startWaiting(name string, policy ...contract.Policy) (task, path, hold string) {
 	c.T.Helper()
 	file, hold := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T)

@@ -28,7 +28,7 @@ func (c *Case) cancel(task string, status int) contract.CancelAnswer {
 	return outside.Decode[contract.CancelAnswer](c.T, answer.Body)
 }
 
-// grace returns a policy with a grace of so many seconds.
+// grace returns a policy with a cancel grace in seconds.
 func grace(seconds int) contract.Policy { return contract.Policy{CancelGraceSeconds: &seconds} }
 
 // cancelEnd checks the end of a cancelled task and returns the exit of its

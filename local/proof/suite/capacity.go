@@ -26,10 +26,10 @@ func capacity() []Test {
 	}
 }
 
-// poolPath returns the path of a pool of the test.
+// poolPath returns the path of the test's pool with this name.
 func (c *Case) poolPath(name string) string { return "/v1/pools/" + name + "-" + c.round }
 
-// pool stores a pool of the test.
+// pool creates the test's pool with this name. It returns the pool's path and id.
 func (c *Case) pool(name string, limits document) (path, id string) {
 	c.T.Helper()
 	path = c.poolPath(name)
@@ -44,7 +44,7 @@ func (c *Case) removePool(path string) {
 	}
 }
 
-// inUse waits until all processes of the deployment use the change of a pool.
+// inUse waits until all processes of the deployment use the changed pool.
 func (c *Case) inUse(p contract.Pool) {
 	c.T.Helper()
 	c.eventually("second after the change of the pool", func() bool { return c.soon("/healthz", 0).After(p.UpdatedAt.Add(time.Second)) })
@@ -121,7 +121,7 @@ func poolIsStored(c *Case) {
 	}
 }
 
-// poolOfOne fills a pool, and queues a run of each priority, each ahead of those before.
+// poolOfOne fills a pool and queues a run of each priority, each ahead of the earlier ones.
 func poolOfOne(c *Case) {
 	path, id := c.pool("one", document{"limit": 1, "queueLimit": 3})
 	first, release := c.holder(document{"pool": id})
@@ -129,13 +129,13 @@ func poolOfOne(c *Case) {
 	queued := map[string]contract.RunAccepted{}
 	for _, priority := range []string{"batch", "normal", "interactive"} {
 		d := script("true").with("pool", id).with("priority", priority)
-		if priority == "interactive" { // it keeps the second slot
+		if priority == "interactive" { // the run keeps the second slot
 			hold := Pipe(c.T)
 			d["command"], d["env"] = []string{"-c", holdScript}, document{"HOLD": hold}
 			second, releaseSecond = d, func() { Release(c.T, hold) }
 		}
 		before := outside.Get[contract.Pool](c.Client, path)
-		// While the starts of the platform wait, no change starts the run at once.
+		// While the platform delays starts, no change would start the run at once.
 		planned := contract.Plan{}
 		c.eventually("change in the plan", func() bool { planned = c.plan(d); return planned.Change != nil })
 		if after := outside.Get[contract.Pool](c.Client, path); !reflect.DeepEqual(after, before) {
@@ -216,7 +216,7 @@ func drainedPool(c *Case) {
 			c.T.Errorf("got %+v, want Completed after the drain", run)
 		}
 	}
-	// A drain with a deadline ends the attempt of what still holds a slot.
+	// A drain with a deadline ends the attempts that still hold a slot.
 	held, _ := c.holder(document{"pool": id})
 	send[contract.Pool](c, http.MethodPost, path+"/drain", `{"deadlineSeconds": 1}`, http.StatusAccepted)
 	c.eventually("next attempt in the queue", func() bool {
@@ -235,7 +235,7 @@ func drainedPool(c *Case) {
 }
 
 // keyOverflow fills the queue of a key for each rule: one run holds the only slot, one is
-// queued, one more arrives.
+// queued, and one more arrives.
 func keyOverflow(c *Case) {
 	path, id := c.pool("overflow", document{"limit": 0})
 	for _, rule := range []string{"reject", "keep_newest", "keep_oldest"} {
@@ -285,7 +285,7 @@ func keyOverflow(c *Case) {
 	c.removePool(path)
 }
 
-// bulkOfAPool cancels the queued runs of a job, and not the one that holds the slot.
+// bulkOfAPool cancels the queued runs of a job, but not the run that holds the slot.
 func bulkOfAPool(c *Case) {
 	path, id := c.pool("bulk", document{"limit": 1})
 	first, release := c.holder(document{"pool": id})
@@ -317,8 +317,8 @@ func bulkOfAPool(c *Case) {
 	c.removePool(path)
 }
 
-// missingPoolScope changes pools with a token that may read, and reads them as another
-// tenant.
+// missingPoolScope tries to change pools with a token that may only read, and reads them as
+// another tenant.
 func missingPoolScope(c *Case) {
 	path, id := c.pool("scoped", document{"limit": 1})
 	reader, stranger := c.as(c.Target.Others.Reader), c.as(c.Target.Others.Stranger)

@@ -15,7 +15,7 @@ func catalogs() []Test {
 	}
 }
 
-// model adds a model that no other test has.
+// model adds a model that no other test adds. It returns the model and its path.
 func (c *Case) model(more string) (m contract.Model, path string) {
 	c.T.Helper()
 	id := c.Batch("model")

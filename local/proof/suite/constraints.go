@@ -25,7 +25,7 @@ func constraints() []Test {
 	}
 }
 
-// violated returns the violated constraints of a run, with what was observed.
+// violated returns the violated constraints of a run, with their messages.
 func violated(r contract.Task) string {
 	var all []string
 	for _, v := range r.Violations {
@@ -58,7 +58,7 @@ func (c *Case) wantSkipped(r contract.Task, violation string) {
 	}
 }
 
-// previousSuccess fails a job, and runs it with each action that does not need a slot.
+// previousSuccess fails a job and then runs it with each action that needs no slot.
 func previousSuccess(c *Case) {
 	other := c.job("previous-other", script("true"))
 	definition := script(holdScript).with("constraints", document{"requirePreviousSuccess": true})
@@ -66,7 +66,7 @@ func previousSuccess(c *Case) {
 	if run := c.endOf(path, map[string]string{"CODE": "1"}); run.State != "Failed" || len(run.Violations) > 0 {
 		c.T.Fatalf("got %s for %q, want a first run that fails", run.State, violated(run))
 	}
-	for range 2 { // a skipped run is no result
+	for range 2 { // a skipped run does not count as a result
 		c.wantSkipped(c.endOf(path, nil), "requirePreviousSuccess: run ")
 	}
 	action := func(a document) {
@@ -96,7 +96,8 @@ func previousSuccess(c *Case) {
 	}
 }
 
-// clearedWait lets a run wait after a failed one until the result is cleared. It fails, too.
+// clearedWait makes a run wait after a failed one until the result is cleared. The run then
+// fails, too.
 func (c *Case) clearedWait(path string, action func(document)) {
 	c.T.Helper()
 	action(document{"type": "retry_later", "parameters": document{"delay": "1s"}})
@@ -113,7 +114,8 @@ func (c *Case) clearedWait(path string, action func(document)) {
 	}
 }
 
-// shortWindow stores a job with a window of seconds: wake-ups of AWS are up to 90 s late.
+// shortWindow stores a job with a window of seconds. Targets whose wake-ups are up to 90 s late
+// must refuse it.
 func shortWindow(c *Case) {
 	_, _, late := c.Target.lacks([]Capability{ShortWindows})
 	for window, refused := range map[string]bool{"10s": late, "89s": late, "90s": false} {
@@ -127,7 +129,7 @@ func shortWindow(c *Case) {
 	}
 }
 
-// lateRun spreads jobs over a time that is longer than their window.
+// lateRun spreads jobs over a time that exceeds their window.
 func lateRun(c *Case) {
 	const window, jitter, jobs = 2, 20, 5
 	late := 0
@@ -151,7 +153,7 @@ func lateRun(c *Case) {
 	}
 }
 
-// hookBefore runs a job for each answer of its hook, all at once.
+// hookBefore runs jobs concurrently, one for each answer of their hook.
 func hookBefore(c *Case) {
 	paths, started := map[string]string{}, map[string]contract.RunAccepted{}
 	for topic, hook := range map[string]document{
@@ -206,7 +208,7 @@ func expectedRunTime(c *Case) {
 	if call := c.received("slow", 1)[0]; call.Run.State != "Completed" || call.Constraint == nil || call.Constraint.Name != "maxExpectedRunTime" {
 		c.T.Errorf("got %+v, want the violation after the run", call)
 	}
-	// The same time is enough for a program that ends at once.
+	// The same limit is enough for a program that ends at once.
 	if quick := c.endOf(path, nil); quick.State != "Completed" {
 		c.T.Errorf("got %+v, want Completed", quick)
 	}

@@ -22,8 +22,7 @@ func downloads() []Test {
 	}
 }
 
-// exportPattern runs a task whose output is stacktest.Pattern(size), and waits
-// for its end.
+// exportPattern runs a task with the output stacktest.Pattern(size) and waits for its end.
 func (c *Case) exportPattern(size int) (path string, status contract.Status) {
 	c.T.Helper()
 	status = c.End(c.StartScripted("one", fmt.Sprintf("output:%d", size)))
@@ -74,8 +73,8 @@ func wholeAndParts(c *Case) {
 	}
 }
 
-// checkFile checks that an output is a file of the format's type, whatever type
-// the worker uploaded it with.
+// checkFile checks that an output has the content type of its format, regardless of the type of
+// the upload.
 func (c *Case) checkFile(header http.Header) {
 	c.T.Helper()
 	if header.Get("Content-Type") != "application/xml" || !strings.HasPrefix(header.Get("Content-Disposition"), `attachment; filename="`) {

@@ -41,7 +41,7 @@ func ownEndActions(c *Case) {
 	}
 }
 
-// circle has two jobs of which each triggers the other one.
+// circle runs two jobs that trigger each other.
 func circle(c *Case) {
 	trigger := func(path string) document {
 		return document{"onSuccess": document{"type": "trigger_job", "parameters": document{"jobId": jobID(path)}}}
@@ -62,7 +62,7 @@ func circle(c *Case) {
 	}
 }
 
-// lineage has a job that passes its output to another one.
+// lineage runs a job that passes its output to another one.
 func lineage(c *Case) {
 	child := c.job("lineage-child", script(`echo "$CHANNEL $VERSION $SORTIE_PARENT_RUN_ID $SORTIE_PARENT_STATE $SORTIE_PARENT_OUTPUT_SIZE"`))
 	parent := c.job("lineage-parent", script(`echo v1.2 >"$SORTIE_OUTPUT"`).with("output", document{"path": "version.txt"}).with("actions", document{
@@ -122,7 +122,8 @@ func secrets() []Test {
 	return []Test{{Name: "secret reaches its program and nothing else", Requires: []Capability{Programs, Hooks}, Run: secretIsMasked}}
 }
 
-// secretIsMasked runs a program that writes its secret, which is checked by its length.
+// secretIsMasked runs a program that prints its secret. The length of the secret proves that
+// the program has it.
 func secretIsMasked(c *Case) {
 	secret := clients.Secrets()[clients.PasswordSecret]
 	path := c.job("secret", script(`echo "length ${#PASSWORD}"; echo "the value is $PASSWORD"; echo "$PASSWORD" >&2`).

@@ -26,8 +26,8 @@ func eventExamples() []Test {
 	}}
 }
 
-// unpublished are the types that no test of the suite causes, with the reason. The tests of
-// package api compare their examples with what that makes of the same facts.
+// unpublished maps event types that no test of the suite causes to the reason. The tests of
+// package api compare their examples with events that it makes from the same facts.
 var unpublished = map[eventtype.Type]string{
 	eventtype.WebhookTest:     "it is in no stream: the test of webhooks compares it",
 	eventtype.RelayUnreadable: "a change that cannot be read has to be written into the store",
@@ -36,8 +36,8 @@ var unpublished = map[eventtype.Type]string{
 	eventtype.ZombieDetected:  "a worker has to be silent for longer than its heartbeat timeout",
 }
 
-// examplesArePublished reads all events that the tests before it have caused. The example of
-// each type has the same form as one of them.
+// examplesArePublished reads all events that the earlier tests have caused. The example of each
+// type must have the form of one of them.
 func examplesArePublished(c *Case) {
 	forms := map[eventtype.Type]publishedForms{}
 	for after := "earliest"; ; {
@@ -71,16 +71,16 @@ func (c *Case) skips(t eventtype.Type) bool {
 	return lacks && t == eventtype.ScheduleSkipped
 }
 
-// publishedForms are the events of a type by their forms.
+// publishedForms are the events of a type, grouped by form.
 type publishedForms map[string][]json.RawMessage
 
-// usual returns the form of most events.
+// usual returns the most frequent form.
 func (p publishedForms) usual() string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(p)), func(a, b string) int { return cmp.Compare(len(p[a]), len(p[b])) })
 }
 
-// compareExample compares the example of a type with the events of that type, by their
-// forms. If the target has a folder for that, it writes an event of the usual form.
+// compareExample compares the example of a type with the events of that type, by form. If the
+// target has a folder for examples, it writes an event of the usual form.
 func (c *Case) compareExample(t eventtype.Type, published publishedForms) {
 	c.T.Helper()
 	name := string(t) + ".json"
@@ -108,7 +108,7 @@ func (c *Case) compareExample(t eventtype.Type, published publishedForms) {
 	}
 }
 
-// renamed returns an event with names of a user in place of those of the suite.
+// renamed returns an event with names of a user instead of the suite's.
 func renamed(c *Case, document []byte) string {
 	e := envelope(c.Client, document)
 	text := host.ReplaceAllString(string(document), "https://sortie.example.org")
@@ -124,7 +124,7 @@ func renamed(c *Case, document []byte) string {
 	return text
 }
 
-// Parts of values that differ from event to event.
+// The parts of values that differ between events, with their replacements.
 var (
 	host  = regexp.MustCompile(`https?://[^/"\s]+`)
 	parts = []struct {
@@ -140,16 +140,16 @@ var (
 	}
 )
 
-// Fields whose values are names or texts of a deployment and its users.
+// The fields whose values are names or texts of a deployment and its users.
 var (
 	names = []string{"batchId", "correlationId", "definitionId", "id", "jobId", "leaseId", "projectId", "runId", "taskRunnerId", "tenantId"}
 	texts = []string{"data", "errorMessage", "fileName", "message", "reason"}
 )
 
-// formOf returns an event without what differs between two events of one kind: the fields, the
-// forms of ids, keys and addresses, and the values of lists that are closed. An event that
-// does not change the state of a run may be published in any state: a worker may call before or
-// after its machine is seen to run.
+// formOf returns an event without the parts that differ between two events of the same kind.
+// The form has the fields, the forms of ids, keys and addresses, and the values of closed
+// lists. An event that keeps the state of a run may be published in any state, because a worker
+// may call before or after its machine is seen running.
 func formOf(c *Case, document []byte) string {
 	c.T.Helper()
 	var fields map[string]any
@@ -221,16 +221,16 @@ func formOfText(field, text string, own map[string]string) string {
 	return text
 }
 
-// Parts of keys: numbers, and when a resource was created.
+// The variable parts of keys: numbers, and creation times of resources.
 var (
 	number  = regexp.MustCompile(`-\d+`)
 	created = regexp.MustCompile(`/\d+-`)
 )
 
-// formOfKey returns the form of an idempotency key, orch-{type}-{rest}, of an event with ids of
-// its own.
+// formOfKey returns the form of an idempotency key, orch-{type}-{rest}. own has the ids of the
+// event.
 func formOfKey(key string, own map[string]string) string {
-	kind, rest, _ := strings.Cut(strings.TrimPrefix(key, "orch-"), "-") // no type has a -
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(key, "orch-"), "-") // no type contains "-"
 	ids := slices.SortedFunc(maps.Keys(own), func(a, b string) int { return len(b) - len(a) })
 	for _, id := range ids {
 		rest = strings.ReplaceAll(rest, id, "ID")
@@ -241,7 +241,7 @@ func formOfKey(key string, own map[string]string) string {
 	return "orch-" + kind + "-" + number.ReplaceAllString(created.ReplaceAllString(rest, "/N-"), "-N")
 }
 
-// checkTestEvent compares the example of webhook.test with one that a receiver has got.
+// checkTestEvent compares the example of webhook.test with an event that a receiver got.
 func (c *Case) checkTestEvent(e events.Envelope) {
 	c.T.Helper()
 	document, err := json.Marshal(e)

@@ -39,8 +39,8 @@ func newestCursor(c *outside.Client) string {
 	return outside.Get[contract.EventPage](c, "/v1/events?after=latest&limit=1").Next
 }
 
-// eventsAfter returns the events behind a cursor that a filter selects, with pages of a
-// length.
+// eventsAfter returns the events after a cursor that match the filter. It reads pages of at
+// most limit events.
 func eventsAfter(c *outside.Client, after string, limit int, filter url.Values) (found []events.Envelope) {
 	c.T.Helper()
 	for {
@@ -60,7 +60,7 @@ func eventsAfter(c *outside.Client, after string, limit int, filter url.Values) 
 	}
 }
 
-// envelope checks an event against the schema and reads it.
+// envelope checks an event against the schema and decodes it.
 func envelope(c *outside.Client, document []byte) events.Envelope {
 	c.T.Helper()
 	if err := outside.CheckSchema("Event", document); err != nil {
@@ -73,8 +73,8 @@ func envelope(c *outside.Client, document []byte) events.Envelope {
 	return e
 }
 
-// publishedUntilEnd returns the events of a filter behind a cursor, once each of the tasks
-// has completed.
+// publishedUntilEnd waits until all tasks have completed. It returns the events after a cursor
+// that match the filter.
 func (c *Case) publishedUntilEnd(after string, filter url.Values, tasks ...string) (found []events.Envelope) {
 	c.T.Helper()
 	c.eventually("event of the end of each task", func() bool {
@@ -135,7 +135,7 @@ func eventsInPages(c *Case) {
 	}
 }
 
-// changesHaveTheirRequest changes resources of each kind, and finds the events of the changes by
+// changesHaveTheirRequest changes resources of each kind. It finds the events of the changes by
 // the correlation ids of the requests.
 func changesHaveTheirRequest(c *Case) {
 	after := newestCursor(c.Client)
@@ -241,7 +241,7 @@ func foreignEvents(c *Case) {
 	}
 }
 
-// exportIsProved exports the stream of the other tenant, which is short.
+// exportIsProved exports the stream of the other tenant, because that is short.
 func exportIsProved(c *Case) {
 	stranger := c.as(c.Target.Others.Stranger)
 	c.Target.Scripts.Set(c.T, c.Batch("one"), "success")
@@ -252,7 +252,7 @@ func exportIsProved(c *Case) {
 		c.T.Fatal(err)
 	}
 	var file []string
-	last := -1 // where the last event of the task is
+	last := -1 // index of the task's last event
 	c.eventually("checkpoint behind the end of the task", func() bool {
 		file = untilCheckpoint(signedEvents(stranger))
 		last = slices.IndexFunc(file, func(line string) bool {
@@ -267,7 +267,7 @@ func exportIsProved(c *Case) {
 	if proof, err := verify(file); err != nil || proof.To-proof.From < 2 || proof.Events != proof.To-proof.From+proof.Outside {
 		c.T.Fatalf("got %+v, %v, want a proof of the events up to the last checkpoint", proof, err)
 	}
-	pair := last // it and its predecessor are events
+	pair := last // this line and the one before are events
 	for pair > 0 && (isCheckpoint(file[pair]) || isCheckpoint(file[pair-1])) {
 		pair--
 	}
@@ -309,7 +309,7 @@ func untilCheckpoint(lines []string) []string {
 	return lines
 }
 
-// changedEvent returns a signed event whose payload is another one.
+// changedEvent returns a signed event with a changed payload.
 func (c *Case) changedEvent(line string) string {
 	c.T.Helper()
 	signed := outside.Decode[struct {

@@ -47,15 +47,14 @@ func (c *Case) open(ctx context.Context, path string, limit int64, headers ...st
 	return s
 }
 
-// The connections of a reader end at random: after this many bytes, or after this time.
+// The connections of a reader end at random, after this many bytes or this time.
 const (
 	cutBytes = 3000
 	cutTime  = 600 * time.Millisecond
 	cutLeast = 20
 )
 
-// streamIsCut follows three exports with connections that are cut, mostly within a
-// message.
+// streamIsCut follows three exports on connections that break, mostly within a message.
 func streamIsCut(c *Case) {
 	after := newestCursor(c.Client)
 	filter := url.Values{"batchId": {c.Batch("one")}}
@@ -77,14 +76,15 @@ func streamIsCut(c *Case) {
 	}
 }
 
-// ended reports whether each task has ended.
+// ended reports whether the events contain the end of each task.
 func ended(got []events.Envelope, tasks []string) bool {
 	return !slices.ContainsFunc(tasks, func(task string) bool {
 		return !slices.ContainsFunc(got, func(e events.Envelope) bool { return e.EventType == eventtype.Completed && e.Job.ID == task })
 	})
 }
 
-// readUntilCut reads the messages behind a cursor. It returns the cursor of the last one.
+// readUntilCut reads the messages after a cursor until the connection breaks. It returns the
+// cursor of the last one.
 func (c *Case) readUntilCut(path, after string, random *rand.Rand) (got []events.Envelope, at string) {
 	c.T.Helper()
 	ctx, cut := context.WithTimeout(c.T.Context(), time.Duration(random.Int64N(int64(cutTime))))
@@ -119,7 +119,7 @@ func (c *Case) readUntilCut(path, after string, random *rand.Rand) (got []events
 	}
 }
 
-// ticket returns a ticket for what a filter selects.
+// ticket returns a ticket for the events that match the filter.
 func (c *Case) ticket(filter contract.EventFilter) string {
 	c.T.Helper()
 	created, _ := send[contract.Ticket](c, http.MethodPost, "/v1/events/tickets", string(outside.Encode(c.T, filter)), http.StatusCreated)
@@ -135,7 +135,7 @@ func ticketOpensAStream(c *Case) {
 	c.End(task)
 	all := c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task)
 	ticket := c.ticket(contract.EventFilter{TaskID: task, Types: []string{"job.accepted", "job.completed"}})
-	for range 2 { // it is good for reconnects
+	for range 2 { // a ticket is also valid for reconnects
 		ctx, leave := context.WithCancel(c.T.Context())
 		s := c.open(ctx, pathStream+"?after="+after+"&ticket="+ticket, 0, "Authorization", "")
 		var got []string
@@ -156,7 +156,7 @@ func ticketOpensAStream(c *Case) {
 	}
 }
 
-// ticketIsRefused: a ticket is for its filter, and no other route takes it.
+// ticketIsRefused checks that a ticket is only valid for its filter and its route.
 func ticketIsRefused(c *Case) {
 	ticket := c.ticket(contract.EventFilter{TaskID: "none"})
 	for path, want := range map[string]int{

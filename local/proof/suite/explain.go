@@ -26,7 +26,7 @@ func (c *Case) plan(d any) contract.Plan {
 	return planned
 }
 
-// limitOf returns the limit of a kind that applies to a run.
+// limitOf returns the limit of a kind in the reasons of a run.
 func (c *Case) limitOf(r contract.RunReasons, kind string) contract.ExplainLimit {
 	c.T.Helper()
 	i := slices.IndexFunc(r.Limits, func(l contract.ExplainLimit) bool { return l.Kind == kind })
@@ -36,7 +36,7 @@ func (c *Case) limitOf(r contract.RunReasons, kind string) contract.ExplainLimit
 	return r.Limits[i]
 }
 
-// jobIsExplained leads a job to each reason for which it does not fire.
+// jobIsExplained brings a job into each situation in which it does not fire.
 func jobIsExplained(c *Case) {
 	path := c.job("explained", document{"image": "a"})
 	want := func(reason, change string) contract.JobExplanation {

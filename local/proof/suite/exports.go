@@ -34,8 +34,8 @@ func exports() []Test {
 	return list
 }
 
-// sample exports the sample collection and compares the file with the one that
-// the worker produces in this process.
+// sample exports the sample collection and compares the file with the output of the worker
+// called in this process.
 func sample(c *Case, format string) {
 	want := inProcess(c.T, format)
 	task := c.Export(format, contract.ExportRequest{
@@ -64,7 +64,7 @@ func sample(c *Case, format string) {
 	}
 }
 
-// anyExport checks what is true for every source.
+// anyExport checks properties that hold for every source.
 func anyExport(c *Case) {
 	task := c.Start("one", contract.ExportRequest{PI: c.Target.Root})
 	status := c.End(task)
@@ -125,7 +125,7 @@ func onlyCallsBack(c *Case) {
 	}
 }
 
-// curlWorker is a complete worker by the export contract.
+// curlWorker is a complete worker under the export contract.
 const curlWorker = `set -eu
 curl -sS --fail -X POST -H 'Content-Type: application/json' \
   -d "{\"task_id\":\"$TASK_ID\",\"batch_id\":\"$BATCH_ID\",\"status\":\"success\",\"metrics\":{\"shell\":true}}" "$CALLBACK_URL"

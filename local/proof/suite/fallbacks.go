@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// fullRegion is a region that only the test of fallbacks uses. It has no room.
+// fullRegion is a region without capacity that only the test of fallbacks uses.
 const fullRegion = "qro"
 
 func fallbacks() []Test {
@@ -17,8 +17,8 @@ func fallbacks() []Test {
 	}}
 }
 
-// fallBack runs a program in a pool without room: it ends in the pool of the fallback, and
-// plan, explanation, status and run show the way.
+// fallBack runs a program in a pool without capacity. It ends in the fallback pool, and plan,
+// explanation, status and run show the fallback.
 func fallBack(c *Case) {
 	sparePath, spare := c.pool("spare", document{"limit": 1})
 	fullPath, full := c.pool("full", document{

@@ -12,24 +12,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// faultCase is a fault of the machines API and the expected result of a run
-// whose machines it affects.
+// faultCase is a fault of the machines API with the expected result of a run whose machines it
+// affects.
 type faultCase struct {
 	name  string
 	rules []faults.Rule
 	state string
-	// attempt is the number of the last attempt and code the fault code of the
-	// run.
+	// attempt is the number of the last attempt. code is the fault code of the run.
 	attempt int
 	code    string
-	// events is a regular expression for the events that carry a fault, in
-	// order.
+	// events is a regular expression for the events with a fault, in order.
 	events string
 	// maxMachines limits the machines created for the run; there is at least
 	// one per attempt.
 	maxMachines int
-	// startTimeout is in seconds; 0 uses Settings, whose timeout is longer than
-	// any injected delay.
+	// startTimeout is in seconds. 0 means that of Settings, which exceeds all injected delays.
 	startTimeout int
 	// exclusive is Test.Exclusive.
 	exclusive bool
@@ -46,13 +43,13 @@ func machineFaults() []Test {
 	return list
 }
 
-// firstAttempts matches the machines of first attempts.
+// firstAttempts selects the machines of first attempts.
 func firstAttempts() map[string]string { return map[string]string{"attempt": "1"} }
 
-// retried returns the events of an attempt that is retried.
+// retried returns the expected events of an attempt that is retried.
 func retried(code string) string { return "attempt_ended:" + code + " retry_scheduled:" + code }
 
-// notRetried returns the events of a run's last attempt.
+// notRetried returns the expected events of a run's last attempt.
 func notRetried(code string) string { return "attempt_ended:" + code + " failed:" + code }
 
 func generalFaults() []faultCase {
@@ -67,14 +64,14 @@ func generalFaults() []faultCase {
 		{name: "three bad gateways", rules: []faults.Rule{{Kind: faults.BadGateway, Times: 3}}},
 		{name: "five bad gateways", rules: []faults.Rule{{Kind: faults.BadGateway, Times: 5}}, events: "start_refused:UNAVAILABLE"},
 		{
-			// The first machine starts late, so that it still exists when the client
-			// repeats the request.
+			// The first machine starts late, so that it still exists when the client repeats
+			// the request.
 			name:  "bad gateway after creation",
 			rules: []faults.Rule{{Kind: faults.BadGatewayAfter, Times: 1}, {Kind: faults.StuckCreated, For: 4 * time.Second}},
 		},
 		{
-			// The client repeats the request after the first machine is gone
-			// and its name is free again.
+			// The client repeats the request after the first machine is gone and its name is
+			// free again.
 			name:  "created twice",
 			rules: []faults.Rule{{Kind: faults.Slow, For: 3 * time.Second}, {Kind: faults.BadGatewayAfter, Times: 1}}, maxMachines: 2,
 		},
@@ -120,7 +117,7 @@ func startTimeouts() []faultCase {
 	}
 }
 
-// checkFault follows a run to its end and compares it with the expected result.
+// checkFault waits for the end of a run and compares it with the expected result.
 func (c *Case) checkFault(l faultCase) {
 	if l.state == "" {
 		l.state = "Completed"
@@ -155,9 +152,8 @@ func (c *Case) checkFault(l faultCase) {
 	}
 }
 
-// awaitMachines waits until the API lists at least that many machines of a
-// task, deleted ones included, and returns them. A slow creation can finish
-// after the run's end.
+// awaitMachines waits until the API lists at least that many machines of a task, including
+// deleted ones, and returns them. A slow creation can finish after the run's end.
 func (c *Case) awaitMachines(task string, least int) []outside.Machine {
 	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Timeout, time.Minute))
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// firingReplaces: while a run holds the only slot of a key, a job that fires keeps its newest
-// run in the queue of the key.
+// firingReplaces checks overflow with keep_newest for a job that fires while a run holds the
+// only slot of its key: the queue of the key has only the newest run.
 func firingReplaces(c *Case) {
 	path, id := c.pool("fired", document{"limit": 0})
 	with := document{"pool": id, "concurrencyKey": "fired-" + c.round, "concurrency": document{"limit": 1, "queueLimit": 1, "overflow": "keep_newest"}}

@@ -30,7 +30,7 @@ func oneRun(c *Case) {
 		if again.Status != http.StatusOK || !bytes.Equal(first.Body, again.Body) {
 			c.T.Errorf("repeated request: got %d %s, want 200 with the first answer", again.Status, again.Body)
 		}
-		c.End(task) // the second repetition comes after the end
+		c.End(task) // so that the second repetition follows the end
 	}
 	other := string(outside.Encode(c.T, contract.ExportRequest{PI: samples.SampleRoot}))
 	if answer := c.Call(http.MethodPost, "/export/mods", other, "Idempotency-Key", key); answer.Status != http.StatusUnprocessableEntity {

@@ -14,13 +14,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// inboxFolder is the folder of the paths of webhooks.
+// inboxFolder is the first path segment of webhook URLs.
 const inboxFolder = "events"
 
-// inbox receives the events of one webhook.
+// inbox collects the events of one webhook.
 type inbox struct {
 	got []delivered
-	// answers are the statuses of the next deliveries; the others get 204.
+	// answers are the statuses of the next deliveries. Further deliveries get 204.
 	answers []int
 }
 
@@ -47,7 +47,7 @@ func (h *receiver) serveEvent(topic string, w http.ResponseWriter, r *http.Reque
 	w.WriteHeader(status)
 }
 
-// inbox returns that of a topic. The caller holds the mutex.
+// inbox returns the inbox of a topic. The caller holds the mutex.
 func (h *receiver) inbox(topic string) *inbox {
 	if h.inboxes[topic] == nil {
 		h.inboxes[topic] = &inbox{}
@@ -60,22 +60,22 @@ type subscription struct {
 	contract.WebhookDetail
 
 	c *Case
-	// path is that of the webhook, topic that of its inbox.
+	// path is the path of the webhook, and topic the topic of its inbox.
 	path, topic string
-	// secrets sign, the oldest first.
+	// secrets are the signing secrets, the oldest first.
 	secrets []string
 	taken   int
 }
 
-// inboxTopic is the topic of the test's inbox.
+// inboxTopic is the name of the test's inbox.
 const inboxTopic = "in"
 
-// inboxURL is the address of the test's inbox.
+// inboxURL returns the address of the test's inbox.
 func (c *Case) inboxURL() string {
 	return c.hooks.URL + "/" + inboxFolder + "/" + c.topic(inboxTopic)
 }
 
-// subscribe creates a webhook to the test's inbox with further settings.
+// subscribe creates a webhook for the test's inbox with these settings.
 func (c *Case) subscribe(settings contract.WebhookSettings) *subscription {
 	c.T.Helper()
 	settings.URL = c.inboxURL()
@@ -96,7 +96,7 @@ func (c *Case) removeWebhooks() {
 	}
 }
 
-// now returns the webhook.
+// now reads the webhook.
 func (s *subscription) now() contract.WebhookDetail {
 	s.c.T.Helper()
 	return outside.Get[contract.WebhookDetail](s.c.Client, s.path)
@@ -109,8 +109,8 @@ func (s *subscription) answer(statuses ...int) {
 	s.c.hooks.inbox(s.topic).answers = statuses
 }
 
-// until waits for a delivery that is enough, and returns those since the last call. Each
-// must have valid signatures.
+// until waits for a delivery for which enough is true. It returns the deliveries since the last
+// call, and checks the signatures of each.
 func (s *subscription) until(what string, enough func(events.Envelope) bool) (found []events.Envelope) {
 	s.c.T.Helper()
 	s.c.eventually("delivery of "+what, func() bool {
@@ -148,7 +148,7 @@ func (s *subscription) read(d delivered) (events.Envelope, error) {
 	return e, nil
 }
 
-// log returns the log of the webhook, the oldest event first.
+// log returns the delivery log of the webhook, the oldest event first.
 func (s *subscription) log(query string) (found []contract.WebhookDelivery) {
 	s.c.T.Helper()
 	for cursor := ""; ; {
@@ -161,7 +161,7 @@ func (s *subscription) log(query string) (found []contract.WebhookDelivery) {
 	}
 }
 
-// settled waits until the log has n deliveries, all of which have ended.
+// settled waits until the log has n deliveries and all have ended.
 func (s *subscription) settled(n int) (found []contract.WebhookDelivery) {
 	s.c.T.Helper()
 	s.c.eventually(fmt.Sprintf("log of %d deliveries", n), func() bool {
@@ -171,5 +171,5 @@ func (s *subscription) settled(n int) (found []contract.WebhookDelivery) {
 	return found
 }
 
-// hidden reports whether a text has no secret of a webhook.
+// hidden reports whether a text contains no secret of a webhook.
 func hidden(text []byte) bool { return !strings.Contains(string(text), "whsec_") }

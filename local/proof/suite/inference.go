@@ -25,15 +25,16 @@ func inferenceTasks() []Test {
 	}
 }
 
-// served is an inference server of a target.
+// served is an inference server that a target can use.
 type served struct {
 	kind    string
 	replica document
-	// context is how long a text may be, long an answer that can be cancelled, in tokens.
+	// context limits a text. long is the length of an answer that can be cancelled. Both are in
+	// tokens.
 	context, long int
 }
 
-// onEngines runs a test with the engine mock, and with the target's llama-server.
+// onEngines runs a test with the mock engine, and with the target's llama-server if it has one.
 func onEngines(test func(c *Case, e served)) func(*Case) {
 	return func(c *Case) {
 		c.T.Helper()
@@ -44,7 +45,7 @@ func onEngines(test func(c *Case, e served)) func(*Case) {
 	}
 }
 
-// serve makes a pool of an engine with a model of its own; done removes both.
+// serve creates a pool with an engine and its own model. done removes both.
 func (c *Case) serve(e served, name string, slots int) (model string, done func()) {
 	c.T.Helper()
 	name = e.kind + "-" + name
@@ -69,7 +70,7 @@ func (c *Case) ask(model, more string) string {
 	return accepted.TaskID
 }
 
-// streamed reads the events of a task behind an id until the last one.
+// streamed reads the events of a task after an id, up to the last one.
 func (c *Case) streamed(task, after string) (events []outside.Message) {
 	c.T.Helper()
 	s := c.open(c.T.Context(), "/v1/tasks/"+task+"/stream?after="+after, 0)
@@ -92,7 +93,7 @@ func (c *Case) streamed(task, after string) (events []outside.Message) {
 	return events
 }
 
-// inState waits until a task has a state.
+// inState waits until a task is in a state.
 func (c *Case) inState(task, state string) (found contract.Task) {
 	c.T.Helper()
 	c.eventually("state "+state+" of "+task, func() bool {
@@ -211,8 +212,8 @@ func chatIsLate(c *Case, e served) {
 	}
 }
 
-// reasoningIsKept asks the engine mock, which separates its reasoning from its answer to a prompt
-// with the text cause-reasoning.
+// reasoningIsKept checks that the reasoning is separate from the answer. The mock engine
+// reasons if the prompt is cause-reasoning.
 func reasoningIsKept(c *Case) {
 	model, done := c.serve(served{kind: "mock", replica: document{}, context: 32768}, "reasons", 2)
 	defer done()
@@ -264,7 +265,7 @@ func reasoningIsKept(c *Case) {
 	}
 }
 
-// sessionIsLimited sets the limit of a session that has no task, and looks at what is left.
+// sessionIsLimited sets the limit of a session without tasks, and checks the remaining amounts.
 func sessionIsLimited(c *Case) {
 	model, done := c.serve(served{kind: "mock", replica: document{}, context: 32768}, "limits", 2)
 	defer done()

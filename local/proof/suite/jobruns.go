@@ -24,10 +24,11 @@ func jobRuns() []Test {
 	}
 }
 
-// holdScript is a program that reads the pipe HOLD, if it is set, and ends with CODE.
+// holdScript is a program that reads the pipe HOLD, if it is set, and exits with CODE.
 const holdScript = `[ -z "$HOLD" ] || head -c 1 "$HOLD"; exit ${CODE:-0}`
 
-// job stores a job of the test and returns its path. The job is removed with the test.
+// job stores the test's job with this name and returns its path. The job is removed at the end
+// of the test.
 func (c *Case) job(name string, d document) (path string) {
 	c.T.Helper()
 	path = c.jobPath(name)
@@ -36,11 +37,11 @@ func (c *Case) job(name string, d document) (path string) {
 	return path
 }
 
-// removeJobs removes the jobs of the test. Their runs are among the tasks of the suite.
+// removeJobs deletes the jobs of the test. It adds their runs to the tasks of the suite.
 func (c *Case) removeJobs() {
 	for _, path := range c.stored {
 		if c.Call(http.MethodPost, path+"/pause", "").Status != http.StatusOK {
-			continue // it could not be stored
+			continue // the job was not stored
 		}
 		for _, r := range c.runs(path) {
 			c.tasks.add(r.TaskID)
@@ -54,7 +55,7 @@ func (c *Case) removeJobs() {
 // jobID returns the id of the job at a path.
 func jobID(path string) string { return strings.TrimPrefix(path, "/v1/jobs/") }
 
-// runs returns the runs of a job by their time.
+// runs returns the runs of a job, ordered by time.
 func (c *Case) runs(path string) []contract.Task {
 	c.T.Helper()
 	runs := outside.Get[contract.JobRuns](c.Client, path+"/runs?limit=1000").Runs
@@ -70,7 +71,7 @@ func placeOf(r contract.Task) time.Time {
 	return r.ScheduledAt
 }
 
-// runsThat waits until n runs of a job satisfy ok, and returns these.
+// runsThat waits until n runs of a job satisfy ok, and returns those runs.
 func (c *Case) runsThat(path string, n int, ok func(contract.Task) bool) (found []contract.Task) {
 	c.T.Helper()
 	c.eventually(fmt.Sprintf("%d runs of %s that satisfy the test", n, path), func() bool {
@@ -90,13 +91,13 @@ func (c *Case) runJob(path string, parameters map[string]string) contract.RunAcc
 	return accepted
 }
 
-// endOf runs a job and returns the run at its end.
+// endOf runs a job and returns the ended run.
 func (c *Case) endOf(path string, parameters map[string]string) contract.Task {
 	c.T.Helper()
 	return c.ended(c.runJob(path, parameters))
 }
 
-// task reads a run by one of its ids.
+// task reads a run by either of its ids.
 func (c *Case) task(id string) contract.Task {
 	c.T.Helper()
 	return outside.Get[contract.Task](c.Client, "/v1/runs/"+url.PathEscape(id))
@@ -176,7 +177,7 @@ func manualRun(c *Case) {
 	}
 }
 
-// soon returns a whole second, some time ahead of the server's clock.
+// soon returns the server's current time plus ahead, in whole seconds.
 func (c *Case) soon(path string, ahead time.Duration) time.Time {
 	c.T.Helper()
 	now, err := http.ParseTime(c.Call(http.MethodGet, path, "").Header.Get("Date"))
@@ -202,7 +203,7 @@ func waitingRun(c *Case) {
 	if log := c.log(run.TaskID); !strings.Contains(log, "new\n") {
 		c.T.Errorf("got log %q, want that of the newest definition", log)
 	}
-	// Both ids name the run, in both families of routes.
+	// Both ids identify the run in both families of routes.
 	for _, id := range []string{run.RunID, run.TaskID} {
 		for _, prefix := range []string{"/v1/runs/", "/v1/tasks/"} {
 			if same := outside.Get[contract.Task](c.Client, prefix+url.PathEscape(id)); same.RunID != run.RunID || same.TaskID != run.TaskID {
@@ -212,7 +213,7 @@ func waitingRun(c *Case) {
 	}
 }
 
-// runOfDeletedJob deletes the job of a run that waits, and stores another one with its id.
+// runOfDeletedJob deletes the job of a waiting run, and stores another job with the same id.
 func runOfDeletedJob(c *Case) {
 	path := c.job("deleted", script("echo first"))
 	body := string(outside.Encode(c.T, contract.JobRunRequest{ScheduledAt: c.soon(path, 6*time.Second)}))

@@ -26,10 +26,10 @@ func jobs() []Test {
 	}
 }
 
-// jobPath returns the path of a job of the test.
+// jobPath returns the path of the test's job with this name.
 func (c *Case) jobPath(name string) string { return "/v1/jobs/" + name + "-" + c.round }
 
-// send expects a status and decodes the response.
+// send makes a call, requires the status, and decodes the response.
 func send[T any](c *Case, method, path, body string, status int, headers ...string) (T, http.Header) {
 	c.T.Helper()
 	answer := c.Call(method, path, body, headers...)
@@ -170,7 +170,7 @@ func jobFiring(c *Case) {
 	}
 }
 
-// jobExports fires a job that exports. Its success triggers another one.
+// jobExports fires a job that exports. Its success triggers another job.
 func jobExports(c *Case) {
 	path, next := c.jobPath("exports"), c.jobPath("exports-next")
 	defer c.Call(http.MethodDelete, path, "")
@@ -213,6 +213,5 @@ func (c *Case) firstRun(path string) contract.Task {
 	}
 }
 
-// firingLimit is how long a firing may take. EventBridge Scheduler is precise to the
-// minute.
+// firingLimit limits the time until a firing. EventBridge Scheduler is precise to the minute.
 const firingLimit = 3 * time.Minute

@@ -10,9 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// checkLeftovers waits until all tasks have ended and every machine and upload
-// is gone. The bucket of accepted outputs may contain one object per completed
-// task.
+// checkLeftovers waits until all tasks have ended and every machine and upload is gone. The
+// bucket of accepted outputs may contain one object per completed task.
 func (c *Case) checkLeftovers() {
 	if err := c.Target.setFaults(c.T.Context(), plan{}); err != nil {
 		c.T.Fatal(err)
@@ -81,7 +80,7 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 	return found, nil
 }
 
-// ofTask returns the task in ours whose object has the key, or "".
+// ofTask returns the task in ours to which the object with the key belongs, or "".
 func ofTask(key string, ours map[string]bool) string {
 	for part := range strings.SplitSeq(key, "/") {
 		if _, mine := ours[part]; mine {

@@ -17,8 +17,7 @@ func malformed() []Test {
 	}
 }
 
-// wantProblem makes a request and checks the status and the field of the
-// problem that it returns.
+// wantProblem makes a request and checks the status and the field of the returned problem.
 func (c *Case) wantProblem(status int, field, method, path, body string, headers ...string) {
 	c.T.Helper()
 	answer := c.Call(method, path, body, headers...)

@@ -5,10 +5,10 @@ import (
 	"regexp"
 )
 
-// poolGauge is a sample of a gauge of the default pool, in Prometheus' text format.
+// poolGauge matches a sample of a gauge of the default pool, in Prometheus' text format.
 var poolGauge = regexp.MustCompile(`(?m)^sortie_pool_slots_limit\{[^}]*pool="default"[^}]*\} [0-9]`)
 
-// metricsOfPools reads the metrics when there are runs and events, which the gauges count.
+// metricsOfPools reads the metrics after a run, so that runs and events exist for the gauges.
 func metricsOfPools(c *Case) {
 	c.End(c.StartShort("one"))
 	answer := c.Call(http.MethodGet, "/metrics", "")

@@ -20,7 +20,7 @@ func payloads() []Test {
 	}
 }
 
-// payload returns the digest of a run of a job, as events/README.md says how to compute it.
+// payload computes the payload digest of a job's run, as events/README.md describes.
 func (c *Case) payload(path string, version int, parameters map[string]string, override document) string {
 	c.T.Helper()
 	definition := outside.Get[map[string]any](c.Client, fmt.Sprintf("%s/versions/%d", path, version))
@@ -54,13 +54,13 @@ func runsNameTheirPayload(c *Case) {
 		first.TaskID:   {1, c.payload(path, 1, one, nil)},
 		retried.TaskID: {1, c.payload(path, 1, one, nil)},
 		plain.TaskID:   {1, c.payload(path, 1, map[string]string{}, nil)},
-		later.TaskID:   {2, c.payload(path, 2, map[string]string{}, nil)}, // the newest at its time
+		later.TaskID:   {2, c.payload(path, 2, map[string]string{}, nil)}, // the newest version at its time
 		urgent.TaskID:  {2, c.payload(path, 2, one, document{"priority": "interactive"})},
 	} {
 		c.End(task)
 		for _, e := range c.publishedUntilEnd(after, url.Values{"taskId": {task}}, task) {
 			if task == later.TaskID && e.EventType == eventtype.Accepted {
-				continue // it was accepted with the version before
+				continue // it was accepted with the earlier version
 			}
 			if e.Job != nil && (e.Job.PayloadDigest != want.digest || e.Job.DefinitionVersion != int64(want.version)) {
 				c.T.Errorf("%s of %s: got %s of version %d, want %+v", e.EventType, task, e.Job.PayloadDigest, e.Job.DefinitionVersion, want)

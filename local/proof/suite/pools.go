@@ -16,7 +16,7 @@ func pools() []Test {
 	}
 }
 
-// startMany starts n runs concurrently.
+// startMany starts n runs concurrently and returns their tasks.
 func (c *Case) startMany(n int, words string) []string {
 	tasks := make([]string, n)
 	c.Target.Scripts.Set(c.T, c.Batch("all"), words)
@@ -32,8 +32,8 @@ func fullPool(c *Case) {
 	limit := c.Target.MaxMachines
 	machines, hold := c.T.TempDir(), Pipe(c.T)
 	tasks := c.startMany(limit+8, "count:"+machines+" wait:"+hold+" success")
-	// A run that is seen as queued may get its machine before the next one is looked at, so
-	// the positions count once the pool is full.
+	// A queued run may get its machine before the next run is read, so check the positions only
+	// when the pool is full.
 	c.eventually(fmt.Sprintf("%d machines and 8 queued runs in 8 positions", limit), func() bool {
 		running, placed := 0, map[int]bool{}
 		for _, task := range tasks {
@@ -64,8 +64,7 @@ func fullPool(c *Case) {
 	}
 }
 
-// realLimits starts more machines at once than Fly's rate limits allow within
-// seconds.
+// realLimits starts more machines concurrently than Fly's rate limits permit within seconds.
 func realLimits(c *Case) {
 	throttled := 0
 	for _, task := range c.startMany(8, "success") {

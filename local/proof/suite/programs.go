@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// ProgramImage is the name of the image of a target whose program is a POSIX shell.
+// ProgramImage is an image of the target whose program is a POSIX shell.
 const ProgramImage = "programs/sh:latest"
 
 func programs() []Test {
@@ -31,14 +31,14 @@ func programs() []Test {
 	}
 }
 
-// document is that of a run of a shell script.
+// document is a JSON object of a request, such as a run of a shell script.
 type document map[string]any
 
 func script(text string) document {
 	return document{"image": ProgramImage, "command": []string{"-c", text}, "retryConfig": map[string]any{"maxRetries": 0}}
 }
 
-// with returns the document with a member.
+// with sets a member and returns the document.
 func (d document) with(name string, value any) document {
 	d[name] = value
 	return d
@@ -59,7 +59,7 @@ func (c *Case) startProgram(d document) contract.RunAccepted {
 	return accepted
 }
 
-// ended waits for the end of a run and reads it by its run id.
+// ended waits for the end of a run and reads the run by its run id.
 func (c *Case) ended(accepted contract.RunAccepted) contract.Task {
 	c.T.Helper()
 	c.End(accepted.TaskID)
@@ -120,8 +120,8 @@ func programCodes(c *Case) {
 	}
 }
 
-// programTraced prints the trace context of two attempts, which differ in the span alone.
-// Without a client's context the run has a trace of its own.
+// programTraced prints the trace context of two attempts, which differ only in the span.
+// Without a client's trace context the run has its own trace.
 func programTraced(c *Case) {
 	const client = "4bf92f3577b34da6a3ce929d0e0e4736"
 	for header, want := range map[string]string{"00-" + client + "-00f067aa0ba902b7-01": client, "00-" + client + "-0000000000000000-01": ""} {

@@ -35,32 +35,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// receiver receives the hooks of the suite's jobs. It shares no code with Sortie: it
-// verifies signatures as shared/hook/README.md describes them. The path of a hook is
-// /TOPIC/STATUS, or /TOPIC/STATUS/unsigned: the answer has that status. That of a webhook
-// is /events/TOPIC.
+// receiver receives the hooks of the suite's jobs. It shares no code with Sortie and verifies
+// signatures as shared/hook/README.md describes. The path of a hook is /TOPIC/STATUS or
+// /TOPIC/STATUS/unsigned; the answer has that status. The path of a webhook is /events/TOPIC.
 type receiver struct {
 	*httptest.Server
 	t *testing.T
 
 	mu sync.Mutex
-	// calls are the requests of each topic, in the order of their arrival.
+	// calls are the requests of each topic, in order of arrival.
 	calls map[string][]hookCall
-	// inboxes have the events of webhooks by topic.
+	// inboxes are the inboxes of webhooks, by topic.
 	inboxes map[string]*inbox
 }
 
 // hookCall is a request whose signature is valid.
 type hookCall struct {
 	contract.HookBody
-	// Message is the id of the message.
+	// Message is the message id.
 	Message string
 }
 
-// refusal is the reason of an answer that refuses a run.
+// refusal is the reason in an answer that refuses a run.
 const refusal = "frozen until Monday"
 
-// newReceiver starts a receiver, which serves HTTPS if it has a certificate.
+// newReceiver starts a receiver. With a certificate it serves HTTPS.
 func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
 	t.Helper()
 	h := &receiver{t: t, calls: map[string][]hookCall{}, inboxes: map[string]*inbox{}}
@@ -121,8 +120,8 @@ func (h *receiver) read(r *http.Request, signed bool) (call hookCall, err error)
 	return call, verifySignatures(r.Header, body, clock.System{}.Now(), clients.Secrets()[clients.HookSecret])
 }
 
-// verifySignatures checks both signatures of a message and its time. Several secrets,
-// the oldest first, are those of a rotation.
+// verifySignatures checks both signatures of a message and its time. Several secrets, the
+// oldest first, mean a rotation.
 func verifySignatures(header http.Header, body []byte, now time.Time, secrets ...string) error {
 	timestamp := header.Get("Webhook-Timestamp")
 	content := append([]byte(header.Get("Webhook-Id")+"."+timestamp+"."), body...)
@@ -157,10 +156,10 @@ func verifySignatures(header http.Header, body []byte, now time.Time, secrets ..
 	return nil
 }
 
-// topic is the topic of the test's hooks of that name.
+// topic returns the unique topic of the test's hooks with this name.
 func (c *Case) topic(name string) string { return c.Batch(name) }
 
-// hook returns a hook of the topic whose answer has the status, with further members.
+// hook returns a hook with the topic and the answer status. members are added to it.
 func (c *Case) hook(topic string, status int, members ...document) document {
 	h := document{"url": c.hooks.URL + "/" + path.Join(c.topic(topic), strconv.Itoa(status)), "secretRef": clients.HookSecret}
 	for _, each := range members {
@@ -169,12 +168,12 @@ func (c *Case) hook(topic string, status int, members ...document) document {
 	return h
 }
 
-// webhook is the action that calls a hook.
+// webhook returns an action that calls a hook.
 func (c *Case) webhook(topic string, status int) document {
 	return document{"type": "webhook", "parameters": c.hook(topic, status)}
 }
 
-// received waits until the topic has n calls, and returns all.
+// received waits until the topic has n calls and returns all calls.
 func (c *Case) received(topic string, n int) (calls []hookCall) {
 	c.T.Helper()
 	c.eventually(fmt.Sprintf("%d calls of the hook %s", n, topic), func() bool {
@@ -186,9 +185,8 @@ func (c *Case) received(topic string, n int) (calls []hookCall) {
 	return calls
 }
 
-// Certificate returns the certificate of a receiver on 127.0.0.1 from a PEM file with
-// its key, which it creates if it is missing. A target that trusts the file's
-// certificate can call the receiver.
+// Certificate returns the certificate in a PEM file with its key, for a receiver on 127.0.0.1.
+// It creates a missing file. A target that trusts the certificate can call the receiver.
 func Certificate(file string) (*tls.Certificate, error) {
 	_, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {

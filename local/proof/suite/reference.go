@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// inProcess returns the export of the sample collection by the export worker,
-// called as a function.
+// inProcess returns the export of the sample collection. It calls the export worker as a
+// function.
 func inProcess(t *testing.T, format string) []byte {
 	t.Helper()
 	source := httptest.NewServer(samples.Sample().Handler(clock.System{}))
@@ -33,7 +33,7 @@ func inProcess(t *testing.T, format string) []byte {
 	return file.body
 }
 
-// upload stores the one file that a worker uploads.
+// upload stores the file that a worker uploads.
 type upload struct{ body []byte }
 
 // Upload implements worker.Uploader.

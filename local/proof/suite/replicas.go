@@ -19,27 +19,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// EngineImage is the name of the image of a target whose program is EngineServer.
+// EngineImage is an image of the target whose program is EngineServer.
 const EngineImage = "programs/engine:latest"
 
 // engineServerName is the argument by which a test binary runs EngineServer.
 const engineServerName = "engine-server"
 
-// ProgramsOf returns the programs that the test binary of a target has, for its TestMain. environ
-// is the process's environment.
+// ProgramsOf returns the programs that the test binary of a target must have; its TestMain
+// registers them. environ is the environment of the process.
 func ProgramsOf(environ []string) map[string]stacktest.Program {
 	return map[string]stacktest.Program{ScriptedWorkerName: ScriptedWorker(environ), engineServerName: EngineServer}
 }
 
-// Images returns the images of the programs that the suite runs in machines which are processes
-// on this host, besides that of the worker. executable is the test binary.
+// Images returns the images, besides the worker's, that the suite runs in machines that are
+// processes of this host. executable is the test binary.
 func Images(executable string) map[string][]string {
 	return map[string][]string{ProgramImage: {"/bin/sh"}, EngineImage: {executable, engineServerName}}
 }
 
-// EngineServer is an inference server with the protocol of llama-server. It listens where
-// ENGINE_HOST and ENGINE_PORT say, until it is ended: at the address of its machine if
-// ENGINE_HOST is all of them, because machines that are processes share a host.
+// EngineServer is an inference server with the protocol of llama-server. It listens at
+// ENGINE_HOST and ENGINE_PORT until it is ended. If ENGINE_HOST means all addresses, it uses
+// only the address of its machine, because machines that are processes share a host.
 func EngineServer(_ []string, env map[string]string) int {
 	host := env["ENGINE_HOST"]
 	if at, err := netip.ParseAddr(host); err == nil && at.IsUnspecified() && env["FLY_PRIVATE_IP"] != "" {
@@ -61,7 +61,7 @@ func replicaMachines() []Test {
 	}
 }
 
-// replicas waits until a pool has n replicas that serve and are ready, and no others.
+// replicas waits until a pool has exactly n replicas and all of them serve and are ready.
 func (c *Case) replicas(pool string, n int) (found []contract.ReplicaHealth) {
 	c.T.Helper()
 	c.eventually(fmt.Sprintf("%d replicas that are ready", n), func() bool {
@@ -81,8 +81,9 @@ func (c *Case) replicaEnded(r contract.ReplicaHealth) {
 	})
 }
 
-// replicasAreKept lets a pool run its replicas: they answer a task; one whose run is cancelled is
-// replaced; a reload replaces all; fewer are kept; and none is left without the pool.
+// replicasAreKept checks a pool that runs its replicas. They answer a task; a replica whose run
+// is cancelled is replaced; a reload replaces all; a smaller count ends some; and the deletion
+// of the pool ends all.
 func replicasAreKept(c *Case) {
 	model := c.Batch("model")
 	send[contract.Model](c, http.MethodPost, "/v1/catalog/models", `{"id":"`+model+`","engines":["llamacpp"],"workloads":["completion"]}`, http.StatusCreated)

@@ -21,14 +21,14 @@ func schedules() []Test {
 	}
 }
 
-// shortInterval is the interval of the schedules of tests.
+// shortInterval is the interval of the tests' schedules.
 const shortInterval = 2 * time.Second
 
-// wakeUpPrecision is how late a wake-up may be. The sweep finds a lost one later.
+// wakeUpPrecision limits the delay of a wake-up. The sweep finds a lost wake-up later.
 const wakeUpPrecision = time.Minute
 
 func everyInterval() document {
-	// A busy target may miss times, which start nevertheless.
+	// A busy target may miss times. With "all" it starts them nevertheless.
 	return script("true").with("schedule", "@every "+shortInterval.String()).with("missed", "all")
 }
 
@@ -43,8 +43,8 @@ func (c *Case) resume(path string) api.JobAnswer {
 	return j
 }
 
-// scheduleFires checks the runs of an interval: one for each of its times, which count
-// from the change of the schedule.
+// scheduleFires checks the runs of an interval: one for each of its times, counted from the
+// change of the schedule.
 func scheduleFires(c *Case) {
 	path := c.job("interval", everyInterval())
 	since := outside.Get[api.JobAnswer](c.Client, path).CreatedAt
@@ -80,8 +80,8 @@ func oneShot(c *Case) {
 	}
 }
 
-// pauseIsCaughtUp pauses a schedule for longer than its window: one skipped run records
-// the older times, each later time is a run.
+// pauseIsCaughtUp pauses a schedule for longer than its window. One skipped run records the
+// times before the window, and each later time is a run.
 func pauseIsCaughtUp(c *Case) {
 	const window = 3 * shortInterval
 	path := c.job("catch-up", everyInterval().with("constraints", document{"catchUp": true, "catchUpWindow": window.String()}))

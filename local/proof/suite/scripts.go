@@ -14,25 +14,24 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// ScriptedWorkerName is the argument by which a test binary runs
-// ScriptedWorker; its TestMain registers it.
+// ScriptedWorkerName is the argument with which a test binary runs ScriptedWorker. Its TestMain
+// registers the program.
 const ScriptedWorkerName = "player"
 
-// Scripts is a folder with the scripts of workers. BATCH_ID, which every export
-// passes to its worker, names the script's file. It works for machines that are
-// processes on this host.
+// Scripts is a folder with the scripts of workers. The file name of a script is BATCH_ID, which
+// every export passes to its worker. It works for machines that are processes of this host.
 type Scripts struct{ dir string }
 
 // NewScripts returns the Scripts in an existing folder.
 func NewScripts(dir string) *Scripts { return &Scripts{dir} }
 
-// Image returns the command for the worker's image in a machines API that runs
-// processes: the test binary as ScriptedWorker.
+// Image returns the command of the worker's image in a machines API that runs processes: the
+// test binary as ScriptedWorker.
 func (s *Scripts) Image(executable string) []string {
 	return []string{executable, ScriptedWorkerName, s.dir}
 }
 
-// Set stores the script of a batch's workers; see stacktest.Play.
+// Set stores the script for the workers of a batch; see stacktest.Play.
 func (s *Scripts) Set(t *testing.T, batch, play string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, batch), []byte(play), 0o600); err != nil {
@@ -40,8 +39,8 @@ func (s *Scripts) Set(t *testing.T, batch, play string) {
 	}
 }
 
-// ScriptedWorker runs the script of its batch, or the export worker if the
-// batch has no script. environ is the process's environment.
+// ScriptedWorker runs the script of its batch, or the export worker if the batch has no script.
+// environ is the environment of the process.
 func ScriptedWorker(environ []string) stacktest.Program {
 	return func(words []string, env map[string]string) int {
 		if len(words) != 1 {
@@ -55,8 +54,8 @@ func ScriptedWorker(environ []string) stacktest.Program {
 	}
 }
 
-// Pipe creates a named pipe at which a worker waits until Release, or the end of the test:
-// the workers of a failed test would hold their slots.
+// Pipe creates a named pipe at which a worker waits until Release. The end of the test also
+// releases it, because the workers of a failed test would hold their slots.
 func Pipe(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pipe")
@@ -67,7 +66,7 @@ func Pipe(t *testing.T) string {
 	return name
 }
 
-// Release unblocks all present and later readers of the pipe.
+// Release unblocks all current and future readers of the pipe.
 func Release(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.OpenFile(name, os.O_RDWR, 0)

@@ -18,18 +18,17 @@ import (
 
 type plan = faults.Plan
 
-// Test is one behaviour of every Sortie deployment.
+// Test checks one behaviour of every Sortie deployment.
 type Test struct {
-	// Name says the behaviour.
+	// Name describes the behaviour.
 	Name string
 	// Requires lists the capabilities that the target must have.
 	Requires []Capability
-	// Exclusive tests run after the others, one at a time. A test whose starts are
-	// throttled is exclusive, because Sortie then paces all starts of the pool.
-	// RealLimits enables the real rate limits of the machines API for such a test.
+	// Exclusive tests run after the others, one at a time. A test with throttled starts is
+	// exclusive, because Sortie then paces all starts of the pool. RealLimits enables the real
+	// rate limits of the machines API for such a test.
 	Exclusive, RealLimits bool
-	// Faults are injected into the machines of the test's batches, by batch
-	// name.
+	// Faults are injected into the machines of the test's batches. Keys are batch names.
 	Faults map[string][]faults.Rule
 	Run    func(c *Case)
 }
@@ -39,8 +38,7 @@ func Tests() []Test {
 	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines(), eventExamples())
 }
 
-// Case is the context of one test: its target's client and batch names of its
-// own.
+// Case is the context of one test: a client of its target, and its own batch names.
 type Case struct {
 	*outside.Client
 	Target Target
@@ -50,7 +48,7 @@ type Case struct {
 	hooks       *receiver
 	// stored are the paths of the jobs that the test has stored.
 	stored []string
-	// subscribed are the paths of its webhooks.
+	// subscribed are the paths of the test's webhooks.
 	subscribed []string
 }
 
@@ -69,8 +67,8 @@ func (t *tasks) add(task string) {
 // leftoversTest is the name of the last test.
 const leftoversTest = "no leftovers"
 
-// Run runs all tests against the target and then checks that they leave nothing
-// behind. The log ends with what the target cannot do.
+// Run runs all tests against the target and then checks that they leave nothing behind. The log
+// ends with the missing capabilities of the target.
 func Run(t *testing.T, target Target) {
 	t.Helper()
 	tests, started, hooks := Tests(), &tasks{}, newReceiver(t, target.Certificate)
@@ -110,7 +108,7 @@ func Run(t *testing.T, target Target) {
 	t.Run(leftoversTest, func(t *testing.T) { newCase(t, Test{}).checkLeftovers() })
 }
 
-// run runs the test, after installing the fault plan if one is given.
+// run runs the test. If a fault plan is given, it installs that first.
 func (c *Case) run(test Test, faultPlan ...plan) {
 	if what, why, lacks := c.Target.lacks(test.Requires); lacks {
 		c.T.Skipf("%s cannot %s: %s", c.Target.Name, what, why)
@@ -126,7 +124,7 @@ func (c *Case) run(test Test, faultPlan ...plan) {
 	test.Run(c)
 }
 
-// eventually calls look until it returns true, and fails the test after the timeout.
+// eventually calls look until it returns true. It fails the test after the timeout.
 func (c *Case) eventually(what string, look func() bool) {
 	c.T.Helper()
 	limit := time.NewTimer(cmp.Or(c.Timeout, outside.DefaultTimeout))
@@ -147,8 +145,8 @@ func (c *Case) eventually(what string, look func() bool) {
 // lookPause is the time between two calls of look.
 const lookPause = 300 * time.Millisecond
 
-// rules returns the test's faults, limited to the machines of its batches or of a region
-// that only this test uses.
+// rules returns the test's faults, limited to the machines of its batches, or of a region that
+// only this test uses.
 func (c *Case) rules(test Test) []faults.Rule {
 	var all []faults.Rule
 	for batch, rules := range test.Faults {
@@ -162,25 +160,23 @@ func (c *Case) rules(test Test) []faults.Rule {
 	return all
 }
 
-// notBatchID matches what a batch id cannot contain, and the separators used
-// here.
+// notBatchID matches characters that a batch id cannot contain, and the separators used here.
 var notBatchID = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// Batch returns the test's batch id of that name, unique to this run of the
-// suite.
+// Batch returns the test's batch id with this name. It is unique to this run of the suite.
 func (c *Case) Batch(name string) string {
 	return notBatchID.ReplaceAllString(c.name, "-") + "." + name + "." + c.round
 }
 
-// StartScripted starts an export of the sample's root whose worker runs the
-// script instead; see stacktest.Play.
+// StartScripted starts an export of the sample's root whose worker runs the script instead; see
+// stacktest.Play.
 func (c *Case) StartScripted(name, script string, policy ...contract.Policy) (task string) {
 	c.T.Helper()
 	c.Target.Scripts.Set(c.T, c.Batch(name), script)
 	return c.Start(name, contract.ExportRequest{}, policy...)
 }
 
-// StartShort starts the shortest successful export that the target offers.
+// StartShort starts the shortest successful export of the target.
 func (c *Case) StartShort(name string) (task string) {
 	c.T.Helper()
 	return c.Start(name, c.shortRequest(name))
@@ -194,11 +190,10 @@ func (c *Case) shortRequest(name string) contract.ExportRequest {
 	return contract.ExportRequest{PI: c.root(), BatchID: new(c.Batch(name))}
 }
 
-// root returns the entity that short exports export.
+// root returns the entity for short exports.
 func (c *Case) root() string { return cmp.Or(c.Target.Root, samples.SampleRoot) }
 
-// Start starts a MODS export in the batch of that name. The default root is the
-// sample's.
+// Start starts a MODS export in the batch with this name. The default root is the sample's.
 func (c *Case) Start(name string, request contract.ExportRequest, policy ...contract.Policy) (task string) {
 	c.T.Helper()
 	if request.PI == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
 
-// Capability is an ability of a target that some tests require, as the object
-// of "can".
+// Capability is an ability of a target that some tests require. Its text completes the phrase
+// "can ...".
 type Capability string
 
 const (
@@ -37,7 +37,7 @@ const (
 	OwnNotFound Capability = "answer for unknown routes itself"
 	// OwnEncoding: Sortie itself checks a request's Content-Encoding.
 	OwnEncoding Capability = "check the encoding of a request itself"
-	// OtherTokens: Target.Others has further client tokens.
+	// OtherTokens: Target.Others has additional client tokens.
 	OtherTokens Capability = "use tokens of another tenant and of one scope" //nolint:gosec // G101: no credential
 	// Programs: the image ProgramImage runs a shell.
 	Programs Capability = "run the programs of jobs"
@@ -48,13 +48,13 @@ const (
 	Hooks Capability = "call hooks of the suite and read its secrets"
 	// ShortWindows: catchUpWindow can be seconds, because wake-ups are precise.
 	ShortWindows Capability = "keep a catchUpWindow of seconds"
-	// Streams: an answer of the API is sent as it is written, and can last for minutes.
+	// Streams: the API sends an answer while it is written, for up to minutes.
 	Streams Capability = "stream answers"
-	// NoticeLeaving: the stream of a reader that has disconnected ends.
+	// NoticeLeaving: the stream of a disconnected reader ends.
 	NoticeLeaving Capability = "notice that the reader of a stream has left"
-	// MockEngine: pools can have the engine mock.
+	// MockEngine: pools can use the mock engine.
 	MockEngine Capability = "serve the engine mock"
-	// Servers: the image EngineImage runs EngineServer, which Sortie can call in its machine.
+	// Servers: the image EngineImage runs EngineServer, and Sortie can call it in its machine.
 	Servers Capability = "call servers in machines"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
@@ -63,45 +63,43 @@ const (
 // Target is a running Sortie deployment, configured with Settings where
 // possible.
 type Target struct {
-	// Name is the target's name in reports.
+	// Name is the name of the target in reports.
 	Name string
-	// URL is the API's base URL with its stage. Token is a client token.
+	// URL is the API's base URL, including the stage. Token is a client token.
 	URL, Token string
-	// Others are further client tokens.
+	// Others are additional client tokens.
 	Others clients.Others
-	// Gateway names response headers that a gateway adds; they are removed
-	// before checks.
+	// Gateway names response headers that a gateway adds. They are removed before checks.
 	Gateway []string
-	// Remapped names response headers of Sortie that reach clients as
-	// "X-Amzn-Remapped-" and their name; a response that differs is an error.
+	// Remapped names response headers of Sortie that clients receive with the prefix
+	// "X-Amzn-Remapped-". A response that differs from that is an error.
 	Remapped []string
 	// Machines is the API that creates the machines.
 	Machines outside.Machines
 	Buckets  outside.Buckets
-	// Root is an entity to export; empty is the sample's root.
+	// Root is an entity to export; empty means the sample's root.
 	Root string
-	// Scripts holds the scripts of the workers.
+	// Scripts has the scripts of the workers.
 	Scripts *Scripts
 	// MaxMachines is the pool's limit.
 	MaxMachines int
 	// LlamaServer is the address of a llama-server with two slots and 2,048 tokens of context,
-	// for the tests of inference tasks; empty for the engine mock alone.
+	// for the tests of inference tasks. Empty means only the mock engine.
 	LlamaServer string
-	// Certificate is that of the receiver of hooks. If it is nil, the receiver serves
+	// Certificate is the certificate of the hook receiver. If it is nil, the receiver serves
 	// HTTP.
 	Certificate *tls.Certificate
-	// Timeout limits one wait for a task; 0 is the client's default.
+	// Timeout limits one wait for a task; 0 means the client's default.
 	Timeout time.Duration
-	// Examples is the folder into which the examples of events are written that differ from
-	// the published ones; empty compares them.
+	// Examples is the folder to which the suite writes new examples for those that differ from
+	// the published events. If it is empty, the suite only compares them.
 	Examples string
-	// Lacks holds the reason for each capability that the target does not have.
+	// Lacks maps each missing capability to the reason.
 	Lacks map[Capability]string
 }
 
-// Settings returns the configuration of a target, without its addresses and
-// secrets: limits that many tests can share. A test that requires other limits
-// requests them with its exports.
+// Settings returns the configuration of a target, without its addresses and secrets. Its limits
+// suit many tests; a test that needs others requests them with its exports.
 func Settings() map[string]string {
 	return map[string]string{
 		"SORTIE_MAX_MACHINES": "12", "SORTIE_START_TIMEOUT": "1m",
@@ -114,8 +112,8 @@ func Settings() map[string]string {
 	}
 }
 
-// LookForBash adds Bash to what a target on this host lacks, unless bash and curl are installed.
-// If they are required, it fails the test instead.
+// LookForBash adds Bash to lacks unless bash and curl are installed. If required is true, it
+// fails the test instead.
 func LookForBash(t *testing.T, required bool, lacks map[Capability]string) {
 	t.Helper()
 	for _, program := range []string{"bash", "curl"} {
@@ -128,8 +126,7 @@ func LookForBash(t *testing.T, required bool, lacks map[Capability]string) {
 	}
 }
 
-// lacks returns the first capability in needs that the target does not have,
-// with the reason.
+// lacks returns the first missing capability in needs, with the reason.
 func (t Target) lacks(needs []Capability) (what, why string, lacks bool) {
 	for _, need := range needs {
 		if why, lacks := t.Lacks[need]; lacks {
@@ -139,7 +136,7 @@ func (t Target) lacks(needs []Capability) (what, why string, lacks bool) {
 	return "", "", false
 }
 
-// logLimitations lists what the target cannot do and the tests that it skips.
+// logLimitations logs the missing capabilities and the tests that are skipped for them.
 func (t Target) logLimitations(to *testing.T, tests []Test) {
 	to.Helper()
 	if len(t.Lacks) == 0 {

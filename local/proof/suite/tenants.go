@@ -104,7 +104,7 @@ func missingScope(c *Case) {
 	}
 }
 
-// jobCalls are the calls that name a job. Calls that change something have a scope.
+// jobCalls are the calls that name a job. Calls that make a change have a scope.
 var jobCalls = []struct{ method, path, body, scope string }{
 	{http.MethodGet, "", "", ""},
 	{http.MethodGet, "/versions/1", "", ""},

@@ -23,7 +23,7 @@ func webhookLog() []Test {
 	}
 }
 
-// deliveryIsRepeated fails one attempt; the next one comes after 5 s, under the same id.
+// deliveryIsRepeated fails one attempt. The next one comes after 5 s with the same id.
 func deliveryIsRepeated(c *Case) {
 	s := c.subscribe(contract.WebhookSettings{BatchID: c.Batch("one"), EventTypes: []string{"job.completed"}})
 	s.answer(http.StatusInternalServerError)
@@ -82,7 +82,7 @@ func eventIsRedelivered(c *Case) {
 	if len(got) != 1 || got[0].EventID != log[0].EventID || got[0].Notifier.Replay == nil {
 		c.T.Errorf("got %+v, want the first event as a replay", got)
 	}
-	// The redelivery has ended once the webhook shows none.
+	// The redelivery has ended when the webhook no longer shows it.
 	idle := func() bool { return len(s.now().Progress.Redeliveries) == 0 }
 	c.eventually("end of the redelivery", idle)
 	redeliver(fmt.Sprintf(`{"from": %d, "to": %d}`, log[0].Position, log[1].Position), 2)

@@ -25,12 +25,12 @@ func webhooks() []Test {
 	}
 }
 
-// ofType returns a condition for until.
+// ofType returns a condition for until that selects events of a type.
 func ofType(kind eventtype.Type) func(events.Envelope) bool {
 	return func(e events.Envelope) bool { return e.EventType == kind }
 }
 
-// sameEvents reports whether two lists have the same events, in any order.
+// sameEvents reports whether two lists have the same events in any order.
 func sameEvents(got, want []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 }

@@ -18,7 +18,7 @@ func workerCalls() []Test {
 	}
 }
 
-// workerOf is the worker of a machine that waits: the test sends its calls.
+// workerOf is the waiting worker of a machine. The test sends its calls.
 type workerOf struct {
 	*Case
 	task, hold string
@@ -48,7 +48,7 @@ func (c *Case) startWorker(policy ...contract.Policy) workerOf {
 	}
 }
 
-// call sends a call with the required fields and more, and wants a status.
+// call sends a call with the required fields and more. It requires the status.
 func (w workerOf) call(name, more string, status int) {
 	w.T.Helper()
 	body := fmt.Sprintf(`{"attempt":%d,"workerId":"w"%s}`, w.envelope.Attempt, more)

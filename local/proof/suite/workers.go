@@ -20,7 +20,7 @@ func workers() []Test {
 	}
 }
 
-// tries returns a policy of n attempts.
+// tries returns a policy with at most n attempts.
 func tries(n int) contract.Policy {
 	return contract.Policy{Retry: &contract.RetryPolicy{MaxAttempts: &n}}
 }

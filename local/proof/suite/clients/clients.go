@@ -1,20 +1,19 @@
-// Package clients has the further client tokens of a deployment that the suite
-// tests. It is separate so that programs can fill a deployment with them without
-// linking the tests.
+// Package clients has the additional client tokens of a deployment that the suite tests. It is
+// separate so that programs can configure a deployment with them without linking the tests.
 package clients
 
 import "github.com/sortie-dev/sortie/shared/access"
 
-// Others are client tokens that differ from that of the suite.
+// Others are client tokens besides the suite's own.
 type Others struct {
 	// Stranger is a token of another tenant with all scopes.
 	Stranger string
-	// Reader is a token of the suite's tenant with the scope runs:read alone.
+	// Reader is a token of the suite's tenant with only the scope runs:read.
 	Reader string
 }
 
-// Records returns the records of the tokens, for a deployment where the suite's own
-// token is of the default tenant.
+// Records returns the token records for a deployment in which the suite's own token belongs to
+// the default tenant.
 func (o Others) Records() []access.Token {
 	reader := access.Full("reader", o.Reader, access.Default, access.Default)
 	reader.Scopes = []access.Scope{access.RunsRead}

@@ -6,7 +6,7 @@ const (
 	PasswordSecret = "suite-password"
 )
 
-// Secrets are the values of the secrets by name. The deployment has them for the
+// Secrets returns the values of the secrets, by name. The deployment must have them for the
 // tenant of the suite's token.
 func Secrets() map[string]string {
 	return map[string]string{ //nolint:gosec // G101: values for tests

@@ -12,8 +12,8 @@ import (
 // Buckets accesses the object store with the owner's credentials.
 type Buckets struct {
 	Endpoint, Region, KeyID, Secret string
-	// Uploads is the bucket that workers write to, Accepted the one with
-	// accepted outputs.
+	// Uploads is the bucket that workers write to. Accepted is the bucket with accepted
+	// outputs.
 	Uploads, Accepted string
 }
 
@@ -41,8 +41,8 @@ func (b Buckets) Objects(ctx context.Context, bucket string) (map[string]int64, 
 	return objects, nil
 }
 
-// Logs removes what is kept as long as the runs from objects, their logs and inputs,
-// and returns it.
+// Logs removes the objects that are kept as long as their runs, logs and inputs, and returns
+// them.
 func Logs(objects map[string]int64) (logs map[string]int64) {
 	logs = map[string]int64{}
 	for key, size := range objects {

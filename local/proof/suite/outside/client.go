@@ -17,18 +17,18 @@ import (
 // Client calls the API of one deployment on behalf of one test.
 type Client struct {
 	T *testing.T
-	// URL is the API's base URL, with the stage in its path if it has one.
+	// URL is the API's base URL, including the stage if the API has one.
 	URL string
 	// Token is sent with every call that has no Authorization header. Empty
 	// sends none.
 	Token string
-	// Gateway names headers that a gateway adds to responses, such as
-	// "X-Amzn-Requestid". They are not checked against the OpenAPI document.
+	// Gateway names headers that a gateway adds to responses, such as "X-Amzn-Requestid". They
+	// are not checked against the OpenAPI document.
 	Gateway []string
-	// Remapped names headers of Sortie that the gateway renames to
-	// "X-Amzn-Remapped-" and their name. They are checked under their own names.
+	// Remapped names headers of Sortie that the gateway prefixes with "X-Amzn-Remapped-". They
+	// are checked under their own names.
 	Remapped []string
-	// Timeout limits one call of Await; 0 is DefaultTimeout.
+	// Timeout limits one call of Await; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -48,9 +48,9 @@ func (a Answer) Problem(t *testing.T) contract.Problem {
 	return Decode[contract.Problem](t, a.Body)
 }
 
-// Call makes a request and reads the response. headers alternates names and
-// values; an empty value removes the header. The default content type of a body
-// is JSON. Redirects are not followed.
+// Call makes a request and reads the response. headers alternates names and values; an empty
+// value removes the header. The default content type of a body is JSON. Call does not follow
+// redirects.
 func (c *Client) Call(method, path, body string, headers ...string) Answer {
 	c.T.Helper()
 	answer, err := c.do(c.T.Context(), method, path, body, headers...)
@@ -90,7 +90,7 @@ func (c *Client) do(ctx context.Context, method, path, body string, headers ...s
 	return Answer{answer.StatusCode, answer.Header, text}, err
 }
 
-// Get decodes the 200 response of a path. Any other status fails the test.
+// Get decodes the response of a path. Any status other than 200 fails the test.
 func Get[T any](c *Client, path string) T {
 	c.T.Helper()
 	answer := c.Call(http.MethodGet, path, "")
@@ -110,8 +110,8 @@ func (c *Client) Export(format string, request contract.ExportRequest) (task str
 	return Decode[contract.ExportAccepted](c.T, answer.Body).TaskID
 }
 
-// Await polls a task until enough returns true or the task has ended. The test
-// fails with the last status if neither happens in time.
+// Await polls a task until enough returns true or the task has ended. If neither happens before
+// the timeout, it fails the test with the last status.
 func (c *Client) Await(task string, enough func(contract.Status) bool) contract.Status {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(c.T.Context(), cmp.Or(c.Timeout, DefaultTimeout))
@@ -153,8 +153,8 @@ func (c *Client) Reach(task, state string) {
 	}
 }
 
-// Events returns all events of an ended task, after checking that their numbers
-// have no gaps and that exactly one is terminal.
+// Events returns all events of an ended task. It checks that their numbers have no gaps and
+// that exactly one is terminal.
 func (c *Client) Events(task string) []contract.TaskEvent {
 	c.T.Helper()
 	events := Get[contract.TaskEvents](c, "/v1/tasks/"+task+"/events?limit=1000").Events
@@ -164,8 +164,7 @@ func (c *Client) Events(task string) []contract.TaskEvent {
 	return events
 }
 
-// Faults returns the events of a task that carry a fault, in order:
-// "type:CODE", separated by spaces.
+// Faults returns the fault events of a task in order, as "type:CODE" separated by spaces.
 func (c *Client) Faults(task string) string {
 	c.T.Helper()
 	var faults []string

@@ -13,8 +13,8 @@ import (
 // app is the app of the local stack's machines.
 const app = "arke-mods-export-worker"
 
-// LocalStack returns the APIs behind a local stack, with the credentials from
-// its data folder.
+// LocalStack returns clients for the machines API and object store of a local stack, with the
+// credentials from its data folder.
 func LocalStack(at stack.Addresses) (Machines, Buckets, error) {
 	text, err := os.ReadFile(filepath.Join(at.Data, "stack.json"))
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 )
 
-// Machines is a client of a Fly Machines API that shares no code with the
-// adapter under test.
+// Machines is a client of a Fly Machines API. It shares no code with the adapter under test.
 type Machines struct {
 	URL, Token string
-	// App is the app that contains the machines.
+	// App is the app of the machines.
 	App string
 }
 
@@ -23,18 +22,18 @@ type Machine struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Config is empty if the host of the machine does not answer.
+	// Config is empty if the host of the machine is unreachable.
 	Config struct {
 		Env map[string]string `json:"env"`
 	} `json:"config"`
 }
 
-// Of returns all machines ever created for a task, deleted ones included.
+// Of returns all machines ever created for a task, including deleted ones.
 func (m Machines) Of(ctx context.Context, task string) ([]Machine, error) {
 	return m.list(ctx, "metadata.run_id="+task+"&include_deleted=true")
 }
 
-// Live returns the machines that exist now.
+// Live returns the existing machines.
 func (m Machines) Live(ctx context.Context) ([]Machine, error) { return m.list(ctx, "") }
 
 func (m Machines) list(ctx context.Context, query string) (list []Machine, err error) {

@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Message is a message of Server-Sent Events, as the standard of HTML defines it.
+// Message is a message of Server-Sent Events, as in the HTML standard.
 type Message struct {
 	ID, Event, Data string
-	// Retry is in milliseconds; empty leaves it unchanged.
+	// Retry is the reconnection time in milliseconds; empty means unchanged.
 	Retry string
 }
 
@@ -22,16 +22,16 @@ type Message struct {
 type Stream struct {
 	Status int
 	Header http.Header
-	// Problem is that of another status than 200.
+	// Problem is set if Status is not 200.
 	Problem contract.Problem
 
 	body  io.ReadCloser
 	lines *bufio.Reader
 }
 
-// Open opens a stream of events. headers alternates names and values; an empty value
-// removes the header. The end of ctx cuts the connection. At most limit bytes are read;
-// 0 is no limit.
+// Open opens a stream of events. headers alternates names and values; an empty value removes
+// the header. The end of ctx closes the connection. It reads at most limit bytes; 0 means no
+// limit.
 func (c *Client) Open(ctx context.Context, path string, limit int64, headers ...string) (*Stream, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+path, nil)
 	if err != nil {
@@ -68,16 +68,16 @@ func (c *Client) Open(ctx context.Context, path string, limit int64, headers ...
 	return s, nil
 }
 
-// Close cuts the connection.
+// Close closes the connection.
 func (s *Stream) Close() { _ = s.body.Close() }
 
-// Next returns the next whole message. The error is that of the connection; it is io.EOF
-// at the end of the stream.
+// Next returns the next complete message. It returns io.EOF at the end of the stream, and
+// otherwise the error of the connection.
 func (s *Stream) Next() (m Message, err error) {
 	for {
 		line, err := s.lines.ReadString('\n')
 		if err != nil {
-			return Message{}, err // what was read of the message does not count
+			return Message{}, err // an incomplete message does not count
 		}
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" {

@@ -26,7 +26,7 @@ func CheckSchema(name string, text []byte) error {
 	return described.CheckSchema(name, text)
 }
 
-// wire leaves responses as they are sent.
+// wire is a transport that leaves responses unchanged.
 var wire = func() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
 	transport.DisableCompression = true
@@ -37,8 +37,8 @@ var wire = func() http.RoundTripper {
 // checkedTransport checks requests and responses against the OpenAPI document.
 type checkedTransport struct{ client *Client }
 
-// RoundTrip implements http.RoundTripper. The check sees neither the path
-// prefix of the API nor the gateway's headers.
+// RoundTrip implements http.RoundTripper. The check does not see the API's path prefix and the
+// gateway's headers.
 func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	described, err := document()
 	if err != nil {
@@ -66,8 +66,7 @@ func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := restoreHeaders(answer.Header, h.client.Remapped); err != nil {
 			h.client.T.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
 		}
-		// A Location in the API starts with the stage, without the emulator's
-		// prefix.
+		// A Location of the API starts with the stage, but not with the emulator's prefix.
 		for _, prefix := range []string{base.Path, "/" + path.Base(base.Path)} {
 			if to, ok := strings.CutPrefix(answer.Header.Get("Location"), prefix+"/"); ok {
 				answer.Header.Set("Location", "/"+to)
@@ -84,10 +83,10 @@ const remappedPrefix = "X-Amzn-Remapped-"
 // connection are headers of one connection. API Gateway sends its own.
 var connection = []string{"Connection", "Content-Length", "Date", "Server"}
 
-// restoreHeaders restores the names of headers that API Gateway has renamed,
-// unless it sends its own header of that name: it streams without
-// Content-Length. A client sees the renamed header, so the error names each one
-// that is renamed and not in remapped, and each in remapped that is not renamed.
+// restoreHeaders restores the names of headers that API Gateway has renamed, unless it sends
+// its own header with that name: it streams without Content-Length. Clients see the renamed
+// headers. So it returns an error for each renamed header that is not in remapped, and for each
+// header in remapped that is not renamed.
 func restoreHeaders(header http.Header, remapped []string) error {
 	var problems []error
 	for _, own := range remapped {
@@ -111,7 +110,7 @@ func restoreHeaders(header http.Header, remapped []string) error {
 	return errors.Join(problems...)
 }
 
-// roundTripperFunc makes a function an http.RoundTripper.
+// roundTripperFunc is a function that implements http.RoundTripper.
 type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
