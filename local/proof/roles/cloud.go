@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// cloud is the endpoint of AWS: it asks IAM about each call and passes it to its service.
+// cloud is the endpoint of AWS. It authorizes each call with IAM and passes it to its service.
 type cloud struct {
 	iam       *awsfake.IAM
 	table     aws.HTTPClient

@@ -17,10 +17,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// gateway is the REST API: it invokes the function of a route with each request.
+// gateway is the REST API. It invokes the function of a route with each request.
 type gateway struct {
 	lambda *lambda
-	// stage is the first part of each path.
+	// stage is the first segment of each path.
 	stage  string
 	routes map[string]string
 }
@@ -39,7 +39,7 @@ func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	begun := false
-	// The function does not notice that its caller has left.
+	// The function does not notice that its caller has disconnected.
 	err = g.lambda.stream(context.WithoutCancel(r.Context()), function, event, func(kind string, body io.Reader) error {
 		begun = true
 		if kind == "application/vnd.awslambda.http-integration-response" {
@@ -55,7 +55,8 @@ func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// function returns the function of a request. A literal part of a path precedes a parameter.
+// function returns the function of a request. A literal segment takes precedence over a
+// parameter.
 func (g gateway) function(method, path string) string {
 	best, found := -1, ""
 	for route, function := range g.routes {
@@ -74,8 +75,8 @@ func (g gateway) function(method, path string) string {
 	return found
 }
 
-// match reports whether a path matches a pattern, and in how many literal parts. {proxy+} is
-// for one or more parts at the end.
+// match reports whether a path matches a pattern, and the number of literal segments. {proxy+}
+// matches one or more segments at the end.
 func match(pattern, path string) (literal int, ok bool) {
 	parts, given := strings.Split(pattern, "/"), strings.Split(path, "/")
 	last := len(parts) - 1
@@ -94,7 +95,7 @@ func match(pattern, path string) (literal int, ok bool) {
 	return literal, true
 }
 
-// event returns the event of a request, with payload 1.0.
+// event returns the event of a request in payload format 1.0.
 func (g gateway) event(r *http.Request, path string) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -133,10 +134,10 @@ func buffered(w http.ResponseWriter, body io.Reader) error {
 	return nil
 }
 
-// separator ends the head of a streamed response.
+// separator ends the header of a streamed response.
 var separator = make([]byte, 8)
 
-// streamed writes the response of a function while it arrives.
+// streamed writes a function's response while it arrives.
 func streamed(w http.ResponseWriter, body io.Reader) error {
 	reader := bufio.NewReader(body)
 	var text []byte
@@ -159,7 +160,7 @@ func streamed(w http.ResponseWriter, body io.Reader) error {
 	part := make([]byte, 32<<10)
 	for {
 		n, err := reader.Read(part)
-		_, _ = w.Write(part[:n]) // the client may have left
+		_, _ = w.Write(part[:n]) // the client may have disconnected
 		if flusher, ok := w.(http.Flusher); ok {
 			flusher.Flush()
 		}
@@ -181,7 +182,7 @@ func head(w http.ResponseWriter, status int, header map[string][]string) {
 	w.WriteHeader(status)
 }
 
-// socketEvent returns an event of the WebSocket API. The token can be empty.
+// socketEvent returns an event of the WebSocket API. The token may be empty.
 func socketEvent(kind, connection, token string, query url.Values) ([]byte, error) {
 	e := events.APIGatewayWebsocketProxyRequest{MultiValueHeaders: map[string][]string{}, MultiValueQueryStringParameters: query}
 	if token != "" {

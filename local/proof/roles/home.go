@@ -29,37 +29,38 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// Tokens of a home: the client's, the canary's, and that of the Machines API.
+// The tokens of a home: of the client, the Machines API and the canary.
 const (
 	ClientToken   = "roles-client-token"
 	MachinesToken = "roles-machines-token"
 	canaryToken   = "roles-canary-token"
 )
 
-// Others are the further clients of a home.
+// Others are the additional clients of a home.
 var Others = clients.Others{Stranger: "roles-stranger-token", Reader: "roles-reader-token"}
 
 // Config configures a home.
 type Config struct {
 	// Dir is a folder for the data and the built functions.
 	Dir string
-	// Settings are variables of the functions that read the settings of the service.
+	// Settings are variables of the functions that read the service's settings.
 	Settings map[string]string
-	// Trusted is a PEM file with the certificates that the functions trust.
+	// Trusted is a PEM file with certificates that the functions trust.
 	Trusted string
-	// Fixtures are the machines and the collection, without their addresses and the token.
+	// Fixtures configures the machines and the collection. Start sets their addresses and the
+	// token.
 	Fixtures fixtures.Config
-	// Log gets the lines of the functions and of the home.
+	// Log gets the log lines of the functions and of the home.
 	Log io.Writer
 }
 
 // Home is a deployed stage on this host. Its exported fields do not change.
 type Home struct {
-	// URL is the address of the API with its stage.
+	// URL is the address of the API, including the stage.
 	URL string
 	// Machines is the address of the Machines API.
 	Machines string
-	// S3 is the address of the buckets; Owner are the keys of Sortie.
+	// S3 is the address of the buckets. Owner are Sortie's keys.
 	S3    string
 	Owner s3.Keys
 
@@ -75,20 +76,20 @@ type Home struct {
 	lambda    *lambda
 	bucket    *s3.Server
 	around    *fixtures.Fixtures
-	// api, cloud and runtime serve the clients, the calls of AWS, and the functions.
+	// api serves the clients, cloud the AWS calls, and runtime the functions.
 	api, cloud, runtime *httptest.Server
 	source              string
 
 	stop  context.CancelFunc
 	loops sync.WaitGroup
 	mu    sync.Mutex
-	// broken are failures of the home itself.
+	// broken are the failures of the home itself.
 	broken []error
 	// entered counts the calls of each state.
 	entered map[string]int
 }
 
-// deployed is the deployment with what it says about the stage.
+// deployed is the deployment with accessors for the stage.
 type deployed struct{ deployment.Deployment }
 
 // streamLabel is the time in the ARN of the table's stream.
@@ -113,7 +114,7 @@ func queueARN(address string) string {
 	return "arn:aws:sqs:" + awsfake.Region + ":" + awsfake.Account + ":" + path.Base(address)
 }
 
-// Start builds the functions and starts a home, which the caller ends with Stop.
+// Start builds the functions and starts a home. The caller ends it with Stop.
 func Start(ctx context.Context, c Config) (*Home, error) {
 	made, err := deployment.Read()
 	if err != nil {
@@ -137,7 +138,7 @@ func (h *Home) start(ctx context.Context) error {
 	return nil
 }
 
-// startAWS makes the services without their state machine's functions.
+// startAWS starts the services, without the functions of their state machine.
 func (h *Home) startAWS(ctx context.Context) error {
 	roles := map[string]awsfake.Role{}
 	for name, f := range h.deployed.Functions {
@@ -215,7 +216,7 @@ func (h *Home) startAround(ctx context.Context) error {
 	return err
 }
 
-// startLambda builds the functions, and serves them and the API.
+// startLambda builds the functions and starts serving them and the API.
 func (h *Home) startLambda(ctx context.Context) error {
 	h.lambda = &lambda{functions: map[string]*function{}, processes: map[string]*process{}, log: h.config.Log}
 	h.runtime = httptest.NewServer(h.lambda)
@@ -236,7 +237,7 @@ func (h *Home) startLambda(ctx context.Context) error {
 	return nil
 }
 
-// build builds the program of a function as it is deployed, for this host.
+// build builds the deployed program of a function for this host.
 func build(ctx context.Context, program, file string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w",
 		"-o", file, "github.com/sortie-dev/sortie/functions/"+program+"/bootstrap")
@@ -247,11 +248,11 @@ func build(ctx context.Context, program, file string) error {
 	return nil
 }
 
-// environment returns the variables of a function: those of the template, with the addresses
-// of the home, and those that Lambda adds.
+// environment returns the variables of a function: those of the template, with the addresses of
+// the home, and those that Lambda adds.
 func (h *Home) environment(name string, f deployment.Function) []string {
 	env := maps.Clone(f.Environment)
-	if env["SOURCE_API_URL"] != "" { // it reads the settings of the service
+	if env["SOURCE_API_URL"] != "" { // the function reads the service's settings
 		maps.Copy(env, h.config.Settings)
 	}
 	for variable, address := range map[string]string{
@@ -300,12 +301,12 @@ func (h *Home) fill(context.Context) error {
 	return nil
 }
 
-// Buckets returns the names of the buckets.
+// Buckets returns the names of the two buckets.
 func (h *Home) Buckets() (uploads, accepted string) {
 	return h.deployed.variable("SORTIE_UPLOADS_BUCKET"), h.deployed.variable("SORTIE_ACCEPTED_BUCKET")
 }
 
-// IAM returns the roles with what was denied and used.
+// IAM returns the roles with their refused and used calls.
 func (h *Home) IAM() *awsfake.IAM { return h.iam }
 
 func (h *Home) fail(format string, args ...any) {
@@ -314,7 +315,7 @@ func (h *Home) fail(format string, args ...any) {
 	h.broken = append(h.broken, fmt.Errorf(format, args...))
 }
 
-// Stop ends everything that was started. Its error has the failures of the home itself.
+// Stop ends everything that Start started. It returns the failures of the home itself.
 func (h *Home) Stop(ctx context.Context) error {
 	h.stop()
 	var failed []error

@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Failure is an invocation that failed, in Lambda's terms.
+// Failure is a failed invocation, in Lambda's terms.
 type Failure struct {
 	Type    string `json:"errorType"`
 	Message string `json:"errorMessage"`
@@ -28,11 +28,11 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Type + ": " + f.Message }
 
-// lambda runs functions as processes, each with one invocation at a time. It is their
-// Runtime API: the address of a process ends in its number.
+// lambda runs functions as processes, each with one invocation at a time. It serves their
+// Runtime API; the address for a process has its number.
 type lambda struct {
 	functions map[string]*function
-	// address is that of the Runtime API.
+	// address is the address of the Runtime API.
 	address string
 	log     io.Writer
 
@@ -43,7 +43,7 @@ type lambda struct {
 	calls     atomic.Int64
 }
 
-// function is a deployed function with its idle processes, guarded by lambda.mu.
+// function is a deployed function with its idle processes. lambda.mu guards it.
 type function struct {
 	deployment.Function
 	program string
@@ -66,7 +66,7 @@ type invocation struct {
 	id       string
 	payload  []byte
 	deadline time.Time
-	// take gets the response while it arrives.
+	// take receives the response while it arrives.
 	take  func(kind string, body io.Reader) error
 	ended chan error
 
@@ -82,7 +82,7 @@ func (i *invocation) begin() bool {
 	return i.begun
 }
 
-// abandon returns when the response is not taken any more.
+// abandon stops the delivery of the response. If it has begun, abandon waits for its end.
 func (i *invocation) abandon() {
 	i.mu.Lock()
 	i.abandoned = true
@@ -103,7 +103,8 @@ func (l *lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 	return response.Bytes(), err
 }
 
-// stream calls a function. take gets its response with its content type.
+// stream calls a function. It calls take with the content type and the response while it
+// arrives.
 func (l *lambda) stream(ctx context.Context, name string, payload []byte, take func(kind string, body io.Reader) error) error {
 	f := l.functions[name]
 	if f == nil {
@@ -140,7 +141,7 @@ func (l *lambda) stream(ctx context.Context, name string, payload []byte, take f
 	return err
 }
 
-// acquire returns an idle process, or starts one.
+// acquire returns an idle process, or starts a new one.
 func (l *lambda) acquire(f *function) (*process, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +179,7 @@ func (l *lambda) release(f *function, p *process) {
 	f.idle = append(f.idle, p)
 }
 
-// close ends all processes.
+// close kills all processes.
 func (l *lambda) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -192,7 +193,7 @@ func (l *lambda) close() {
 	}
 }
 
-// ServeHTTP is the Runtime API.
+// ServeHTTP serves the Runtime API.
 func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/2018-06-01/runtime/")
 	l.mu.Lock()

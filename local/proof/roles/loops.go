@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// sweepPause is the pause between two sweeps and redrives; a deployment's is a minute.
+	// sweepPause is the interval of sweeps and redrives; in a deployment it is a minute.
 	sweepPause = 2 * time.Second
-	// pollPause is the pause between two looks at queues, the stream and schedules.
+	// pollPause is the interval of polls of queues, the stream and schedules.
 	pollPause = 50 * time.Millisecond
-	// relayBatch and messageBatch are the largest batches of records and of messages.
+	// relayBatch limits a batch of records, and messageBatch a batch of messages.
 	relayBatch, messageBatch = 100, 10
 )
 
 // scheduledEvent is the event of a rule with a schedule.
 const scheduledEvent = `{"source":"aws.events","detail-type":"Scheduled Event","detail":{}}`
 
-// startLoops runs what invokes functions besides clients, until ctx ends.
+// startLoops starts everything that invokes functions, other than clients, until ctx ends.
 func (h *Home) startLoops(ctx context.Context) {
 	h.loops.Go(func() {
 		if err := h.engine.Run(ctx); err != nil && ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (h *Home) startLoops(ctx context.Context) {
 	h.every(ctx, pollPause, func() { h.receive(ctx, "push", h.deployed.Functions["push"].Environment["SORTIE_PUSHES"]) })
 }
 
-// every repeats do with a pause.
+// every calls do with a pause before each call, until ctx ends.
 func (h *Home) every(ctx context.Context, pause time.Duration, do func()) {
 	h.loops.Go(func() {
 		for clock.Sleep(ctx, clock.System{}, pause) == nil {
@@ -53,7 +53,7 @@ func (h *Home) every(ctx context.Context, pause time.Duration, do func()) {
 	})
 }
 
-// event invokes a function with an event. Its errors are in its log.
+// event invokes a function with an event. Errors are logged.
 func (h *Home) event(ctx context.Context, name string, event []byte) []byte {
 	answer, err := h.lambda.Invoke(ctx, name, event)
 	if err != nil && ctx.Err() == nil {
@@ -71,15 +71,15 @@ func (h *Home) step(ctx context.Context, function string, payload json.RawMessag
 	return answer, err
 }
 
-// failures are the parts of a batch to deliver again.
+// failures are the failed parts of a batch, which must be delivered again.
 type failures struct {
 	Failures []struct {
 		ID string `json:"itemIdentifier"`
 	} `json:"batchItemFailures"`
 }
 
-// relay invokes the relay with the next changes of the table behind the first handled ones,
-// and returns how many are handled then. Lambda reads the stream with the role of the relay.
+// relay invokes the relay with the next changes of the table after the first handled ones. It
+// returns the new number of handled changes. Lambda reads the stream with the relay's role.
 func (h *Home) relay(ctx context.Context, handled int) int {
 	stream := h.deployed.tableARN() + "/stream/"
 	for _, operation := range []string{"DescribeStream", "GetShardIterator", "GetRecords"} {
@@ -102,14 +102,14 @@ func (h *Home) relay(ctx context.Context, handled int) int {
 		var answer failures
 		text := h.event(ctx, "relay", event)
 		if text == nil || json.Unmarshal(text, &answer) != nil {
-			continue // the batch is repeated
+			continue // the batch is delivered again
 		}
 		records = records[done(batch, answer):]
 	}
 	return all
 }
 
-// done returns the number of records before the first that failed.
+// done returns the number of records before the first failed one.
 func done(batch []json.RawMessage, answer failures) int {
 	if len(answer.Failures) == 0 {
 		return len(batch)
@@ -125,8 +125,8 @@ func done(batch []json.RawMessage, answer failures) int {
 	return 0
 }
 
-// receive invokes a function with the messages of its queue. Lambda receives and deletes
-// them with the role of the function.
+// receive invokes a function with the messages of its queue. Lambda receives and deletes them
+// with the function's role.
 func (h *Home) receive(ctx context.Context, function, address string) {
 	h.services.mu.Lock()
 	q := h.services.queue(address)

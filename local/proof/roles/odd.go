@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 )
 
-// manyRetries is how often a state is retried at most, in about a day. Its execution's
-// history is nearly full then.
+// manyRetries is the maximum number of retries of a state, in about a day. The history of its
+// execution is nearly full then.
 const manyRetries = 2880
 
-// oddCalls is how many calls of each state are odd: one is without effect if its run has ended.
+// oddCalls is the number of unusual calls of each state. A call has no effect if its run has
+// ended, so one is not enough.
 const oddCalls = 4
 
-// odd makes the first calls of each state what they rarely are, and returns their payload: the one
-// after a day of retries, whose execution hands the run over to a new one; or, for a state
-// with a token, the second one beside that of an execution that was replaced.
+// odd makes the first calls of each state unusual and returns their payload. If the state counts
+// retries, the payload is that after a day of retries, so that the execution hands the run over
+// to a new one. Otherwise odd first makes an extra call: for a state with a token as an
+// execution that was replaced, for any other state the same call.
 func (h *Home) odd(ctx context.Context, function string, payload json.RawMessage) json.RawMessage {
 	var call map[string]any
 	if err := json.Unmarshal(payload, &call); err != nil {

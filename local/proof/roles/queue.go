@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// queue is a queue of SQS, whose messages are received once. A message with an id of
-// deduplication that it has is dropped.
+// queue is an SQS queue that delivers each message once. It drops a message whose deduplication
+// id it already knows.
 type queue struct {
 	mu      sync.Mutex
 	count   int
@@ -46,7 +46,7 @@ func (q *queue) again(messages ...queued) {
 	q.waiting = append(q.waiting, messages...)
 }
 
-// take removes up to n messages that are due.
+// take removes and returns up to n due messages.
 func (q *queue) take(n int) (due []queued) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

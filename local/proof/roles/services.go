@@ -16,9 +16,8 @@ import (
 	"sync"
 )
 
-// services are those that awsfake does not have: the key, secrets, parameters, the bus,
-// queues, asynchronous invocations and the connections of the WebSocket API. They have no
-// faults.
+// services are the services that awsfake does not have: the key, secrets, parameters, the bus,
+// queues, asynchronous invocations and the WebSocket connections. They inject no faults.
 type services struct {
 	key    *ecdsa.PrivateKey
 	public []byte
@@ -54,7 +53,7 @@ type awsCall struct {
 	Entries     []message
 }
 
-// message is a message to a queue, or in a batch.
+// message is a message to a queue, or an entry of a batch.
 type message struct {
 	ID                     string `json:"Id"`
 	MessageBody            string
@@ -66,7 +65,7 @@ func (m message) accepted(id string) map[string]string {
 	return map[string]string{"Id": m.ID, "MessageId": id, "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(m.MessageBody)))} //nolint:gosec // as the API does
 }
 
-// answer answers a call of AWS JSON.
+// answer answers a call in the AWS JSON protocol.
 func (s *services) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	var in awsCall
 	target := r.Header.Get("X-Amz-Target")
@@ -145,7 +144,7 @@ func refuse(w http.ResponseWriter, code, message string) {
 	document(w, http.StatusBadRequest, map[string]string{"__type": code, "message": message})
 }
 
-// secretName returns the name of a secret given by its name or ARN.
+// secretName returns the name of a secret given by name or ARN.
 func secretName(id string) string {
 	if _, name, isARN := strings.Cut(id, ":secret:"); isARN {
 		return name[:len(name)-len("-AbCdEf")]
@@ -174,7 +173,8 @@ func (s *services) invoke(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// connections are those of the WebSocket API, with the number of messages that each has got.
+// connections are the connections of the WebSocket API, with the number of messages sent to
+// each.
 type connections struct {
 	mu   sync.Mutex
 	open map[string]int
@@ -186,7 +186,7 @@ func (c *connections) connect(id string) {
 	c.open[id] = 0
 }
 
-// got returns the number of messages that an open connection has got.
+// got returns the number of messages sent to a connection, and whether the connection is open.
 func (c *connections) got(id string) (messages int, open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +194,7 @@ func (c *connections) got(id string) (messages int, open bool) {
 	return messages, open
 }
 
-// ServeHTTP is the management API of the connections.
+// ServeHTTP serves the management API of the connections.
 func (c *connections) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := path.Base(r.URL.Path)
 	_, _ = io.Copy(io.Discard, r.Body)

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// Connect opens a WebSocket of the API with a ticket, as a gateway does.
+// Connect opens a WebSocket of the API with a ticket, like a gateway.
 func (h *Home) Connect(ctx context.Context, id, ticket string) error {
 	h.services.sockets.connect(id)
 	return h.socket(ctx, "CONNECT", id, "", url.Values{"ticket": {ticket}})
@@ -18,17 +18,17 @@ func (h *Home) ConnectWithToken(ctx context.Context, id string) error {
 	return h.socket(ctx, "CONNECT", id, ClientToken, nil)
 }
 
-// Say sends a message of the client of a connection, which closes it.
+// Say sends a message from the client of a connection. The API closes the connection for that.
 func (h *Home) Say(ctx context.Context, id string) error {
 	return h.socket(ctx, "MESSAGE", id, "", nil)
 }
 
-// Leave reports the end of a connection.
+// Leave reports the end of a connection to the API.
 func (h *Home) Leave(ctx context.Context, id string) error {
 	return h.socket(ctx, "DISCONNECT", id, "", nil)
 }
 
-// Got returns the number of messages that a connection has got, and whether it is open.
+// Got returns the number of messages sent to a connection, and whether the connection is open.
 func (h *Home) Got(id string) (messages int, open bool) { return h.services.sockets.got(id) }
 
 func (h *Home) socket(ctx context.Context, kind, id, token string, query url.Values) error {

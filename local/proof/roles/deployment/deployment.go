@@ -1,9 +1,9 @@
-// Package deployment has what the tests of roles need of the deployed stack: the variables
-// and the role of each function, and the routes of the API.
+// Package deployment has the parts of the deployed stack that the tests of roles need: the
+// variables and the role of each function, and the routes of the API.
 //
-// deployment.json is made from the synthesised template. A test of infra compares the two,
-// so the tests of roles need neither Node nor the CDK. Rewrite the file with "go test ./stack
-// -run Fresh -rewrite" in infra.
+// deployment.json is generated from the synthesised template. A test of infra compares the two,
+// so the tests of roles need neither Node nor the CDK. Regenerate the file with "go test
+// ./stack -run Fresh -rewrite" in infra.
 package deployment
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// Deployment is a deployed stage. Its ARNs are in the account and region of awsfake.
+// Deployment is a deployed stage. Its ARNs use the account and region of awsfake.
 type Deployment struct {
-	// Functions are the functions by their short names.
+	// Functions maps short names to functions.
 	Functions map[string]Function `json:"functions"`
-	// Routes has the function of each method and path of the API. The method ANY is for the
-	// methods of a path without an entry.
+	// Routes maps each method and path of the API to its function. The method ANY covers the
+	// methods of a path without their own entry.
 	Routes map[string]string `json:"routes"`
 }
 
@@ -37,7 +37,7 @@ type Function struct {
 //go:embed deployment.json
 var text []byte
 
-// Read returns the deployment of the file.
+// Read returns the deployment in deployment.json.
 func Read() (Deployment, error) {
 	var d Deployment
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -46,8 +46,8 @@ func Read() (Deployment, error) {
 	return d, nil
 }
 
-// Of returns the deployment of a template. It returns an error for a role with something
-// other than inline statements of actions, resources and conditions.
+// Of returns the deployment of a template. It returns an error for a role that has anything but
+// inline statements of actions, resources and conditions.
 func Of(t template.Template) (Deployment, error) {
 	d := Deployment{Functions: map[string]Function{}, Routes: map[string]string{}}
 	names, r := map[string]string{}, resolver{t: t}
@@ -79,7 +79,7 @@ func Of(t template.Template) (Deployment, error) {
 	return d, r.err
 }
 
-// path returns the path of a resource of the API, given as a reference.
+// path returns the path of the API resource that the reference names.
 func path(t template.Template, reference string) string {
 	r := t.Resources[strings.Trim(reference, "${}")]
 	if r == nil {

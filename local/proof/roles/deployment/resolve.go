@@ -10,20 +10,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// resolver replaces the references of a template by the names and ARNs of the fakes.
+// resolver replaces the references of a template by names and ARNs of the fakes.
 type resolver struct {
 	t template.Template
-	// err has the references that it does not know.
+	// err joins an error for each unknown reference.
 	err error
 }
 
-// reference is a reference in the form of template.Flat.
+// reference matches a reference in the form of template.Flat.
 var reference = regexp.MustCompile(`\$\{(\w+)(\.\w+)?\}`)
 
-// pseudo are the pseudo parameters of CloudFormation.
+// pseudo has the values of CloudFormation's pseudo parameters.
 var pseudo = map[string]string{"Partition": "aws", "Region": awsfake.Region, "AccountId": awsfake.Account, "URLSuffix": "amazonaws.com"}
 
-// suffix is the hash that the CDK appends to an id.
+// suffix matches the hash that the CDK appends to an id.
 var suffix = regexp.MustCompile(`[0-9A-F]{8}$`)
 
 func (r *resolver) resolve(text string) string {
@@ -51,8 +51,8 @@ func (r *resolver) resolve(text string) string {
 	})
 }
 
-// valueOf returns the value of Ref or of an attribute of a resource, by the type of the
-// resource and the attribute.
+// valueOf returns the value of a Ref or an attribute of the resource name. what is the type of
+// the resource, with the attribute.
 func valueOf(what, name string) (value string, ok bool) {
 	arn := func(service, resource string) string {
 		return "arn:aws:" + service + ":" + awsfake.Region + ":" + awsfake.Account + ":" + resource + name
@@ -69,7 +69,7 @@ func valueOf(what, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// role returns the statements of the role of a function.
+// role returns the statements of a function's role.
 func (r *resolver) role(f *template.Resource) (awsfake.Role, error) {
 	id, _, _ := strings.Cut(strings.Trim(f.Text("Role"), "${}"), ".")
 	made := r.t.Resources[id]
@@ -129,7 +129,7 @@ func (r *resolver) texts(value any) []string {
 	return all
 }
 
-// list returns one value as a list of it.
+// list returns a value as a list: a single value as its only element, nil as an empty one.
 func list(value any) []any {
 	if value == nil {
 		return nil
