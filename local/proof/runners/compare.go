@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// compare compares how the command, the run and the program ended.
+// compare compares the exit of the command, the run and the program with the expected end.
 func (s *system) compare(t *testing.T, want End, exit int, run contract.Task) {
 	t.Helper()
 	got := End{Exit: exit, State: run.State, Attempt: run.Attempt}
@@ -37,7 +37,8 @@ func (s *system) compare(t *testing.T, want End, exit int, run contract.Task) {
 	}
 }
 
-// compareLog compares the stored log of the last attempt, and what the command has shown.
+// compareLog compares the stored log of the last attempt, and the command's output, with the
+// expected streams.
 func (s *system) compareLog(t *testing.T, want End, run contract.Task, stdout, stderr string) {
 	t.Helper()
 	read := func(stream string) string {
@@ -66,7 +67,8 @@ func (s *system) compareLog(t *testing.T, want End, run contract.Task, stdout, s
 	}
 }
 
-// wantCut checks a log of large-log: its beginning, its end, and a mark of what is missing.
+// wantCut checks a log of large-log: its beginning, its end, and the mark for the missing
+// bytes.
 func wantCut(t *testing.T, what, text string) {
 	t.Helper()
 	begin, end := fmt.Sprintf("%099d\n", 1), fmt.Sprintf("%099d\nend\n", 12000)
@@ -76,7 +78,7 @@ func wantCut(t *testing.T, what, text string) {
 	}
 }
 
-// nothingLeft waits until the platform has nothing of the run, and no process has its mark.
+// nothingLeft waits until the platform has no resource of the run, and no process has its mark.
 func (s *system) nothingLeft(t *testing.T, task, mark string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -4,34 +4,34 @@ package runners
 
 import "github.com/sortie-dev/sortie/shared/contract"
 
-// End is how a run ends.
+// End is the expected result of a run.
 type End struct {
 	// Exit is the exit code of "sortie run".
 	Exit int
-	// State is the state of the run, Code that of its fault; empty is without one.
+	// State is the state of the run, and Code the code of its fault; empty means no fault.
 	State, Code string
-	// Message is a part of the message of the fault.
+	// Message is a part of the fault's message.
 	Message string
 	Attempt int
-	// Program is how the program ended; nil if it never ran, or if it had to be stopped
+	// Program is the exit of the program. It is nil if the program never ran or was stopped
 	// from outside.
 	Program *contract.Exit
-	// Stdout and Stderr are the streams of the last attempt.
+	// Stdout and Stderr are the program's streams in the last attempt.
 	Stdout, Stderr string
-	// Said, if set, is a part of standard error, which has names of the platform in place of
-	// Stderr.
+	// Said, unless empty, is a part of standard error. It replaces Stderr if that has names of
+	// the platform.
 	Said string
 	// Output is the content of the output file.
 	Output string
-	// Cut: the log is longer than what is stored, so that its middle is missing.
+	// Cut means that the log exceeds the stored size, so that its middle is missing.
 	Cut bool
 }
 
-// Case is a job file and its end.
+// Case is a job file and its result.
 type Case struct {
 	// Job is the name of the file in jobs, without its extension.
 	Job string
-	// Cancel requests the cancellation, as Ctrl-C does, once the program has begun.
+	// Cancel requests the cancellation, like Ctrl-C, when the program has begun.
 	Cancel bool
 	End
 }
@@ -43,7 +43,7 @@ const (
 	cancelled = 7
 )
 
-// Cases are all job files.
+// Cases returns all job files with their results.
 func Cases() []Case {
 	return []Case{
 		{Job: "success", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "hello\n", Stderr: "careful\n", Output: "result"}},
@@ -58,7 +58,7 @@ func Cases() []Case {
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1,
 			Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "hello\n",
 		}},
-		// sortie-exec sees that the kernel killed the program, and not why.
+		// sortie-exec sees that the kernel killed the program, but not why.
 		{Job: "out-of-memory", End: End{
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "hello\n",
 		}},
@@ -72,7 +72,7 @@ func Cases() []Case {
 		{Job: "cancel-timeout", Cancel: true, End: End{
 			Exit: failed, State: "Failed", Code: "CANCEL_TIMEOUT", Attempt: 1, Program: &contract.Exit{Code: 137, Signal: 9}, Stdout: "begun\n",
 		}},
-		// What the program has started ends with it, or with its wrapper.
+		// Processes that the program has started end with it, or with its wrapper.
 		{Job: "daemons", End: End{State: "Completed", Attempt: 1, Program: &contract.Exit{}, Stdout: "hello\n"}},
 		{Job: "daemons-failed", End: End{
 			Exit: failed, State: "Failed", Code: "PROGRAM_EXIT", Attempt: 1, Program: &contract.Exit{Code: 3}, Stdout: "hello\n",
@@ -86,8 +86,8 @@ func Cases() []Case {
 	}
 }
 
-// WithoutWrapper returns how the job files end in images without sortie-exec, on runners
-// that do not add it.
+// WithoutWrapper returns the differences of images without sortie-exec, on runners that do not
+// add it.
 func WithoutWrapper() map[string]Difference {
 	const needs = "sortie-exec gives the program its attempt, its input and its output file, and separates its streams"
 	return map[string]Difference{

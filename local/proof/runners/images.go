@@ -16,14 +16,14 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
 
-// User is the user of the images, which are not for root.
+// User is the user of the images, which do not run as root.
 const User = "65534:65534"
 
 // Folder is the working directory of the programs. The container runner mounts an empty
-// file system in memory there.
+// in-memory file system there.
 const Folder = "/tmp"
 
-// Entrypoints returns the command of each image, in a file system of FileSystem.
+// Entrypoints maps images to their commands. The files are in FileSystem.
 func Entrypoints() map[string][]string {
 	return map[string][]string{
 		Image:  {"/sortie-exec", "--", "/program"},
@@ -32,8 +32,8 @@ func Entrypoints() map[string][]string {
 	}
 }
 
-// FileSystem builds the programs of the images and returns an archive (tar) of their files.
-// root is the root of the repository.
+// FileSystem builds the programs of the images and returns a tar archive of their files. root
+// is the root of the repository.
 func FileSystem(t *testing.T, root string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func FileSystem(t *testing.T, root string) []byte {
 	return archive.Bytes()
 }
 
-// addTools adds the programs of this host that the daemons need, with their libraries.
+// addTools adds the host programs that the daemons need, with their libraries.
 func addTools(t *testing.T, content map[string][]byte) {
 	t.Helper()
 	for _, tool := range daemons.Tools() {

@@ -27,51 +27,50 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// The images of the job files. Image runs package program and Broken runs BrokenProgram
-// below sortie-exec; Plain runs package program without it. No platform has the image of
-// the job missing-image.
+// The images of the job files. Image runs package program, and Broken runs BrokenProgram, both
+// under sortie-exec. Plain runs package program without it. No platform has the image of the
+// job missing-image.
 const (
 	Image  = "localhost/sortie-program:1"
 	Plain  = "localhost/sortie-plain:1"
 	Broken = "localhost/sortie-broken:1"
 )
 
-// BrokenProgram is a program that cannot be started, because its interpreter is missing.
+// BrokenProgram is a program that cannot start, because its interpreter is missing.
 const BrokenProgram = "#!/nonexistent/interpreter\n"
 
 //go:embed jobs/*.yaml
 var files embed.FS
 
-// Difference is how a run ends on one platform, other than on the rest.
+// Difference is a result on one platform that differs from the others.
 type Difference struct {
-	// Reason says what makes the difference.
+	// Reason says why the result differs.
 	Reason string
-	// End is the end there; nil if the platform cannot run the job.
+	// End is the result there; nil if the platform cannot run the job.
 	End *End
 }
 
-// FirstProcess is the reason of a difference in containers.
+// FirstProcess is the reason for a difference in containers.
 const FirstProcess = "the program that is to be killed is the first process of its container, which the kernel protects from the container's own signals"
 
 // Platform is a platform under a stack.
 type Platform struct {
 	// Runner is the runner of the pool "default".
 	Runner string
-	// Given configures the stack; Change changes the configuration further.
+	// Given configures the stack. Change makes further changes to the configuration.
 	Given  stacktest.Config
 	Change func(*stack.Config)
-	// Left returns what the platform has of the run of a task. at are the addresses of the
-	// stack.
+	// Left returns the platform's resources of a task's run. at are the addresses of the stack.
 	Left func(ctx context.Context, at stack.Addresses, task string) ([]string, error)
-	// Plain replaces the images that have sortie-exec with Plain, which does not.
+	// Plain replaces the images with sortie-exec by Plain, which does not have it.
 	Plain bool
-	// AtOnce limits how many job files run at once; 0 is no limit.
+	// AtOnce limits the concurrent job files; 0 means no limit.
 	AtOnce int
-	// Differs are the differences by the names of jobs.
+	// Differs are the differences, by job name.
 	Differs map[string]Difference
 }
 
-// kept is how long the platforms keep what they have of a machine that is gone.
+// kept is how long the platforms keep the resources of a gone machine.
 const kept = 5 * time.Second
 
 // Run starts a stack and runs all job files on it.
@@ -160,7 +159,7 @@ func (s *system) client(t *testing.T) *outside.Client {
 	return &outside.Client{T: t, URL: s.at.URL, Token: s.token}
 }
 
-// run runs the job file with the command line, and compares.
+// run runs the job file with the command line and compares the result.
 func (s *system) run(t *testing.T, c Case) {
 	t.Helper()
 	document, err := files.ReadFile("jobs/" + c.Job + ".yaml")
@@ -198,7 +197,7 @@ func (s *system) run(t *testing.T, c Case) {
 			t.Fatalf("got exit code %d and %s, want a run to cancel", exit, stderr.String())
 		case <-stdout.seen:
 		}
-		// The output can come before it is recorded that the program runs.
+		// The output can arrive before the store records that the program runs.
 		task, _, _ := strings.Cut(stderr.String(), "\n")
 		s.client(t).Running(task)
 		interrupt()
@@ -220,7 +219,7 @@ func (s *system) run(t *testing.T, c Case) {
 	s.nothingLeft(t, run.TaskID, mark)
 }
 
-// watched is a buffer that looks for a word.
+// watched is a buffer that waits for a word.
 type watched struct {
 	stacktest.Log
 	word string

@@ -1,7 +1,6 @@
 //go:build unix
 
-// Image is the program of the images with which package runners is run in containers and
-// pods.
+// Image is the program of the images with which package runners tests containers and pods.
 package main
 
 import (

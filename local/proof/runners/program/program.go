@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package program is the program of the job files of package runners. It does what its
-// arguments say, in order, and needs nothing of its image.
+// Package program is the program of the job files of package runners. It executes its arguments
+// in order and needs nothing of its image.
 package program
 
 import (
@@ -104,7 +104,7 @@ func failed(err error) int {
 	return 99
 }
 
-// killWrapper kills the process above this one, if that is a wrapper.
+// killWrapper kills the parent process if that is a wrapper.
 func killWrapper() error {
 	parent := os.Getppid()
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", parent))
@@ -117,13 +117,13 @@ func killWrapper() error {
 	return syscall.Kill(parent, syscall.SIGKILL)
 }
 
-// rest does not return. A timer keeps the runtime from reporting a deadlock.
+// rest never returns. A timer keeps the runtime from reporting a deadlock.
 func rest() {
 	for range time.Tick(time.Hour) {
 	}
 }
 
-// lineSize is the size of a line of lines, in bytes.
+// lineSize is the size of a line that lines writes, in bytes.
 const lineSize = 100
 
 func lines(to io.Writer, count int) error {
@@ -135,7 +135,7 @@ func lines(to io.Writer, count int) error {
 	return err
 }
 
-// use writes to each page of the memory and keeps it for a second, in which its limit
+// use writes to each page of the memory and keeps it for a second, so that a memory limit
 // applies.
 func use(megabytes int) {
 	var held [][]byte
