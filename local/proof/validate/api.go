@@ -26,14 +26,14 @@ func redocly(ctx context.Context, k *kit) error {
 }
 
 func spectral(ctx context.Context, k *kit) error {
-	// Spectral finds its rule set "spectral:oas" beside its configuration.
+	// Spectral finds its rule set "spectral:oas" in the folder of its configuration.
 	return k.exec(ctx, "lint the document", call{args: []string{
 		k.npm("spectral"), "lint", "--fail-severity=hint", "--ruleset", k.config("spectral.yaml"), document,
 	}})
 }
 
-// clientRequests generates requests with a client's token, also sequences of
-// them. The runs that they start are executed.
+// clientRequests generates requests, and sequences of requests, with a client's token. The runs
+// that they start are executed.
 func clientRequests(ctx context.Context, k *kit) error {
 	s, err := k.start(ctx, "client", "")
 	if err != nil {
@@ -49,8 +49,8 @@ var inferenceOperations = []string{
 	"listServedModels", "getServedModel",
 }
 
-// inferenceRequests generates requests for inference tasks. The valid ones are for the model of
-// an engine without a model, so that they are answered.
+// inferenceRequests generates requests for inference tasks. Valid requests use the model of a
+// mock engine, so that they are answered.
 func inferenceRequests(ctx context.Context, k *kit) error {
 	s, err := k.startWith(ctx, "inference", []string{"--engine", "mock"})
 	if err != nil {
@@ -63,8 +63,8 @@ func inferenceRequests(ctx context.Context, k *kit) error {
 	return k.schemathesis(ctx, s, token, "any", include...)
 }
 
-// workerRequests generates requests with the tokens of workers. Each operation
-// that ends an attempt gets an attempt of its own.
+// workerRequests generates requests with the tokens of workers. Each operation that ends an
+// attempt gets its own attempt.
 func workerRequests(ctx context.Context, k *kit) error {
 	worker, err := k.idleWorker()
 	if err != nil {
@@ -94,7 +94,7 @@ func workerRequests(ctx context.Context, k *kit) error {
 	return nil
 }
 
-// schemathesis generates requests from the document that the server serves.
+// schemathesis generates requests from the OpenAPI document that the server serves.
 func (k *kit) schemathesis(ctx context.Context, s *server, bearer, taskID string, filter ...string) error {
 	n, config := examples, "schemathesis.toml"
 	if k.quick {
@@ -112,7 +112,7 @@ func (k *kit) schemathesis(ctx context.Context, s *server, bearer, taskID string
 	}})
 }
 
-// goClient generates a client in Go, compiles it, and exports an entity with it.
+// goClient generates a Go client, compiles it, and exports an entity with it.
 func goClient(ctx context.Context, k *kit) error {
 	s, err := k.start(ctx, "go", "")
 	if err != nil {
@@ -134,8 +134,8 @@ func goClient(ctx context.Context, k *kit) error {
 	return k.exec(ctx, "export with the client", call{args: []string{k.tools.Go, "run", ".", samples.SampleRoot}, dir: dir, env: s.env()})
 }
 
-// pythonClient generates a client in Python, imports all of it, and exports an
-// entity with it.
+// pythonClient generates a Python client, imports all of its modules, and exports an entity
+// with it.
 func pythonClient(ctx context.Context, k *kit) error {
 	s, err := k.start(ctx, "python", "")
 	if err != nil {

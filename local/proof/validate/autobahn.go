@@ -18,20 +18,21 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 )
 
-// longestMessage is more than the cases send, in bytes.
+// longestMessage limits a message in bytes. The cases send shorter ones.
 const longestMessage = 1 << 20
 
 const (
-	// suiteLock has the version of the suite, cases the number of its cases that run.
+	// suiteLock has the version of the suite. cases is the number of its cases that run.
 	suiteLock = "autobahn.lock"
 	cases     = 247
 )
 
-// wstest runs the suite with the folder of its packages as first argument.
+// wstest is a Python script that runs the suite. Its first argument is the folder of the
+// packages.
 const wstest = `import site, sys; site.addsitedir(sys.argv.pop(1)); from autobahntestsuite.wstest import run; run()`
 
-// autobahn sends the cases 1 to 7 and 10 of Autobahn|Testsuite to an echo with the library
-// of the streams. The suite needs Python 2.7.
+// autobahn runs cases 1 to 7 and 10 of Autobahn|Testsuite against an echo server that uses the
+// streams' WebSocket library. The suite needs Python 2.7.
 func autobahn(ctx context.Context, k *kit) error {
 	python, err := prerequisites.Host{Env: k.lookup, Environ: k.environ}.Python27(ctx)
 	if err != nil {
@@ -67,11 +68,11 @@ func autobahn(ctx context.Context, k *kit) error {
 	return verdicts(filepath.Join(report, "index.json"))
 }
 
-// echo answers each message with the same message.
+// echo sends each message back.
 func echo(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // it has answered the handshake
+		return // Accept has answered the handshake
 	}
 	defer func() { _ = conn.CloseNow() }() // it may be closed
 	conn.SetReadLimit(longestMessage)
@@ -80,9 +81,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// The library leaves the check of texts to its callers.
+		// The library leaves the UTF-8 check of text messages to its callers.
 		if kind == websocket.MessageText && !utf8.Valid(message) {
-			_ = conn.Close(websocket.StatusInvalidFramePayloadData, "want UTF-8") // the client may have left
+			_ = conn.Close(websocket.StatusInvalidFramePayloadData, "want UTF-8") // the client may have disconnected
 			return
 		}
 		if err := conn.Write(r.Context(), kind, message); err != nil {
@@ -91,7 +92,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verdicts reads the report of the suite.
+// verdicts reads the suite's report and returns an error for each failed case.
 func verdicts(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -104,7 +105,7 @@ func verdicts(name string) error {
 	passed := []string{"OK", "NON-STRICT", "INFORMATIONAL"}
 	var failed []error
 	for id, got := range report["echo"] {
-		// The library does not check the reason of a close for UTF-8.
+		// The library does not check that the reason of a close is UTF-8.
 		if id != "7.5.1" && (!slices.Contains(passed, got.Behavior) || !slices.Contains(passed, got.BehaviorClose)) {
 			failed = append(failed, fmt.Errorf("case %s: got %s, and %s at the close, want one of %v", id, got.Behavior, got.BehaviorClose, passed))
 		}

@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// browser follows events with a page in Chromium while the server stops and is killed.
+// browser follows events with a page in Chromium while the server is stopped and killed.
 func browser(ctx context.Context, k *kit) error {
 	chromium, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
@@ -49,7 +49,8 @@ func browser(ctx context.Context, k *kit) error {
 	return k.cut(ctx, s, []*reader{{Reader: bufio.NewReader(received)}}, []os.Signal{syscall.SIGINT, syscall.SIGKILL})
 }
 
-// front serves the page and the API at one origin, and writes what the page receives.
+// front serves the page and the API with one origin. It writes the events that the page
+// receives to lines.
 func (k *kit) front(api string, lines io.Writer) (*httptest.Server, error) {
 	target, err := url.Parse(api)
 	if err != nil {
@@ -59,7 +60,7 @@ func (k *kit) front(api string, lines io.Writer) (*httptest.Server, error) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, 0),
-		// A browser connects again after an error of the network alone.
+		// A browser reconnects only after a network error.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	mux := http.NewServeMux()
@@ -68,7 +69,7 @@ func (k *kit) front(api string, lines io.Writer) (*httptest.Server, error) {
 		http.ServeFile(w, r, k.config("testdata/clients/page.html"))
 	})
 	mux.HandleFunc("POST /received", func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(lines, r.Body) // the reader finds what is missing
+		_, _ = io.Copy(lines, r.Body) // the reader detects missing lines
 	})
 	return httptest.NewServer(mux), nil
 }

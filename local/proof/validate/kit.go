@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The pinned versions that no lock file contains.
+// The pinned versions that are in no lock file.
 const (
 	oapiCodegen     = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 	generator       = "7.17.0"
@@ -28,17 +28,17 @@ const (
 	mavenCopy       = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 )
 
-// home is this folder, seen from the repository's.
+// home is the path of this folder in the repository.
 const home = "local/proof/validate"
 
-// kit is what the checks share.
+// kit is the shared state of the checks.
 type kit struct {
 	quick   bool
 	lookup  func(string) (string, bool)
 	environ []string
 
 	root string
-	// installed has the validators, work is a folder for this process alone.
+	// installed is the folder of the validators. work is a folder of this process.
 	installed, work string
 	tools           prerequisites.Tools
 	servers         []*server
@@ -68,10 +68,10 @@ func (k *kit) prepare(ctx context.Context) error {
 	return k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}, env: []string{"CGO_ENABLED=0"}})
 }
 
-// close ends the servers and removes the work folder. The programs were killed.
+// close ends the servers and removes the work folder. The programs are already killed.
 func (k *kit) close() error {
 	for _, each := range k.programs {
-		_ = each.Wait() // a program that was killed fails
+		_ = each.Wait() // a killed program returns an error
 	}
 	var failed []error
 	for _, s := range k.servers {
@@ -92,8 +92,8 @@ func (k *kit) jar() string {
 	return filepath.Join(k.installed, "openapi-generator-cli-"+generator+".jar")
 }
 
-// part returns a folder of the cache, which fill fills once for each state of the lock
-// files and of the other pinned versions.
+// part returns a folder of the cache. It calls fill once for each state of the lock files and
+// the other pinned versions.
 func (k *kit) part(ctx context.Context, name, pinned string, locks []string, fill func(dir string) error) (string, error) {
 	caches, ok := k.lookup("XDG_CACHE_HOME")
 	if !ok || caches == "" {
@@ -126,7 +126,7 @@ func (k *kit) part(ctx context.Context, name, pinned string, locks []string, fil
 	})
 }
 
-// install installs what most checks use.
+// install installs the programs that most checks use.
 func (k *kit) install(ctx context.Context) error {
 	var err error
 	k.installed, err = k.part(ctx, "validate", generatorSHA256, []string{"requirements.lock", "package.json", "package-lock.json"}, func(dir string) error {
@@ -166,14 +166,14 @@ func (k *kit) fill(ctx context.Context, dir string) error {
 	return nil
 }
 
-// call is one run of a program, in the repository's folder unless dir is set.
+// call is one run of a program, by default in the repository's folder.
 type call struct {
 	args []string
 	dir  string
 	env  []string
 }
 
-// exec runs a program and prints its output if it fails.
+// exec runs a program. It prints the program's output if it fails.
 func (k *kit) exec(ctx context.Context, what string, c call) error {
 	if c.dir == "" {
 		c.dir = k.root

@@ -1,12 +1,12 @@
-// Validate checks the OpenAPI document, the server, the state machine and the
-// synthesised template with validators, generators and clients of other projects.
+// Validate checks the OpenAPI document, the server, the state machine and the synthesised
+// template with third-party validators, generators and clients.
 //
 //	go run ./local/proof/validate [-quick] [-only NAME,...]
 //
-// It runs in the repository's folder. It installs the validators, in the
-// versions and with the hashes of the lock files beside this file, under
-// ${XDG_CACHE_HOME:-~/.cache}/sortie. A finding is a failure unless the
-// configuration of its validator lists it with a reason.
+// It runs in the repository's folder. It installs the validators under
+// ${XDG_CACHE_HOME:-~/.cache}/sortie, in the versions and with the hashes of the lock files in
+// this folder. A finding is a failure unless the configuration of its validator lists it with a
+// reason.
 package main
 
 import (
@@ -22,12 +22,12 @@ import (
 	"time"
 )
 
-// check is one validator with what it examines.
+// check is one validator with the object of its check.
 type check struct {
 	name string
-	// quick checks need no synthesised template and end in seconds.
+	// quick checks need no synthesised template and take seconds.
 	quick bool
-	// named checks run if -only names them.
+	// named checks run only if -only names them.
 	named bool
 	run   func(context.Context, *kit) error
 }
@@ -67,7 +67,8 @@ func main() {
 	}
 }
 
-// missing is a program that this machine lacks. The check is left out unless CI is set.
+// missing is the error for a program that this machine does not have. The check is skipped
+// unless CI is set.
 type missing struct{ error }
 
 func (k *kit) complete() bool {
@@ -75,7 +76,7 @@ func (k *kit) complete() bool {
 	return ci != ""
 }
 
-// validate runs every selected check, also after one that failed.
+// validate runs every selected check. It continues after a failure and returns all errors.
 func validate(ctx context.Context, k *kit, only string) error {
 	if err := k.prepare(ctx); err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// openAI plays the OpenAI API with the official clients for Python and for JavaScript, and the
-// stream of a task with the EventSource of npm.
+// openAI calls the OpenAI API with the official clients for Python and JavaScript, and reads
+// the stream of a task with npm's EventSource.
 func openAI(ctx context.Context, k *kit) error {
 	return k.playOpenAI(ctx, "openai", "mock", "mock")
 }
 
-// openAILlama is openAI with a llama-server behind the server, which it installs.
+// openAILlama is like openAI with a llama-server as the engine. It installs the llama-server.
 func openAILlama(ctx context.Context, k *kit) error {
 	installed, err := servers.Install(ctx, port.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 	if err != nil {
@@ -36,7 +36,7 @@ func openAILlama(ctx context.Context, k *kit) error {
 	return k.playOpenAI(ctx, "openai-llamacpp", "llamacpp="+server.URL, server.Model)
 }
 
-// playOpenAI starts a server with an engine and runs the clients for its model.
+// playOpenAI starts a server with an engine and runs the clients with its model.
 func (k *kit) playOpenAI(ctx context.Context, name, engine, model string) error {
 	s, err := k.startWith(ctx, name, []string{"--engine", engine})
 	if err != nil {
@@ -63,14 +63,15 @@ type openAIClient struct {
 	args     []string
 }
 
-// openAIClients returns the programs of a name for each of the clients.
+// openAIClients returns the programs with this name, one for each client.
 func (k *kit) openAIClients(name string) []openAIClient {
 	path := k.config("testdata/clients/" + name)
 	return []openAIClient{{"Python", []string{k.python("python"), path + ".py"}}, {"JavaScript", []string{k.tools.Node, path + ".cjs"}}}
 }
 
-// resumeResponse kills the server while a client reads a response in the background. The client
-// must get each event once, up to the last one: the answer cannot be continued, so it has failed.
+// resumeResponse kills the server while a client reads a background response. The client must
+// get each event once, up to the last one. The response has failed then, because its answer
+// cannot be continued.
 func (k *kit) resumeResponse(ctx context.Context, s *server, args []string) error {
 	output, err := k.spawn(ctx, args)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// clientLimit bounds how long a check with programs takes.
+// clientLimit limits the time of a check with programs.
 const clientLimit = 2 * time.Minute
 
-// nodePath is the variable with which Node finds the installed packages.
+// nodePath returns the variable with which Node finds the installed packages.
 func (k *kit) nodePath() []string {
 	return []string{"NODE_PATH=" + filepath.Join(k.installed, "node_modules")}
 }
 
-// spawn starts a client or a receiver of another author, which is killed with its own
-// programs at the end of ctx, and returns its output.
+// spawn starts a third-party client or receiver and returns its output. At the end of ctx the
+// program and its child processes are killed.
 func (k *kit) spawn(ctx context.Context, args []string, environ ...string) (*bufio.Reader, error) {
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Env = slices.Concat(k.environ, k.nodePath(), environ)
 	command.Stderr = os.Stderr
-	// Debian's Chromium is a script that starts a browser, which starts further processes.
+	// Debian's Chromium is a script that starts a browser, which starts more processes.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output, err := command.StdoutPipe()

@@ -21,9 +21,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// receivers delivers the events of an export to receivers with the Standard Webhooks
-// libraries of npm and PyPI. They must accept each delivery, and refuse changed ones. While
-// a secret is rotated, receivers with either secret must accept each delivery.
+// receivers delivers the events of an export to receivers that use the Standard Webhooks
+// libraries of npm and PyPI. They must accept each delivery and refuse changed copies. During
+// the rotation of a secret, receivers with either secret must accept each delivery.
 func receivers(ctx context.Context, k *kit) error {
 	s, err := k.start(ctx, "receivers", "", "SORTIE_HOOK_ALLOW=127.0.0.1")
 	if err != nil {
@@ -40,7 +40,7 @@ func receivers(ctx context.Context, k *kit) error {
 	return nil
 }
 
-// delivery is a request that the server has sent, and the status of the receiver.
+// delivery is a request of the server with the receiver's status.
 type delivery struct {
 	header http.Header
 	body   []byte
@@ -48,7 +48,7 @@ type delivery struct {
 	err    error
 }
 
-// receive passes the deliveries of one export on to a receiver.
+// receive forwards the deliveries of one export to a receiver.
 func (k *kit) receive(ctx context.Context, s *server, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, clientLimit)
 	defer cancel()
@@ -101,7 +101,7 @@ func (k *kit) receive(ctx context.Context, s *server, args []string) error {
 	}
 }
 
-// refused sends changed copies of an accepted delivery.
+// refused sends changed copies of an accepted delivery, which the receiver must refuse.
 func refused(ctx context.Context, address, secret string, d delivery) error {
 	other := make([]byte, 32)
 	_, _ = rand.Read(other) // it never fails

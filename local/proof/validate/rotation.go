@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// receiveRotated sends a test event before and after a rotation to two receivers: one has
-// the older secret, the other one the newer.
+// receiveRotated sends a test event before and after a rotation to two receivers. One has the
+// older secret, and the other the newer.
 func (k *kit) receiveRotated(ctx context.Context, s *server, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, clientLimit)
 	defer cancel()
@@ -27,7 +27,7 @@ func (k *kit) receiveRotated(ctx context.Context, s *server, args []string) erro
 		sent <- delivery{header: r.Header, body: body, err: err}
 	}))
 	defer front.Close()
-	// No event of that type occurs, so the receiver gets the test events alone.
+	// No event of this type occurs, so the receiver gets only the test events.
 	hook, err := c.CreateWebhook(ctx, contract.WebhookSettings{URL: front.URL, EventTypes: []string{"schedule.fired"}}, front.URL)
 	if err != nil {
 		return fmt.Errorf("cannot create a webhook: %w", err)

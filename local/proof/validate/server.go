@@ -21,22 +21,22 @@ import (
 // token is the client token of every server.
 const token = "validate-client-token"
 
-// image is what runs of a server are started from.
+// image is the image of a server's runs.
 const image = "registry.fly.io/arke-mods-export-worker:latest"
 
-// startLimit bounds how long a server and its workers take to start.
+// startLimit limits the time until a server or its workers have started.
 const startLimit = time.Minute
 
-// server is a `sortie dev` with a data folder of its own.
+// server is a `sortie dev` with its own data folder.
 type server struct {
 	URL      string `json:"url"`
 	dir      string
 	args     []string
-	settings []string // variables of its environment, as NAME=VALUE
+	settings []string // environment variables, as NAME=VALUE
 	command  *exec.Cmd
 }
 
-// model is the name of the model that the server serves; empty if it has no engine.
+// model returns the name of the server's model; empty if it has no engine.
 func (s *server) model() string {
 	if slices.Contains(s.args, "--engine") {
 		return "mock"
@@ -44,7 +44,7 @@ func (s *server) model() string {
 	return ""
 }
 
-// start runs a server until close. With a worker, runs start that program.
+// start starts a server that runs until close. If worker is not empty, runs start that program.
 func (k *kit) start(ctx context.Context, name, worker string, settings ...string) (*server, error) {
 	var args []string
 	if worker != "" {
@@ -53,7 +53,7 @@ func (k *kit) start(ctx context.Context, name, worker string, settings ...string
 	return k.startWith(ctx, name, args, settings...)
 }
 
-// startWith is start with arguments of the command line.
+// startWith is like start with command-line arguments.
 func (k *kit) startWith(ctx context.Context, name string, args []string, settings ...string) (*server, error) {
 	s := &server{dir: filepath.Join(k.work, name), args: args, settings: settings}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
@@ -90,7 +90,7 @@ func (k *kit) serve(ctx context.Context, s *server, addr string) error {
 	return nil
 }
 
-// end stops the server and its workers.
+// end stops the server with a signal. Its workers end, too.
 func (s *server) end(signal os.Signal) error {
 	if s.command.ProcessState != nil {
 		return nil
@@ -98,11 +98,11 @@ func (s *server) end(signal os.Signal) error {
 	if err := s.command.Process.Signal(signal); err != nil {
 		return fmt.Errorf("cannot stop a server: %w", err)
 	}
-	_ = s.command.Wait() // a server that was interrupted fails
+	_ = s.command.Wait() // an interrupted server returns an error
 	return nil
 }
 
-// env reports a program where the server is and how it authenticates.
+// env returns variables with the server's URL and token, for programs.
 func (s *server) env() []string { return []string{"SORTIE_URL=" + s.URL, "SORTIE_TOKEN=" + token} }
 
 // client returns the client of the command line.
@@ -114,7 +114,7 @@ func (s *server) client() (*client.Client, error) {
 	return c, nil
 }
 
-// post sends a request that the client of the command line does not have.
+// post sends a request that the command line's client does not support.
 func (s *server) post(ctx context.Context, path string, body []byte, want int, result any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -136,17 +136,17 @@ func (s *server) post(ctx context.Context, path string, body []byte, want int, r
 	return nil
 }
 
-// attempt is what a worker knows about its attempt.
+// attempt has the ids and tokens that a worker gets.
 type attempt struct{ taskID, callbackToken, workerToken string }
 
-// idle is a worker that writes its environment to the folder DIR and then
-// waits to be killed. It writes whole files alone.
+// idle is a worker that writes its environment to the folder DIR and then waits to be killed.
+// It writes the file atomically.
 const idle = `#!/bin/sh
 env >"DIR/$TASK_ID.part" && mv "DIR/$TASK_ID.part" "DIR/$TASK_ID.env"
 exec sleep 7200
 `
 
-// idleWorker writes the program idle.
+// idleWorker writes the program idle and returns its path.
 func (k *kit) idleWorker() (string, error) {
 	name := filepath.Join(k.work, "idle")
 	text := strings.ReplaceAll(idle, "DIR", k.work)
@@ -156,8 +156,8 @@ func (k *kit) idleWorker() (string, error) {
 	return name, nil
 }
 
-// submit starts an export whose idle worker has two hours, and returns what
-// the worker knows.
+// submit starts an export whose idle worker has two hours. It returns the ids and tokens of the
+// worker.
 func (k *kit) submit(ctx context.Context, s *server, pi string) (attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -172,7 +172,7 @@ func (k *kit) submit(ctx context.Context, s *server, pi string) (attempt, error)
 	return k.environment(ctx, accepted.TaskID)
 }
 
-// environment waits for the file that the idle worker of a task writes.
+// environment waits for the file that the task's idle worker writes.
 func (k *kit) environment(ctx context.Context, taskID string) (attempt, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

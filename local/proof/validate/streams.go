@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
-// eventSource follows events with the EventSource of npm, by name and as messages, while
-// the server stops and is killed. Each reader must receive each event once, in order.
+// eventSource follows events with npm's EventSource, by name and as messages, while the server
+// is stopped and killed. Each reader must receive each event once, in order.
 func eventSource(ctx context.Context, k *kit) error {
 	cuts := []os.Signal{syscall.SIGINT, syscall.SIGKILL}
 	if k.quick {
@@ -57,7 +57,7 @@ type reader struct {
 	got []string
 }
 
-// until reads events up to one of a type and a task.
+// until reads events up to the first one of a type and a task.
 func (r *reader) until(kind eventtype.Type, task string) error {
 	for {
 		line, err := r.ReadString('\n')
@@ -75,7 +75,7 @@ func (r *reader) until(kind eventtype.Type, task string) error {
 	}
 }
 
-// cut interrupts the server while it runs exports, and compares what the readers received
+// cut interrupts the server during exports, and compares the events that the readers received
 // with the stored events.
 func (k *kit) cut(ctx context.Context, s *server, readers []*reader, cuts []os.Signal) error {
 	c, err := s.client()
@@ -120,7 +120,7 @@ func (k *kit) cut(ctx context.Context, s *server, readers []*reader, cuts []os.S
 	return nil
 }
 
-// restart ends a server with a signal, and starts it at the same address with the same data.
+// restart ends a server with a signal and restarts it at the same address with the same data.
 func (k *kit) restart(ctx context.Context, s *server, signal os.Signal) error {
 	if err := s.end(signal); err != nil {
 		return err

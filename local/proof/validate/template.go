@@ -8,13 +8,13 @@ import (
 	"regexp"
 )
 
-// template is what `make synth` writes.
+// template is the output of `make synth`.
 const template = "infra/.cdk/out/sortie-dev.template.json"
 
-// placeholder is a substitution of the state machine.
+// placeholder matches a substitution in the state machine.
 var placeholder = regexp.MustCompile(`\$\{[A-Za-z]+\}`)
 
-// stateMachine checks the state machine with an ARN for each function.
+// stateMachine checks the state machine with an ARN in place of each function.
 func stateMachine(ctx context.Context, k *kit) error {
 	text, err := os.ReadFile("statemachines/run.asl.json")
 	if err != nil {
