@@ -1,8 +1,8 @@
-// Package documents checks the repository's Markdown files. It has tests only.
+// Package documents checks the repository's Markdown files. It has only tests.
 //
-// Every link, path, make target, Go package and sortie command line in them
-// exists. Every shell block runs, in order and in its own workspace, with a
-// Sortie on loopback, unless a comment before it says why it cannot:
+// Every link, path, make target, Go package and sortie command line in them must exist. Every
+// shell block is run, in order and in its own workspace, with a Sortie on loopback, unless a
+// comment before it gives a reason:
 //
 //	<!-- not run: needs an AWS account -->
 //	<!-- server -->            the block starts the Sortie of the blocks after it
