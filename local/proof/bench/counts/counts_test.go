@@ -20,15 +20,15 @@ const (
 	onDynamoDBName = "DynamoDB"
 )
 
-// counts are the counts of a run, or of several.
+// counts are the counts of one run, or of several.
 type counts map[count]float64
 
 // kind is a kind of run.
 type kind struct {
 	name string
-	// prepare stores what runs of the kind need.
+	// prepare stores the prerequisites of such runs.
 	prepare func(w *world)
-	// start starts the nth run, and returns the id of its task.
+	// start starts the nth run and returns its task.
 	start func(w *world, n int) (task string)
 }
 
@@ -59,7 +59,7 @@ func kinds() []kind {
 	}
 }
 
-// The first runs of a world create tables, streams and caches, which the measured ones use.
+// The first runs of a world create tables, streams and caches for the measured ones.
 const (
 	firstRuns = 3
 	manyRuns  = 20
@@ -83,7 +83,7 @@ func measure(t *testing.T, open func(*world) home, k kind) (each counts) {
 		for n := range firstRuns {
 			one(n)
 		}
-		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties pools
+		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // because a collection empties pools
 		var from, to runtime.MemStats
 		before := w.read()
 		runtime.GC()
@@ -105,8 +105,8 @@ func measure(t *testing.T, open func(*world) home, k kind) (each counts) {
 	return each
 }
 
-// TestWhatARunCosts counts what one run of each kind costs in both homes, and compares the
-// counts with the tables of the README. "make generate" writes them.
+// TestWhatARunCosts counts the cost of one run of each kind in both homes, and compares the
+// counts with the README's tables. "make generate" writes the tables.
 func TestWhatARunCosts(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
 	var made []func(former string) string
 	for _, h := range []struct {

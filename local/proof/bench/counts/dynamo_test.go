@@ -26,7 +26,7 @@ import (
 const tableName = "sortie"
 
 // onDynamoDB is the deployed system: the adapters of DynamoDB and Step Functions on fakes of
-// the services. A dispatcher is started by the commit that gives a task its slot.
+// the services. The commit that gives a task its slot starts a dispatcher.
 type onDynamoDB struct {
 	w       *world
 	fake    *awsfake.DynamoDB
@@ -38,7 +38,7 @@ type onDynamoDB struct {
 	states  int // calls of Step Functions
 	answers *orchestrator.Inference
 	relays  lambdakit.TaskFunc
-	// handled is the number of records of the table's stream that were relayed.
+	// handled is the number of relayed records of the table's stream.
 	handled int
 	decoded int
 }
@@ -103,7 +103,7 @@ func (h *onDynamoDB) step() (time.Time, bool) {
 	return h.engine.NextDue()
 }
 
-// relay calls the function with the records that its event source selects.
+// relay calls the relay's function with the records that its event source selects.
 func (h *onDynamoDB) relay() {
 	changes, all, err := h.fake.StreamRecords(tableName, "fresh", h.handled)
 	h.w.ok(err)

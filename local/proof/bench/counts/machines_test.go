@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// machines is a Runner whose machines the test plays.
+// machines is a Runner whose machines are controlled by the test.
 type machines struct {
 	made    []*port.MachineStatus
 	env     map[string]map[string]string // by machine
-	waiting []*port.MachineStatus        // whose worker has not run
+	waiting []*port.MachineStatus        // the machines whose worker has not run yet
 	calls   int
 }
 
@@ -34,7 +34,7 @@ func (m *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine
 	return *one, nil
 }
 
-// end is the exit of the program of a machine.
+// end ends the program of a machine successfully.
 func (m *machines) end(one *port.MachineStatus) {
 	one.Phase, one.Exit = port.MachineGone, &port.Exit{At: clock.System{}.Now()}
 	delete(m.env, one.ID)
@@ -51,7 +51,8 @@ func (m *machines) Inspect(_ context.Context, at port.Machine) (port.MachineStat
 	return port.MachineStatus{}, port.ErrNotFound
 }
 
-// Wait implements port.Runner. A machine changes between two calls only.
+// Wait implements port.Runner. It returns at once, because machines change only between two
+// calls.
 func (m *machines) Wait(ctx context.Context, at port.Machine, _ port.MachinePhase, _ time.Duration) (port.MachineStatus, error) {
 	return m.Inspect(ctx, at)
 }

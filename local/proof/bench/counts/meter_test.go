@@ -19,7 +19,7 @@ import (
 // item is an item of the table.
 type item = map[string]types.AttributeValue
 
-// meter is a client of DynamoDB that counts what a store asks for.
+// meter is a DynamoDB client that counts the requests of a store.
 type meter struct {
 	*dynamodb.Client
 	mu                    sync.Mutex
@@ -53,7 +53,8 @@ func (m *meter) read(found ...item) {
 	}
 }
 
-// write counts a request that writes items, of which some have the document of a run.
+// write counts a request that writes items. documents is the number of items with a run's
+// document.
 func (m *meter) write(items, documents int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +182,7 @@ func sizeOfValue(v types.AttributeValue) int {
 	return 1
 }
 
-// signedFeed counts the signatures of the events and checkpoints that are appended.
+// signedFeed counts the signatures of appended events and checkpoints.
 type signedFeed struct {
 	port.Feed
 	mu         sync.Mutex

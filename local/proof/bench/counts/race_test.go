@@ -2,5 +2,5 @@
 
 package counts_test
 
-// raced: the test runs with the race detector.
+// raced reports whether the test runs with the race detector.
 const raced = true

@@ -88,7 +88,7 @@ func (h *onSQLite) relay() {
 	drained, err := h.relays.Drain(h.w.Context(), h.records, func(c port.StoredChange) orchestrator.Change {
 		change := orchestrator.Change{ID: c.ID, At: c.At}
 		change.Change, change.Err = sqlite.ChangeOf(c.Record)
-		h.decoded += one(len(change.Events) > 0) // others have no record
+		h.decoded += one(len(change.Events) > 0) // other changes have no record
 		return change
 	}, nil)
 	h.w.ok(err)
@@ -97,7 +97,7 @@ func (h *onSQLite) relay() {
 	}
 }
 
-// settle is longer than results of functions are in memory alone.
+// settle exceeds the time for which results of functions are only in memory.
 const settle = 5 * time.Second
 
 func (h *onSQLite) read(c counts) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// count is what is counted.
+// count names a counted quantity.
 type count string
 
 const (
@@ -34,8 +34,8 @@ const (
 	bytesAllocated   count = "KB allocated"
 )
 
-// row is a row of a table. A figure that differs from the one in the document by no more
-// than a part of it, or by no more than a number, is the same.
+// row is a row of a table. A new figure counts as unchanged if it differs from the documented
+// one by at most the fraction part, or by at most least.
 type row struct {
 	count
 	unit        float64
@@ -43,19 +43,20 @@ type row struct {
 	digits      int
 }
 
-// whole is a number that is the same in each run of the test.
+// whole returns a row whose number is the same in each run of the test.
 func whole(c count) row { return row{count: c, unit: 1} }
 
-// few is a number that depends on how goroutines take turns in an inference task.
+// few returns a row whose number depends on goroutine scheduling in an inference task.
 func few(c count) row { return row{count: c, unit: 1, part: 0.05, least: 2} }
 
-// packed kilobytes are nearly the same in each run of the test: they have random tokens.
+// packed returns a row in kilobytes. They differ slightly between runs because of random
+// tokens.
 func packed(c count) row { return row{count: c, unit: 1 << 10, part: 0.05, digits: 1} }
 
-// allocated differs a little between processors and patch releases of Go.
+// allocated returns a row that differs slightly between CPUs and patch releases of Go.
 func allocated(c count, unit float64) row { return row{count: c, unit: unit, part: 0.1} }
 
-// tables are the rows for each home.
+// tables returns the rows for each home.
 func tables() map[string][]row {
 	return map[string][]row{
 		onSQLiteName: {
@@ -69,11 +70,11 @@ func tables() map[string][]row {
 	}
 }
 
-// of returns the text of a figure, which is the former one if that is near enough.
+// of returns the text of a figure. It returns the former text if the figure is close enough.
 func (r row) of(c counts, former string) string {
 	is, ok := c[r.count]
 	if is /= r.unit; !ok && former != "" {
-		return former // it could not be counted
+		return former // this figure could not be counted
 	}
 	if was, err := strconv.ParseFloat(former, 64); err == nil && math.Abs(is-was) <= max(r.part*was, r.least) {
 		return former
@@ -81,7 +82,7 @@ func (r row) of(c counts, former string) string {
 	return strconv.FormatFloat(is, 'f', r.digits, 64)
 }
 
-// tableOf returns the table of a home. former is the document with the former one.
+// tableOf returns the table of a home. former is the document with the former table.
 func tableOf(home string, kinds []kind, measured map[string]counts, former string) string {
 	var b strings.Builder
 	head, line := "| one run on "+home+" |", "|---|"
@@ -107,14 +108,14 @@ func tableOf(home string, kinds []kind, measured map[string]counts, former strin
 	return b.String()
 }
 
-// readme is the file with the tables, between two marks.
+// readme is the file with the tables, which are between two marks.
 const (
 	readme = "../README.md"
 	begin  = "<!-- generated: counts -->\n"
 	end    = "<!-- end -->"
 )
 
-// refresh compares the tables with those of the document, or writes them.
+// refresh compares the tables with the document, or writes them to it.
 func refresh(made func(former string) string, rewrite bool) error {
 	text, err := os.ReadFile(readme)
 	if err != nil {
@@ -135,7 +136,7 @@ func refresh(made func(former string) string, rewrite bool) error {
 	return os.WriteFile(readme, []byte(head+begin+part+end+tail), 0o644) //nolint:gosec // a public document
 }
 
-// changes returns the lines that differ.
+// changes returns the changed lines.
 func changes(former, now string) string {
 	var b strings.Builder
 	was := strings.Split(former, "\n")

@@ -42,22 +42,23 @@ import (
 
 const tenant = "default"
 
-// now is the time in the bubble.
+// now returns the time of the synctest bubble.
 func now() time.Time { return clock.System{}.Now() }
 
-// home is where Sortie runs: the store and the executions.
+// home is the storage and the executions of Sortie.
 type home interface {
 	store() port.Store
 	executions() port.Executions
 	// begin starts the executions and the dispatcher of inference tasks.
 	begin(w *world)
-	// tasks returns the use cases of the API for inference tasks.
+	// tasks returns the use cases of the inference API.
 	tasks() *orchestrator.Inference
-	// step does what is due, and returns the time of the next step; false without one.
+	// step handles everything that is due. It returns the time of the next step, or false
+	// without one.
 	step() (next time.Time, ok bool)
-	// relay relays the events that were committed.
+	// relay relays the committed events.
 	relay()
-	// read adds the counts since the start, and bytes that are stored.
+	// read adds the counts since the start and the stored bytes.
 	read(counts)
 }
 
@@ -139,7 +140,7 @@ func (w *world) invoke(ctx context.Context, function string, payload json.RawMes
 	return w.functions[function](ctx, payload)
 }
 
-// call makes an HTTP request, and decodes its answer.
+// call makes an HTTP request and decodes its answer.
 func (w *world) call(method, path, token, body string, into any) {
 	w.Helper()
 	w.requests++
@@ -158,7 +159,7 @@ func (w *world) call(method, path, token, body string, into any) {
 	}
 }
 
-// finish plays the run until it has ended: the state machine, and the workers of machines.
+// finish drives the state machine and the workers until the run has ended.
 func (w *world) finish(task string) run.Run {
 	w.Helper()
 	for limit := now().Add(time.Hour); now().Before(limit); {
@@ -185,8 +186,8 @@ func (w *world) finish(task string) run.Run {
 	return run.Run{}
 }
 
-// work is the worker of a machine: it reports its start, uploads what it has made and
-// reports its success.
+// work runs the worker of a machine: it reports its start, uploads an output and reports its
+// success.
 func (w *world) work(one *port.MachineStatus) {
 	w.Helper()
 	var envelope contract.TaskEnvelope
@@ -211,7 +212,7 @@ func (w *world) work(one *port.MachineStatus) {
 	w.machines.end(one)
 }
 
-// read returns the counts since the start, and the bytes that are stored.
+// read returns the counts since the start and the stored bytes.
 func (w *world) read() counts {
 	c := counts{}
 	c[signatures] = float64(w.signer.count)
@@ -235,8 +236,8 @@ func (s *signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 	return s.Signer.Sign(ctx, keyID, message)
 }
 
-// objects is an object store in memory, whose URLs are signed as those of the real one. It
-// counts the calls that a store would get.
+// objects is an object store in memory whose URLs are signed like those of the real store. It
+// counts the calls to the store.
 type objects struct {
 	*fake.Outputs
 	signs *r2.Outputs
@@ -264,7 +265,7 @@ func (o *objects) PresignPut(ctx context.Context, key, contentType string, ttl t
 	return o.signs.PresignPut(ctx, key, contentType, ttl)
 }
 
-// random returns the same numbers in each run of the test.
+// random returns the same sequence in each run of the test.
 type random struct {
 	mu   sync.Mutex
 	from *rand.ChaCha8

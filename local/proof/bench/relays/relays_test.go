@@ -10,9 +10,9 @@ import (
 
 var all = flag.Bool("all", false, "measure every case in full")
 
-// TestGoals measures the cases of one tenant, except the largest, for three seconds. Each
+// TestGoals measures the cases with one tenant, except the largest, for three seconds. Each
 // measurement also checks that the streams have each event once, without gaps and in order, and
-// that the bus has got it.
+// that the bus received it.
 func TestGoals(t *testing.T) {
 	t.Parallel()
 	for _, c := range relays.Cases() {
@@ -29,7 +29,7 @@ func TestGoals(t *testing.T) {
 			if c.Deaths > 0 {
 				return
 			}
-			const few = 8 // a race or two more is a large part of three quiet seconds
+			const few = 8 // a few more conflicts are a large share in three quiet seconds
 			if r.SteadyPercent() > 5 && r.SteadyRefused > few {
 				t.Errorf("got %.1f %% failed transactions, want at most 5 %%", r.SteadyPercent())
 			}

@@ -10,8 +10,8 @@ import (
 
 var all = flag.Bool("all", false, "measure every case")
 
-// TestGoals measures the cases of 4 apps and at most 100 runs, in which the goals hold, and
-// every run finds a warm machine if there is one for each.
+// TestGoals measures the cases with 4 apps and at most 100 runs. They must meet the targets.
+// Every run must find a warm machine if there is one per run.
 func TestGoals(t *testing.T) {
 	t.Parallel()
 	for _, c := range starts.Cases() {
