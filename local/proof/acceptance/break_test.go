@@ -16,9 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// breaks replaces functions by ones that fail with an unexpected error, one
-// after the other. They are not restored, so this is the last test of a
-// deployment.
+// breaks replaces functions, in sequence, by ones that fail with an unexpected error. It does
+// not restore them, so this must be the last test of a deployment.
 func (w *world) breaks(t *testing.T) {
 	code := broken(t)
 	t.Run("without supervise, terminate ends the run", func(t *testing.T) {
@@ -35,7 +34,7 @@ func (w *world) breaks(t *testing.T) {
 	})
 }
 
-// broken follows a run whose worker never ends to its end, and checks that no
+// broken runs a worker that never ends, waits for the end of its run, and checks that no
 // machine is left.
 func (w *world) broken(t *testing.T, batch string) contract.Status {
 	t.Helper()
@@ -71,14 +70,14 @@ func (w *world) broken(t *testing.T, batch string) contract.Status {
 	}
 }
 
-// replace replaces a function's file.
+// replace replaces the code of a function.
 func (w *world) replace(t *testing.T, name string, code []byte) {
 	t.Helper()
 	input := struct{ ZipFile []byte }{code}
 	awstest.Prepare(t, w.aws, "PUT /2015-03-31/functions/"+w.function(name)+"/code", input, nil)
 }
 
-// broken returns the program of that name, built and packed.
+// broken builds the program broken and returns it as a ZIP file.
 func broken(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bootstrap")

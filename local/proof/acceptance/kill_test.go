@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// kills kills processes of functions at random moments during a hundred runs.
+// kills kills processes of functions at random times during a hundred runs.
 func (w *world) kills(t *testing.T) {
 	const runs, clients, most = 100, 20, 100
 	first := patient{w, "kills.first"} // a function has a process after its first call
@@ -67,11 +67,10 @@ func (w *world) kills(t *testing.T) {
 	t.Logf("killed %d processes; seed %d", <-killed, seed)
 }
 
-// The pauses between two kills.
+// The limits of the pause between two kills.
 const leastPause, mostPause = 100 * time.Millisecond, 600 * time.Millisecond
 
-// inject kills that many processes, or fewer if ctx ends first, and returns
-// their number.
+// inject kills most processes, or fewer if ctx ends first. It returns their number.
 func (w *world) inject(ctx context.Context, most int, random *rand.Rand) int {
 	count := 0
 	for count < most {

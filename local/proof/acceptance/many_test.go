@@ -19,15 +19,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// patient is a client that retries until it gets a good answer, as clients do
-// while a server is replaced.
+// patient is a client that retries until a call succeeds, as clients do while a server is
+// replaced.
 type patient struct {
 	world *world
 	batch string
 }
 
-// begin submits an export, with retries under the same idempotency key until it
-// is accepted.
+// begin submits an export. It retries with the same idempotency key until the export is
+// accepted.
 func (p patient) begin(ctx context.Context, key string) (task string, err error) {
 	body, err := json.Marshal(contract.ExportRequest{PI: samples.SampleRoot, BatchID: &p.batch})
 	if err != nil {
@@ -60,7 +60,7 @@ func (p patient) retry(ctx context.Context, method, path string, body []byte, ke
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s %s: no good answer in time, last answer %d %s (%w)", method, path, code, text, err)
-		case err == nil && code/100 == 2: // 200 instead of 202 answers a known key
+		case err == nil && code/100 == 2: // 200 instead of 202 means a known key
 			return json.Unmarshal(text, into)
 		case err == nil && code < http.StatusInternalServerError && code != http.StatusTooManyRequests:
 			return fmt.Errorf("%s %s: %d %s", method, path, code, text)
@@ -91,7 +91,7 @@ func (p patient) call(ctx context.Context, method, path string, body []byte, key
 	return answer.StatusCode, text, err
 }
 
-// together runs that many calls concurrently.
+// together makes n concurrent calls of do.
 func together(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -100,8 +100,7 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-// wellEnded checks that a run has completed, with one terminal event and no
-// gap.
+// wellEnded checks that a run has completed, with one terminal event and no gap in its events.
 func (w *world) wellEnded(t *testing.T, status contract.Status) {
 	t.Helper()
 	if status.State != "Completed" {

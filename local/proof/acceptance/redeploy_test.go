@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 )
 
-// redeploys replaces every function, its file and its environment, during runs
-// whose workers are active, while a client submits more runs.
+// redeploys replaces the code and environment of every function during runs with active
+// workers, while a client submits more runs.
 func (w *world) redeploys(t *testing.T) {
 	const held, pause = 6, time.Second
 	hold := suite.Pipe(t)

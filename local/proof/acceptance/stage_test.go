@@ -18,8 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// operates drains the stage, restores its table, deploys with the restored one, and
-// empties the buckets, with the operations of "sortie stage".
+// operates uses the operations of "sortie stage": it drains the stage, restores its table,
+// deploys with the restored table, and empties the buckets.
 func (w *world) operates(t *testing.T) {
 	client := patient{w, "operated"}
 	before, err := client.begin(t.Context(), "operated-1")
@@ -93,8 +93,8 @@ func (w *world) found(t *testing.T) *stage.Stage {
 	return s
 }
 
-// restores copies the stage's table to another one, because DynamoDB Local restores
-// nothing, and completes it. It returns the stream.
+// restores copies the stage's table to another one and completes it, because DynamoDB Local
+// cannot restore. It returns the stream.
 func (w *world) restores(t *testing.T, s *stage.Stage) string {
 	t.Helper()
 	const target = "sortie-restored"

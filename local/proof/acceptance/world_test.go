@@ -38,8 +38,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
-// atOnce is the number of concurrent tests. They mostly wait, so it exceeds the
-// number of processors.
+// atOnce is the number of parallel tests. They mostly wait, so it exceeds the number of CPUs.
 const atOnce = "32"
 
 func TestMain(m *testing.M) {
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), suite.ProgramsOf(os.Environ()))
 }
 
-// TestDeployed holds a deployment to what every Sortie does, and deploys over it.
+// TestDeployed checks that a deployment passes the suite, and replaces it by another release.
 //
 //nolint:paralleltest // one deployment, and one thing after the other
 func TestDeployed(t *testing.T) {
@@ -125,14 +124,14 @@ func newWorld(t *testing.T) *world {
 }
 
 // llamaServer starts a llama-server behind a proxy with the certificate, because a deployment
-// reaches none without TLS, and returns the address of the proxy.
+// requires TLS. It returns the address of the proxy.
 func llamaServer(t *testing.T, certificate tls.Certificate) string {
 	t.Helper()
 	installed, err := servers.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its model is slow enough to be cancelled.
+	// Its model is slow enough for a cancel during an answer.
 	server, err := installed.Start(t.Context(), servers.Options{Folder: t.TempDir(), Shape: tinymodel.Slow})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +148,7 @@ func llamaServer(t *testing.T, certificate tls.Certificate) string {
 	return proxy.URL
 }
 
-// hidesSecrets searches the log of the functions.
+// hidesSecrets searches the functions' log for secrets.
 func (w *world) hidesSecrets(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(w.server.Dir, "functions.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +171,7 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a killed test leaves is removed with the server.
+	// The server removes this folder, even after a killed test.
 	dir := filepath.Join(w.server.Dir, "machines")
 	plays := filepath.Join(dir, "plays")
 	if err := os.MkdirAll(plays, 0o700); err != nil {
@@ -204,12 +203,10 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	})
 }
 
-// sweepPause is the pause between two sweeps; the deployment's own schedule has
-// a minute.
+// sweepPause is the interval of sweeps. The deployment's own schedule has a minute.
 const sweepPause = 2 * time.Second
 
-// sweep calls the sweep repeatedly, as its schedule does. Its errors are in the
-// function's log.
+// sweep invokes the sweep repeatedly, like its schedule. Errors are in the function's log.
 func (w *world) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		event := json.RawMessage(`{"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}`)
