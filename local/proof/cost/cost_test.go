@@ -121,8 +121,8 @@ func TestProxyCountsByFunction(t *testing.T) {
 	}
 }
 
-// TestEmptyReadIsBilled checks the units of reads that find nothing: DynamoDB bills half a
-// unit for each, or one if it is strongly consistent, and DynamoDB Local reports 0.
+// TestEmptyReadIsBilled checks the units of reads that find nothing. DynamoDB bills half a unit
+// each, or one if the read is strongly consistent; DynamoDB Local reports 0.
 func TestEmptyReadIsBilled(t *testing.T) {
 	t.Parallel()
 	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

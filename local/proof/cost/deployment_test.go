@@ -28,8 +28,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
-// deployment is a deployment in LocalStack whose functions call it through the
-// proxy.
+// deployment is a deployment in LocalStack whose functions call AWS through the proxy.
 type deployment struct {
 	*testing.T
 	client        *outside.Client
@@ -37,14 +36,14 @@ type deployment struct {
 	aws           aws.Config
 	proxy         *cost.Proxy
 	name, machine string
-	// probes is the API's address for the sweep, which marks the sweep's calls.
+	// probes is the API's address for the sweep. Calls to it are marked as the sweep's.
 	probes string
 	// server is the URL of the proxy.
 	server string
-	// template is the deployed template; log is the file of what functions have logged.
+	// template is the deployed template. log is the log file of the functions.
 	template template.Template
 	log      string
-	// variables are those of a function with the table, before it called the proxy.
+	// variables are the original variables of a function that uses the table.
 	variables map[string]string
 	// memory is each function's memory in GB.
 	memory map[string]float64
@@ -92,7 +91,7 @@ func deployed(t *testing.T) *deployment {
 	return d
 }
 
-// functions lists the deployed functions by the template.
+// functions returns the names of the template's functions.
 func (d *deployment) functions() []string {
 	d.Helper()
 	var names []string
@@ -135,7 +134,7 @@ func (d *deployment) ask(operation string, input, output any) {
 	awstest.Prepare(d.T, d.aws, operation, input, output)
 }
 
-// lead makes a function call the proxy until the test ends.
+// lead makes a function call AWS through the proxy until the test ends.
 func (d *deployment) lead(function, proxy string) {
 	d.Helper()
 	path := "/2015-03-31/functions/" + d.name + function + "/configuration"
@@ -158,7 +157,7 @@ func (d *deployment) lead(function, proxy string) {
 		d.variables = is.Environment.Variables
 	}
 	through := maps.Clone(is.Environment.Variables)
-	through["COST_MEASUREMENT"] = strconv.FormatInt(clock.System{}.Now().UnixNano(), 10) // a change makes a new process
+	through["COST_MEASUREMENT"] = strconv.FormatInt(clock.System{}.Now().UnixNano(), 10) // a changed variable starts a new process
 	for _, calls := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
 		through[calls] = proxy + "/" + function
 	}
@@ -178,7 +177,8 @@ func (d *deployment) lead(function, proxy string) {
 	}
 }
 
-// pauseSchedules stops the schedules until the test ends: it calls their functions itself.
+// pauseSchedules disables the schedules until the test ends. The test calls their functions
+// itself.
 func (d *deployment) pauseSchedules() {
 	d.Helper()
 	var rules struct {
@@ -208,15 +208,14 @@ func (d *deployment) pause(long time.Duration) {
 	}
 }
 
-// schedule calls a function as its schedule does.
+// schedule invokes a function like its schedule.
 func (d *deployment) schedule(function string) {
 	d.Helper()
 	event := map[string]any{"source": "aws.events", "detail-type": "Scheduled Event", "detail": map[string]any{}}
 	d.ask("POST /2015-03-31/functions/"+d.name+function+"/invocations", event, nil)
 }
 
-// moment is the start of a measurement, on the clocks of the executions and of
-// the log.
+// moment is the start of a measurement: the time of the executions and the offset in the log.
 type moment struct {
 	at  time.Time
 	log int64
@@ -229,24 +228,24 @@ func (d *deployment) since() moment {
 	switch {
 	case err == nil:
 		now.log = info.Size()
-	case !os.IsNotExist(err): // until the first call of a function
+	case !os.IsNotExist(err): // missing until the first call of a function
 		d.Fatal(err)
 	}
 	return now
 }
 
-// row measures what a function does.
+// row measures the usage of do.
 func (d *deployment) row(name string, do func()) cost.Row {
 	d.Helper()
 	used, states := d.count(do)
 	return cost.Row{Name: name, Usage: used, States: states}
 }
 
-// plainExports is the number of exports whose mean is measured. One that passes from a
-// minute into the next between two commits writes an entry of an index more.
+// plainExports is the number of exports in the measured mean. An export that crosses a minute
+// between two commits writes one more index entry.
 const plainExports = 4
 
-// mean is row for the mean of several calls.
+// mean is like row for the mean of several calls.
 func (d *deployment) mean(name string, do func()) cost.Row {
 	d.Helper()
 	used, states := d.count(func() {
@@ -257,8 +256,8 @@ func (d *deployment) mean(name string, do func()) cost.Row {
 	return cost.Row{Name: name, Usage: used.Times(1.0 / plainExports), States: states[:len(states)/plainExports]}
 }
 
-// count returns the usage during do, and the states that executions entered.
-// The usage of a sweep is not attributed, except its writes.
+// count returns the usage during do, and the states that executions entered. A sweep's usage is
+// not attributed, except for its writes.
 func (d *deployment) count(do func()) (cost.Usage, []string) {
 	d.Helper()
 	d.awaitExecutions()
@@ -268,7 +267,7 @@ func (d *deployment) count(do func()) (cost.Usage, []string) {
 	})
 }
 
-// during is count while an execution runs.
+// during is like count, but does not wait for executions.
 func (d *deployment) during(do func()) (cost.Usage, []string) {
 	d.Helper()
 	d.settle()
@@ -314,8 +313,7 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 // fronts are the functions behind the API.
 var fronts = []string{"export", "callback", "status", "download", "tasks"}
 
-// settle waits until the counters no longer change: the stream's consumer comes
-// last.
+// settle waits until the counters no longer change. The stream's consumer is the last one.
 func (d *deployment) settle() { d.pause(3 * time.Second) }
 
 // execution is an element of ListExecutions.
@@ -334,11 +332,11 @@ func (d *deployment) executions() []execution {
 	return page.Executions
 }
 
-// mostSweeps limits the wait: two minutes plus the duration of the sweeps.
+// mostSweeps limits the sweeps of a wait: two minutes plus their duration.
 const mostSweeps = 240
 
-// awaitExecutions waits until no execution runs, and calls the sweep to find
-// machines that are gone.
+// awaitExecutions waits until no execution is running. Meanwhile it calls the sweep to find
+// gone machines.
 func (d *deployment) awaitExecutions() {
 	d.Helper()
 	for n := range mostSweeps {
@@ -359,8 +357,8 @@ func (d *deployment) awaitExecutions() {
 	d.Fatalf("executions did not end: %+v", d.executions())
 }
 
-// entered returns the states that executions have entered since then. Each is a
-// transition, and so is each retry, which occurs only after a failure.
+// entered returns the states that executions have entered since started. Each is a transition.
+// So is each retry, but retries follow only failures.
 func (d *deployment) entered(started moment) []string {
 	d.Helper()
 	var states []string

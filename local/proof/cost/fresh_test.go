@@ -31,8 +31,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 	refresh(t, measured)
 }
 
-// refresh compares the generated parts of the documents with the measurement,
-// or writes them.
+// refresh compares the generated parts of the documents with the measurement, or writes them.
 func refresh(t *testing.T, measured cost.Measured) {
 	t.Helper()
 	top, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}").Output()

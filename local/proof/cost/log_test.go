@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/cost"
 )
 
-// report is the line with which LocalStack's plugin ends an invocation's log;
-// the first line names the function. Lambda's own lines are not written if
-// functions are deployed with SystemLogLevel WARN.
+// report matches the line with which LocalStack's plugin ends the log of an invocation. The
+// first line names the function. Functions with SystemLogLevel WARN do not have Lambda's own
+// lines.
 var (
 	report = regexp.MustCompile(`(?m)^REPORT RequestId: .*Duration: ([0-9.]+) ms`)
 	own    = regexp.MustCompile(`(?m)^(START|END|REPORT) RequestId: .*\n`)
@@ -24,12 +24,12 @@ var (
 	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
 )
 
-// probe is the correlation id of the calls with which the sweep tests whether
-// workers can reach this Sortie. They belong to the sweep, not to a run.
+// probe is the correlation id of the sweep's canary calls. They belong to the sweep and not to
+// a run.
 const probe = "00000000-0000-4000-8000-00000000beef"
 
-// marked returns the address of a proxy before the API that gives each call this
-// id, which the called function logs.
+// marked returns the address of a proxy in front of the API. The proxy adds this id to each
+// call, and the called function logs it.
 func (d *deployment) marked() string {
 	d.Helper()
 	api, err := url.Parse(d.client.URL)
@@ -44,8 +44,8 @@ func (d *deployment) marked() string {
 	return server.URL
 }
 
-// logged returns what a function has logged since then, one text per
-// invocation. The sweep's probes are listed as the function "probe".
+// logged returns the log of a function since started, one text per invocation. The sweep's
+// canary calls are listed as the function "probe".
 func (d *deployment) logged(started moment, function string) []string {
 	d.Helper()
 	text, err := os.ReadFile(d.log)
@@ -65,7 +65,7 @@ func (d *deployment) logged(started moment, function string) []string {
 	return own
 }
 
-// invocations parses a function's log.
+// invocations returns the usage in a function's log.
 func (d *deployment) invocations(started moment, function string) cost.Usage {
 	d.Helper()
 	used := cost.Usage{}
@@ -93,7 +93,7 @@ func (d *deployment) invocations(started moment, function string) cost.Usage {
 	return used
 }
 
-// metrics counts the custom metrics that a function publishes.
+// metrics counts the custom metrics in a function's log.
 func (d *deployment) metrics(started moment, function string) float64 {
 	d.Helper()
 	names := map[string]bool{}

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), suite.ProgramsOf(os.Environ()))
 }
 
-// TestDeploymentCost measures one row after the other on a deployment
-// without other clients, prints the tables, and checks the goals.
+// TestDeploymentCost measures the rows in sequence on a deployment without other clients. It
+// prints the tables and checks the goals.
 func TestDeploymentCost(t *testing.T) {
 	t.Parallel()
 	d := deployed(t)
@@ -57,8 +57,8 @@ func TestDeploymentCost(t *testing.T) {
 	}
 }
 
-// begin submits an export whose worker follows the script; without a script it
-// is the export worker.
+// begin submits an export whose worker runs the script. Without a script it runs the export
+// worker.
 func (d *deployment) begin(name, words string, policy *contract.Policy) (task string) {
 	d.Helper()
 	if words != "" {
@@ -67,8 +67,8 @@ func (d *deployment) begin(name, words string, policy *contract.Policy) (task st
 	return d.client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, BatchID: &name, Policy: policy})
 }
 
-// ended waits for the end without calling the API, because the client's polling
-// is not part of the row.
+// ended waits for the end without calling the API, because polls by the client are not part of
+// the row.
 func (d *deployment) ended(task, state string) {
 	d.Helper()
 	d.awaitExecutions()
@@ -96,8 +96,7 @@ func (d *deployment) plain() {
 	}
 }
 
-// lost is the same with a first worker that exits without a report; a sweep
-// finds it.
+// lost is like plain, but the first worker exits without a report and a sweep finds it.
 func (d *deployment) lost() {
 	mark := filepath.Join(d.TempDir(), "mark")
 	d.ended(d.begin("lost", "once:"+mark+" exit:3 success", nil), "Completed")
@@ -120,8 +119,7 @@ func (d *deployment) cancelled() {
 	d.ended(task, "Cancelled")
 }
 
-// retried submits a run that fails, and returns a function that retries it and
-// checks its success.
+// retried submits a run that fails. The returned function retries it and checks its success.
 func (d *deployment) retried() func() {
 	mark := filepath.Join(d.TempDir(), "mark")
 	task := d.begin("retried", "once:"+mark+" exit:3 success", &contract.Policy{Retry: &contract.RetryPolicy{MaxAttempts: new(1)}})
@@ -135,18 +133,17 @@ func (d *deployment) retried() func() {
 	}
 }
 
-// heartbeatsMeasured is the number of heartbeats that are sent; an hour at 30 s
-// has 120.
+// heartbeatsMeasured is the number of measured heartbeats. An hour at 30 s has beatsOfAnHour.
 const heartbeatsMeasured, beatsOfAnHour = 20, 120
 
-// heartbeats measures heartbeats in the name of a worker that only waits.
+// heartbeats measures heartbeats in the name of a waiting worker.
 func (d *deployment) heartbeats() cost.Row {
 	file, hold := filepath.Join(d.TempDir(), "envelope"), suite.Pipe(d.T)
 	task := d.begin("beats", "envelope:"+file+" wait:"+hold+" success", nil)
 	d.client.Running(task)
 	text, err := os.ReadFile(file)
 	for ; os.IsNotExist(err); text, err = os.ReadFile(file) {
-		d.pause(50 * time.Millisecond) // the machine runs before its program starts
+		d.pause(50 * time.Millisecond) // the machine counts as running before its program starts
 	}
 	if err != nil {
 		d.Fatal(err)
@@ -170,29 +167,30 @@ func (d *deployment) heartbeats() cost.Row {
 	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / heartbeatsMeasured)}
 }
 
-// The number of scheduled calls of a function in a month, one each minute. Those of five
-// minutes are measured: a process reads secrets, and what has expired, again after that time.
+// The scheduled calls of a function in a month, one each minute. Five minutes are measured:
+// after that time a process reads secrets and other expired data again.
 const sweepsMeasured, sweepsOfAMonth = 5, 30 * 24 * 60
 
-// canaryPause is the pause between two sweeps in which the second sends a canary, too:
-// more than half of the interval of a minute.
+// canaryPause is the pause after which the next sweep also sends a canary: more than half of
+// the interval of a minute.
 const canaryPause = 32 * time.Second
 
-// cleanups are the calls before the measured ones, which end what the runs have left: what is not
-// done in the first is due again after less than cleanupPause.
+// cleanups are the calls before the measured ones, which clean up after the runs. Work that the
+// first call leaves is due again after less than cleanupPause.
 const (
 	cleanups     = 3
 	cleanupPause = 12 * time.Second
 )
 
-// signaturesOfAMonth are the calls of KMS in a month without a run: the token of
-// canaries each hour, and for about as many new processes the public key.
+// signaturesOfAMonth are the KMS calls in a month without runs: the token of canaries each
+// hour, and the public key for about as many new processes.
 const signaturesOfAMonth = 2 * 30 * 24
 
 // scheduled are the functions that a rule calls each minute.
 var scheduled = []string{"sweep", "relay"}
 
-// endWalk ends the relay's look at all streams, which it repeats in the first hour of a deployment.
+// endWalk ends the relay's walk over all streams, which it repeats in the first hour of a
+// deployment.
 func (d *deployment) endWalk() {
 	d.Helper()
 	access := d.aws.Copy()
@@ -232,7 +230,7 @@ func (d *deployment) idle() cost.Row {
 	}
 	d.settle()
 	for _, function := range scheduled {
-		d.lead(function, d.server) // another process, which has read nothing yet
+		d.lead(function, d.server) // a new process, which has read nothing yet
 	}
 	before := d.since()
 	d.proxy.Take()
@@ -243,7 +241,7 @@ func (d *deployment) idle() cost.Row {
 		}
 	}
 	d.settle()
-	// Nothing else runs, so every call of every function is counted.
+	// Nothing else is running, so count every call of every function.
 	counted, own := d.proxy.Take()
 	used, metrics := cost.Usage{}, 0.0
 	for function, each := range counted {
@@ -260,7 +258,7 @@ func (d *deployment) idle() cost.Row {
 		metrics += d.metrics(before, function)
 	}
 	for _, function := range scheduled {
-		if calls := len(d.logged(before, function)); calls < sweepsMeasured { // a change of the table calls the relay, too
+		if calls := len(d.logged(before, function)); calls < sweepsMeasured { // changes of the table also call the relay
 			d.Fatalf("got %d calls of %s, want %d or more", calls, function, sweepsMeasured)
 		}
 	}
@@ -269,7 +267,7 @@ func (d *deployment) idle() cost.Row {
 		Plus(cost.Usage{cost.MetricMonths: metrics, cost.Signatures: signaturesOfAMonth})}
 }
 
-// standing returns the resources of the template that are billed by the month.
+// standing returns the usage of resources that are billed by the month.
 func (d *deployment) standing() cost.Usage {
 	used := cost.Usage{
 		cost.KeyMonths: float64(len(d.template.Of("KMS::Key"))), cost.SecretMonths: float64(len(d.template.Of("SecretsManager::Secret"))),
