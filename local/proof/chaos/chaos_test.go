@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // perWorld is the number of faults injected into one data folder.
 const perWorld = 15
 
-// TestNoRunIsLost runs worlds of fifteen faults each. To run one again: go test
+// TestNoRunIsLost runs worlds with fifteen faults each. To repeat one: go test
 // ./local/proof/chaos -kills=15 -seed=N -trace.
 func TestNoRunIsLost(t *testing.T) {
 	t.Parallel()
@@ -73,9 +73,8 @@ func TestNoRunIsLost(t *testing.T) {
 	}
 }
 
-// foreignWorker returns the command of the Python worker of the conformance
-// kit. Without Python, the subtest is skipped and the worlds run without this
-// worker.
+// foreignWorker returns the command of the conformance kit's Python worker. Without Python the
+// subtest is skipped, and the worlds run without this worker.
 func foreignWorker(t *testing.T) (command []string) {
 	t.Helper()
 	t.Run("worker in Python", func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// asWorker makes the test binary a worker that uses the SDK.
+// asWorker is the variable that makes the test binary an SDK worker.
 const asWorker = "SORTIE_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -45,18 +45,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The work takes 12 intervals. The time between two calls may be 15 intervals,
-// because the host may be busy.
+// The work takes 12 intervals. The timeout between two calls is 15 intervals, because the host
+// may be busy.
 const (
 	interval = 200 * time.Millisecond
 	timeout  = 15 * interval
 	work     = 12 * interval
 )
 
-// seconds is the same for the Python worker.
+// seconds is the duration of the work as an argument of the Python worker.
 var seconds = fmt.Sprintf("--seconds=%.1f", work.Seconds())
 
-// running bounds the number of workers that run at once.
+// running limits the concurrent workers.
 var running = make(chan struct{}, 8)
 
 // check runs the kit on a command and returns its report.
@@ -74,7 +74,7 @@ func check(t *testing.T, env []string, only []string, command ...string) conform
 	return report
 }
 
-// checkAll fails if the worker fails in any scenario, or if a requirement is not
+// checkAll fails the test if the worker fails in any scenario, or if a requirement is not
 // checked.
 func checkAll(t *testing.T, env []string, command ...string) {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestPythonWorkerConforms(t *testing.T) {
 	checkAll(t, nil, stacktest.Python(t), "testdata/worker.py", seconds)
 }
 
-// A worker that makes one mistake fails the requirements of that mistake only.
+// A worker with one defect fails only the requirements of that defect.
 func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 	t.Parallel()
 	program := stacktest.Python(t)
@@ -178,8 +178,8 @@ func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 	}
 }
 
-// A worker that keeps the contract and knows no extension of Sortie's conforms. The
-// extensions that it does not know are notes.
+// A worker that obeys the contract but uses no extension of Sortie conforms. The missing
+// extensions are notes.
 func TestWorkerWithoutExtensionsConforms(t *testing.T) {
 	t.Parallel()
 	report := check(t, nil, []string{"work", "sigterm", "renewal", "start-unanswered", "result-unanswered"},
@@ -210,7 +210,7 @@ func TestSilentWorkerIsReportedOnce(t *testing.T) {
 	}
 }
 
-// The mistake shows in every scenario.
+// The defect appears in every scenario.
 func TestOneMistakeIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	python := stacktest.Python(t)
@@ -264,8 +264,7 @@ func TestWorkerThatOnlyCallsBackIsChecked(t *testing.T) {
 	}
 }
 
-// The environment is that of a machine of the local system, and nothing of the
-// caller's.
+// The environment is that of a local machine and has no variables of the caller.
 func TestWorkerGetsTheEnvironmentOfAMachine(t *testing.T) {
 	t.Parallel()
 	report := check(t, []string{"EXTRA=yes"}, nil, "sh", "-c", `env | cut -d= -f1 | sort | tr '\n' ' '; echo; [ "$PWD" = "$HOME" ] && [ -d "$TMPDIR" ] && echo "in $PATH"`)

@@ -17,7 +17,7 @@ import (
 
 const sdk = "github.com/sortie-dev/sortie/shared/worker"
 
-// goTool runs the go command and returns what it prints.
+// goTool runs the go command and returns its output.
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
@@ -29,8 +29,7 @@ func goTool(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestExamplesConform checks the example workers of the guide, each in its
-// language.
+// TestExamplesConform checks the guide's example worker in each language.
 func TestExamplesConform(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +66,7 @@ func TestExamplesConform(t *testing.T) {
 	}
 }
 
-// The callback of the example is its only call.
+// The callback is the only call of the example.
 func TestCallbackExampleConforms(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")

@@ -21,9 +21,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 )
 
-// checker knows what may be named.
+// checker has the names that documents may mention.
 type checker struct {
-	// names are all files and folders; top are the folders of the top level.
+	// names are all files and folders. top are the top-level folders.
 	names   map[string]bool
 	top     []string
 	targets map[string]bool
@@ -77,13 +77,13 @@ func (c checker) link(from, to string) error {
 
 var (
 	pathLike = regexp.MustCompile(`^(\./)?[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)+/?$`)
-	// ours are the endings that only files of the repository have.
+	// ours are the extensions that only files of the repository have.
 	ours = []string{".go", ".md", ".yaml", ".json", ".sh", ".py", ".txt"}
-	// placeholder is a segment to replace with a name.
+	// placeholder matches a path segment to be replaced by a name.
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
 )
 
-// path checks a word that looks like a path, up to the first placeholder.
+// path checks a word that looks like a path, up to its first placeholder.
 func (c checker) path(from, word string) error {
 	word = strings.TrimSuffix(word, "/")
 	if !pathLike.MatchString(word) {
@@ -97,7 +97,7 @@ func (c checker) path(from, word string) error {
 		return nil
 	}
 	if parts[0] == "infra" && len(parts) > 1 && (parts[1] == ".cdk" || parts[1] == ".build") {
-		return nil // made by make
+		return nil // make creates this file
 	}
 	name := strings.Join(parts, "/")
 	atTop := slices.Contains(c.top, parts[0])
@@ -114,7 +114,7 @@ func (c checker) path(from, word string) error {
 	return fmt.Errorf("path %s: got no such file or folder", word)
 }
 
-// command checks a command. A whole one has all of its arguments.
+// command checks a command. If whole is true, it must have all of its arguments.
 func (c checker) command(from string, words []string, whole bool) error {
 	for len(words) > 0 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(words[0]) {
 		words = words[1:]
@@ -212,9 +212,8 @@ func TestNamesExist(t *testing.T) {
 	}
 }
 
-// TestFoldersAreDescribed checks the tables whose first column is headed
-// "folder": every row names a folder, and every folder beside the README has a
-// row.
+// TestFoldersAreDescribed checks the tables whose first column is headed "folder". Every row
+// names a folder, and every folder next to the README has a row.
 func TestFoldersAreDescribed(t *testing.T) {
 	t.Parallel()
 	root, files := repository(t)
@@ -252,8 +251,8 @@ func TestFoldersAreDescribed(t *testing.T) {
 	}
 }
 
-// TestWorkflowRunsCI checks that the workflow runs .ci/run and that the make
-// targets in it exist.
+// TestWorkflowRunsCI checks that the workflow runs .ci/run, and that the make targets in
+// .ci/run exist.
 func TestWorkflowRunsCI(t *testing.T) {
 	t.Parallel()
 	root, files := repository(t)
@@ -310,11 +309,11 @@ func TestExamplesOfHelpParse(t *testing.T) {
 	visit(command.Tree())
 }
 
-// TestBlocksAreChecked demands of each block that a test can check it, or that
-// it says why not.
 // sdks are the folders of the SDKs by the languages of blocks that their own tests run.
 var sdks = map[string]string{"python": "shared/sdk/python/", "js": "shared/sdk/typescript/", "ts": "shared/sdk/typescript/"}
 
+// TestBlocksAreChecked requires that a test can check each block, or that the block gives a
+// reason.
 func TestBlocksAreChecked(t *testing.T) {
 	t.Parallel()
 	root, files := repository(t)

@@ -16,12 +16,12 @@ type document struct {
 	// path is relative to the repository, with slashes.
 	path   string
 	blocks []block
-	// links are the targets of links, code the texts in backticks, anchors the
-	// slugs of headings.
+	// links are the targets of links, code the texts in backticks, and anchors the slugs of
+	// headings.
 	links, code, anchors []string
-	// tables have the first column of each table, with its head.
+	// tables has the first column of each table, including its head.
 	tables [][]string
-	// indented has the lines of code blocks without a fence.
+	// indented has the line numbers of code blocks without a fence.
 	indented []int
 }
 
@@ -33,7 +33,7 @@ type block struct {
 	marker string
 }
 
-// is returns what follows the name of the marker, and whether it has that name.
+// is reports whether the marker has the name, and returns its argument.
 func (b block) is(name string) (string, bool) {
 	rest, ok := strings.CutPrefix(b.marker, name)
 	return strings.TrimSpace(strings.TrimPrefix(rest, ":")), ok
@@ -48,7 +48,7 @@ var (
 	slugOut = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// parse reads Markdown as far as the checks need it.
+// parse parses Markdown as far as the checks need it.
 func parse(name, text string) document {
 	d := document{path: name}
 	var open *block
@@ -96,8 +96,7 @@ func parse(name, text string) document {
 	return d
 }
 
-// repository returns the folder of the repository and its files, as git lists
-// them.
+// repository returns the folder of the repository and its files according to git.
 func repository(t *testing.T) (root string, files []string) {
 	t.Helper()
 	output := func(name string, args ...string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor/doctortest"
 )
 
-// The page for first users of a stage, and the most lines that it may have.
+// The page for first users of a stage, and its maximum number of lines.
 const (
 	minutesFile    = "infra/README.md"
 	minutesHeading = "## Ten minutes on AWS\n"
@@ -50,9 +50,8 @@ func TestMinutesAreOnePage(t *testing.T) {
 	}
 }
 
-// TestMinutesHaveCommandsThatExist checks each command of the page: of sortie with the
-// command tree, of make with the Makefile, and of other programs with those that are
-// recorded.
+// TestMinutesHaveCommandsThatExist checks each command of the page: those of sortie with the
+// command tree, those of make with the Makefile, and others with the recorded commands.
 func TestMinutesHaveCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	root, page := minutes(t)
@@ -89,8 +88,8 @@ func TestMinutesHaveCommandsThatExist(t *testing.T) {
 	}
 }
 
-// checkAWS checks a command with the program aws, where there is one that can say it
-// without an account.
+// checkAWS checks a command with the program aws, if that is installed and can check the
+// command without an account.
 func checkAWS(t *testing.T, words []string) {
 	t.Helper()
 	program, err := exec.LookPath("aws")
@@ -99,7 +98,7 @@ func checkAWS(t *testing.T, words []string) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, append(slices.Clone(words[1:]), "--generate-cli-skeleton", "output", "--region", "eu-west-1")...)
 	cmd.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true")
-	text, _ := cmd.CombinedOutput() // it fails for its own example of an answer
+	text, _ := cmd.CombinedOutput() // it fails because of its example answer
 	for _, refusal := range []string{"Unknown options", "Invalid choice", "are required", "usage:"} {
 		if strings.Contains(string(text), refusal) {
 			t.Errorf("%s: got %s", strings.Join(words, " "), text)
@@ -107,7 +106,8 @@ func checkAWS(t *testing.T, words []string) {
 	}
 }
 
-// TestMinutesNameWhatTheTemplateHas checks the outputs of the stack in the page's commands.
+// TestMinutesNameWhatTheTemplateHas checks that the stack has the outputs in the page's
+// commands.
 func TestMinutesNameWhatTheTemplateHas(t *testing.T) {
 	t.Parallel()
 	root, page := minutes(t)
@@ -132,8 +132,8 @@ func TestMinutesNameWhatTheTemplateHas(t *testing.T) {
 	}
 }
 
-// TestPolicyIsWhatTheDoctorCalls compares the documented policy with the calls of stages in
-// which everything has to be looked at.
+// TestPolicyIsWhatTheDoctorCalls compares the documented policy with the doctor's calls for
+// stages that need every check.
 func TestPolicyIsWhatTheDoctorCalls(t *testing.T) {
 	t.Parallel()
 	root, _ := repository(t)
@@ -153,13 +153,13 @@ func TestPolicyIsWhatTheDoctorCalls(t *testing.T) {
 	if got := w.Run("prod"); got.Code != 1 {
 		t.Fatalf("got %+v, want 1", got)
 	}
-	delete(w.Cloud.Called, "sts:GetCallerIdentity") // it needs no permission
+	delete(w.Cloud.Called, "sts:GetCallerIdentity") // this call needs no permission
 	if called := slices.Sorted(maps.Keys(w.Cloud.Called)); !slices.Equal(documented, called) {
 		t.Errorf("got the policy %q, want %q", documented, called)
 	}
 }
 
-// TestMinutesShowWhatTheDoctorPrints runs the doctor for a stage as the page makes it.
+// TestMinutesShowWhatTheDoctorPrints runs the doctor for a stage that follows the page.
 func TestMinutesShowWhatTheDoctorPrints(t *testing.T) {
 	t.Parallel()
 	_, page := minutes(t)
@@ -171,7 +171,7 @@ func TestMinutesShowWhatTheDoctorPrints(t *testing.T) {
 	w.Cloud.Secrets["sortie/prod/clients"] = doctortest.Clients(doctortest.Client("me", doctortest.ClientToken))
 	delete(w.Outputs, "endpoint")
 	got := w.Run("prod")
-	// The names that AWS and Fly give.
+	// Replace the names by those that AWS and Fly would give.
 	want := regexp.MustCompile(`http://127\S+/prod`).ReplaceAllString(got.Stdout, "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com/prod")
 	want = strings.NewReplacer(
 		"arke-exports-accepted", "sortie-prod-accepted2b3c-qrst", "arke-exports", "sortie-prod-uploads1a2b-mnop", "organisation local", "organisation personal",

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// commands splits shell text into simple commands, including those in $(…). It
-// knows quotes, comments, continued lines, pipes and redirections, and drops the
-// files of redirections.
+// commands splits shell text into simple commands, including those in $(...). It handles
+// quotes, comments, continued lines, pipes and redirections. It drops the files of
+// redirections.
 func commands(text string) [][]string {
 	var all [][]string
 	var words []string

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The address in the documents, and how long a block and a stop may take.
+// The address in the documents, and the time limits of a block and a stop.
 const (
 	documented = "http://127.0.0.1:8080"
 	blockLimit = 3 * time.Minute
@@ -34,7 +34,7 @@ type tour struct {
 	end func()
 }
 
-// TestToursRun runs every shell block that is not marked otherwise.
+// TestToursRun runs every shell block without a marker that excludes it.
 func TestToursRun(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl", "make", "python3"} {
@@ -75,8 +75,8 @@ func TestToursRun(t *testing.T) {
 	}
 }
 
-// newTour makes a workspace that looks like the repository: a block may write
-// files there and build programs.
+// newTour creates a workspace that looks like the repository, in which a block may write files
+// and build programs.
 func newTour(t *testing.T, root, built string) *tour {
 	t.Helper()
 	w := &tour{T: t, dir: t.TempDir(), end: func() {}}
@@ -114,7 +114,7 @@ func newTour(t *testing.T, root, built string) *tour {
 	return w
 }
 
-// shell makes a command of a block's text, with the address of the server.
+// shell returns a command that runs a block's text, with the address of the running server.
 func (w *tour) shell(ctx context.Context, text string) *exec.Cmd {
 	if w.url != "" {
 		text = strings.ReplaceAll(text, documented, w.url)
@@ -125,7 +125,7 @@ func (w *tour) shell(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// run executes a block. Variables that it sets are kept for the next ones.
+// run runs a block. The following blocks get the variables that it sets.
 func (w *tour) run(b block) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), blockLimit)
@@ -137,8 +137,7 @@ func (w *tour) run(b block) {
 	}
 }
 
-// serve starts the Sortie of a block on a free port, in the place of the one
-// before.
+// serve starts the Sortie of a block on a free port. It replaces the previous one.
 func (w *tour) serve(b block) {
 	w.Helper()
 	w.end()

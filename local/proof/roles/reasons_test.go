@@ -10,11 +10,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// reason is why functions have permissions that the use cases need not use.
+// reason explains why functions have permissions that the suite need not use.
 type reason struct {
-	// functions and actions are names with spaces between them; no functions are all of
-	// them, and an action that ends in a colon is each one of its service. resource is a
-	// regular expression.
+	// functions and actions are names separated by spaces. Empty functions mean all functions.
+	// An action that ends in a colon means all actions of its service. resource is a regular
+	// expression.
 	functions, actions, resource string
 	why                          string
 }
@@ -27,14 +27,14 @@ var reasons = []reason{
 	{"relay", "dynamodb:ListStreams", `/stream/\*$`, "AWS demands it of a function that reads a stream"},
 	{"fire relay", "sqs:SendMessage", "dead-letters", "Lambda sends the events that failed with the role"},
 
-	// Permissions that belong together, of which a use case needs one or the other.
+	// Permissions that belong together: each use case needs some of them.
 	{writers, "dynamodb:BatchGetItem dynamodb:ConditionCheckItem dynamodb:DeleteItem dynamodb:PutItem dynamodb:Query dynamodb:UpdateItem", "table/Table$", "the records decide which parts the transaction of a commit has, and what it reads before"},
 	{"act admit callback constrain control fire jobs launch runs supervise sweep tasks terminate", "states:SendTaskFailure states:SendTaskSuccess", ":stateMachine:", "a token fails if the state of its run has no transition to that of the record"},
 	{"act admit constrain export fire jobs runs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
 	{"act admit constrain dispatch runs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
 	{"metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
 
-	// Calls that repair something, or end what seldom is in that state.
+	// Calls that repair something, or that end something in a rare state.
 	{"constrain sweep tasks terminate", "states:StopExecution", ":execution:", "only the run that is ended while it waits for a retry has an execution to stop"},
 	{"supervise", "states:StartExecution", ":stateMachine:", "the state Reconciling, which a step enters that has failed, may hand the run over to a new execution"},
 	{"fire", "scheduler:CreateSchedule", ":schedule/", "the wake-up of a job exists unless someone has removed it"},
@@ -49,7 +49,7 @@ var reasons = []reason{
 	{"tasks", "secretsmanager:GetSecretValue", "/fly", "a report names a machine of any platform; the agent of Kubernetes sends it"},
 }
 
-// covers reports whether the reason is for a permission.
+// covers reports whether the reason applies to a permission.
 func (r reason) covers(p awsfake.Permission) bool {
 	return (r.functions == "" || slices.Contains(strings.Fields(r.functions), p.Identity)) && regexp.MustCompile(r.resource).MatchString(p.Resource) &&
 		slices.ContainsFunc(strings.Fields(r.actions), func(action string) bool {
@@ -57,8 +57,7 @@ func (r reason) covers(p awsfake.Permission) bool {
 		})
 }
 
-// checkRoles reports the calls that were denied, and the permissions that were not used and
-// have no reason.
+// checkRoles reports denied calls, and unused permissions without a reason.
 func checkRoles(t *testing.T, iam *awsfake.IAM) {
 	t.Helper()
 	for _, d := range iam.Denied() {
@@ -71,8 +70,8 @@ func checkRoles(t *testing.T, iam *awsfake.IAM) {
 	}
 }
 
-// TestReasonsAreForPermissions checks that each reason is for a permission that each of its
-// functions has.
+// TestReasonsAreForPermissions checks that each of a reason's functions has a permission to
+// which the reason applies.
 func TestReasonsAreForPermissions(t *testing.T) {
 	t.Parallel()
 	d, err := deployment.Read()

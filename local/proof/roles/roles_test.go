@@ -83,7 +83,8 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 	}
 }
 
-// lacks returns what a home cannot do, as a deployment or for want of a program.
+// lacks returns the missing capabilities of a home, as of any deployment or because a program
+// is missing.
 func lacks(t *testing.T) map[suite.Capability]string {
 	t.Helper()
 	lacks := map[suite.Capability]string{
@@ -96,8 +97,8 @@ func lacks(t *testing.T) map[suite.Capability]string {
 	return lacks
 }
 
-// TestRolesSuffice plays the use cases with the deployed functions. None makes a call that its
-// role does not permit, and each permission is used or has a reason.
+// TestRolesSuffice runs the use cases with the deployed functions. Every call is permitted by
+// its function's role, and each permission is used or has a reason.
 func TestRolesSuffice(t *testing.T) { //nolint:tparallel // one use case after the other
 	t.Parallel()
 	var home *roles.Home
@@ -124,7 +125,7 @@ func TestRolesSuffice(t *testing.T) { //nolint:tparallel // one use case after t
 	})
 }
 
-// connects opens a connection that gets the events of a run, and one that leaves.
+// connects opens one connection that gets the events of a run, and one that disconnects.
 func connects(t *testing.T, home *roles.Home, target suite.Target) {
 	t.Helper()
 	ctx, client := t.Context(), &outside.Client{T: t, URL: target.URL, Token: target.Token}

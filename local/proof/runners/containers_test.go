@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// engine is the API of the engine in DOCKER_HOST, which "make test-containers" starts.
+// engine is a client of the engine in DOCKER_HOST, which "make test-containers" starts.
 type engine struct{ *http.Client }
 
 func connect(t *testing.T) engine {
@@ -35,7 +35,7 @@ func connect(t *testing.T) engine {
 	return engine{&http.Client{Transport: transport}}
 }
 
-// call makes a call of the engine and returns the body of its answer.
+// call calls the engine and returns the body of its answer.
 func (e engine) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://engine/v1.41"+path, bytes.NewReader(body))
 	if err != nil {
@@ -57,7 +57,7 @@ func (e engine) call(ctx context.Context, method, path string, body []byte) ([]b
 	return text.Bytes(), err
 }
 
-// build makes the images.
+// build builds the images.
 func (e engine) build(t *testing.T) {
 	t.Helper()
 	archive := runners.FileSystem(t, "../../..")
@@ -87,8 +87,8 @@ func (e engine) left(ctx context.Context, _ stack.Addresses, task string) (left 
 	return left, err
 }
 
-// TestRealContainers runs the job files in containers: with sortie-exec in their images, and
-// without.
+// TestRealContainers runs the job files in containers, with and without sortie-exec in their
+// images.
 func TestRealContainers(t *testing.T) {
 	t.Parallel()
 	e := connect(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// wordProgram is the argument that turns this test binary into the program of the jobs.
+// wordProgram is the argument with which this test binary runs the program of the jobs.
 const wordProgram = "program"
 
 func TestMain(m *testing.M) {
@@ -54,8 +54,8 @@ func TestProcessesAndFly(t *testing.T) {
 	}
 }
 
-// machinesLeft returns the machines of the task that are not destroyed, and the processes
-// of this host that have the task in their environment.
+// machinesLeft returns the task's machines that are not destroyed, and the host's processes
+// with the task in their environment.
 func machinesLeft(ctx context.Context, at stack.Addresses, task string) (left []string, err error) {
 	machines, _, err := outside.LocalStack(at)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 )
 
-// TestAccount runs the suite against a stack on AWS. It costs a few exports and
-// uses nothing of the account but the API's URL.
+// TestAccount runs the suite against a stack on AWS. It costs a few exports and uses only the
+// API's URL.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	target := suite.Target{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSignaturesAreVerified checks the verification with a message that was signed by
-// the command line: printf … | openssl dgst -sha256 -hmac "$KEY" -binary | base64.
+// TestSignaturesAreVerified checks the verification with a message signed on the command line:
+// printf ... | openssl dgst -sha256 -hmac "$KEY" -binary | base64.
 func TestSignaturesAreVerified(t *testing.T) {
 	t.Parallel()
 	const secret, body = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", `{"hook":"preRunHook"}`

@@ -31,7 +31,7 @@ var examples = flag.String("examples", "", "folder into which examples of events
 
 const clientToken = "token-of-the-suite"
 
-// others are the further clients of the local stack.
+// others are the additional clients of the local stack.
 var others = clients.Others{Stranger: "token-of-a-stranger", Reader: "token-of-a-reader"}
 
 // TestLocalStack runs the suite against a stack in this process.
@@ -86,7 +86,8 @@ func TestLocalStack(t *testing.T) {
 	})
 }
 
-// lacks returns what the local stack on this host cannot do: Bash without bash or curl.
+// lacks returns the missing capabilities of the local stack on this host: Bash if bash or curl
+// is missing.
 func lacks(t *testing.T) map[suite.Capability]string {
 	t.Helper()
 	lacks := map[suite.Capability]string{suite.NoHostPrograms: "it is the system that runs them"}

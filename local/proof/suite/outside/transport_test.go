@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRemappedHeadersAreDeclared checks that a header that a gateway renames is restored
-// only for a target that declares it, so that the suite shows what clients get.
+// TestRemappedHeadersAreDeclared checks that a renamed header is restored only for a target
+// that declares it, so that the suite shows what clients get.
 func TestRemappedHeadersAreDeclared(t *testing.T) {
 	t.Parallel()
 	const remapped, own = "X-Amzn-Remapped-Www-Authenticate", "Www-Authenticate"
