@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// signer is who has signed a call, and for which service.
+// signer is the identity that has signed a call, with the region and service of the signature.
 type signer struct{ identity, region, service string }
 
-// credential is the scope of a signature (AWS Signature Version 4).
+// credential matches the credential scope of a signature (AWS Signature Version 4).
 var credential = regexp.MustCompile(`Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request`)
 
 func signerOf(r *http.Request) (signer, error) {
@@ -29,7 +29,8 @@ func signerOf(r *http.Request) (signer, error) {
 	return signer{found[1], found[2], found[3]}, nil
 }
 
-// ServiceOf returns the name under which a call is signed, such as "dynamodb", or "".
+// ServiceOf returns the service in the signature of a call, such as "dynamodb", or "" without a
+// signature.
 func ServiceOf(r *http.Request) string {
 	s, _ := signerOf(r)
 	return s.service
@@ -40,7 +41,7 @@ func operationOf(r *http.Request) string {
 	return target[strings.LastIndex(target, ".")+1:]
 }
 
-// called is a call with what names its resources.
+// called is a call with the values that determine its resources.
 type called struct {
 	signer
 	r            *http.Request
@@ -48,7 +49,7 @@ type called struct {
 	stateMachine string
 }
 
-// arn is an ARN of the fakes' account in the region of the call.
+// arn returns the ARN of a resource in the fakes' account and the region of the call.
 func (c called) arn(service, resource string) string {
 	return "arn:aws:" + service + ":" + c.region + ":" + Account + ":" + resource
 }
@@ -65,7 +66,7 @@ func accesses(s signer, r *http.Request, body []byte, stateMachine string) ([]Ac
 		name, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/2015-03-31/functions/"), "/invocations"))
 		return []Access{{Action: "lambda:InvokeFunction", Resource: name}}, err
 	case "execute-api":
-		// The fakes have the id of the API before the stage.
+		// The path has the ID of the API before the stage.
 		api, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/execute-api/"), "/")
 		stage, path, _ := strings.Cut(rest, "/")
 		return []Access{{Action: "execute-api:ManageConnections", Resource: c.arn("execute-api", api+"/"+stage+"/"+r.Method+"/"+path)}}, nil
@@ -73,7 +74,7 @@ func accesses(s signer, r *http.Request, body []byte, stateMachine string) ([]Ac
 	return c.json()
 }
 
-// json returns the access of a call of a service with one resource in a field.
+// json returns the accesses of a call whose JSON body names its resources.
 func (c called) json() ([]Access, error) {
 	var in struct {
 		KeyID    string `json:"KeyId"`
@@ -127,7 +128,7 @@ func (c called) json() ([]Access, error) {
 	return nil, fmt.Errorf("the fake does not know the permissions of %s", c.service)
 }
 
-// named returns an ARN unchanged, and that of a name.
+// named returns id if it is an ARN, and otherwise the prefix followed by id.
 func named(id, prefix string) string {
 	if strings.HasPrefix(id, "arn:") {
 		return id
@@ -135,13 +136,14 @@ func named(id, prefix string) string {
 	return prefix + id
 }
 
-// SecretARN returns the ARN of a secret of a name, which ends in six characters that Secrets
-// Manager draws.
+// SecretARN returns the ARN of the secret with the name. Like the ARNs of Secrets Manager, it
+// ends in six characters.
 func SecretARN(name string) string {
 	return "arn:aws:secretsmanager:" + Region + ":" + Account + ":secret:" + name + "-AbCdEf"
 }
 
-// scheduler returns the accesses of a call about a schedule, which passes its role on.
+// scheduler returns the accesses of a call for a schedule. A call with a role also needs
+// iam:PassRole.
 func (c called) scheduler() ([]Access, error) {
 	var in Schedule
 	if len(c.body) > 0 {
@@ -163,7 +165,7 @@ func (c called) scheduler() ([]Access, error) {
 	return all, nil
 }
 
-// tableCall has the fields of the calls of DynamoDB that name what they reach.
+// tableCall has the fields of DynamoDB calls that name tables and keys.
 type tableCall struct {
 	query
 	Key, Item     item
@@ -171,8 +173,8 @@ type tableCall struct {
 	RequestItems  map[string]keysAndAttributes
 }
 
-// dynamoDB returns the accesses of a call of DynamoDB. A transaction needs those of its
-// parts, each for the keys of all of them.
+// dynamoDB returns the accesses of a DynamoDB call. A transaction needs one access for each
+// kind of action on a table, with the keys of all its actions on that table.
 func (c called) dynamoDB() ([]Access, error) {
 	var in tableCall
 	if err := json.Unmarshal(c.body, &in); err != nil {
@@ -231,7 +233,7 @@ func (c called) transaction(items []transactItem) []Access {
 	return all
 }
 
-// partitions returns the partition keys of items, each once.
+// partitions returns the distinct partition keys of the items.
 func partitions(keys ...item) []string {
 	var all []string
 	for _, key := range keys {
@@ -242,8 +244,8 @@ func partitions(keys ...item) []string {
 	return all
 }
 
-// partition returns the partition key of a query, in the table or in its index. A scan has
-// none.
+// partition returns the partition key of a query on the table or an index. It returns nil for a
+// scan.
 func (r *query) partition() []string {
 	if r.KeyConditionExpression == nil {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// CreateTable creates a table with the schema of Sortie, in a fake or in a
-// DynamoDB Local.
+// CreateTable creates a table with Sortie's schema in the fake or in DynamoDB Local.
 func CreateTable(ctx context.Context, cfg aws.Config, name string) error {
 	in := &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
@@ -54,7 +53,7 @@ type createTable struct {
 	BillingMode          string
 	AttributeDefinitions []struct{ AttributeName, AttributeType string }
 	KeySchema            []keyElement
-	// The fake knows the projections KEYS_ONLY and INCLUDE.
+	// The fake supports the projections KEYS_ONLY and INCLUDE.
 	GlobalSecondaryIndexes []struct {
 		IndexName  string
 		KeySchema  []keyElement
@@ -71,7 +70,7 @@ type createTable struct {
 
 func (r *createTable) call() (string, bool) { return "", true }
 
-// key returns the two keys of a key schema.
+// key returns the partition key and the sort key of a key schema.
 func (r *createTable) key(elements []keyElement) (partition, sort schema.Key, err error) {
 	if len(elements) != 2 || elements[0].KeyType != "HASH" || elements[1].KeyType != "RANGE" {
 		return partition, sort, invalid("the fake wants a partition key and a sort key")

@@ -9,7 +9,7 @@ import (
 // condition reports whether an item meets a condition or filter expression.
 type condition func(item) bool
 
-// condition parses a condition; nil is the condition that always holds.
+// condition parses a condition. A nil text is a condition that always holds.
 func (e *expressions) condition(text *string) condition {
 	if text == nil {
 		return func(item) bool { return true }
@@ -101,8 +101,8 @@ func (e *expressions) comparator() string {
 	return operator
 }
 
-// compares compares two operands of an item. A missing attribute, or one of
-// another type, differs from every value and is neither less nor greater.
+// compares compares two operands for an item. A missing attribute, or one of another type, is
+// not equal to any value and neither less nor greater.
 func compares(is item, operator string, left, right operand) bool {
 	a, has := left(is)
 	b, also := right(is)
@@ -120,7 +120,8 @@ func compares(is item, operator string, left, right operand) bool {
 	return ok && ordered(operator, order)
 }
 
-// ordered reports whether an order, as of strings.Compare, meets an operator.
+// ordered reports whether the result of a comparison, such as that of strings.Compare,
+// satisfies the operator.
 func ordered(operator string, order int) bool {
 	switch operator {
 	case "<":

@@ -10,23 +10,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Direct is a client of DynamoDB that calls the fake without encoding requests and
-// responses, which takes the SDK longer than the fake needs for the call. Results and
-// errors are those of the SDK's client without retries: a failed call, and one with a field
-// that the fake does not know, goes through the SDK. It is safe for concurrent use.
+// Direct is a DynamoDB client that calls the fake without encoding requests and responses,
+// because the SDK needs more time to encode a call than the fake to make it. Results and errors
+// are the same as with the SDK's client without retries. A failed call, or one with a field
+// that the fake does not support, goes through the SDK. It is safe for concurrent use.
 //
-// It has the operations for items.
+// It has the operations on items.
 type Direct struct {
 	db  *DynamoDB
 	sdk *dynamodb.Client
 }
 
-// Direct returns a client of the service.
+// Direct returns a Direct client of the service.
 func (d *DynamoDB) Direct() *Direct {
 	return &Direct{d, dynamodb.NewFromConfig(d.AWS(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })}
 }
 
-// failed is the HTTP client of a call that was made and has failed.
+// failed is an HTTP client that returns the error of a failed call as a response.
 type failed struct {
 	service *service
 	err     error
@@ -35,12 +35,13 @@ type failed struct {
 // Do implements aws.HTTPClient.
 func (f failed) Do(r *http.Request) (*http.Response, error) { return f.service.respond(r, nil, f.err) }
 
-// failing lets the SDK return the error of a call.
+// failing makes the SDK return the error of a call, in the form in which it returns errors of
+// the service.
 func (c *Direct) failing(err error) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) { o.HTTPClient = failed{&c.db.service, err} }
 }
 
-// ask makes a call.
+// ask makes a call without the SDK.
 func ask[T any, R request[T], Out any](
 	ctx context.Context, c *Direct, operation string, r R, do func(context.Context, Call, R, Fate) (any, error),
 ) (out Out, err error) {
@@ -144,7 +145,7 @@ func (c *Direct) Scan(ctx context.Context, in *dynamodb.ScanInput, _ ...func(*dy
 	}, nil
 }
 
-// copied returns the item for a client, which may change it.
+// copied returns a copy of the item, which the client may change.
 func copied(is item) map[string]types.AttributeValue {
 	if len(is) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func limitOf(n *int32) *int {
 	return new(int(*n))
 }
 
-// sdk returns the consumption in the form of the SDK.
+// sdk converts the consumed capacity to the type of the SDK.
 func (c *consumed) sdk() *types.ConsumedCapacity {
 	if c == nil {
 		return nil

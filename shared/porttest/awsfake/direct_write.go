@@ -57,7 +57,7 @@ func (c *Direct) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _
 	return &dynamodb.DeleteItemOutput{Attributes: copied(out.Attributes), ConsumedCapacity: out.ConsumedCapacity.sdk()}, nil
 }
 
-// TransactWriteItems makes several writes or none.
+// TransactWriteItems applies either all of the writes or none.
 func (c *Direct) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -65,7 +65,7 @@ func (c *Direct) TransactWriteItems(
 		TransactItems: make([]transactItem, len(in.TransactItems)), ClientRequestToken: aws.ToString(in.ClientRequestToken),
 		ReturnConsumedCapacity: string(in.ReturnConsumedCapacity),
 	}
-	// The SDK draws a missing token.
+	// The SDK generates a missing token.
 	known := in.TransactItems != nil && in.ClientRequestToken != nil && in.ReturnItemCollectionMetrics == ""
 	for i, each := range in.TransactItems {
 		one, ok := transactItemOf(each)
@@ -81,7 +81,7 @@ func (c *Direct) TransactWriteItems(
 	return &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: allCapacity(out.ConsumedCapacity)}, nil
 }
 
-// transactItemOf returns an action; false if the SDK would refuse it.
+// transactItemOf converts an action. It returns false if the SDK would reject the action.
 func transactItemOf(each types.TransactWriteItem) (i transactItem, ok bool) {
 	ok = true
 	if a := each.Put; a != nil {

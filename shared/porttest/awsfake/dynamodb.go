@@ -19,15 +19,15 @@ type DynamoDBConfig struct {
 	Clock clock.Clock
 	// Seed determines lags and stale reads.
 	Seed uint64
-	// Lag is the longest time until a write reaches all replicas and indexes; 0
-	// means at once. Each index follows each write at its own time.
+	// Lag is the maximum time until a write reaches all replicas and indexes; 0 is no lag. Each
+	// index applies each write after its own delay.
 	Lag time.Duration
-	// Stale is the part of the eventually consistent reads of items, from 0 to
-	// 1, that a replica without the newest writes answers, while Lag lasts.
+	// Stale is the fraction, from 0 to 1, of the eventually consistent reads of items that a
+	// lagging replica answers, within Lag after a write.
 	Stale float64
 	// Plan decides the fates of calls.
 	Plan Plan
-	// Partition limits the throughput of each partition key; its zero value is no limit.
+	// Partition limits the throughput of each partition key; the zero value is no limit.
 	Partition Throughput
 }
 
@@ -60,7 +60,7 @@ func NewDynamoDB(c DynamoDBConfig) *DynamoDB {
 // AWS returns the configuration of clients of the service.
 func (d *DynamoDB) AWS() aws.Config { return configuration("http://dynamodb.invalid", d) }
 
-// Settle makes all writes that were made visible to all replicas and indexes.
+// Settle makes all writes so far visible in all replicas and indexes.
 func (d *DynamoDB) Settle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,9 +69,8 @@ func (d *DynamoDB) Settle() {
 	}
 }
 
-// Expire deletes the items that are past their time to live and returns their
-// number. The service does it within a few days, so the fake does not do it by
-// itself.
+// Expire deletes the items whose time to live has passed and returns their number. The service
+// deletes them within a few days, so the fake does not delete them automatically.
 func (d *DynamoDB) Expire() (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,13 +91,14 @@ func (d *DynamoDB) Expire() (count int) {
 	return count
 }
 
-// handle returns the call of a request, which is made under the lock.
+// handle returns the call of a request and the function that makes it under the lock.
 func (d *DynamoDB) handle(operation string, body []byte) (Call, answer, error) {
 	c, do, err := d.operation(operation, body)
 	return c, d.locked(do), err
 }
 
-// locked makes calls under the lock, unless they are to be throttled as a whole.
+// locked returns a function that makes a call under the lock. It throttles whole calls, except
+// transactions, whose throttling is a cancellation reason.
 func (d *DynamoDB) locked(do answer) answer {
 	return func(ctx context.Context, c Call, fate Fate) (any, error) {
 		d.mu.Lock()
@@ -136,7 +136,7 @@ func (d *DynamoDB) operation(operation string, body []byte) (Call, answer, error
 	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
 }
 
-// table returns a table in which everything that is visible by now is visible.
+// table returns the table after applying the changes that are visible by now.
 func (d *DynamoDB) table(name string) (*table, error) {
 	t := d.tables[name[strings.LastIndex(name, "/")+1:]] // a name or an ARN
 	if t == nil {
@@ -146,7 +146,7 @@ func (d *DynamoDB) table(name string) (*table, error) {
 	return t, nil
 }
 
-// throttled returns one of the errors for a call above a quota, by turns.
+// throttled returns one of the errors for a call above a quota, in rotation.
 func throttled(c Call) error {
 	codes := []string{"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
 	return refuse(codes[c.Number%len(codes)], "throughput exceeds the current capacity")

@@ -20,27 +20,27 @@ const (
 	maxCause = 32768
 )
 
-// execution is what the service knows of an execution beyond the states.
+// execution has what the service knows about an execution besides its states.
 type execution struct {
 	input   string
 	started time.Time
-	// ended is when the end was first described.
+	// ended is the time at which the end was first described.
 	ended time.Time
-	// events is the length of the history. full: the execution failed for it.
+	// events is the length of the history. full is true after it has exceeded the maximum.
 	events int
 	full   bool
 }
 
 func waitsForToken(resource string) bool { return strings.HasSuffix(resource, ".waitForTaskToken") }
 
-// Entered counts the history of an execution that has entered a state. It calls
-// nothing; Enforce ends the executions whose history is full.
+// Entered adds the history events of a state that an execution has entered. It does not call
+// the execution. Enforce ends the executions whose history is full.
 func (s *StepFunctions) Entered(name, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.records[name]
 	if r == nil {
-		r = &execution{} // its start has not returned yet
+		r = &execution{} // StartExecution has not returned yet
 		s.records[name] = r
 	}
 	r.events += s.events[state]
@@ -57,7 +57,7 @@ func (s *StepFunctions) History(name string) int {
 	return 0
 }
 
-// Enforce ends the execution if its history is full, and reports whether it did.
+// Enforce ends the execution if its history is full, and reports whether it ended it.
 func (s *StepFunctions) Enforce(ctx context.Context, name string) (bool, error) {
 	s.mu.Lock()
 	r := s.records[name]
@@ -76,7 +76,7 @@ const fullCause = "the execution reached the maximum number of history events"
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// seconds is a time in the API's form.
+// seconds returns a time in the form of the API, in seconds since 1970.
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 type startExecution struct{ StateMachineArn, Name, Input string }
@@ -122,7 +122,7 @@ func (s *StepFunctions) start(ctx context.Context, _ Call, r *startExecution, _ 
 	return map[string]any{"executionArn": s.executionPrefix + r.Name, "startDate": seconds(started)}, nil
 }
 
-// internal is the error for a failure of the implementation behind the service.
+// internal returns the error for a failure of the implementation that executes the states.
 func internal(err error) error {
 	return &refusal{code: "InternalFailure", message: err.Error(), status: 500}
 }
@@ -206,7 +206,7 @@ func (s *StepFunctions) describe(ctx context.Context, c Call, r *describeExecuti
 	return answer, nil
 }
 
-// sendTask has the fields of the three calls about a token.
+// sendTask has the fields of the three calls with a task token.
 type sendTask struct{ TaskToken, Output, Error, Cause string }
 
 func (r *sendTask) call() (string, bool) { return r.TaskToken, true }

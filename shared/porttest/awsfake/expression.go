@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// expressions parses the expressions of one request, which share their
-// placeholders.
+// expressions parses the expressions of one request, which share their placeholders.
 //
-// Attributes are named by placeholders alone, because the fake does not know
-// the reserved words, and they are of the top level.
+// Attributes must be placeholders, because the fake does not know the reserved words. They must
+// be top-level attributes.
 type expressions struct {
 	names  map[string]string
 	values item
@@ -38,7 +37,7 @@ func (e *expressions) fail(format string, args ...any) {
 	}
 }
 
-// finish returns the first error. All placeholders must be used.
+// finish returns the first error. It is an error if a placeholder is not used.
 func (e *expressions) finish() error {
 	for name := range e.names {
 		if !e.used[name] {
@@ -53,7 +52,7 @@ func (e *expressions) finish() error {
 	return e.err
 }
 
-// tokenOf returns the token at the start of a text; "" without one.
+// tokenOf returns the token at the start of the text, or "" if there is no token.
 func tokenOf(text string) string {
 	isWord := func(b byte) bool {
 		return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
@@ -95,7 +94,7 @@ func (e *expressions) start(text string) {
 	}
 }
 
-// end checks that the expression was read to its end.
+// end checks that no token is left.
 func (e *expressions) end() {
 	if len(e.tokens) > 0 {
 		e.fail("invalid expression: syntax error near %q", strings.Join(e.tokens, " "))
@@ -119,7 +118,7 @@ func (e *expressions) next() string {
 	return token
 }
 
-// accept consumes the next token if it is one of these.
+// accept consumes the next token if it is one of tokens.
 func (e *expressions) accept(tokens ...string) (string, bool) {
 	if next := e.peek(); next != "" && slices.Contains(tokens, next) {
 		e.next()
@@ -134,7 +133,7 @@ func (e *expressions) expect(token string) {
 	}
 }
 
-// attribute reads the name of an attribute.
+// attribute parses an attribute name.
 func (e *expressions) attribute() string {
 	token := e.next()
 	if !strings.HasPrefix(token, "#") {
@@ -152,7 +151,7 @@ func (e *expressions) attribute() string {
 	return name
 }
 
-// constant reads a value.
+// constant parses a value placeholder and returns its value.
 func (e *expressions) constant() value {
 	token := e.next()
 	v, ok := e.values[token]
@@ -163,7 +162,7 @@ func (e *expressions) constant() value {
 	return v
 }
 
-// operand computes a value from an item; false if it has none.
+// operand returns a value of an item, or false if the item does not have it.
 type operand func(item) (value, bool)
 
 func (e *expressions) operand() operand {

@@ -9,7 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Guard returns a client of AWS that makes the calls that their identity may make.
+// Guard returns an HTTP client that sends a call to next if the identity of the call may make
+// it.
 func (i *IAM) Guard(next aws.HTTPClient) aws.HTTPClient { return guard{i, next} }
 
 type guard struct {

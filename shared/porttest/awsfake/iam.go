@@ -14,19 +14,18 @@ import (
 	"sync"
 )
 
-// Account is the account of the fakes, Region their region.
+// Account is the account ID of the fakes, Region their region.
 const (
 	Account = "123456789012"
 	Region  = "us-east-1"
 )
 
-// IAM decides which calls an identity may make, as the policies of its role say. The
-// identity of a call is the access key id that signs it; signatures are not checked.
-// IAM remembers the calls that it has denied and the permissions that were used. It is safe
-// for concurrent use.
+// IAM decides which calls an identity may make according to the policies of its role. The
+// identity of a call is the access key ID that signed it. IAM does not verify signatures. It
+// records the denied calls and the used permissions. It is safe for concurrent use.
 type IAM struct {
 	roles map[string]Role
-	// stateMachine is the ARN to which task tokens belong.
+	// stateMachine is the ARN of the state machine whose task tokens are used.
 	stateMachine string
 
 	mu     sync.Mutex
@@ -34,10 +33,10 @@ type IAM struct {
 	denied map[string]*Denied
 }
 
-// Denied is a kind of call that an identity may not make.
+// Denied is a group of equal calls that an identity may not make.
 type Denied struct {
 	Identity, Action, Resource string
-	// Why says which part of the role is missing.
+	// Why says why the role does not permit the call.
 	Why string
 	// Count is the number of these calls.
 	Count int
@@ -47,15 +46,16 @@ func (d Denied) String() string {
 	return fmt.Sprintf("%s may not %s on %s: %s (%d calls)", d.Identity, d.Action, d.Resource, d.Why, d.Count)
 }
 
-// Permission is an action on a resource in a role, as the role names them.
+// Permission is an action on a resource, as written in a role.
 type Permission struct{ Identity, Action, Resource string }
 
 func (p Permission) String() string {
 	return fmt.Sprintf("%s: %s on %s", p.Identity, p.Action, p.Resource)
 }
 
-// NewIAM returns the roles of identities. It returns an error for a statement that it cannot
-// evaluate. stateMachine is the ARN to which task tokens belong.
+// NewIAM returns an IAM with the roles of the identities. It returns an error for a statement
+// that it cannot evaluate. stateMachine is the ARN of the state machine whose task tokens are
+// used.
 func NewIAM(roles map[string]Role, stateMachine string) (*IAM, error) {
 	i := &IAM{roles: roles, stateMachine: stateMachine, used: map[string]map[grant]bool{}, denied: map[string]*Denied{}}
 	var problems []error
@@ -68,8 +68,8 @@ func NewIAM(roles map[string]Role, stateMachine string) (*IAM, error) {
 	return i, errors.Join(problems...)
 }
 
-// Authorize returns the response to a call that its identity may not make, or nil. A call
-// whose permissions the fake does not know is denied.
+// Authorize returns nil if the identity may make the call, and otherwise the response that
+// denies it. It denies a call whose permissions the fake does not know.
 func (i *IAM) Authorize(r *http.Request, body []byte) *http.Response {
 	signed, err := signerOf(r)
 	if err != nil {
@@ -101,11 +101,11 @@ func (i *IAM) allow(r *http.Request, identity string, needs []Access) *http.Resp
 	return nil
 }
 
-// Use decides a call that a service makes with the role of an identity, such as Lambda when
-// it receives the messages of a queue for a function, and reports whether it may.
+// Use reports whether a service may make a call with the role of an identity, for example
+// Lambda when it receives a function's messages from a queue.
 func (i *IAM) Use(identity string, needs ...Access) bool { return i.allow(nil, identity, needs) == nil }
 
-// deny remembers a call and returns its response.
+// deny records a denied call and returns its response.
 func (i *IAM) deny(r *http.Request, a Access, identity, why string) *http.Response {
 	d := Denied{Identity: identity, Action: a.Action, Resource: a.Resource, Why: why}
 	i.mu.Lock()
@@ -119,7 +119,7 @@ func (i *IAM) deny(r *http.Request, a Access, identity, why string) *http.Respon
 		"__type": "AccessDeniedException", "message": fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", identity, a.Action, a.Resource),
 	})
 	if err != nil {
-		panic(err) // two texts
+		panic(err) // two strings can be encoded
 	}
 	return &http.Response{
 		StatusCode: http.StatusBadRequest, Status: http.StatusText(http.StatusBadRequest), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -128,7 +128,7 @@ func (i *IAM) deny(r *http.Request, a Access, identity, why string) *http.Respon
 	}
 }
 
-// Denied returns the kinds of calls that were denied, sorted.
+// Denied returns the denied calls in groups, sorted.
 func (i *IAM) Denied() []Denied {
 	i.mu.Lock()
 	defer i.mu.Unlock()

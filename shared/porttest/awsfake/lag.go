@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lateChange is a change of an index that is not visible yet.
+// lateChange is an index change that is not visible yet.
 type lateChange struct {
 	at    time.Time
 	order int
@@ -14,7 +14,7 @@ type lateChange struct {
 	item  item
 }
 
-// lateChanges is a heap by time, then by order of writing.
+// lateChanges is a heap, ordered by time and then by the order of the writes.
 type lateChanges struct {
 	changes []lateChange
 	count   int
@@ -40,8 +40,8 @@ func (l *lateChanges) Pop() any {
 	return x
 }
 
-// write replaces an item and lets replicas and indexes follow within lag. Each
-// index follows at its own time, but shows the changes of an item in order.
+// write replaces an item. Replicas and indexes apply the write within lag. Each index has its
+// own delay but applies the changes of an item in order.
 func (t *table) write(key [2]string, is item, now time.Time, lag time.Duration, seed uint64) {
 	r := t.rows[key]
 	if r == nil {
@@ -83,7 +83,7 @@ func (t *table) write(key [2]string, is item, now time.Time, lag time.Duration, 
 	}
 }
 
-// catchUp shows what has reached replicas and indexes by now.
+// catchUp applies the changes that have reached replicas and indexes by now.
 func (t *table) catchUp(now time.Time) {
 	for len(t.late.changes) > 0 && !t.late.changes[0].at.After(now) {
 		c := heap.Pop(&t.late).(lateChange) //nolint:forcetypeassert // its own element
@@ -101,13 +101,13 @@ func (t *table) catchUp(now time.Time) {
 	}
 }
 
-// lagsAt reports whether a replica still has an earlier version.
+// lagsAt reports whether a replica can still return an earlier version.
 func (r *row) lagsAt(now time.Time) bool {
 	return len(r.earlier) > 0 && r.earlier[len(r.earlier)-1].until.After(now)
 }
 
-// forget drops the row of an item that no replica and no index has. A dropped row may
-// still be due for replication, when its key has a new row.
+// forget removes a deleted item's row that no replica and no index has any more. A removed row
+// can still be in the replication queue after its key has got a new row.
 func (t *table) forget(r *row) {
 	if r.item != nil || len(r.earlier) > 0 || t.rows[r.key] != r {
 		return

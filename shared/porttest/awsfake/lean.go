@@ -9,12 +9,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// needed are the parts of a call of the SDK that the fakes need, besides those that check
-// and encode its input: they check no signatures, have one endpoint each, and lose no
-// bytes. The rest takes longer than the answer of a fake.
+// needed has the parts of an SDK call that the fakes need, besides those that validate and
+// encode the input. The fakes verify no signatures, have one endpoint each, and lose no bytes.
+// The other parts need more time than a fake's answer.
 var needed = []string{"Retry", "AddRawResponseToMetadata", "ResponseErrorWrapper", "OperationDeserializer"}
 
-// lean removes what the fakes do not need from the calls of a client.
+// lean removes the parts of a client's calls that the fakes do not need.
 func lean(endpoint string) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
 		s.Build.Clear()

@@ -2,46 +2,46 @@ package awsfake
 
 import "math/rand/v2"
 
-// Fate says whether a call is applied and what it returns.
+// Fate says whether a call is applied and how it is answered.
 type Fate int
 
-// The fates of a call. A fate that an operation cannot have, such as a conflict
-// of a read, is Applied.
+// The fates of a call. An operation that cannot have a fate, such as a conflict of a read, is
+// applied instead.
 const (
-	// Applied: the call is made and its result returned.
+	// Applied: the call is applied and its result is returned.
 	Applied Fate = iota
-	// Lost: the call is not made and fails.
+	// Lost: the call fails and is not applied.
 	Lost
-	// Unsure: the call is made and fails.
+	// Unsure: the call is applied but fails.
 	Unsure
-	// Throttled: the call is refused, as above a quota.
+	// Throttled: the call is rejected as if it exceeded a quota.
 	Throttled
-	// Conflicted: a write is refused because of a concurrent transaction.
+	// Conflicted: a write is rejected because of a concurrent transaction.
 	Conflicted
-	// Partial: a batch leaves the second half of its keys unprocessed, and a
-	// page of a query ends after the first half of its items.
+	// Partial: a batch returns the second half of its keys as unprocessed, and a page of a
+	// query ends after the first half of its items.
 	Partial
 )
 
-// Call is one call of an API.
+// Call describes a call of an API.
 type Call struct {
-	// Operation is the name in the API, such as "UpdateItem".
+	// Operation is the operation's name in the API, such as "UpdateItem".
 	Operation string
-	// Subject is what the call addresses: the key of the first item, an index
-	// and its key, an execution's name, or a task token.
+	// Subject identifies the target of the call: the key of the first item, an index and its
+	// key, the name of an execution, or a task token.
 	Subject string
-	// Number counts the calls with this operation and subject from 1.
+	// Number is the number of calls so far with this operation and subject, from 1.
 	Number int
 	// Write is true if the call may change something.
 	Write bool
 }
 
-// Plan decides the fate of a call before it is made, except for those that
-// create and describe tables and read streams, which are Applied. A fake holds no
-// lock meanwhile, so a plan may call it. A nil Plan applies all calls.
+// Plan decides the fate of a call before it is made. Calls that create or describe tables or
+// read streams are always Applied. The fake holds no lock while it calls the plan, so a plan
+// may call the fake. A nil Plan applies all calls.
 type Plan func(Call) Fate
 
-// Seeded gives the part rate of the calls, from 0 to 1, one of the fates.
+// Seeded returns a plan that gives a fraction of the calls, rate from 0 to 1, one of the fates.
 func Seeded(seed uint64, rate float64, fates ...Fate) Plan {
 	return func(c Call) Fate {
 		if rate <= 0 || len(fates) == 0 {
@@ -61,7 +61,7 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// draw returns the random numbers of a seed, a count and some names.
+// draw returns a random generator whose seed is derived from a seed, a count and names.
 func draw(seed, count uint64, names ...string) *rand.Rand {
 	sum := uint64(fnvOffset)
 	add := func(b byte) { sum = (sum ^ uint64(b)) * fnvPrime }

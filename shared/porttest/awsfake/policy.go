@@ -14,17 +14,18 @@ type Statement struct {
 	// Actions and Resources can contain the wildcards * and ?.
 	Actions   []string `json:"actions"`
 	Resources []string `json:"resources"`
-	// Conditions has the values by operator and condition key. All must hold.
+	// Conditions maps each operator to the allowed values of condition keys. All conditions
+	// must hold.
 	Conditions map[string]map[string][]string `json:"conditions,omitempty"`
 }
 
-// Role is what an identity may do.
+// Role is the identity policy of an identity.
 type Role []Statement
 
-// Access is one permission that a call needs.
+// Access is a permission that a call needs.
 type Access struct {
 	Action, Resource string
-	// Context has the values of the call's condition keys.
+	// Context has the values of the condition keys of the call.
 	Context map[string][]string
 }
 
@@ -41,8 +42,8 @@ const (
 	qualifier       = "states:StateMachineQualifier"
 )
 
-// operator compares a value of a call with one of a statement. A negated one holds if no
-// value of the statement matches.
+// operator compares a value of a call with a value of a statement. A negated operator holds if
+// no value of the statement matches.
 type operator struct {
 	matches func(pattern, value string) bool
 	negated bool
@@ -57,7 +58,7 @@ var operators = map[string]operator{
 	"ArnEquals": {matches: like}, "ArnNotEquals": {like, true}, "ArnLike": {matches: like}, "ArnNotLike": {like, true},
 }
 
-// check returns an error for what the fake cannot evaluate.
+// check returns an error for every part of the role that the fake cannot evaluate.
 func (r Role) check() error {
 	var problems []error
 	for i, s := range r {
@@ -81,7 +82,8 @@ func (r Role) check() error {
 	return errors.Join(problems...)
 }
 
-// operatorOf returns the operator of a name and the quantifier before it, "" for one value.
+// operatorOf returns the condition operator with the name and its quantifier, which is "" for a
+// single value.
 func operatorOf(name string) (o operator, quantifier string, known bool) {
 	quantifier, plain, quantified := strings.Cut(name, ":")
 	if !quantified {
@@ -91,8 +93,8 @@ func operatorOf(name string) (o operator, quantifier string, known bool) {
 	return o, quantifier, known && slices.Contains([]string{"", "ForAllValues", "ForAnyValue"}, quantifier)
 }
 
-// decide reports whether the role permits an access, and why not. used lists the pairs of an
-// action and a resource of the role that permit it.
+// decide returns the action-resource pairs of the role that permit an access. If none permits
+// it, why is the reason.
 func (r Role) decide(a Access) (used []grant, why string) {
 	why = "no statement allows it"
 	for i, s := range r {
@@ -115,7 +117,7 @@ func (r Role) decide(a Access) (used []grant, why string) {
 	return used, why
 }
 
-// grant is the place of an action and a resource in a role.
+// grant is the position of an action and a resource in a role.
 type grant struct{ statement, action, resource int }
 
 // holds reports whether all conditions hold.
@@ -130,8 +132,8 @@ func (s Statement) holds(context map[string][]string) bool {
 	return true
 }
 
-// holdsFor evaluates one condition for the values of its key. As in IAM, ForAllValues holds
-// without values.
+// holdsFor evaluates one condition for the values of its key. As in IAM, ForAllValues holds if
+// there are no values.
 func holdsFor(name string, patterns, values []string) bool {
 	o, quantifier, _ := operatorOf(name)
 	holds := func(value string) bool {

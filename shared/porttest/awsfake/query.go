@@ -83,16 +83,16 @@ func (d *DynamoDB) query(_ context.Context, c Call, r *query, fate Fate) (any, e
 	return p, err
 }
 
-// pageOf is what a query or a scan wants of its page.
+// pageOf has the parameters of a page of a query or a scan.
 type pageOf struct {
 	consistent bool
-	// limit is the most entries that are read; nil is no limit.
+	// limit is the maximum number of entries to read; nil is no limit.
 	limit *int
 	fate  Fate
 }
 
-// page reads entries until the page is full, and returns the bytes that it has read. take
-// returns what a client gets of an entry, if it gets it.
+// page reads entries until the page is full and returns the number of bytes read. take returns
+// the part of an entry for the client, or false to leave the entry out.
 func (d *DynamoDB) page(t *table, x *index, entries []entry, want pageOf, take func(item) (item, bool)) (p *page, bytes int) {
 	most := len(entries) + 1
 	if want.limit != nil {
@@ -135,15 +135,15 @@ func (t *table) index(name string) (*index, error) {
 	return nil, invalid("the table does not have the specified index: %s", name)
 }
 
-// keyRange is the meaning of a key condition: one group and a part of it, which begins with the
-// first entry of at least from.
+// keyRange is a parsed key condition: a group of entries and a condition on their sort keys.
+// from is a lower bound of the sort keys for which holds is true.
 type keyRange struct {
 	group, from string
 	holds       func(sort string) bool
 }
 
-// keyCondition parses "#partition = :value", and a condition for the sort key
-// after AND.
+// keyCondition parses "#partition = :value" and an optional condition on the sort key after
+// AND.
 func (e *expressions) keyCondition(text *string, x *index) keyRange {
 	k := keyRange{holds: func(string) bool { return true }}
 	if text == nil {
@@ -161,14 +161,14 @@ func (e *expressions) keyCondition(text *string, x *index) keyRange {
 	return k
 }
 
-// key reads the name of a key.
+// key parses the name of the key attribute.
 func (e *expressions) key(k schema.Key) {
 	if name := e.attribute(); name != k.Name {
 		e.fail("query condition missed key schema element: got %s, want %s", name, k.Name)
 	}
 }
 
-// keyValue reads the value of a key.
+// keyValue parses the value of the key attribute.
 func (e *expressions) keyValue(k schema.Key) string {
 	v := e.constant()
 	if e.err != nil {
@@ -181,7 +181,8 @@ func (e *expressions) keyValue(k schema.Key) string {
 	return text
 }
 
-// sortCondition parses a condition for the sort key. It holds from a place on.
+// sortCondition parses a condition on the sort key. from is a lower bound of the sort keys for
+// which it holds.
 func (e *expressions) sortCondition(k schema.Key) (from string, holds func(string) bool) {
 	if _, ok := e.accept("BEGINS_WITH"); ok {
 		e.expect("(")
@@ -212,7 +213,7 @@ func (e *expressions) sortCondition(k schema.Key) (from string, holds func(strin
 	return from, func(sort string) bool { return ordered(operator, strings.Compare(sort, limit)) }
 }
 
-// after returns the entries of a query in its order, behind its start key.
+// after returns the entries of a query in its order, after its start key.
 func (t *table) after(x *index, k keyRange, r *query) ([]entry, error) {
 	var start *entry
 	if r.ExclusiveStartKey != nil {
@@ -238,7 +239,7 @@ func (t *table) after(x *index, k keyRange, r *query) ([]entry, error) {
 	return selected, nil
 }
 
-// place returns the place of a start key in an index.
+// place returns the position of a start key in an index.
 func (t *table) place(x *index, start item) (entry, error) {
 	start, err := start.checked()
 	if err != nil || len(t.keyIn(x, start)) != len(start) {
@@ -256,7 +257,7 @@ func (t *table) place(x *index, start item) (entry, error) {
 	return e, nil
 }
 
-// keyIn returns the key of an item in the table and in an index.
+// keyIn returns the key attributes of an item in the table and in an index.
 func (t *table) keyIn(x *index, is item) item {
 	key := item{}
 	for _, k := range []schema.Key{t.own.partition, t.own.sort, x.partition, x.sort} {

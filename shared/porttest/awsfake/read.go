@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// consumed is the form in which a response reports capacity.
+// consumed is the consumed capacity in a response.
 type consumed struct {
 	TableName     string
 	CapacityUnits float64
 }
 
-// report returns the consumed capacity if the request wants it.
+// report returns the consumed capacity if the request asks for it.
 func report(wanted, table string, units float64) (*consumed, error) {
 	switch wanted {
 	case "", "NONE":
@@ -24,8 +24,8 @@ func report(wanted, table string, units float64) (*consumed, error) {
 	return nil, invalid("the fake reports capacity as TOTAL, got %s", wanted)
 }
 
-// readUnits returns the units of reading so many bytes, at least one block.
-// DynamoDB Local reports 0 for an empty page.
+// readUnits returns the read units for a number of bytes, at least one block. DynamoDB Local
+// reports 0 for an empty page.
 func readUnits(bytes int, consistent bool) float64 {
 	units := max(math.Ceil(float64(bytes)/4096), 1)
 	if consistent {
@@ -34,12 +34,13 @@ func readUnits(bytes int, consistent bool) float64 {
 	return units / 2
 }
 
-// read returns the item that a read returns.
+// read returns the item with the key as a read sees it.
 func (d *DynamoDB) read(t *table, key [2]string, consistent bool) item {
 	return d.see(t.rows[key], consistent)
 }
 
-// see returns the row's item as a read sees it.
+// see returns the item of a row as a read sees it. An eventually consistent read may see an
+// earlier version.
 func (d *DynamoDB) see(r *row, consistent bool) item {
 	if r == nil || consistent || d.config.Stale <= 0 {
 		return r.seen(d.config.Clock.Now(), false)
@@ -62,7 +63,7 @@ type getItem struct {
 
 func (r *getItem) call() (string, bool) { return subject(r.Key), false }
 
-// subject returns the values of a key as text, by attribute.
+// subject returns the values of a key as text, sorted by attribute.
 func subject(key item) string {
 	var values []string
 	for name, v := range key {
@@ -189,7 +190,7 @@ func (d *DynamoDB) batchGetItem(_ context.Context, _ Call, r *batchGetItem, fate
 	return output, nil
 }
 
-// distinct returns the keys of a batch, each of which may occur once.
+// distinct returns the keys of a batch. It is an error if a key occurs twice.
 func (t *table) distinct(keys []item) ([][2]string, error) {
 	all := make([][2]string, len(keys))
 	seen := make(map[[2]string]bool, len(keys))

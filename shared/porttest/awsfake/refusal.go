@@ -12,7 +12,7 @@ type refusal struct {
 	code, message string
 	// status is the HTTP status; 0 means 400.
 	status int
-	// more are the fields besides type and message.
+	// more has the fields besides type and message.
 	more map[string]any
 }
 
@@ -36,8 +36,7 @@ func refuse(code, format string, args ...any) *refusal {
 	return &refusal{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the error for a request that DynamoDB, or the fake, does not
-// accept.
+// invalid returns the error for a request that DynamoDB or the fake rejects.
 func invalid(format string, args ...any) error {
 	return refuse("ValidationException", format, args...)
 }

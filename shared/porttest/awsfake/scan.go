@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// scan is a Scan without expressions.
+// scan is a Scan request without expressions.
 type scan struct {
 	TableName              string
 	IndexName              string
@@ -21,7 +21,7 @@ func (r *scan) call() (string, bool) {
 	return strings.TrimSpace(r.IndexName + " " + subject(r.ExclusiveStartKey)), false
 }
 
-// scan returns the entries of an index, or of the table, by their partition keys.
+// scan returns the entries of an index or of the table, ordered by partition key.
 func (d *DynamoDB) scan(_ context.Context, _ Call, r *scan, fate Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {

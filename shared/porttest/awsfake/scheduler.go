@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Schedule is a stored schedule of EventBridge Scheduler, as requests describe it.
+// Schedule is a stored schedule of EventBridge Scheduler with the fields of its request.
 type Schedule struct {
 	GroupName, State, ActionAfterCompletion        string
 	ScheduleExpression, ScheduleExpressionTimezone string
@@ -36,8 +36,8 @@ type Schedule struct {
 	done bool
 }
 
-// Scheduler is the API of Amazon EventBridge Scheduler in process, with one-time
-// schedules of one group. It is safe for concurrent use.
+// Scheduler is an in-process Amazon EventBridge Scheduler with one-time schedules of one group.
+// It is safe for concurrent use.
 //
 // It implements CreateSchedule, UpdateSchedule and DeleteSchedule.
 type Scheduler struct {
@@ -55,7 +55,7 @@ func NewScheduler(c clock.Clock, group string, plan Plan) *Scheduler {
 	return &Scheduler{clock: c, group: group, plan: plan, schedules: map[string]Schedule{}}
 }
 
-// AWS returns the configuration of clients of the service, which retry without a delay.
+// AWS returns the configuration of clients of the service. Clients retry without a delay.
 func (s *Scheduler) AWS() aws.Config {
 	cfg := configuration("http://scheduler.invalid", s)
 	cfg.Retryer = func() aws.Retryer {
@@ -66,21 +66,22 @@ func (s *Scheduler) AWS() aws.Config {
 	return cfg
 }
 
-// Calls returns the calls that were made, in order.
+// Calls returns all calls so far, in order.
 func (s *Scheduler) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Call(nil), s.calls...)
 }
 
-// Schedules returns the schedules by their names.
+// Schedules returns the schedules by name.
 func (s *Scheduler) Schedules() map[string]Schedule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.schedules)
 }
 
-// Invoke returns the inputs of the targets that are due, in any order.
+// Invoke returns the inputs of the due targets, in any order, and marks their schedules as
+// done.
 func (s *Scheduler) Invoke() (inputs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,7 @@ func (s *Scheduler) apply(operation, name, group string, body []byte) error {
 	return nil
 }
 
-// check checks a request and sets the time of its expression.
+// check validates a schedule and sets its time.
 func (s *Schedule) check(now time.Time) error {
 	at, err := time.Parse("at(2006-01-02T15:04:05)", s.ScheduleExpression)
 	switch {

@@ -22,26 +22,26 @@ type service struct {
 	// namespace is the prefix of error types in responses.
 	namespace string
 	plan      Plan
-	// handle returns the call of a request and the function that makes it. An
-	// unknown operation is a refusal.
+	// handle returns the call of a request and the function that makes it. It returns a refusal
+	// for an unknown operation.
 	handle func(operation string, body []byte) (Call, answer, error)
 
 	counting sync.Mutex
 	counts   map[[2]string]int
 }
 
-// answer makes a call. It handles the fates other than Lost, and returns what the
-// caller would get if the answer to an Unsure call were not lost.
+// answer makes a call. It handles all fates except Lost. For an Unsure call it returns the
+// answer, which the service then drops.
 type answer func(ctx context.Context, c Call, fate Fate) (any, error)
 
 // request is a decoded request.
 type request[T any] interface {
 	*T
-	// call says what the request addresses.
+	// call returns the subject of the request, and whether it is a write.
 	call() (subject string, write bool)
 }
 
-// bind returns the call of a request and the function that makes it.
+// bind decodes a request and returns its call and the function that makes it.
 func bind[T any, R request[T]](
 	operation string, body []byte, do func(ctx context.Context, c Call, r R, fate Fate) (any, error),
 ) (Call, answer, error) {
@@ -59,7 +59,7 @@ func callOf[T any, R request[T]](operation string, r R) Call {
 	return c
 }
 
-// configuration returns the configuration of the SDK for a fake.
+// configuration returns the SDK configuration for a fake.
 func configuration(endpoint string, client aws.HTTPClient) aws.Config {
 	return aws.Config{
 		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: client,
@@ -88,7 +88,7 @@ func (s *service) Do(request *http.Request) (*http.Response, error) {
 	return s.respond(request, output, err)
 }
 
-// respond returns the response to a call that has ended.
+// respond returns the response for the output or error of a call.
 func (s *service) respond(request *http.Request, output any, err error) (*http.Response, error) {
 	if _, broken := errors.AsType[net.Error](err); broken {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *service) respond(request *http.Request, output any, err error) (*http.R
 	}, nil
 }
 
-// answer makes a call as the plan decides.
+// answer makes a call with the fate that the plan decides.
 func (s *service) answer(ctx context.Context, call Call, do answer) (any, error) {
 	call.Number = s.count(call.Operation, call.Subject)
 	fate := Applied
@@ -135,7 +135,7 @@ func (s *service) count(operation, subject string) int {
 	return s.counts[[2]string{operation, subject}]
 }
 
-// broken returns a failure that does not say whether the call was applied.
+// broken returns an error that does not show whether the call was applied.
 func broken(c Call) error {
 	if c.Number%2 == 0 {
 		return &refusal{code: "InternalServerError", message: "the fake fails by plan", status: http.StatusInternalServerError}
@@ -143,7 +143,7 @@ func broken(c Call) error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// decode reads a request. Fields that the fake does not know are refused.
+// decode decodes a request. It rejects fields that the fake does not support.
 func decode[T any](body []byte) (*T, error) {
 	request := new(T)
 	reader := json.NewDecoder(bytes.NewReader(body))

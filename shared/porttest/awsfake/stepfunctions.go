@@ -14,23 +14,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// StateMachine is the ARN of the state machine of a StepFunctions without another name.
+// StateMachine is the ARN of the state machine of a StepFunctions whose configuration has no
+// name.
 const StateMachine = "arn:aws:states:" + Region + ":" + Account + ":stateMachine:" + defaultMachine
 
 const defaultMachine = "run"
 
-// MaxHistory is the number of events in the history of an execution after which
-// it fails (AWS Step Functions Developer Guide, "Quotas").
+// MaxHistory is the maximum number of events in the history of an execution. An execution that
+// exceeds it fails (AWS Step Functions Developer Guide, "Quotas").
 const MaxHistory = 25_000
 
-// Quota is the bucket of calls of one operation.
+// Quota is the token bucket for the calls of one operation.
 type Quota struct {
-	// Bucket is the number of calls at once, Refill the calls a second.
+	// Bucket is the bucket size in calls, Refill the refill rate in calls per second.
 	Bucket, Refill float64
 }
 
-// Quotas are those of most regions (AWS Step Functions Developer Guide,
-// "Quotas"); us-east-1, us-west-2 and eu-west-1 have more.
+// Quotas returns the quotas of most regions (AWS Step Functions Developer Guide, "Quotas").
+// us-east-1, us-west-2 and eu-west-1 have higher ones.
 func Quotas() map[string]Quota {
 	return map[string]Quota{
 		"StartExecution": {800, 150}, "StopExecution": {500, 25}, "DescribeExecution": {250, 10},
@@ -40,23 +41,22 @@ func Quotas() map[string]Quota {
 
 // StepFunctionsConfig configures a StepFunctions.
 type StepFunctionsConfig struct {
-	// Clock is required. It also times the pauses of the SDK between its tries.
+	// Clock is required. It also times the delays between the SDK's retries.
 	Clock clock.Clock
-	// Executions run the state machine. They keep their data when a process of
-	// Sortie ends, as the service does. It is required.
+	// Executions run the state machine. They must keep their data when a process of Sortie
+	// ends, as the service does. It is required.
 	Executions port.Executions
-	// Name is the name of the state machine; empty is that of the constant StateMachine.
+	// Name is the name of the state machine; empty is the name in the constant StateMachine.
 	Name string
-	// Definition is the state machine in Amazon States Language, from which the
-	// events of a state's history are counted; nil counts none.
+	// Definition is the state machine in Amazon States Language. The number of history events
+	// of each state is computed from it; nil disables the count.
 	Definition []byte
 	// MaxHistory replaces the constant if it is not 0.
 	MaxHistory int
-	// Quotas limit the calls of operations; an operation that is not in the map
-	// has no limit.
+	// Quotas limit the calls of operations. An operation that is not in the map has no limit.
 	Quotas map[string]Quota
-	// Seed determines stale descriptions. Stale is their part, from 0 to 1, and
-	// Lag how long after a start or end a description can be stale.
+	// Seed determines which descriptions are stale. Stale is their fraction, from 0 to 1. Lag
+	// is the time after a start or end in which a description can be stale.
 	Seed  uint64
 	Stale float64
 	Lag   time.Duration
@@ -64,19 +64,20 @@ type StepFunctionsConfig struct {
 	Plan Plan
 }
 
-// StepFunctions is the API of AWS Step Functions in process, with one state
-// machine whose executions another implementation runs. It adds what the
-// service does beyond port.Executions: names, errors, quotas, the limit of the
-// history, and descriptions that lag. It is safe for concurrent use.
+// StepFunctions is an in-process AWS Step Functions with one state machine, whose executions
+// another implementation runs. It adds the parts of the service that are not in
+// port.Executions: names, errors, quotas, the limit of the history, and stale descriptions. It
+// is safe for concurrent use.
 //
-// It implements StartExecution, StopExecution, DescribeExecution,
-// SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat.
+// It implements StartExecution, StopExecution, DescribeExecution, SendTaskSuccess,
+// SendTaskFailure and SendTaskHeartbeat.
 type StepFunctions struct {
 	service
 	config StepFunctionsConfig
-	// machine is the ARN of the state machine, executionPrefix begins those of executions.
+	// machine is the ARN of the state machine. executionPrefix is the prefix of the ARNs of its
+	// executions.
 	machine, executionPrefix string
-	// events is the number of events of one visit of a state.
+	// events maps each state to the number of history events of one visit.
 	events map[string]int
 
 	starting sync.Mutex
@@ -85,14 +86,14 @@ type StepFunctions struct {
 	buckets  map[string]*bucket
 }
 
-// bucket has the calls of an operation that are possible at a time.
+// bucket is the token bucket of an operation: the number of calls that were allowed at a time.
 type bucket struct {
 	calls float64
 	at    time.Time
 }
 
-// NewStepFunctions returns a service without executions. It returns an error
-// for a malformed definition.
+// NewStepFunctions returns a service without executions. It returns an error for a malformed
+// definition.
 func NewStepFunctions(c StepFunctionsConfig) (*StepFunctions, error) {
 	if c.MaxHistory == 0 {
 		c.MaxHistory = MaxHistory
@@ -109,8 +110,8 @@ func NewStepFunctions(c StepFunctionsConfig) (*StepFunctions, error) {
 	return s, nil
 }
 
-// AWS returns the configuration of clients of the service. The SDK pauses
-// between its tries on the clock of the fake.
+// AWS returns the configuration of clients of the service. The delays between the SDK's retries
+// use the clock of the fake.
 func (s *StepFunctions) AWS() aws.Config {
 	cfg := configuration("http://states.invalid", s)
 	cfg.Retryer = func() aws.Retryer {
@@ -147,7 +148,7 @@ func (s *StepFunctions) operation(operation string, body []byte) (Call, answer, 
 	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
 }
 
-// admit takes a call from the operation's bucket.
+// admit takes one call from the bucket of the operation, and reports whether it had one.
 func (s *StepFunctions) admit(operation string) bool {
 	quota, limited := s.config.Quotas[operation]
 	if !limited {
@@ -170,9 +171,9 @@ func (s *StepFunctions) admit(operation string) bool {
 	return true
 }
 
-// historyOf returns the events of one visit of each state without errors: it is
-// entered and exited, and a task is scheduled, started, submitted if it waits
-// for a token, and ended.
+// historyOf returns the number of history events of one visit of each state without errors. A
+// state is entered and exited. A task is also scheduled, started, submitted if it waits for a
+// token, and ended.
 func historyOf(definition []byte) (map[string]int, error) {
 	if definition == nil {
 		return nil, nil //nolint:nilnil // counts nothing

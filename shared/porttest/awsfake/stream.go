@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// stream has the changes of a table, with new images, in one shard.
+// stream has the changes of a table with their new images, in one shard.
 type stream struct{ records []streamRecord }
 
 type streamRecord struct {
 	EventName string    `json:"eventName"`
 	Change    newImages `json:"dynamodb"`
-	// encoded is the record in JSON, once it was needed.
+	// encoded is the record in JSON, or nil before its first use.
 	encoded json.RawMessage
 }
 
@@ -32,7 +32,7 @@ const (
 	maxRecords   = 1000
 )
 
-// add records a change. A write that changes nothing is not recorded.
+// add records a change. It skips a write that changes nothing.
 func (s *stream) add(before, after item, t *table, now time.Time) {
 	event := "MODIFY"
 	is := after
@@ -48,8 +48,9 @@ func (s *stream) add(before, after item, t *table, now time.Time) {
 	s.records = append(s.records, streamRecord{EventName: event, Change: newImages{number, now.Unix(), t.keyIn(t.own, is), after}})
 }
 
-// StreamRecords returns the records of a table's stream behind the first from ones whose
-// new image has the attribute, as Lambda delivers them, and the number of all records.
+// StreamRecords returns the records of a table's stream after the first from records, as Lambda
+// delivers them. It leaves out records whose new image does not have the attribute. all is the
+// total number of records.
 func (d *DynamoDB) StreamRecords(table, attribute string, from int) (records []json.RawMessage, all int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +71,7 @@ func (d *DynamoDB) StreamRecords(table, attribute string, from int) (records []j
 	return records, len(t.stream.records), nil
 }
 
-// readStream has the fields of the three requests.
+// readStream has the fields of the three requests for streams.
 type readStream struct {
 	StreamArn, ShardId, ShardIteratorType, ShardIterator string //nolint:revive // the API's spelling
 }

@@ -8,44 +8,42 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// maxItem is the largest size of an item in bytes. The source of this and other
-// limits is the Amazon DynamoDB Developer Guide, "Quotas".
+// maxItem is the maximum size of an item in bytes. The source of this and other limits is the
+// Amazon DynamoDB Developer Guide, "Quotas".
 const maxItem = 400 << 10
 
 // table is a table with its indexes.
 type table struct {
 	name string
-	// own is the index by the table's key. It has all rows.
+	// own is the index by the table's own key. It has all rows.
 	own     *index
 	indexes []*index
 	rows    map[[2]string]*row
 	ttl     string
 	stream  *stream
-	// late are the index changes that are not visible yet, by time.
+	// late has the index changes that are not visible yet, ordered by time.
 	late lateChanges
-	// replicating are the rows that had earlier versions when they were
-	// written.
+	// replicating has the rows with earlier versions, in the order of the writes.
 	replicating []*row
 }
 
-// row is the place of one item.
+// row stores one item.
 type row struct {
 	key  [2]string
 	item item // nil if it does not exist
-	// earlier are the versions that a replica without the newest writes may
-	// return, the oldest first.
+	// earlier has the versions that a lagging replica may return, the oldest first.
 	earlier []version
 	reads   uint64
 	writes  uint64
 }
 
-// version is what a lagging replica returns until a time.
+// version is a version of an item that a lagging replica returns until a time.
 type version struct {
 	item  item
 	until time.Time
 }
 
-// keyOf returns the key in the form in which rows are found.
+// keyOf returns the key of a row. If complete is true, the item must have no other attributes.
 func (t *table) keyOf(key item, complete bool) ([2]string, error) {
 	var pair [2]string
 	key, err := key.checked()
@@ -70,7 +68,7 @@ func (t *table) keyOf(key item, complete bool) ([2]string, error) {
 	return pair, nil
 }
 
-// checkItem checks an item before it is stored.
+// checkItem validates an item before it is stored.
 func (t *table) checkItem(is item) error {
 	if is.bytes() > maxItem {
 		return invalid("item size has exceeded the maximum allowed size")
@@ -90,7 +88,7 @@ func (t *table) checkItem(is item) error {
 	return nil
 }
 
-// itemAt returns the newest version of the item; nil if it does not exist.
+// itemAt returns the newest version of the item, or nil if it does not exist.
 func (t *table) itemAt(key [2]string) item {
 	if r := t.rows[key]; r != nil {
 		return r.item
@@ -98,8 +96,8 @@ func (t *table) itemAt(key [2]string) item {
 	return nil
 }
 
-// seen returns the item as a strongly consistent read sees it, or a read of a
-// replica that lags. A missing row has no item.
+// seen returns the item as a strongly consistent read sees it or, if stale is true, as a read
+// of a lagging replica sees it. It returns nil for a nil row.
 func (r *row) seen(now time.Time, stale bool) item {
 	if r == nil {
 		return nil
@@ -114,19 +112,19 @@ func (r *row) seen(now time.Time, stale bool) item {
 	return r.item
 }
 
-// index is the order of a table's items by one key.
+// index has the items of a table, ordered by one key.
 type index struct {
 	name            string
 	partition, sort schema.Key
-	// projected are the attributes of its entries; nil means all.
+	// projected has the attributes of the index's entries; nil means all.
 	projected map[string]bool
 	groups    map[string][]entry
 	entries   map[*row]entry
-	// visible is when the last change of a row reaches the index.
+	// visible maps a row to the time at which its last change reaches the index.
 	visible map[*row]time.Time
 }
 
-// entry is an item in an index, with the attributes that the index has.
+// entry is an item in an index, with the projected attributes.
 type entry struct {
 	group, sort string
 	row         *row
@@ -140,12 +138,12 @@ func newIndex(name string, partition, sort schema.Key, projected map[string]bool
 	}
 }
 
-// before orders the entries of one group.
+// before compares two entries of one group.
 func before(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.sort, b.sort), cmp.Compare(a.row.key[0], b.row.key[0]), cmp.Compare(a.row.key[1], b.row.key[1]))
 }
 
-// entryOf returns the entry of an item; false if the index lacks it.
+// entryOf returns the entry for an item, or false if the item is not in the index.
 func (x *index) entryOf(r *row, is item) (entry, bool) {
 	group, ok := is[x.partition.Name]
 	by, also := is[x.sort.Name]
@@ -153,12 +151,12 @@ func (x *index) entryOf(r *row, is item) (entry, bool) {
 		return entry{}, false
 	}
 	e := entry{row: r, item: is.only(x.projected)}
-	e.group, _ = order(group) // checkItem has checked both
+	e.group, _ = order(group) // checkItem has validated both
 	e.sort, _ = order(by)
 	return e, true
 }
 
-// show replaces the row's entry by that of the item.
+// show replaces the entry of the row with the entry for the item.
 func (x *index) show(r *row, is item) {
 	old, had := x.entries[r]
 	e, has := x.entryOf(r, is)
@@ -177,7 +175,7 @@ func (x *index) show(r *row, is item) {
 	}
 }
 
-// hide removes an entry.
+// hide removes an entry from the index.
 func (x *index) hide(e entry) {
 	group := x.groups[e.group]
 	at, _ := slices.BinarySearchFunc(group, e, before)
@@ -189,7 +187,7 @@ func (x *index) hide(e entry) {
 	delete(x.entries, e.row)
 }
 
-// only returns the attributes of an item that are shown; nil shows all.
+// only returns the item with only the attributes in shown; nil means all.
 func (i item) only(shown map[string]bool) item {
 	if shown == nil || i == nil {
 		return i

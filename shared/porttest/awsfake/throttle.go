@@ -8,16 +8,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Throughput is what each partition key of a table takes in a second: beyond, its requests
-// are throttled. 0 is no limit. A rest saves the units of one second and no more, which is
-// less than the burst capacity of the service.
+// Throughput is the maximum number of units per second of each partition key of a table.
+// Requests above it are throttled; 0 is no limit. Unused units are saved for one second only,
+// which is less than the burst capacity of the service.
 type Throughput struct{ WriteUnits, ReadUnits float64 }
 
-// PartitionThroughput is that of the service: Amazon DynamoDB Developer Guide, "Best
-// practices for designing and using partition keys effectively".
+// PartitionThroughput returns the limits of the service (Amazon DynamoDB Developer Guide, "Best
+// practices for designing and using partition keys effectively").
 func PartitionThroughput() Throughput { return Throughput{WriteUnits: 1000, ReadUnits: 3000} }
 
-// throughput counts the units of the partition keys of all tables. Indexes have no limit.
+// throughput counts the used units of the partition keys of all tables. Indexes have no limit.
 type throughput struct {
 	limit Throughput
 	clock clock.Clock
@@ -27,13 +27,13 @@ type throughput struct {
 	times int
 }
 
-// partition is a partition key of a table, for one of the two kinds of units.
+// partition identifies a partition key of a table and a kind of units.
 type partition struct {
 	table, key string
 	write      bool
 }
 
-// allowance has the units that are left at a time.
+// allowance has the units that were left at a time.
 type allowance struct {
 	left float64
 	at   time.Time
@@ -46,13 +46,15 @@ func (t *throughput) of(write bool) float64 {
 	return t.limit.ReadUnits
 }
 
-// counts reports whether the units of a write matter: its caller wants them, or they are limited.
+// counts reports whether the units of a write must be counted, because the request asks for
+// them or because they are limited.
 func (d *DynamoDB) counts(wanted string) bool {
 	return wanted != "" && wanted != "NONE" || d.throughput.of(true) > 0
 }
 
-// refuses reports whether a partition key has no units left, and counts it. As in the
-// service, a request is refused for what earlier ones have used, not for its own size.
+// refuses reports whether a partition key has no units left, and counts the rejection. As in
+// the service, a request is rejected because of the units of earlier requests, not because of
+// its own size.
 func (t *throughput) refuses(table, key string, write bool) bool {
 	if t.of(write) == 0 {
 		return false
@@ -66,7 +68,7 @@ func (t *throughput) refuses(table, key string, write bool) bool {
 	return full
 }
 
-// use takes units.
+// use subtracts units from the allowance of a partition key.
 func (t *throughput) use(table, key string, write bool, units float64) {
 	if t.of(write) == 0 {
 		return
@@ -76,7 +78,7 @@ func (t *throughput) use(table, key string, write bool, units float64) {
 	t.allowance(partition{table, key, write}).left -= units
 }
 
-// allowance returns the units of a partition key as it is now. The lock is held.
+// allowance returns the current allowance of a partition key. The caller holds the lock.
 func (t *throughput) allowance(p partition) *allowance {
 	now, most := t.clock.Now(), t.of(p.write)
 	b := t.used[p]
@@ -88,15 +90,15 @@ func (t *throughput) allowance(p partition) *allowance {
 	return b
 }
 
-// Throttled returns the number of requests, and of items of transactions, that were
-// throttled because of their partition keys.
+// Throttled returns the number of throttled requests and transaction items, because of the
+// limits of partition keys.
 func (d *DynamoDB) Throttled() int {
 	d.throughput.mu.Lock()
 	defer d.throughput.mu.Unlock()
 	return d.throughput.times
 }
 
-// refusedUnits are those of a write whose condition does not hold.
+// refusedUnits returns the units of a write whose condition does not hold.
 func (p *planned) refusedUnits() float64 {
 	return max(units.Kilobytes(p.before, size), 1)
 }

@@ -12,7 +12,7 @@ import (
 const (
 	maxActions          = 100
 	maxTransactionBytes = 4 << 20
-	// tokenLife is how long a request token is known.
+	// tokenLife is the time for which a request token is stored.
 	tokenLife = 10 * time.Minute
 )
 
@@ -22,10 +22,10 @@ type transactWriteItems struct {
 	ReturnConsumedCapacity string
 }
 
-// transactItem has one of its fields.
+// transactItem has exactly one field that is not nil.
 type transactItem struct{ Put, Update, Delete, ConditionCheck *action }
 
-// action returns the action with the operation that it corresponds to.
+// action returns the action and the operation that it corresponds to.
 func (i transactItem) action() (operation string, a *action) {
 	switch {
 	case i.Put != nil:
@@ -48,15 +48,15 @@ func (r *transactWriteItems) call() (string, bool) {
 	return "", true
 }
 
-// transaction is a transaction that was applied under a request token.
+// transaction is an applied transaction with a request token.
 type transaction struct {
 	items []transactItem
 	at    time.Time
-	// unsure: the caller got no answer. Its first retry comes too early.
+	// unsure is true if the answer to the caller was lost. The first retry is then too early.
 	unsure bool
 }
 
-// reason says what one action contributed to a cancelled transaction.
+// reason is the cancellation reason of one action of a transaction.
 type reason struct {
 	Code    string
 	Message string `json:",omitempty"`
@@ -111,7 +111,7 @@ func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWrit
 		return nil, invalid("collection size of items exceeded: got %d bytes, want at most %d", total, maxTransactionBytes)
 	}
 	if failed && !known {
-		for _, p := range changes { // a cancelled transaction has been prepared
+		for _, p := range changes { // the service charges a cancelled transaction for its preparation
 			d.throughput.use(p.table.name, p.key[0], true, p.refusedUnits())
 		}
 		return nil, cancelled(reasons)
@@ -123,7 +123,7 @@ type committed struct {
 	ConsumedCapacity []consumed `json:",omitempty"`
 }
 
-// commit applies the changes unless an earlier call with the token did.
+// commit applies the changes, unless an earlier call with the same token has applied them.
 func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool, fate Fate) (any, error) {
 	spent := 0.0
 	counted := d.counts(r.ReturnConsumedCapacity)
@@ -148,7 +148,7 @@ func (d *DynamoDB) commit(r *transactWriteItems, changes []*planned, known bool,
 	return output, err
 }
 
-// known reports whether the transaction was applied before, under its token.
+// known reports whether a transaction with the same token was applied before.
 func (d *DynamoDB) known(r *transactWriteItems) (bool, error) {
 	now := d.config.Clock.Now()
 	for token, before := range d.transactions {

@@ -13,11 +13,10 @@ type update struct {
 	removes map[string]bool
 }
 
-// operation computes the new value of an attribute from the item before the
-// update.
+// operation computes the new value of an attribute from the item before the update.
 type operation func(item) (value, error)
 
-// update parses an update expression; nil changes nothing.
+// update parses an update expression. A nil text is an update that changes nothing.
 func (e *expressions) update(text *string) update {
 	u := update{map[string]operation{}, map[string]bool{}}
 	if text == nil {
@@ -54,7 +53,7 @@ func (e *expressions) clause(clause string, u update) {
 	}
 }
 
-// sum parses the right side of SET: one operand, or two with + or -.
+// sum parses the right side of a SET: one operand, or two operands with + or -.
 func (e *expressions) sum() operation {
 	left := e.term()
 	sign := int64(1)

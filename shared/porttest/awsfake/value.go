@@ -17,14 +17,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 )
 
-// value is an attribute value; nil is a malformed one. Sets are not supported. Values
-// are not changed after they were read.
+// value is an attribute value; nil is a malformed value. Sets are not supported. Values are not
+// changed after they were decoded.
 type value = types.AttributeValue
 
 // item is an item, a key, or the values of an expression.
 type item map[string]value
 
-// attribute is a value in the API's JSON: exactly one field is set.
+// attribute is a value in the JSON of the API. Exactly one field is set.
 type attribute struct {
 	S    *string               `json:",omitempty"`
 	N    *string               `json:",omitempty"`
@@ -129,7 +129,7 @@ func (a attribute) value() value {
 	return all[0]
 }
 
-// kind returns the type of a value; "" if it is malformed.
+// kind returns the type of a value, or "" if the value is malformed.
 func kind(v value) string {
 	switch v.(type) {
 	case *types.AttributeValueMemberS:
@@ -150,8 +150,8 @@ func kind(v value) string {
 	return ""
 }
 
-// checked refuses malformed values of a request and returns the item with numbers in
-// DynamoDB's form.
+// checked returns the item with its numbers in DynamoDB's form. It returns an error for a
+// malformed value.
 func (i item) checked() (item, error) {
 	is, copied := i, false
 	for name, v := range i {
@@ -169,7 +169,8 @@ func (i item) checked() (item, error) {
 	return is, nil
 }
 
-// checked returns the value itself if it is in DynamoDB's form.
+// checked returns v itself if it is in DynamoDB's form already, and otherwise a value in that
+// form.
 func checked(v value) (value, error) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberN:
@@ -231,7 +232,7 @@ func decimal(text string) (string, error) {
 	return normal, nil
 }
 
-// integer returns a number that fits into 64 bits; false for others.
+// integer returns the number if it is an integer of 64 bits, and false otherwise.
 func integer(v value) (int64, bool) {
 	if n, ok := v.(*types.AttributeValueMemberN); ok {
 		i, err := strconv.ParseInt(n.Value, 10, 64)
@@ -240,17 +241,17 @@ func integer(v value) (int64, bool) {
 	return 0, false
 }
 
-// rational returns a number; nil for other values.
+// rational returns the number, or nil for a value that is not a number.
 func rational(v value) *big.Rat {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
 		return nil
 	}
-	r, _ := new(big.Rat).SetString(n.Value) // decimal has checked it
+	r, _ := new(big.Rat).SetString(n.Value) // decimal has validated it
 	return r
 }
 
-// add returns the sum of two numbers, or with sign -1 their difference.
+// add returns a + b, or a - b if sign is -1.
 func add(a, b value, sign int64) (value, error) {
 	product := new(big.Rat).Mul(rational(b), big.NewRat(sign, 1))
 	sum, err := decimal(new(big.Rat).Add(rational(a), product).FloatString(maxDigits))
@@ -286,7 +287,7 @@ func equal(a, b value) bool {
 
 func equalItems(a, b item) bool { return (a == nil) == (b == nil) && maps.EqualFunc(a, b, equal) }
 
-// compare orders two values of one scalar type. It returns false for others.
+// compare compares two values of the same scalar type. It returns false for other values.
 func compare(a, b value) (order int, ok bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -310,8 +311,8 @@ func compare(a, b value) (order int, ok bool) {
 	return 0, false
 }
 
-// order returns text with the order of a key's values. Numbers in keys must be
-// integers of 64 bits.
+// order returns text that sorts like the key value. It returns an error for a number that is
+// not an integer of 64 bits.
 func order(v value) (string, error) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -328,14 +329,14 @@ func order(v value) (string, error) {
 	return "", invalid("the fake supports no key of type %s", kind(v))
 }
 
-// padded returns a number with 20 digits.
+// padded returns the number with 20 digits.
 func padded(n uint64) string {
 	const zeros = "00000000000000000000"
 	digits := strconv.FormatUint(n, 10)
 	return zeros[len(digits):] + digits
 }
 
-// size returns the size of a value in bytes, as the Developer Guide counts it.
+// size returns the size of a value in bytes, computed as in the Developer Guide.
 func size(v value) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -360,7 +361,7 @@ func size(v value) int {
 	return 1
 }
 
-// bytes returns the size of an item.
+// bytes returns the size of an item in bytes.
 func (i item) bytes() int {
 	total := 0
 	for name, v := range i {

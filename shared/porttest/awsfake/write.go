@@ -32,19 +32,19 @@ func (a *action) call() (string, bool) {
 	}), true
 }
 
-// planned is an action before it is applied.
+// planned is an evaluated action that is not applied yet.
 type planned struct {
 	table         *table
 	key           [2]string
 	before, after item
-	// refused: the condition does not hold.
+	// refused is true if the condition does not hold.
 	refused bool
-	// shows: the caller wants the item if the condition does not hold.
+	// shows is true if the error for a failed condition includes the item.
 	shows bool
 }
 
-// plan evaluates an action. operation is that of the request or the kind of
-// action in a transaction.
+// plan evaluates an action. operation is the operation of the request, or of the action in a
+// transaction.
 func (d *DynamoDB) plan(operation string, a *action) (*planned, error) {
 	t, err := d.table(a.TableName)
 	if err != nil {
@@ -95,7 +95,8 @@ func (d *DynamoDB) plan(operation string, a *action) (*planned, error) {
 
 func (u update) touches(name string) bool { return u.sets[name] != nil || u.removes[name] }
 
-// old returns the item that a refusal includes.
+// old returns the item for the error of a failed condition, or nil if the request does not ask
+// for it.
 func (p *planned) old() item {
 	if p.shows {
 		return p.before
@@ -103,7 +104,7 @@ func (p *planned) old() item {
 	return nil
 }
 
-// apply makes the write and returns its units, if they are counted.
+// apply writes the item and returns the used units, or 0 if units are not counted.
 func (d *DynamoDB) apply(p *planned, wanted string) float64 {
 	d.write(p)
 	if !d.counts(wanted) {
