@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Connections are connections in memory. It is safe for concurrent use.
+// Connections stores connections in memory. It is safe for concurrent use.
 type Connections struct {
 	calls
 

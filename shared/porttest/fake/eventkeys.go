@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// EventKeys has keys in memory. It is safe for concurrent use.
+// EventKeys stores keys in memory. It is safe for concurrent use.
 type EventKeys struct {
 	calls
 	mu   sync.Mutex
@@ -21,7 +21,7 @@ type EventKeys struct {
 
 var _ port.EventKeys = (*EventKeys)(nil)
 
-// NewEventKeys returns EventKeys with one key, which is always the same.
+// NewEventKeys returns EventKeys with one key, which is the same in every call.
 func NewEventKeys(plan Plan) *EventKeys {
 	k := &EventKeys{calls: calls{plan: plan}}
 	k.Rotate()

@@ -7,9 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Executions is another Executions with failures. It is safe for concurrent use
-// if the other one is. The subject of a call is the execution's name or the
-// token.
+// Executions wraps another Executions and adds failures. It is safe for concurrent use if the
+// wrapped one is. The subject of a call is the name of the execution or the token.
 type Executions struct {
 	calls
 	inner port.Executions

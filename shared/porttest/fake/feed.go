@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Feed keeps streams in memory and checks its writers. The subject of its calls is the
-// name of the stream. It is safe for concurrent use.
+// Feed stores streams in memory and checks its callers. The subject of a call is the name of
+// the stream. It is safe for concurrent use.
 type Feed struct {
 	calls
 	clock     clock.Clock
@@ -30,7 +30,7 @@ type Feed struct {
 	changed chan struct{} // closed by the next append
 }
 
-// stream has records up to the position newest.
+// stream is a stream whose newest record has the position newest.
 type stream struct {
 	epoch   string
 	newest  int64
@@ -40,7 +40,7 @@ type stream struct {
 	dueAt   time.Time
 }
 
-// kept is what was appended at a time.
+// kept is a value with the time of its append.
 type kept[T any] struct {
 	at    time.Time
 	value T
@@ -48,8 +48,8 @@ type kept[T any] struct {
 
 var _ port.Feed = (*Feed)(nil)
 
-// NewFeed returns a Feed without streams. misuse is called for an append of a record
-// that the stream has, which a caller of Positions does not make.
+// NewFeed returns a Feed without streams. misuse is called when a caller appends a record that
+// the stream has already, which a caller that uses Positions does not.
 func NewFeed(clk clock.Clock, retention time.Duration, plan Plan, misuse func(error)) *Feed {
 	return &Feed{
 		calls: calls{plan: plan}, clock: clk, retention: retention, misuse: misuse,
@@ -57,14 +57,14 @@ func NewFeed(clk clock.Clock, retention time.Duration, plan Plan, misuse func(er
 	}
 }
 
-// Lose removes a stream, as the restoration of an older database does.
+// Lose removes a stream, as the restore of an older database does.
 func (f *Feed) Lose(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.streams, name)
 }
 
-// on makes a call about a stream, with the mutex held.
+// on makes a call for a stream under the mutex.
 func on[T any](ctx context.Context, f *Feed, method, name string, write bool, do func(*stream) (T, error)) (T, error) {
 	return result(ctx, &f.calls, method, name, write, func() (none T, err error) {
 		if err := port.CheckFeedName(name); err != nil {
@@ -80,7 +80,7 @@ func on[T any](ctx context.Context, f *Feed, method, name string, write bool, do
 	})
 }
 
-// living returns what has not expired.
+// living returns the elements that have not expired.
 func living[T any](f *Feed, all []kept[T]) []kept[T] {
 	now := f.clock.Now()
 	i := slices.IndexFunc(all, func(k kept[T]) bool { return now.Before(k.at.Add(f.retention)) })
@@ -255,7 +255,7 @@ func (f *Feed) Trim(ctx context.Context, name string, limit int) (int, error) {
 	})
 }
 
-// dueStream is a stream that is due.
+// dueStream is a due stream with its time.
 type dueStream struct {
 	At   time.Time
 	Name string

@@ -6,7 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// NoHooks reaches no address.
+// NoHooks is an orchestrator.Hooks whose addresses are all unreachable.
 type NoHooks struct{}
 
 const noHooks = "no address can be reached"

@@ -51,15 +51,15 @@ func (m *machine) look() port.MachineStatus {
 
 func (m *machine) gone() bool { return m.look().Phase == port.MachineGone }
 
-// show changes the visible state. The caller holds m.mu.
+// show changes the visible status and wakes waiting callers. The caller holds m.mu.
 func (m *machine) show(change func(*port.MachineStatus)) {
 	change(&m.now)
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// run runs the program, unless the machine was stopped before. A killed machine
-// is gone at once, before its program returns.
+// run runs the program, unless the machine was stopped before. A killed machine is gone
+// immediately, before its program returns.
 func (m *machine) run(program Program) {
 	m.mu.Lock()
 	runs := m.now.Phase == port.MachineCreating && !m.signalled && !m.dead
@@ -77,7 +77,7 @@ func (m *machine) run(program Program) {
 	m.end(&port.Exit{Code: code})
 }
 
-// end makes the machine gone, once.
+// end makes the machine gone, if it is not gone already.
 func (m *machine) end(exit *port.Exit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +132,7 @@ func (m *machine) destroy() {
 	m.end(exit)
 }
 
-// wait returns when the phase is reached or the limit has passed.
+// wait returns the status when the machine has reached the phase or the limit has passed.
 func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	over, stop := m.clock.NewTimer(limit)
 	defer stop()

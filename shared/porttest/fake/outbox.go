@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Outbox is another CommitOutbox with failures. The subject of a call is the id of the
-// change, or the first one. It is safe for concurrent use if the other one is.
+// Outbox wraps another CommitOutbox and adds failures. The subject of a call is the ID of the
+// change, or of the first change. It is safe for concurrent use if the wrapped one is.
 type Outbox struct {
 	calls
 	inner port.CommitOutbox
@@ -51,7 +51,7 @@ func (o *Outbox) Wait(ctx context.Context, after string) error {
 	return o.call(ctx, "Wait", after, false, func() error { return o.inner.Wait(ctx, after) })
 }
 
-// Join implements port.CommitOutbox. It is no call: the append is one of the feed.
+// Join implements port.CommitOutbox. No plan applies, because the append is a call of the feed.
 func (o *Outbox) Join(ctx context.Context, ids ...string) (context.Context, func() bool) {
 	return o.inner.Join(ctx, ids...)
 }

@@ -50,7 +50,7 @@ func (o *Outputs) Store(bucket port.Bucket, key, contentType, content string) {
 	o.store(bucket, key, contentType, content)
 }
 
-// store is Store with the mutex held.
+// store is Store without the locking. The caller holds the mutex.
 func (o *Outputs) store(bucket port.Bucket, key, contentType, content string) {
 	sum := md5.Sum([]byte(content)) //nolint:gosec // not a security measure
 	o.buckets[bucket][key] = object{content: content, Object: port.Object{
@@ -59,14 +59,14 @@ func (o *Outputs) store(bucket port.Bucket, key, contentType, content string) {
 	}}
 }
 
-// BeginUpload starts a multipart upload to Uploads that never completes.
+// BeginUpload starts a multipart upload to Uploads and does not complete it.
 func (o *Outputs) BeginUpload(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.uploads = append(o.uploads, key)
 }
 
-// Unfinished returns the number of multipart uploads under the prefix.
+// Unfinished returns the number of incomplete multipart uploads with the prefix.
 func (o *Outputs) Unfinished(prefix string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,7 +78,7 @@ func (o *Outputs) Unfinished(prefix string) (n int) {
 	return n
 }
 
-// BreakAfter makes every read fail after n bytes. A negative n ends that.
+// BreakAfter makes every read fail after n bytes. A negative n makes reads succeed again.
 func (o *Outputs) BreakAfter(n int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +101,7 @@ func (o *Outputs) Count(bucket port.Bucket) int {
 	return len(o.buckets[bucket])
 }
 
-// Content returns the bytes of an object, "" if it does not exist.
+// Content returns the bytes of an object, or "" if it does not exist.
 func (o *Outputs) Content(bucket port.Bucket, key string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -40,7 +40,7 @@ func (o *Outputs) presign(method, key string, ttl time.Duration, query url.Value
 	return (&url.URL{Scheme: "https", Host: host, Path: "/" + key, RawQuery: query.Encode()}).String(), nil
 }
 
-// signature covers everything but itself.
+// signature returns the signature of a presigned URL, which covers everything else in the URL.
 func signature(method, key string, query url.Values) string {
 	mac := hmac.New(sha256.New, []byte("fake"))
 	for _, part := range []string{method, key, query.Get("X-Amz-Date"), query.Get("X-Amz-Expires"), query.Get("type"), query.Get("disposition")} {
@@ -49,8 +49,8 @@ func signature(method, key string, query url.Values) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// RoundTrip implements http.RoundTripper: it answers requests to presigned URLs
-// without a network.
+// RoundTrip implements http.RoundTripper. It answers requests to presigned URLs without a
+// network.
 func (o *Outputs) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	o.serve(w, r)

@@ -9,39 +9,40 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Fate says whether a call is applied and what it returns.
+// Fate says whether a call is applied and how it is answered.
 type Fate int
 
 // The fates of a call.
 const (
-	// Applied: the call is made and its result returned.
+	// Applied: the call is applied and its result is returned.
 	Applied Fate = iota
-	// Lost: the call is not made; it returns an Unavailable fault.
+	// Lost: the call is not applied and returns an Unavailable fault.
 	Lost
-	// Unsure: the call is made, but returns an Unavailable fault. For a read it
-	// is the same as Lost.
+	// Unsure: the call is applied but returns an Unavailable fault. A read that is Unsure is
+	// the same as one that is Lost.
 	Unsure
 )
 
-// Call is one call of a method.
+// Call describes a call of a method.
 type Call struct {
-	// Number counts the calls of the fake from 1.
+	// Number is the number of calls of the fake so far, from 1.
 	Number int
 	// Method is the name of the port's method, such as "Commit".
 	Method string
-	// Subject is what the call addresses: an execution's name or token, an
-	// object's key, a machine's id. A Store's calls have none.
+	// Subject identifies the target of the call: the name or token of an execution, the key of
+	// an object, the ID of a machine. Calls of a Store have no subject.
 	Subject string
 	// Write is true if the call may change something.
 	Write bool
 }
 
-// Plan decides the fate of each call, in their order. It is called for one call
-// at a time, before the call is made. A nil Plan applies all calls.
+// Plan decides the fate of each call, in the order of the calls. It is not called concurrently,
+// and it is called before the call is made. A nil Plan applies all calls.
 type Plan func(Call) Fate
 
-// Seeded fails the given part of the calls, rate from 0 to 1: half are Lost and
-// half Unsure. The fate of the n-th call is a function of the seed and n.
+// Seeded returns a plan that fails a fraction of the calls, rate from 0 to 1. Half of the
+// failed calls are Lost and half Unsure. The fate of the n-th call is a function of the seed
+// and n.
 func Seeded(seed uint64, rate float64) Plan {
 	return func(c Call) Fate {
 		draw := rand.New(rand.NewPCG(seed, uint64(c.Number))).Float64() //nolint:gosec // the same seed must give the same plan
@@ -55,7 +56,7 @@ func Seeded(seed uint64, rate float64) Plan {
 	}
 }
 
-// Script gives the first writes these fates in order. Later writes and all
+// Script returns a plan that gives the first writes these fates in order. Later writes and all
 // reads are Applied.
 func Script(fates ...Fate) Plan {
 	next := 0
@@ -68,7 +69,7 @@ func Script(fates ...Fate) Plan {
 	}
 }
 
-// calls applies a plan and counts.
+// calls applies a plan to calls and counts them.
 type calls struct {
 	plan Plan
 
@@ -84,15 +85,15 @@ func (c *calls) Made() map[string]int {
 	return maps.Clone(c.made)
 }
 
-// Failures returns how many calls were not made, and how many were made and
-// reported as failed.
+// Failures returns the number of calls that were not applied, and of calls that were applied
+// and reported as failed.
 func (c *calls) Failures() (lost, unsure int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost, c.unsure
 }
 
-// fate numbers the call and asks the plan.
+// fate counts the call and returns the fate that the plan decides.
 func (c *calls) fate(method, subject string, write bool) Fate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ func (c *calls) fate(method, subject string, write bool) Fate {
 	return fate
 }
 
-// call makes the call as the plan decides. An error of do stays what it is
+// call makes the call with the fate that the plan decides. It returns an error of do unchanged,
 // unless the call was Unsure.
 func (c *calls) call(ctx context.Context, method, subject string, write bool, do func() error) error {
 	fate := c.fate(method, subject, write)
@@ -131,7 +132,7 @@ func (c *calls) call(ctx context.Context, method, subject string, write bool, do
 	return err
 }
 
-// result is call for methods with a result, which a failed call does not have.
+// result is call for methods with a result. A failed call returns the zero value.
 func result[T any](ctx context.Context, c *calls, method, subject string, write bool, do func() (T, error)) (T, error) {
 	var got, none T
 	err := c.call(ctx, method, subject, write, func() (err error) {

@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// MaxSigned is the size in bytes of the largest signed event that a Publisher accepts.
+// MaxSigned is the maximum size in bytes of a signed event that a Publisher accepts.
 const MaxSigned = 256 << 10
 
-// Publisher stores what is published. Its Plan is asked for each event, with
-// the event's id as the subject. It is safe for concurrent use.
+// Publisher stores the published events. It calls its Plan for each event, with the ID of the
+// event as the subject. It is safe for concurrent use.
 type Publisher struct {
 	calls
 	mu     sync.Mutex
@@ -47,7 +47,7 @@ func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (
 	return failed, err
 }
 
-// Events returns what was published, in order.
+// Events returns the published events in order.
 func (p *Publisher) Events() []port.PublishedEvent {
 	p.mu.Lock()
 	defer p.mu.Unlock()

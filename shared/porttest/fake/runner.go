@@ -15,34 +15,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Program is what an image runs. It returns the exit code.
+// Program is the program of an image. It returns the exit code.
 type Program func(Process) int
 
-// Process is a machine as its program sees it.
+// Process is a program's view of its machine.
 type Process struct {
 	MachineID string
 	Env       map[string]string
-	// Terminated is closed by SIGTERM, Killed by SIGKILL. A killed machine is
-	// gone at once, before its program returns.
+	// Terminated is closed by SIGTERM, Killed by SIGKILL. A killed machine is gone immediately,
+	// before its program returns.
 	Terminated, Killed <-chan struct{}
 }
 
 // RunnerConfig configures a Runner. Programs and Clock are required.
 type RunnerConfig struct {
-	// Kind is the Runner of the machines; empty is "fake".
+	// Kind is the Runner of the machines; "" is "fake".
 	Kind string
 	// Programs maps each image to its program.
 	Programs map[string]Program
 	Clock    clock.Clock
 	// Plan decides the fate of each call. A nil Plan applies all.
 	Plan Plan
-	// Complain reports calls that the port does not allow, as testing.T.Errorf
-	// does. nil discards the reports.
+	// Complain reports calls that the port does not allow, like testing.T.Errorf. If it is nil,
+	// they are not reported.
 	Complain func(format string, args ...any)
 }
 
-// Runner runs machines as goroutines. Changes are visible at once. It is safe
-// for concurrent use.
+// Runner runs machines as goroutines. Changes are visible immediately. It is safe for
+// concurrent use.
 type Runner struct {
 	calls
 	cfg      RunnerConfig
@@ -54,15 +54,15 @@ type Runner struct {
 	refusals map[string]error
 	jams     map[string]*fault.Fault
 	closed   bool
-	// hidden is the name of a machine whose part of the platform cannot be listed;
-	// part is the error.
+	// hidden is the name of a machine in a part of the platform that cannot be listed. part is
+	// the error for that part.
 	hidden string
 	part   error
 }
 
 var _ port.Runner = (*Runner)(nil)
 
-// NewRunner returns a Runner without machines. The caller closes it.
+// NewRunner returns a Runner without machines. The caller must close it.
 func NewRunner(cfg RunnerConfig) *Runner {
 	if cfg.Complain == nil {
 		cfg.Complain = func(string, ...any) {}
@@ -82,22 +82,21 @@ func (r *Runner) Close() {
 	r.programs.Wait()
 }
 
-// Refuse makes the next launch under the name return err without creating a
-// machine.
+// Refuse makes the next launch with the name return err without creating a machine.
 func (r *Runner) Refuse(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusals[name] = err
 }
 
-// Jam makes the machine of the next launch under the name never start, for the fault.
+// Jam makes the machine of the next launch with the name never start because of the fault.
 func (r *Runner) Jam(name string, why *fault.Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.jams[name] = why
 }
 
-// Occupy creates a live machine of that name that does not belong to Sortie.
+// Occupy creates a running machine with the name that does not belong to Sortie.
 func (r *Runner) Occupy(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +105,7 @@ func (r *Runner) Occupy(name string) {
 	m.now.Phase = port.MachineRunning
 }
 
-// Machines returns all machines in the order of their creation, including those
-// that are gone.
+// Machines returns all machines in the order of their creation, including those that are gone.
 func (r *Runner) Machines() []port.MachineStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +116,7 @@ func (r *Runner) Machines() []port.MachineStatus {
 	return all
 }
 
-// ask makes a call as the plan decides, and reports one without a deadline.
+// ask makes a call with the fate that the plan decides. It reports a call without a deadline.
 func (r *Runner) ask(ctx context.Context, method, subject string, write bool, do func() error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		r.cfg.Complain("%s was called without a deadline", method)
@@ -127,7 +125,7 @@ func (r *Runner) ask(ctx context.Context, method, subject string, write bool, do
 	err := r.call(ctx, method, subject, write, func() error {
 		err := do()
 		if err != nil && !fault.Is(err, fault.Unavailable) {
-			refused = err // the platform's refusal is known even where an answer can be lost
+			refused = err // the platform's rejection is known even if an answer can be lost
 		}
 		return err
 	})
@@ -241,7 +239,7 @@ func (r *Runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 	return now, nil
 }
 
-// List implements port.Runner. After FailPart it reports the part as failed.
+// List implements port.Runner. After FailPart it returns an error for the failed part.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	var found []port.MachineStatus
 	var part error
@@ -267,8 +265,7 @@ func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) e
 	return part
 }
 
-// FailPart makes lists fail for the part of the platform that has the machine of
-// the name.
+// FailPart makes List fail for the part of the platform with the named machine.
 func (r *Runner) FailPart(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Schedules keeps wake-ups in memory and delivers none by itself. The subject of its
-// calls is the job's id. It is safe for concurrent use.
+// Schedules stores wake-ups in memory. It does not deliver them itself. The subject of a call
+// is the ID of the job. It is safe for concurrent use.
 type Schedules struct {
 	calls
-	// Late is the precision that it declares.
+	// Late is the value that Precision returns.
 	Late    time.Duration
 	lock    sync.Mutex
 	wakeUps map[job.Ref]time.Time
@@ -21,7 +21,7 @@ type Schedules struct {
 
 var _ port.Schedules = (*Schedules)(nil)
 
-// NewSchedules returns Schedules without a wake-up.
+// NewSchedules returns Schedules without wake-ups.
 func NewSchedules(plan Plan) *Schedules {
 	return &Schedules{calls: calls{plan: plan}, wakeUps: map[job.Ref]time.Time{}}
 }
@@ -49,14 +49,14 @@ func (s *Schedules) Remove(ctx context.Context, ref job.Ref) error {
 	})
 }
 
-// WakeUp returns the time at which the job is due; zero if it is not.
+// WakeUp returns the time of the job's wake-up, or the zero time without one.
 func (s *Schedules) WakeUp(ref job.Ref) time.Time {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.wakeUps[ref]
 }
 
-// Take removes and returns the wake-ups that are due, in any order.
+// Take removes and returns the due wake-ups, in any order.
 func (s *Schedules) Take(now time.Time) (due []job.Ref) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

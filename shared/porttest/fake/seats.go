@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Seats are rooms in memory. It is safe for concurrent use.
+// Seats stores rooms in memory. It is safe for concurrent use.
 type Seats struct {
 	calls
 	clock clock.Clock
@@ -27,7 +27,7 @@ type heldSeat struct {
 
 var _ port.Seats = (*Seats)(nil)
 
-// NewSeats returns rooms without taken seats.
+// NewSeats returns rooms in which all seats are free.
 func NewSeats(clk clock.Clock, plan Plan) *Seats {
 	return &Seats{calls: calls{plan: plan}, clock: clk, taken: map[string]map[int]heldSeat{}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Secrets keeps secrets in memory. It is safe for concurrent use.
+// Secrets stores secrets in memory. It is safe for concurrent use.
 type Secrets struct {
 	calls
 	lock   sync.Mutex
@@ -17,7 +17,7 @@ type Secrets struct {
 
 var _ port.Secrets = (*Secrets)(nil)
 
-// NewSecrets returns Secrets without a secret.
+// NewSecrets returns Secrets without secrets.
 func NewSecrets(plan Plan) *Secrets {
 	return &Secrets{calls: calls{plan: plan}, values: map[[2]string]string{}}
 }

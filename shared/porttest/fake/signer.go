@@ -14,9 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer signs with keys derived from seeds, so that another Signer with the
-// same seeds has the same keys. Its signatures are deterministic (RFC 6979). It
-// is safe for concurrent use.
+// Signer signs with keys that are derived from seeds. Another Signer with the same seeds has
+// the same keys. Its signatures are deterministic (RFC 6979). It is safe for concurrent use.
 type Signer struct {
 	calls
 	keys []key
@@ -29,7 +28,7 @@ type key struct {
 
 var _ port.Signer = (*Signer)(nil)
 
-// NewSigner returns a Signer with one key per seed, the current one first.
+// NewSigner returns a Signer with one key for each seed. The first one is the current key.
 func NewSigner(plan Plan, seeds ...string) *Signer {
 	s := &Signer{calls: calls{plan: plan}}
 	for _, seed := range seeds {
@@ -40,14 +39,14 @@ func NewSigner(plan Plan, seeds ...string) *Signer {
 		}
 		id, err := port.KeyID(&private.PublicKey)
 		if err != nil {
-			panic(err) // no P-256 key is without an id
+			panic(err) // every P-256 key has an id
 		}
 		s.keys = append(s.keys, key{id, private})
 	}
 	return s
 }
 
-// Current implements port.Signer. It returns port.ErrNotFound without keys.
+// Current implements port.Signer. It returns port.ErrNotFound if there are no keys.
 func (s *Signer) Current(ctx context.Context) (string, error) {
 	return result(ctx, &s.calls, "Current", "", false, func() (string, error) {
 		if len(s.keys) == 0 {

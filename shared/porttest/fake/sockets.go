@@ -38,7 +38,7 @@ func (s *Sockets) Open(id string) bool {
 	return s.open[id]
 }
 
-// Sent removes the messages of a connection and returns them.
+// Sent removes and returns the messages that were sent to a connection.
 func (s *Sockets) Sent(id string) (messages []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Sockets) Disconnect(ctx context.Context, id string) error {
 	})
 }
 
-// Pushes is a queue in memory, which its test empties. It is safe for concurrent use.
+// Pushes is a queue in memory, which the test empties with Take. It is safe for concurrent use.
 type Pushes struct {
 	calls
 
@@ -93,7 +93,7 @@ func (p *Pushes) Push(ctx context.Context, tenant, _ string) error {
 	})
 }
 
-// Take removes the queued tenants and returns each once.
+// Take removes all tenants from the queue and returns each one once.
 func (p *Pushes) Take() (tenants []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store is another Store with failures and a check of its callers. It is safe
-// for concurrent use.
+// Store wraps another Store. It adds failures and checks its callers. It is safe for concurrent
+// use.
 type Store struct {
 	calls
 	inner   port.Store
@@ -18,9 +18,8 @@ type Store struct {
 
 var _ port.Store = (*Store)(nil)
 
-// NewStore wraps inner. All users of inner must share the wrapper, or misuse,
-// which is called for every call that the port does not allow, reports correct
-// calls too.
+// NewStore wraps inner. misuse is called for every call that the port does not allow. All users
+// of inner must share the wrapper, because otherwise misuse is also called for correct calls.
 func NewStore(inner port.Store, plan Plan, misuse func(error)) *Store {
 	return &Store{
 		inner: inner, calls: calls{plan: plan},
@@ -64,7 +63,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	})
 }
 
-// after is the record as the store keeps it.
+// after returns the record that the store has after the write.
 func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
@@ -100,7 +99,7 @@ func (s *Store) Claim(ctx context.Context) error {
 	return s.call(context.Background(), "Claim", "", true, func() error { return s.inner.Claim(ctx) })
 }
 
-// ask is result without a context: the inner store checks its own.
+// ask is result without a context, because the inner store checks the context.
 func ask[T any](s *Store, method string, write bool, do func() (T, error)) (T, error) {
 	return result(context.Background(), &s.calls, method, "", write, do)
 }

@@ -35,7 +35,7 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	return s.call(context.Background(), "CloseAccount", "", true, func() error { return s.inner.CloseAccount(ctx, tenant, scope, at) })
 }
 
-// balances checks that the ledger change leads from one reservation to the other.
+// balances checks that the ledger change is the difference between the two reservations.
 func balances(before, after *run.Reservation, c *budget.Change, misuse func(string, ...any)) {
 	var was, is run.Reservation
 	if before != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Traces implements port.Traces for one goroutine: it sends the ids of runs to Sent.
+// Traces implements port.Traces for a single goroutine. It appends the IDs of the runs to Sent.
 type Traces struct {
-	// Waiting are the runs of commits that were observed and not sent.
+	// Waiting has the runs of observed commits that were not sent yet.
 	Waiting, Sent []string
 	// Lost is what Dropped returns.
 	Lost int
-	// Limit is the time that the last Flush had; 0 without a limit.
+	// Limit is the time that the last Flush had until its deadline; 0 without a deadline.
 	Limit time.Duration
 }
 

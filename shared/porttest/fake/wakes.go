@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Wakes is a queue in memory, which its test empties. It is safe for concurrent use.
+// Wakes is a queue in memory, which the test empties with Due. It is safe for concurrent use.
 type Wakes struct {
 	calls
 	clock clock.Clock
@@ -41,7 +41,7 @@ func (w *Wakes) Wake(ctx context.Context, wakes ...port.Wake) error {
 	})
 }
 
-// Due removes the wakes whose time has come and returns them, each webhook once.
+// Due removes the due wakes from the queue and returns them, each webhook once.
 func (w *Wakes) Due() (due []port.Wake) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *Wakes) Due() (due []port.Wake) {
 	return due
 }
 
-// Next returns the time of the next wake; zero without one.
+// Next returns the time of the next wake, or the zero time without one.
 func (w *Wakes) Next() (next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Webhooks is another WebhookStore with failures and a check of its callers. It is safe
-// for concurrent use.
+// Webhooks wraps another WebhookStore. It adds failures and checks its callers. It is safe for
+// concurrent use.
 type Webhooks struct {
 	calls
 	inner  port.WebhookStore
@@ -107,7 +107,7 @@ func (s *Webhooks) Deliveries(ctx context.Context, ref webhook.Ref, state webhoo
 	return read(s, "Deliveries", func() ([]webhook.Delivery, error) { return s.inner.Deliveries(ctx, ref, state, before, limit) })
 }
 
-// read is result without a context: the inner store checks its own.
+// read is result without a context, because the inner store checks the context.
 func read[T any](s *Webhooks, method string, do func() (T, error)) (T, error) {
 	return result(context.Background(), &s.calls, method, "", false, do)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// witness remembers the newest record of each run that the store returned, and
+// witness stores the newest record of each run that the store has returned or stored, and
 // compares writes with it.
 type witness struct {
 	report func(error)
@@ -18,7 +18,7 @@ type witness struct {
 	seen   map[run.Ref]run.Run
 }
 
-// saw records what the store returned or stored.
+// saw updates the stored record of the run if r is newer.
 func (w *witness) saw(r run.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,12 +83,12 @@ func (w *witness) commits(writes []port.Write) {
 		case each.Run.Version == known.Version:
 			follows(known, each, misuse)
 		}
-		// An older version has lost its race, which is allowed.
+		// A write of an older version has lost a race, which is allowed.
 	}
 }
 
-// numbered checks that the events have the last numbers up to the record's count,
-// without gaps.
+// numbered checks that the numbers of the events have no gaps and end at the event count of the
+// record.
 func numbered(w port.Write, misuse func(string, ...any)) {
 	for i, e := range w.Events {
 		if want := w.Run.EventCount - len(w.Events) + 1 + i; e.Seq != want || e.ID == "" {
@@ -97,8 +97,7 @@ func numbered(w port.Write, misuse func(string, ...any)) {
 	}
 }
 
-// follows checks that the write is a legal successor of the record it was decided
-// on.
+// follows checks that the write is a legal successor of the record on which it is based.
 func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if gap := w.Run.EventCount - len(w.Events) - before.EventCount; gap != 0 {
 		misuse("with %d events, but the event count changes from %d to %d", len(w.Events), before.EventCount, w.Run.EventCount)
@@ -128,8 +127,8 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	}
 }
 
-// leaseOf is the lease change that leads from one slot to the other. A pool
-// without a limit has a queue but no slots.
+// leaseOf returns the lease change between two states of a slot. A pool without a limit has a
+// queue but no slots.
 func leaseOf(before, now run.Slot) run.LeaseChange {
 	had, has := before.State, now.State
 	if before.Limit <= 0 && had != run.SlotQueued {
