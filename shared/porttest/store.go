@@ -1,13 +1,12 @@
-// Package porttest has one conformance suite for each interface of package
-// port. Every adapter and every fake passes the suite of its port.
+// Package porttest has a conformance suite for each interface of package port. Every adapter and
+// every fake passes the suite of its port.
 //
 //	func TestStore(t *testing.T) {
 //		porttest.Store(t, func(t *testing.T) port.Store { return open(t) })
 //	}
 //
-// A suite checks the contract in the port's comments by calls of the port
-// alone. The adapter's own tests check what the adapter promises beyond the
-// port.
+// A suite checks the contract in the port's comments, only by calls of the port. The adapter's
+// own tests check everything that the adapter guarantees beyond the port.
 package porttest
 
 import (
@@ -23,17 +22,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store is the conformance suite of port.Store. open returns a new, empty store
-// each time, and cleans up with t. The store's clock must be between the years
-// 2002 and 2100: the suite creates its records in 2001, and some of them expire
-// in that year.
+// Store is the conformance suite of port.Store. open returns a new, empty store for each test
+// and registers its cleanup with t. The store's clock must be between the years 2002 and 2100,
+// because the suite creates its records in 2001, and some of them expire in that year.
 func Store(t *testing.T, open func(t *testing.T) port.Store) {
 	storeSuite(t, open)
 }
 
-// LaggingStore is Store for an adapter whose List, Pools and other searches are
-// eventually consistent. open also returns a function that waits until they are
-// up to date.
+// LaggingStore is Store for an adapter whose List, Pools and other searches are eventually
+// consistent. open also returns a function that waits until they are up to date.
 func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
 	storeSuite(t, func(t *testing.T) port.Store {
 		s, settle := open(t)
@@ -157,7 +154,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 	}
 }
 
-// storeTest is the store and the clock of one test.
+// storeTest is a test with its store and its clock.
 type storeTest struct {
 	*testing.T
 	ctx   context.Context
@@ -165,7 +162,7 @@ type storeTest struct {
 	now   time.Time
 }
 
-// later advances the test's clock and returns its time.
+// later advances the clock of the test by a second and returns the time.
 func (s *storeTest) later() time.Time {
 	s.now = s.now.Add(time.Second)
 	return s.now
@@ -178,7 +175,7 @@ func (s *storeTest) ok(err error) {
 	}
 }
 
-// decide returns the write that applies the fact to the run.
+// decide returns the write that applies a fact to the run.
 func (s *storeTest) decide(r run.Run, f run.Fact) port.Write {
 	s.Helper()
 	d, err := run.Decide(r, f, s.later())
@@ -188,7 +185,7 @@ func (s *storeTest) decide(r run.Run, f run.Fact) port.Write {
 	return port.WriteOf(d)
 }
 
-// create stores the run and returns the stored record.
+// create stores a new run and returns the stored record.
 func (s *storeTest) create(r run.Run) run.Run {
 	s.Helper()
 	w := port.WriteOf(run.New(r, s.later()))
@@ -199,7 +196,7 @@ func (s *storeTest) create(r run.Run) run.Run {
 	return after(w)
 }
 
-// apply commits the facts one by one and returns the stored record.
+// apply commits the facts one after the other and returns the stored record.
 func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 	s.Helper()
 	for _, f := range facts {
@@ -212,7 +209,7 @@ func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 	return r
 }
 
-// after returns the record that a write leaves.
+// after returns the record that the store has after the write.
 func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
@@ -226,7 +223,7 @@ func (s *storeTest) wantRun(want run.Run) {
 	s.same(want, got)
 }
 
-// wantNone checks that the store has neither a record nor events of the run.
+// wantNone checks that the store has no record and no events of the run.
 func (s *storeTest) wantNone(ref run.Ref) {
 	s.Helper()
 	if got, err := s.store.Load(s.ctx, ref); !isNotFound(err) {
@@ -237,8 +234,7 @@ func (s *storeTest) wantNone(ref run.Ref) {
 	}
 }
 
-// events reads all events of the run and checks that their numbers have no
-// gaps.
+// events reads all events of the run and checks that their numbers have no gaps.
 func (s *storeTest) events(ref run.Ref) []run.Event {
 	s.Helper()
 	events, err := s.store.Events(s.ctx, ref, 0, 1000)
@@ -253,7 +249,7 @@ func (s *storeTest) events(ref run.Ref) []run.Event {
 	return events
 }
 
-// same compares records and events as JSON.
+// same compares records or events.
 func (s *storeTest) same(want, got any) {
 	s.Helper()
 	diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(fault.Fault{}), cmpopts.EquateEmpty())

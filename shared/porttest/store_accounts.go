@@ -16,14 +16,14 @@ var (
 	scopes = []string{budget.ScopeTenant, budget.ProjectScope("a/b#c"), budget.SessionScope("s")}
 )
 
-// reserving is the creation of a run that holds a task's amount.
+// reserving returns the write that creates a run with a reservation of task.
 func (s *storeTest) reserving(id string, scopes ...string) port.Write {
 	r := sample("acme", id)
 	r.Reservation = (run.Reservation{Scopes: scopes}).Renewed(task)
 	return port.WriteOf(run.New(r, s.later()))
 }
 
-// holding creates such a run.
+// holding creates a run with a reservation of task and returns the stored record.
 func (s *storeTest) holding(id string, scopes ...string) run.Run {
 	s.Helper()
 	w := s.reserving(id, scopes...)
@@ -34,7 +34,7 @@ func (s *storeTest) holding(id string, scopes ...string) run.Run {
 	return after(w)
 }
 
-// settling is the end of a run that has used an amount.
+// settling returns the write that ends a run and settles its reservation with the used amount.
 func (s *storeTest) settling(r run.Run, used budget.Amount) port.Write {
 	s.Helper()
 	w := s.decide(r, run.CancelRequested{By: "x"})
@@ -44,7 +44,7 @@ func (s *storeTest) settling(r run.Run, used budget.Amount) port.Write {
 	return w
 }
 
-// wantAccount checks what an account holds and has spent.
+// wantAccount checks the held and spent amounts of an account.
 func (s *storeTest) wantAccount(scope string, held, spent budget.Amount) budget.Account {
 	s.Helper()
 	a, err := s.store.Account(s.ctx, "acme", scope)
@@ -55,7 +55,8 @@ func (s *storeTest) wantAccount(scope string, held, spent budget.Amount) budget.
 	return a
 }
 
-// wantNoBudget checks that an account refused a write, which changed nothing.
+// wantNoBudget checks that err says that the account of the scope has too little of a part, and
+// how much is left.
 func (s *storeTest) wantNoBudget(err error, scope string, part budget.Part, left int64) {
 	s.Helper()
 	short, ok := errors.AsType[*port.NoBudget](err)
@@ -120,7 +121,7 @@ func limitIsKept(s *storeTest) {
 	for _, scope := range scopes {
 		s.wantAccount(scope, task.Plus(task), budget.Amount{})
 	}
-	// A settlement is never refused, and what it releases can be held.
+	// A settlement is never rejected. A later run can hold the amount that it releases.
 	s.limit(budget.ScopeTenant, budget.Limit{Tokens: new(int64(10))})
 	s.ok(s.store.Commit(s.ctx, s.settling(first, used)))
 	_, err = s.store.Create(s.ctx, refused, nil)
@@ -132,7 +133,7 @@ func limitIsKept(s *storeTest) {
 	s.holding("d", scopes...)
 	s.ok(s.store.Commit(s.ctx, s.settling(second, used)))
 	s.wantAccount(budget.ScopeTenant, task, used.Plus(used))
-	// Without a limit of its own, the account has the default one.
+	// An account without its own limit has the default limit.
 	s.limit(budget.ScopeTenant, budget.Limit{})
 	low := s.reserving("e", budget.ScopeTenant)
 	low.Ledger.Defaults.Tenant = budget.Limit{TimeMS: new(int64(4999))}
@@ -178,7 +179,7 @@ func sessionIsClosed(s *storeTest) {
 	_, err := s.store.Create(s.ctx, ninth, nil)
 	s.wantNoBudget(err, scope, budget.Turns, 0)
 	s.wantNone(ninth.Run.Ref())
-	// Each task extends the session.
+	// Each task extends the lifetime of the session.
 	first := s.holding("first", budget.SessionScope("t"))
 	s.now = s.now.Add(budget.SessionTTL - 2*time.Second)
 	s.holding("second", budget.SessionScope("t"))
@@ -215,13 +216,14 @@ func closeIsFinal(s *storeTest) {
 	if err := s.store.CloseAccount(s.ctx, "acme", scope, s.later()); !isNotFound(err) {
 		s.Errorf("got %v for the second closing, want ErrNotFound", err)
 	}
-	s.ok(s.store.Commit(s.ctx, s.settling(open, used))) // it settles what it holds
+	s.ok(s.store.Commit(s.ctx, s.settling(open, used))) // it settles its held amount
 	if a := s.wantAccount(scope, budget.Amount{}, used); a.Open(s.now) {
 		s.Errorf("got the account %+v after a settlement, want it closed", a)
 	}
 }
 
-// closeEndsALimit closes a session that has a limit and no task, and so no expiry.
+// closeEndsALimit closes a session with a limit but without a task, and therefore without an
+// expiry.
 func closeEndsALimit(s *storeTest) {
 	scope := budget.SessionScope("limited")
 	if a := s.limit(scope, budget.Limit{Tokens: new(int64(5))}); !a.ExpiresAt.IsZero() || !a.Open(s.now.AddDate(1, 0, 0)) {
@@ -235,7 +237,7 @@ func closeEndsALimit(s *storeTest) {
 	}
 }
 
-// expiryMovesForward commits the later of two tasks of a session first.
+// expiryMovesForward commits two tasks of a session, the later one first.
 func expiryMovesForward(s *storeTest) {
 	scope := budget.SessionScope("s")
 	s.holding("first", scope)
@@ -249,8 +251,8 @@ func expiryMovesForward(s *storeTest) {
 	}
 }
 
-// budgetAndKey repeats a request after its budget is used up, and commits an outdated
-// decision without a budget.
+// budgetAndKey repeats a request after its budget was used up, and commits an outdated decision
+// for which there is no budget.
 func budgetAndKey(s *storeTest) {
 	s.limit(budget.ScopeTenant, budget.Limit{Turns: new(int64(1))})
 	key := &port.IdempotencyKey{Key: "k", Digest: "d"}
@@ -274,8 +276,8 @@ func budgetAndKey(s *storeTest) {
 	}
 }
 
-// accountsMoveTogether commits the end of one run with the creation of another one that
-// needs what it releases.
+// accountsMoveTogether commits the end of one run together with the creation of another run,
+// which needs the released amount.
 func accountsMoveTogether(s *storeTest) {
 	s.limit(budget.ScopeTenant, budget.Limit{Turns: new(int64(2)), Tokens: new(int64(150))})
 	first := s.holding("a", scopes...)
@@ -296,7 +298,8 @@ func accountsMoveTogether(s *storeTest) {
 	s.wantAccount(budget.SessionScope("other"), task, budget.Amount{})
 }
 
-// limitIsOfAVersion changes a limit with outdated versions, and by several clients at once.
+// limitIsOfAVersion changes a limit with outdated versions, and from several clients
+// concurrently.
 func limitIsOfAVersion(s *storeTest) {
 	put := func(scope string, tokens, version int64) error {
 		_, err := s.store.PutLimit(s.ctx, "acme", scope, budget.Limit{Tokens: &tokens}, version, s.now)
@@ -325,7 +328,7 @@ func limitIsOfAVersion(s *storeTest) {
 	s.wantAccount(budget.ScopeTenant, task, budget.Amount{})
 }
 
-// budgetRace admits many runs of one budget at once.
+// budgetRace admits many runs of one budget concurrently.
 func budgetRace(s *storeTest) {
 	const runs, fit = 20, 7
 	s.limit(budget.ScopeTenant, budget.Limit{Tokens: new(fit*task.Tokens + task.Tokens/2)})

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// firing returns the write that creates a firing of the job.
+// firing returns the write that creates a run of the job for a time of its schedule.
 func (s *storeTest) firing(j job.Job, at time.Time) port.Write {
 	r := sample(j.Tenant, run.FiringID(j.ID, at))
 	r.JobID, r.JobVersion, r.Trigger, r.ScheduledAt = j.ID, j.Version, run.TriggerSchedule, at
@@ -34,7 +34,7 @@ func jobsAreDue(s *storeTest) {
 	s.save(never)
 	due := duePages(s, s.store.JobsDue, func(ref job.Ref) string { return ref.ID })
 	s.wantDue(want, start, due)
-	// A changed job is due only at its new time, a deleted job never.
+	// A changed job is due only at its new time. A deleted job is never due.
 	first, err := s.store.LoadJob(s.ctx, "acme", want[0])
 	s.ok(err)
 	first.NextAt, first.WakeAt = start.Add(2*time.Hour), start.Add(2*time.Hour)
@@ -45,8 +45,8 @@ func jobsAreDue(s *storeTest) {
 	s.same(want[1:], due(start.Add(3*time.Hour), 10))
 }
 
-// wantDue checks what is due of want, whose first is due at start and each further one a
-// minute later.
+// wantDue checks which of the IDs are due. The first is due at start and each next one a minute
+// later.
 func (s *storeTest) wantDue(want []string, start time.Time, due func(now time.Time, limit int) []string) {
 	s.Helper()
 	for _, limit := range []int{1, 2, len(want), len(want) + 1} {
@@ -58,7 +58,8 @@ func (s *storeTest) wantDue(want []string, start time.Time, due func(now time.Ti
 	}
 }
 
-// duePages returns a function that reads all pages of what is due, and returns the ids.
+// duePages returns a function that reads all pages of a list of due records and returns the
+// IDs.
 func duePages[R any](
 	s *storeTest, read func(ctx context.Context, now time.Time, after string, limit int) ([]R, string, error), id func(R) string,
 ) func(now time.Time, limit int) []string {
@@ -101,13 +102,13 @@ func firingIsAtomic(s *storeTest) {
 		s.same(after(w), found)
 		s.same(w.Run.EventCount, len(s.events(w.Run.Ref())))
 	}
-	// The same firings again: the job has changed.
+	// The same firings again fail, because the job has changed.
 	again := j
 	fresh := s.firing(j, s.now.Add(5*time.Hour))
 	s.wantJobConflict(s.store.FireJob(s.ctx, again, append(slices.Clone(writes[:3]), fresh)...))
 	s.wantNone(fresh.Run.Ref())
 	s.wantJob(next)
-	// Only the id of a run exists.
+	// The job is current, but one of the runs exists.
 	err := s.store.FireJob(s.ctx, next, fresh, writes[1])
 	if conflict, ok := asConflict(err); !ok || conflict.Ref != writes[1].Run.Ref() {
 		s.Fatalf("got %v, want a *Conflict of %s", err, writes[1].Run.ID)
@@ -116,7 +117,7 @@ func firingIsAtomic(s *storeTest) {
 	s.wantJob(next)
 	s.ok(s.store.FireJob(s.ctx, next, fresh))
 	s.wantRun(after(fresh))
-	// A changed definition is kept by a firing too, and a job may fire without runs.
+	// A firing also stores a changed definition. A job may fire without runs.
 	next.Revision++
 	next.Version++
 	s.ok(s.store.FireJob(s.ctx, next))
@@ -127,7 +128,7 @@ func firingIsAtomic(s *storeTest) {
 	}
 }
 
-// firingRace fires the same job concurrently: one of the calls wins.
+// firingRace fires the same job concurrently. One of the calls must win.
 func firingRace(s *storeTest) {
 	const callers = 8
 	j := s.save(s.sampleJob("acme", "nightly"))

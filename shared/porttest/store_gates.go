@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// throttled is the start of an admitted run that the platform throttles.
+// throttled is the fact that the platform throttled the start of an admitted run.
 func throttled() run.Fact {
 	return run.StartRefused{Attempt: 1, Fault: fault.New(fault.Throttled, "too many")}
 }
@@ -29,7 +29,7 @@ func gateIsStored(s *storeTest) {
 	want := first
 	want.Version = 1
 	s.same(want, read())
-	// Each change needs the stored version.
+	// A change must be based on the stored version.
 	for _, version := range []int64{0, 2} {
 		other := first
 		other.Version = version
@@ -113,10 +113,10 @@ func unlimitedPoolHasAQueue(s *storeTest) {
 	s.wantPools()
 }
 
-// tokenRace starts twenty runs at once whose pool has two apps with a burst of two: each
-// token is taken once, with the run that it starts, and a start that loses a token changes
-// nothing. A start loses at most one commit to each token, and tries no more once all are
-// taken.
+// tokenRace starts twenty runs of a pool concurrently. The pool has two apps, each with a burst
+// of two. Each token must be taken once, in the commit of the run that it starts. A start that
+// loses a token changes nothing. A start loses at most one commit for each token, and does not
+// try again when all are taken.
 func tokenRace(s *storeTest) {
 	const starts, burst = 20, 2
 	apps := []run.StartPace{{App: "a", Interval: time.Hour, Burst: burst}, {App: "b", Interval: time.Hour, Burst: burst}}

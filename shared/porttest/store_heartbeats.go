@@ -10,8 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// beaten commits a small fact together with a change of the run's heartbeat
-// item.
+// commitHeartbeat commits a small fact together with a change of the run's heartbeat item.
 func (s *storeTest) commitHeartbeat(r run.Run, change run.HeartbeatChange) run.Run {
 	s.Helper()
 	w := s.decide(r, run.ExecutionChecked{})
@@ -34,7 +33,7 @@ func (s *storeTest) wantNoHeartbeat(ref run.Ref) {
 	}
 }
 
-// worker returns the heartbeat of a worker whose last contact is now.
+// worker returns a heartbeat of a worker whose last contact is now.
 func (s *storeTest) worker(id string) run.Heartbeat {
 	return run.Heartbeat{
 		Attempt: 1, WorkerID: id, At: s.later(), Token: "token 2", Generation: 2, TokenAt: s.later(), ForwardEvery: 45 * time.Second,
@@ -48,12 +47,11 @@ func heartbeatIsOpened(s *storeTest) {
 	whole.Progress, whole.Message, whole.Cancel = new(45), `half "way" <漢字>`, new("")
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &whole})
 	s.wantHeartbeat(r.Ref(), whole)
-	// A new heartbeat replaces the item; zero fields do not keep the old
-	// values.
+	// A new heartbeat replaces the whole item. Zero fields do not keep the old values.
 	plain := run.Heartbeat{Attempt: 2, WorkerID: "other", At: s.later()}
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &plain})
 	s.wantHeartbeat(r.Ref(), plain)
-	// A commit without a change leaves the item.
+	// A commit without a change keeps the item.
 	r = s.commitHeartbeat(r, run.HeartbeatChange{})
 	s.wantHeartbeat(r.Ref(), plain)
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Close: true})
@@ -75,12 +73,12 @@ func heartbeatIsRecorded(s *storeTest) {
 		s.wantHeartbeat(r.Ref(), want)
 	}
 	want.At, want.Progress, want.Message, want.Received = s.later(), new(0), "begun", want.Received+1
-	// Only a commit changes token and cancel request.
+	// Only a commit changes the token and the cancel request.
 	heartbeat(run.Heartbeat{
 		Attempt: 1, WorkerID: "w", At: want.At, Progress: new(0), Message: "begun",
 		Token: "another", Generation: 9, Cancel: new("another"), Received: 1,
 	})
-	// A report without details keeps the stored ones.
+	// A report without details keeps the stored details.
 	want.At = s.later()
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	// An earlier or repeated report does not move the last contact back.
@@ -117,7 +115,7 @@ func heartbeatOfAnother(s *storeTest) {
 
 func heartbeatIsChanged(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
-	// Without an open item the change has no effect and is no error.
+	// Without an open item, the change has no effect and returns no error.
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, TokenAt: s.later(), Cancel: new("why")})
 	s.wantNoHeartbeat(r.Ref())
 	want := s.worker("w")
@@ -128,7 +126,7 @@ func heartbeatIsChanged(s *storeTest) {
 	want.Cancel = new("why")
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Cancel: new("why")})
 	s.wantHeartbeat(r.Ref(), want)
-	// A heartbeat returns the cancel request and does not change it.
+	// A heartbeat returns the cancel request without changing it.
 	want.Previous, want.At = want.At, s.later()
 	got, err := s.store.Heartbeat(s.ctx, r.Ref(), run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	s.ok(err)
@@ -138,7 +136,7 @@ func heartbeatIsChanged(s *storeTest) {
 	s.wantHeartbeat(r.Ref(), want)
 }
 
-// previousHeartbeat checks that each heartbeat knows the one before it.
+// previousHeartbeat checks that each heartbeat stores the time of the previous one.
 func previousHeartbeat(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
 	want := s.worker("w")
@@ -155,12 +153,12 @@ func previousHeartbeat(s *storeTest) {
 	}
 	heartbeat(s.later())
 	heartbeat(s.later())
-	heartbeat(first) // overtaken by later ones
+	heartbeat(first) // later heartbeats have arrived before it
 	heartbeat(want.At)
 	heartbeat(s.later())
 }
 
-// heartbeatsAreDue checks the limits that sweeps check.
+// heartbeatsAreDue checks that HeartbeatsDue returns the runs whose heartbeat limit has passed.
 func heartbeatsAreDue(s *storeTest) {
 	due := func(now time.Time) (ids []string) {
 		s.Helper()
@@ -221,7 +219,7 @@ func heartbeatIsEvaluated(s *storeTest) {
 			s.Fatalf("evaluation of another heartbeat: got %v, want a conflict", err)
 		}
 	}
-	// The commit had no effect.
+	// The commits had no effect.
 	s.wantHeartbeat(r.Ref(), delivered)
 	s.wantRun(r)
 	s.wantRun(other)
@@ -232,8 +230,8 @@ func heartbeatIsEvaluated(s *storeTest) {
 	}
 }
 
-// heartbeatRace runs a heartbeat and an evaluation of the same item
-// concurrently: exactly one of them succeeds.
+// heartbeatRace commits a heartbeat and an evaluation of the same item concurrently. Exactly
+// one of them must succeed.
 func heartbeatRace(s *storeTest) {
 	for i := range 20 {
 		r := s.create(sample("acme", fmt.Sprint("run-", i)))
@@ -259,7 +257,7 @@ func heartbeatRace(s *storeTest) {
 	}
 }
 
-// manyHeartbeats sends many heartbeats concurrently; the newest one remains.
+// manyHeartbeats sends many heartbeats concurrently. The newest one must be stored.
 func manyHeartbeats(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
 	opened := s.worker("w")
@@ -280,7 +278,7 @@ func manyHeartbeats(s *storeTest) {
 	opened.At = opened.At.Add((calls - 1) * time.Second)
 	got, err := s.store.LastHeartbeat(s.ctx, r.Ref())
 	s.ok(err)
-	opened.Previous = got.Previous // any of the others
+	opened.Previous = got.Previous // any of the other heartbeats
 	s.same(opened, got)
 	s.wantRun(r)
 }
@@ -319,7 +317,7 @@ func receptionIsRecorded(s *storeTest) {
 		s.same(r, got)
 	}
 	want(last)
-	s.ok(s.store.RecordReception(s.ctx, last, last)) // a probe of the store
+	s.ok(s.store.RecordReception(s.ctx, last, last)) // repeats the last record, as a probe of the store
 	want(last)
 	for range 2 {
 		next := port.Reception{Since: s.later(), At: s.later(), Crowded: !last.Crowded}
@@ -327,7 +325,7 @@ func receptionIsRecorded(s *storeTest) {
 		want(next)
 		s.ok(s.store.RecordReception(s.ctx, next, next))
 		want(next)
-		// Changes of another record lose the race.
+		// A change that is based on another record conflicts.
 		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}, {Since: next.Since, At: next.At, Crowded: !next.Crowded}} {
 			if err := s.store.RecordReception(s.ctx, before, port.Reception{At: s.later()}); !isConflict(err) {
 				s.Fatalf("record after %+v: got %v, want a conflict", before, err)
@@ -341,7 +339,7 @@ func receptionIsRecorded(s *storeTest) {
 	want(next)
 }
 
-// receptionRace records concurrently: each record is based on the one before.
+// receptionRace records concurrently, each record based on the previous one.
 func receptionRace(s *storeTest) {
 	const calls = 20
 	at := s.later()

@@ -11,12 +11,12 @@ import (
 
 var nightly = run.JobPool("nightly")
 
-// jobSlot returns a write that only changes the run's slot of its job.
+// jobSlot returns a write that changes only the job slot of the run.
 func (s *storeTest) jobSlot(r run.Run, change run.LeaseChange, limit int) port.Write {
 	return s.withJobSlot(port.Write{Run: r}, change, limit)
 }
 
-// withJobSlot adds the change of the slot of the run's job.
+// withJobSlot adds a change of the run's job slot to the write.
 func (s *storeTest) withJobSlot(w port.Write, change run.LeaseChange, limit int) port.Write {
 	slot := run.Slot{Pool: run.JobPool(w.Run.JobID), Limit: limit, Since: s.later()}
 	switch change {
@@ -31,7 +31,7 @@ func (s *storeTest) withJobSlot(w port.Write, change run.LeaseChange, limit int)
 	return w
 }
 
-// commit stores the write and returns the stored record.
+// commit commits the write and returns the stored record.
 func (s *storeTest) commit(w port.Write) run.Run {
 	s.Helper()
 	s.ok(s.store.Commit(s.ctx, w))
@@ -39,7 +39,7 @@ func (s *storeTest) commit(w port.Write) run.Run {
 	return after(w)
 }
 
-// wantNoSlotOf checks that the commit returns the pool without a free slot and has
+// wantNoSlotOf checks that the commit fails because the pool has no free slot, and that it has
 // no effect.
 func (s *storeTest) wantNoSlotOf(pool string, before run.Run, writes ...port.Write) {
 	s.Helper()
@@ -60,16 +60,16 @@ func jobSlotsAreLimited(s *storeTest) {
 	s.wantHolders(nightly, first)
 	s.wantPools(acme(nightly, 1, 2))
 	s.wantNoSlotOf(nightly, second, s.jobSlot(second, run.LeaseGrant, 1))
-	// Other jobs and tenants have slots of their own.
+	// Other jobs and tenants have their own slots.
 	other := s.commit(s.jobSlot(s.ofJob("acme", "night", "d"), run.LeaseTake, 1))
 	foreign := s.commit(s.jobSlot(s.ofJob("zenith", "nightly", "e"), run.LeaseTake, 1))
-	// A free slot belongs to the queue.
+	// A free slot is reserved for the queue.
 	first = s.commit(s.jobSlot(first, run.LeaseRelease, 1))
 	late := s.ofJob("acme", "nightly", "f")
 	s.wantNoSlotOf(nightly, late, s.jobSlot(late, run.LeaseTake, 1))
 	second = s.commit(s.jobSlot(second, run.LeaseGrant, 1))
 	third = s.commit(s.jobSlot(third, run.LeaseDequeue, 1))
-	// A run that ends has neither slot nor place.
+	// A run that ends releases its slot or its place in the queue.
 	second = s.commit(s.jobSlot(second, run.LeaseRequeue, 1))
 	s.wantQueue(nightly, second)
 	s.commit(s.withJobSlot(s.decide(second, cancel()), run.LeaseDequeue, 1))
@@ -83,7 +83,7 @@ func jobSlotsAreLimited(s *storeTest) {
 	s.wantPools(acme(nightly, 1, 0))
 }
 
-// bothSlots changes the slots of pools and jobs of several runs in one commit.
+// bothSlots changes the pool slots and job slots of several runs in one commit.
 func bothSlots(s *storeTest) {
 	both := func(id string) run.Run {
 		return s.commit(s.withJobSlot(s.decide(s.ofJob("acme", "nightly", id), admitted("p", 2)), run.LeaseTake, 1))
@@ -99,7 +99,7 @@ func bothSlots(s *storeTest) {
 	s.wantNoSlotOf("p", c, s.decide(c, granted(2)))
 	d := s.ofJob("acme", "night", "d")
 	s.wantNoSlotOf("p", d, s.withJobSlot(s.decide(d, admitted("p", 2)), run.LeaseTake, 1))
-	// The slot of a's job passes to b, its slot of the pool to c.
+	// The job slot of a passes to b, and its pool slot to c.
 	a = s.commit(s.decide(a, cancel()))
 	ends := s.withJobSlot(s.decide(a, run.Settled{}), run.LeaseRelease, 1)
 	grantsJob, grantsPool := s.jobSlot(b, run.LeaseGrant, 1), s.decide(c, granted(2))
@@ -121,7 +121,7 @@ func bothSlots(s *storeTest) {
 	s.wantPools()
 }
 
-// cancelledRunGetsNoJobSlot cancels the head of the queue between its read and its
+// cancelledRunGetsNoJobSlot cancels the head of the queue between the read of the queue and the
 // grant.
 func cancelledRunGetsNoJobSlot(s *storeTest) {
 	holder := s.commit(s.jobSlot(s.ofJob("acme", "nightly", "a"), run.LeaseTake, 1))
@@ -160,7 +160,7 @@ func jobSlotRace(s *storeTest) {
 	s.wantPools(acme(nightly, limit, 0), acme("p", limit, 0))
 }
 
-// reconcileFollowsJobSlots is reconcileFollowsRecords for the slots of jobs.
+// reconcileFollowsJobSlots is reconcileFollowsRecords for job slots.
 func reconcileFollowsJobSlots(s *storeTest) {
 	silently := func(w port.Write) run.Run {
 		w.JobLease = ""
@@ -170,10 +170,10 @@ func reconcileFollowsJobSlots(s *storeTest) {
 	held := s.commit(s.jobSlot(s.apply(run1("held"), admitted("p", 5)), run.LeaseTake, 3))
 	released := s.commit(s.jobSlot(s.apply(run1("released"), admitted("p", 5)), run.LeaseTake, 3))
 	queued := s.commit(s.jobSlot(run1("queued"), run.LeaseEnqueue, 3))
-	silently(s.jobSlot(released, run.LeaseRelease, 3))                       // has a lease, and none in its record
-	silently(s.withJobSlot(s.decide(queued, cancel()), run.LeaseDequeue, 3)) // queued, and has ended
-	unseen := silently(s.jobSlot(run1("unseen"), run.LeaseTake, 3))          // no lease, and holds
-	behind := silently(s.jobSlot(run1("behind"), run.LeaseEnqueue, 3))       // not queued, and waits
+	silently(s.jobSlot(released, run.LeaseRelease, 3))                       // has a lease, but no slot in its record
+	silently(s.withJobSlot(s.decide(queued, cancel()), run.LeaseDequeue, 3)) // is queued, but has ended
+	unseen := silently(s.jobSlot(run1("unseen"), run.LeaseTake, 3))          // has no lease, but holds a slot in its record
+	behind := silently(s.jobSlot(run1("behind"), run.LeaseEnqueue, 3))       // is not queued, but waits in its record
 	_, err := s.store.Reconcile(s.ctx, "acme", nightly)
 	s.ok(err)
 	s.wantPools(acme(nightly, 2, 1), acme("p", 2, 0))

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// sampleJob returns a job that can be created.
+// sampleJob returns a valid new job.
 func (s *storeTest) sampleJob(tenant, id string) job.Job {
 	now := s.later()
 	return job.Job{
@@ -53,7 +53,7 @@ func (s *storeTest) wantJobConflict(err error) {
 	}
 }
 
-// ofJob creates a run of the job.
+// ofJob creates a run of the job and returns the stored record.
 func (s *storeTest) ofJob(tenant, jobID, id string) run.Run {
 	s.Helper()
 	r := sample(tenant, id)
@@ -135,8 +135,8 @@ func deletedJobIsGone(s *storeTest) {
 	s.wantJobConflict(s.store.SaveJob(s.ctx, changed))
 	s.wantJobConflict(s.store.FireJob(s.ctx, changed, s.firing(changed, s.now)))
 	s.wantNoJob("acme", "nightly")
-	// Another job with the same id has no commits and versions of the first, even on
-	// the same revision.
+	// A later job with the same ID has no versions of the first one. A commit that is based on
+	// the first one conflicts, even with the same revision.
 	next := s.sampleJob("acme", "nightly")
 	next.Version = changed.Version + 1
 	again := s.save(next)
@@ -150,7 +150,8 @@ func deletedJobIsGone(s *storeTest) {
 	s.wantNoResult("nightly")
 }
 
-// versionsGoOn deletes jobs with an id: no later job with it has a version of theirs.
+// versionsGoOn deletes jobs with the same ID. A later job with the ID must not reuse their
+// versions.
 func versionsGoOn(s *storeTest) {
 	want := func(version int64) {
 		s.Helper()
@@ -208,7 +209,7 @@ func jobsInPages(s *storeTest) {
 	})
 }
 
-// wantIDsInPages checks a list of acme's 23 ids, in pages of any size, and its cursors.
+// wantIDsInPages checks a list of acme's 23 IDs with several page sizes, and the cursors.
 func (s *storeTest) wantIDsInPages(want []string, read func(tenant string, page port.Page) (ids []string, next string, err error)) {
 	s.Helper()
 	for _, limit := range []int{1, 2, 7, 22, 23, 24} {

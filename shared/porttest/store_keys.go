@@ -11,7 +11,7 @@ import (
 
 var shop = run.KeyPool("shop")
 
-// ofKey creates a run with the key "shop", which has a limit of slots.
+// ofKey creates a run with the concurrency key "shop" and its slot limit.
 func (s *storeTest) ofKey(id string, limit int) run.Run {
 	s.Helper()
 	r := sample("acme", id)
@@ -19,7 +19,7 @@ func (s *storeTest) ofKey(id string, limit int) run.Run {
 	return s.create(r)
 }
 
-// joining returns the creation of a run that joins the queue of the key "shop".
+// joining returns the write that creates a run in the queue of the concurrency key "shop".
 func (s *storeTest) joining(id string, most int) port.Write {
 	r := sample("acme", id)
 	r.Concurrency = &run.Concurrency{Key: "shop", Limit: 1, QueueLimit: most}
@@ -38,8 +38,8 @@ func keySlotsAreLimited(s *storeTest) {
 	s.wantPools(acme(shop, 1, 2), acme("p", 1, 0))
 	s.wantQueue(shop, second, third)
 	s.wantHolders(shop, first)
-	// The end of a run, the grant of its key's slot and the join of the pool's queue
-	// are one commit.
+	// One commit ends a run, grants its key slot to another run, and enqueues that run in the
+	// pool.
 	first = s.apply(first, cancel())
 	ends, joins := s.decide(first, run.Settled{}), s.decide(second, run.KeyGranted{Pool: "p", Limit: 3})
 	s.wantNoSlotOf(shop, second, joins)
@@ -54,14 +54,14 @@ func keySlotsAreLimited(s *storeTest) {
 	third = s.apply(third, run.KeyGranted{Pool: "p", Limit: 3, Line: s.line(third)})
 	s.apply(third, cancel())
 	s.wantPools()
-	// The key is kept through a retry, the slot of the pool is not.
+	// A retry keeps the key slot but not the pool slot.
 	fourth := s.apply(s.apply(s.apply(s.ofKey("d", 1), admitted("p", 3)), startFacts("m")...), lostFacts()...)
 	s.wantPools(acme(shop, 1, 0))
 	s.apply(fourth, cancel())
 	s.wantPools()
 }
 
-// keySlotRace starts many runs of one key concurrently.
+// keySlotRace starts many runs with the same key concurrently.
 func keySlotRace(s *storeTest) {
 	const runs, limit = 12, 3
 	var writes []port.Write
@@ -96,7 +96,7 @@ func keyQueueIsLimited(s *storeTest) {
 	s.wantPools(acme(shop, 1, 3), acme("p", 1, 0))
 }
 
-// keyQueueRace creates many runs concurrently that join the queue of a key.
+// keyQueueRace concurrently creates many runs in the queue of a key.
 func keyQueueRace(s *storeTest) {
 	const runs, most = 12, 4
 	var writes []port.Write
@@ -113,7 +113,8 @@ func keyQueueRace(s *storeTest) {
 	s.wantPools(acme(shop, 0, most))
 }
 
-// creationReplaces skips the first queued run of a key with the creation of another.
+// creationReplaces creates a run and, in the same commit, skips the first queued run of its
+// key.
 func creationReplaces(s *storeTest) {
 	var old []run.Run
 	for _, id := range []string{"a", "b"} {
@@ -122,7 +123,7 @@ func creationReplaces(s *storeTest) {
 		s.ok(err)
 		old = append(old, after(w))
 	}
-	// A conflict about the replaced run leaves no new one.
+	// If the skipped run conflicts, no run is created.
 	stale := s.decide(old[0], run.KeyOverflowed{By: "new", Queued: 2})
 	old[0] = s.apply(old[0], run.TokenStored{Step: run.StepQueued, Generation: 1, Token: "t"})
 	w := s.joining("new", 2)
@@ -140,7 +141,7 @@ func creationReplaces(s *storeTest) {
 	s.wantRun(after(skips))
 	s.wantRun(after(w))
 	s.wantQueue(shop, old[1], w.Run)
-	// A repeated request replaces no further run.
+	// A repeated request skips no other run.
 	again := s.joining("again", 2)
 	existing, err = s.store.Create(s.ctx, again, &key, s.decide(old[1], run.KeyOverflowed{By: "again", Queued: 2}))
 	s.ok(err)
@@ -151,7 +152,7 @@ func creationReplaces(s *storeTest) {
 	s.wantQueue(shop, old[1], w.Run)
 }
 
-// reconcileFollowsKeySlots does the same as reconcileFollowsRecords for the slots of keys.
+// reconcileFollowsKeySlots is reconcileFollowsRecords for key slots.
 func reconcileFollowsKeySlots(s *storeTest) {
 	silently := func(w port.Write) run.Run {
 		w.KeyLease = ""
@@ -160,11 +161,11 @@ func reconcileFollowsKeySlots(s *storeTest) {
 	held := s.apply(s.ofKey("held", 3), admitted("p", 9))
 	released := s.apply(s.ofKey("released", 3), enqueued("p", 9))
 	queued := s.apply(s.ofKey("queued", 3), run.KeyEnqueued{})
-	silently(s.decide(released, cancel())) // has a lease, and has ended
-	silently(s.decide(queued, cancel()))   // queued, and has ended
+	silently(s.decide(released, cancel())) // has a lease, but has ended
+	silently(s.decide(queued, cancel()))   // is queued, but has ended
 	unseenRun := s.ofKey("unseen", 3)
-	unseen := silently(s.decide(unseenRun, run.Enqueued{Pool: "p", Limit: 9, Line: s.line(unseenRun)})) // no lease, and holds
-	behind := silently(s.decide(s.ofKey("behind", 3), run.KeyEnqueued{}))                               // not queued, and waits
+	unseen := silently(s.decide(unseenRun, run.Enqueued{Pool: "p", Limit: 9, Line: s.line(unseenRun)})) // has no lease, but holds a slot in its record
+	behind := silently(s.decide(s.ofKey("behind", 3), run.KeyEnqueued{}))                               // is not queued, but waits in its record
 	_, err := s.store.Reconcile(s.ctx, "acme", shop)
 	s.ok(err)
 	s.wantPools(acme(shop, 2, 1), acme("p", 1, 1))
@@ -180,7 +181,7 @@ func reconcileFollowsKeySlots(s *storeTest) {
 	s.wantPools(acme(shop, 1, 0), acme("p", 1, 0))
 }
 
-// inPool creates a run with a key and a priority and puts it into the queue of pool p.
+// inPool creates a run with a key and a priority and enqueues it in pool p.
 func (s *storeTest) inPool(id, key string, p run.Priority) run.Run {
 	s.Helper()
 	r := sample("acme", id)
@@ -191,7 +192,7 @@ func (s *storeTest) inPool(id, key string, p run.Priority) run.Run {
 	return s.join(s.create(r))
 }
 
-// join puts the run into the queue of pool p.
+// join enqueues the run in pool p.
 func (s *storeTest) join(r run.Run) run.Run {
 	s.Helper()
 	return s.apply(r, run.Enqueued{Pool: "p", Limit: 1, Line: s.line(r)})
@@ -204,7 +205,7 @@ func (s *storeTest) line(r run.Run) run.Line {
 	return l
 }
 
-// queueByPriority joins in an order that is not that of the queue.
+// queueByPriority enqueues runs in an order that differs from the order of the queue.
 func queueByPriority(s *storeTest) {
 	var want []run.Run
 	for _, row := range []struct {
@@ -231,7 +232,7 @@ func queueByPriority(s *storeTest) {
 		s.ok(err)
 		s.same(idsOf(want[:most]), idsOfRefs(queue))
 	}
-	// A throttled start returns to its place.
+	// A run whose start was throttled returns to its place in the queue.
 	started := s.apply(want[0], granted(1))
 	s.wantQueue("p", want[1:]...)
 	want[0] = s.apply(started, run.StartDeferred{Attempt: 1})
@@ -252,7 +253,7 @@ func lineFollowsTheQueue(s *storeTest) {
 	urgent := sample("acme", "urgent")
 	urgent.Priority = run.PriorityInteractive
 	s.same(run.Line{}, s.line(urgent))
-	// A grant and an end leave the round of the last join.
+	// A grant and an end do not change the round of the last join.
 	x = s.apply(x, granted(1))
 	s.same(run.Line{Head: 1, Tail: 3, Last: 3, Queued: 2}, s.line(x))
 	s.apply(third, cancel())
@@ -266,7 +267,7 @@ func lineFollowsTheQueue(s *storeTest) {
 	s.same(run.Line{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
 }
 
-// joinsOfAKey lets two runs of a key join the same line.
+// joinsOfAKey has two runs of a key join with the same line. The later commit must conflict.
 func joinsOfAKey(s *storeTest) {
 	for _, round := range []string{"first", "second"} {
 		keyed := func(id string) run.Run {
@@ -288,8 +289,8 @@ func joinsOfAKey(s *storeTest) {
 	s.same(run.Line{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
 }
 
-// startsRefusedWithoutALimit queues runs of a pool without a limit whose starts the platform
-// refused, before and after others of their key have joined the queue.
+// startsRefusedWithoutALimit queues runs of a pool without a limit because the platform
+// rejected their starts. Other runs of their key join the queue before and after them.
 func startsRefusedWithoutALimit(s *storeTest) {
 	refused := func(id string) run.Run {
 		r := sample("acme", id)
@@ -315,8 +316,8 @@ func startsRefusedWithoutALimit(s *storeTest) {
 	s.wantQueue("p", e)
 }
 
-// turnsOfKeys serves keys with queues of different lengths, of which one joins and one
-// leaves.
+// turnsOfKeys serves keys with queues of different lengths. One key joins and one leaves
+// meanwhile.
 func turnsOfKeys(s *storeTest) {
 	lengths := map[string]int{"a": 9, "b": 4, "c": 6, "late": 3}
 	queued := map[string]run.Run{}

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// settled waits before each call that is eventually consistent.
+// settled calls settle before each call that is eventually consistent.
 type settled struct {
 	port.Store
 	settle func()

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// pages reads a list to its end, at most limit runs per page, and calls between
-// after each page.
+// pages reads a list to its end and returns the IDs. Each page has at most page.Limit runs. It
+// calls between after each page.
 func (s *storeTest) pages(tenant string, page port.Page, between func()) (ids []string) {
 	s.Helper()
 	for range 100 {
@@ -60,7 +60,7 @@ func listInPages(s *storeTest) {
 			s.Fatalf("pages of %d: got %v", limit, got)
 		}
 	}
-	// New runs sort before the first page and do not change later pages.
+	// New runs come before the first page and do not change later pages.
 	newer := 0
 	got := s.pages("acme", port.Page{Limit: 4}, func() {
 		newer++

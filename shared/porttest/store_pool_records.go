@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// samplePool returns a pool that can be created.
+// samplePool returns a valid new pool.
 func (s *storeTest) samplePool(tenant, id string) run.Pool {
 	return run.Pool{Tenant: tenant, ID: id}.Resized(4, 100, "token:abc123", s.later())
 }
@@ -68,7 +68,7 @@ func poolIsReadBack(s *storeTest) {
 	s.wantPool(p)
 }
 
-// poolRecordRace changes one pool concurrently: one of the calls wins.
+// poolRecordRace changes one pool concurrently. One of the calls must win.
 func poolRecordRace(s *storeTest) {
 	for version := range 3 {
 		p := s.samplePool("acme", "reports")
@@ -106,8 +106,8 @@ func deletedPoolIsGone(s *storeTest) {
 	s.wantJobConflict(s.store.DeletePool(s.ctx, changed))
 	s.wantJobConflict(s.store.SavePool(s.ctx, changed))
 	s.wantNoPool("acme", "reports")
-	// A new pool with the same id and version refuses commits that were based on the
-	// deleted one.
+	// A commit that is based on the deleted pool conflicts with the new pool, even though the
+	// ID and version are the same.
 	again := s.savePool(s.samplePool("acme", "reports"))
 	s.wantJobConflict(s.store.SavePool(s.ctx, first))
 	s.wantJobConflict(s.store.DeletePool(s.ctx, first))
@@ -163,8 +163,8 @@ func drainsAreDue(s *storeTest) {
 	s.same(want[3:], due(start.Add(time.Hour), 10))
 }
 
-// poolRecordLeavesLeases changes and deletes the record of a pool with leases and a queue,
-// which stay.
+// poolRecordLeavesLeases changes and deletes the record of a pool that has leases and a queue,
+// which must not change.
 func poolRecordLeavesLeases(s *storeTest) {
 	p := s.savePool(s.samplePool("acme", "pool"))
 	s.apply(s.create(sample("acme", "one")), run.Admitted{Pool: "pool", Limit: 1})

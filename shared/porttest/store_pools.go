@@ -42,7 +42,7 @@ func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 	s.wantAhead(pool, want...)
 }
 
-// wantAhead checks that a run finds those of the queue ahead that have a lesser order.
+// wantAhead checks the number of runs that each run of the queue has ahead of it.
 func (s *storeTest) wantAhead(pool string, queue ...run.Run) {
 	s.Helper()
 	var orders []string
@@ -63,7 +63,7 @@ func (s *storeTest) wantAhead(pool string, queue ...run.Run) {
 	}
 }
 
-// wantHolders checks the runs that hold slots of the pool.
+// wantHolders checks which runs hold slots of the pool.
 func (s *storeTest) wantHolders(pool string, want ...run.Run) {
 	s.Helper()
 	holders, err := s.store.Holders(s.ctx, "acme", pool, 100)
@@ -78,7 +78,7 @@ func (s *storeTest) wantHolders(pool string, want ...run.Run) {
 	}
 }
 
-// wantNoSlot checks that the commit returns ErrNoSlot and has no effect.
+// wantNoSlot checks that the commit fails with ErrNoSlot and has no effect.
 func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	s.Helper()
 	if err := s.store.Commit(s.ctx, writes...); !isNoSlot(err) {
@@ -90,7 +90,7 @@ func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	}
 }
 
-// fill creates n runs that each hold a slot.
+// fill creates n runs that each hold a slot of the pool.
 func (s *storeTest) fill(pool string, n, limit int) []run.Run {
 	s.Helper()
 	held := make([]run.Run, n)
@@ -100,7 +100,7 @@ func (s *storeTest) fill(pool string, n, limit int) []run.Run {
 	return held
 }
 
-// queue creates n queued runs, in the order of their ids.
+// queue creates n queued runs. Their order in the queue is the order of their IDs.
 func (s *storeTest) queue(pool string, n, limit int) []run.Run {
 	s.Helper()
 	queue := make([]run.Run, n)
@@ -144,8 +144,7 @@ func queueInOrder(s *storeTest) {
 	s.fill("p", 1, 1)
 	at := s.now
 	var want []run.Run
-	// The queue is ordered by Slot.Since, then by id, not by the order of the
-	// commits.
+	// The order of the queue is by Slot.Since and then by ID, not by commit.
 	for _, place := range []struct {
 		id    string
 		after time.Duration
@@ -254,7 +253,7 @@ func unlimitedPool(s *storeTest) {
 		}
 	}
 	s.wantPools()
-	// The pool gets a limit: earlier runs hold no lease.
+	// When the pool gets a limit, earlier runs have no lease.
 	s.fill("p", 1, 1)
 	s.wantPools(acme("p", 1, 0))
 }
@@ -266,7 +265,7 @@ func limitOfTheCommit(s *storeTest) {
 	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
 	s.apply(late, admitted("p", 3))
 	s.wantPools(acme("p", 3, 0))
-	// The limit of the grant counts, not the limit of the enqueueing commit.
+	// The limit in the grant applies, not the limit at the time of the enqueueing.
 	queue := s.queue("p", 3, 3)
 	s.wantNoSlot(queue[0], s.decide(queue[0], granted(2)))
 	s.wantNoSlot(queue[0], s.decide(queue[0], granted(3)))
@@ -277,15 +276,15 @@ func limitOfTheCommit(s *storeTest) {
 	s.wantQueue("p", queue[2])
 }
 
-// loweredLimit grants released slots after the limit was lowered: only as many runs get
-// one as the new limit permits.
+// loweredLimit lowers the limit and then grants released slots. No more runs must hold slots
+// than the new limit permits.
 func loweredLimit(s *storeTest) {
 	holders, queue := s.fill("p", 4, 4), s.queue("p", 4, 4)
 	for i, holder := range holders {
 		holder = s.apply(holder, cancel())
 		release, grant := s.decide(holder, run.Settled{}), s.decide(queue[0], granted(2))
 		err := s.store.Commit(s.ctx, release, grant)
-		if held := 3 - i; held >= 2 { // beside the grant
+		if held := 3 - i; held >= 2 { // besides the granted slot
 			if !errors.Is(err, port.ErrNoSlot) {
 				s.Fatalf("%d slots held beside: got %v, want ErrNoSlot", held, err)
 			}
@@ -299,8 +298,8 @@ func loweredLimit(s *storeTest) {
 	}
 }
 
-// restoredLimit raises the limit, grants, and lowers it again: a slot that a holder of the
-// time before releases does not pass on while the others fill the pool.
+// restoredLimit raises the limit, grants a slot, and lowers the limit again. A released slot
+// must not be granted while another run holds all slots of the lower limit.
 func restoredLimit(s *storeTest) {
 	first, queue := s.fill("p", 1, 1)[0], s.queue("p", 3, 1)
 	second := s.apply(queue[0], granted(2))
@@ -332,8 +331,8 @@ func poolsAreIsolated(s *storeTest) {
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1))
 }
 
-// reconcileFollowsRecords makes leases and records differ in the one way that
-// the port allows: by commits that omit their pool change.
+// reconcileFollowsRecords makes leases differ from records in the only way that the port
+// allows, by commits without their lease change.
 func reconcileFollowsRecords(s *storeTest) {
 	held, queue := s.fill("p", 2, 3), s.queue("p", 3, 3)
 	other := s.fill("q", 1, 1)
@@ -343,12 +342,12 @@ func reconcileFollowsRecords(s *storeTest) {
 		s.ok(s.store.Commit(s.ctx, w))
 		return after(w)
 	}
-	silently(queue[1], cancel())                                            // queued, and has ended
-	silently(s.apply(held[0], cancel()), run.Settled{})                     // has a lease, and has ended
-	silently(queue[0], granted(3))                                          // queued, and holds
-	silently(s.create(sample("acme", "unseen")), admitted("p", 3))          // no lease, and holds
-	waits := silently(s.create(sample("acme", "behind")), enqueued("p", 3)) // not queued, and waits
-	_, err := s.store.Reconcile(s.ctx, "acme", "p")                         // a store that derives leases from records changes no row
+	silently(queue[1], cancel())                                            // is queued, but has ended
+	silently(s.apply(held[0], cancel()), run.Settled{})                     // has a lease, but has ended
+	silently(queue[0], granted(3))                                          // is queued, but holds a slot in its record
+	silently(s.create(sample("acme", "unseen")), admitted("p", 3))          // has no lease, but holds a slot in its record
+	waits := silently(s.create(sample("acme", "behind")), enqueued("p", 3)) // is not queued, but waits in its record
+	_, err := s.store.Reconcile(s.ctx, "acme", "p")                         // a store that derives its leases from the records changes no row
 	s.ok(err)
 	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
 	s.wantQueue("p", queue[2], waits)

@@ -9,20 +9,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contest is a pool with more runs than slots.
+// contest is a test of a pool with more runs than slots.
 type contest struct {
 	*storeTest
 	limit   int
 	holding atomic.Int64
-	// granted has a channel for each run, closed by the goroutine that grants
-	// it a slot.
+	// granted has a channel for each run. The goroutine that grants the run a slot closes it.
 	granted map[string]chan struct{}
 	failed  chan error
 }
 
-// poolRace executes a hundred runs in a pool of three slots concurrently. Each
-// run takes a slot or enters the queue; a finished run passes its slot to the
-// head of the queue.
+// poolRace executes a hundred runs concurrently in a pool of three slots. Each run takes a slot
+// or joins the queue. A run that ends passes its slot to the head of the queue.
 func poolRace(s *storeTest) {
 	const runs = 100
 	c := &contest{storeTest: s, limit: 3, granted: map[string]chan struct{}{}, failed: make(chan error, runs)}
@@ -49,14 +47,14 @@ func poolRace(s *storeTest) {
 	}
 }
 
-// live executes one run.
+// live executes one run from its admission to its end.
 func (c *contest) live(ref run.Ref) error {
 	err := c.commit(ref, run.Admitted{Pool: "p", Limit: c.limit})
 	if errors.Is(err, port.ErrNoSlot) {
 		if err = c.commit(ref, run.Enqueued{Pool: "p", Limit: c.limit}); err != nil {
 			return err
 		}
-		// A slot may have become free just before the run entered the queue.
+		// A slot may have been released just before the run joined the queue.
 		if err = c.grantAll(); err != nil {
 			return err
 		}
@@ -104,8 +102,8 @@ func (c *contest) commit(ref run.Ref, f run.Fact) error {
 	return c.store.Commit(c.ctx, port.WriteOf(d))
 }
 
-// handOn releases the run's slot, and grants it to the head of the queue in the
-// same commit.
+// passOn releases the slot of the run and, in the same commit, grants it to the head of the
+// queue.
 func (c *contest) passOn(ref run.Ref) error {
 	r, err := c.store.Load(c.ctx, ref)
 	if err != nil {
@@ -154,7 +152,7 @@ func (c *contest) grantAll() error {
 	}
 }
 
-// first returns the grant to the head of the queue.
+// first returns the write that grants a slot to the head of the queue, and the run.
 func (c *contest) first() ([]port.Write, run.Ref, error) {
 	for {
 		queue, err := c.store.Queue(c.ctx, "acme", "p", 1)

@@ -112,7 +112,7 @@ func idIsUnique(s *storeTest) {
 	}
 }
 
-// createWith creates a run under a key and returns the record that the key then
+// createWith creates a run with an idempotency key and returns the record that the key then
 // identifies.
 func (s *storeTest) createWith(r run.Run, key port.IdempotencyKey) (first bool, stored run.Run) {
 	s.Helper()
@@ -169,7 +169,7 @@ func takenKey(s *storeTest) {
 	}
 	s.wantNone(run.Ref{Tenant: "acme", ID: "b"})
 	s.wantRun(want)
-	// A failed creation does not bind the key.
+	// A failed creation does not use up the key.
 	fresh := port.IdempotencyKey{Key: "fresh", Digest: "d"}
 	if _, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", "a"), s.later())), &fresh); !isConflict(err) {
 		s.Fatalf("existing id under a new key: got %v", err)
@@ -298,8 +298,8 @@ func eventsInOrder(s *storeTest) {
 	}
 }
 
-// race calls try in n goroutines and returns how many calls succeeded. An error
-// for which lost is false fails the test.
+// race calls try in n goroutines and returns the number of calls that succeeded. An error for
+// which lost returns false fails the test.
 func (s *storeTest) race(n int, try func(i int) error, lost func(error) bool) (won int) {
 	s.Helper()
 	start := make(chan struct{})

@@ -26,7 +26,7 @@ func (s *storeTest) wantResult(of run.Run) {
 	s.same(want, got)
 }
 
-// succeed moves a new run to Completed.
+// succeed applies the facts from a new run to Completed.
 func (s *storeTest) succeed(r run.Run) run.Run {
 	s.Helper()
 	return s.apply(s.apply(s.apply(r, admitted("default", 0)), startFacts("m")...), successFacts()...)
@@ -39,8 +39,8 @@ func lastResultIsKept(s *storeTest) {
 	s.wantResult(success)
 	failed := s.apply(s.ofJob("acme", "nightly", "two"), cancel())
 	s.wantResult(failed)
-	// Commits after the end, runs of other jobs and tenants, runs without a job and
-	// skipped runs change nothing.
+	// Later commits of an ended run do not change the result, and neither do runs of other jobs
+	// and tenants, runs without a job, and skipped runs.
 	s.apply(success, run.OutputExpiring{Message: "downloaded"})
 	s.wantResult(failed)
 	s.apply(s.ofJob("acme", "night", "three"), cancel())
@@ -51,7 +51,7 @@ func lastResultIsKept(s *storeTest) {
 	s.ok(s.store.Commit(s.ctx, skipped))
 	s.wantResult(failed)
 	s.wantNoResult("night")
-	// The run that ended last counts, not the last commit.
+	// The result is of the run that ended last, not of the last commit.
 	late := s.decide(s.ofJob("acme", "nightly", "seven"), cancel())
 	latest := s.apply(s.ofJob("acme", "nightly", "eight"), cancel())
 	s.ok(s.store.Commit(s.ctx, late))
@@ -73,15 +73,15 @@ func lastResultOutlivesRuns(s *storeTest) {
 	s.wantResult(ended)
 	s.save(j)
 	s.wantResult(ended)
-	// A run that ends after its job was deleted leaves no result behind, nor does a
-	// later commit of one that has ended.
+	// A run that ends after its job was deleted stores no result. A later commit of an ended
+	// run stores none either.
 	success := s.succeed(s.ofJob("acme", "nightly", "success"))
 	orphan, later := s.ofJob("acme", "nightly", "orphan"), s.ofJob("acme", "nightly", "later")
 	j.Revision++
 	s.ok(s.store.DeleteJob(s.ctx, j))
 	s.wantNoResult("nightly")
 	s.wantRun(s.apply(orphan, cancel()))
-	// Nor does one that ends after another job has got its id.
+	// The same applies after another job has got the ID.
 	again := s.sampleJob("acme", "nightly")
 	again.Version = j.Version + 1
 	s.save(again)
@@ -95,7 +95,7 @@ func lastResultOutlivesRuns(s *storeTest) {
 	s.wantResult(s.apply(s.create(own), cancel()))
 }
 
-// resultRace ends runs of one job concurrently, each at its own time.
+// resultRace ends runs of one job concurrently, each with a different end time.
 func resultRace(s *storeTest) {
 	s.save(s.sampleJob("acme", "nightly"))
 	const runs = 12

@@ -13,7 +13,7 @@ import (
 // century is a retention that does not end during a test.
 const century = 100 * 365 * 24 * time.Hour
 
-// sample returns a run that can be created. Its record does not expire.
+// sample returns a valid new run whose record does not expire.
 func sample(tenant, id string) run.Run {
 	return run.Run{
 		Tenant: tenant, ID: id, TaskID: "task of " + id, BatchID: "batch-1", CorrelationID: "req-" + id,
@@ -34,15 +34,14 @@ func sample(tenant, id string) run.Run {
 	}
 }
 
-// shortLived returns a sample whose record expires one hour after its end, in
-// 2001.
+// shortLived returns a sample whose record expires one hour after its end, in 2001.
 func shortLived(tenant, id string) run.Run {
 	r := sample(tenant, id)
 	r.Policy.RecordRetention = time.Hour
 	return r
 }
 
-// startFacts move an admitted run to Running, on a machine.
+// startFacts returns the facts that move an admitted run to Running, on a machine.
 func startFacts(machine string) []run.Fact {
 	return []run.Fact{
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token 1"},
@@ -52,7 +51,7 @@ func startFacts(machine string) []run.Fact {
 	}
 }
 
-// successFacts move a running run to its end, with an output.
+// successFacts returns the facts that move a running run to its end with an output.
 func successFacts() []run.Fact {
 	upload := run.Upload{Key: "exports/x/out.xml", FileName: "out.xml", Size: 1 << 40}
 	return []run.Fact{
@@ -63,7 +62,7 @@ func successFacts() []run.Fact {
 	}
 }
 
-// lostFacts describe an attempt that ends without a result and is retried.
+// lostFacts returns the facts of an attempt that ends without a result and is retried.
 func lostFacts() []run.Fact {
 	return []run.Fact{
 		run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, Signal: 9}},
@@ -77,8 +76,8 @@ func granted(limit int) run.Fact { return run.Granted{Limit: limit} }
 
 func enqueued(pool string, limit int) run.Fact { return run.Enqueued{Pool: pool, Limit: limit} }
 
-// cancel is the shortest way to a final state: immediate without a machine, and
-// with an attempt to settle after an intent.
+// cancel is the shortest way to a final state. It takes effect immediately without a machine;
+// after an intent, the attempt must be settled first.
 func cancel() run.Fact {
 	return run.CancelRequested{By: "token:abc123", Reason: "no longer wanted"}
 }
@@ -93,7 +92,7 @@ func asConflict(err error) (*port.Conflict, bool) {
 
 func isNoSlot(err error) bool { return errors.Is(err, port.ErrNoSlot) }
 
-// isInvalid reports whether err is a fault of the field.
+// isInvalid reports whether err is an InvalidRequest fault of the field.
 func isInvalid(err error, field string) bool {
 	f, ok := errors.AsType[*fault.Fault](err)
 	return ok && f.Code == fault.InvalidRequest && f.Field == field

@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// completed moves a new run to its end with an output.
+// completed creates a run, moves it to its end with an output, and returns it.
 func (s *storeTest) completed(r run.Run) run.Run {
 	s.Helper()
 	created := s.apply(s.create(r), admitted("default", 0))
 	return s.apply(s.apply(created, startFacts("m")...), successFacts()...)
 }
 
-// pagesOf reads pages of refs until limit are found or no page is left.
+// pagesOf reads pages of references until limit are found or no page is left.
 func (s *storeTest) pagesOf(
 	read func(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error), now time.Time, limit int,
 ) (found []string) {
@@ -39,8 +39,7 @@ func (s *storeTest) pagesOf(
 	return nil
 }
 
-// dueInPages reads more due runs than fit a page, with some that are not due yet
-// between them, and changes runs between the pages.
+// dueInPages reads more due runs than fit into a page. Other runs between them are not due yet.
 func dueInPages(s *storeTest) {
 	start := s.now
 	var want []string
@@ -48,7 +47,7 @@ func dueInPages(s *storeTest) {
 		s.now = start.Add(time.Duration(i%7) * time.Second)
 		r := s.create(sample("acme", fmt.Sprintf("run-%02d", i)))
 		if i%3 == 0 {
-			s.apply(r, admitted("default", 0)) // due after its start limit
+			s.apply(r, admitted("default", 0)) // is due after its start limit
 			continue
 		}
 		want = append(want, r.ID)
@@ -71,7 +70,7 @@ func dueInPages(s *storeTest) {
 		slices.Sort(got)
 		s.same(want, got)
 	}
-	// A run whose check was delayed does not come first again.
+	// A run whose check was deferred is not the first one again.
 	s.now = due
 	first := s.pagesOf(s.store.Due, due, 1)
 	r, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: first[0]})
@@ -98,11 +97,11 @@ func dueInOrder(s *storeTest) {
 	}
 	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(-time.Nanosecond), 10))
 	s.same(want, s.pagesOf(s.store.Due, at, 10))
-	// After progress of the execution the run is due later.
+	// After progress of the execution, the run is due later.
 	s.now = at
 	acted := s.apply(last, run.ExecutionChecked{Done: true})
 	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(time.Second), 10))
-	// A finished run is never due.
+	// An ended run is never due.
 	ended := s.apply(acted, cancel())
 	if ended = s.apply(ended, run.ExecutionChecked{Done: true}); !ended.Execution.ActBy.IsZero() {
 		s.Fatal("got the finished run as due")
@@ -123,7 +122,7 @@ func withMachine(s *storeTest) {
 			}
 			want = append(want, port.PlacementOf(r))
 		}
-		// These runs have no machine yet, never had one, or have released it.
+		// These runs have no machine yet, or have released it.
 		s.create(sample(tenant, "run-5"))
 		s.apply(s.create(sample(tenant, "run-6")), admitted("default", 0))
 		s.completed(sample(tenant, "run-7"))
@@ -170,12 +169,12 @@ func outputsDue(s *storeTest) {
 	if due := s.pagesOf(s.store.OutputsDue, b.Output.ExpiresAt.Add(time.Second), 1); len(due) != 1 {
 		s.Fatalf("limit 1: got %v, want one run", due)
 	}
-	// An earlier expiry counts, and deleted outputs are never due.
+	// An earlier expiry applies, and deleted outputs are never due.
 	b = s.apply(b, run.OutputExpiring{At: s.now.Add(time.Minute), Message: "downloaded"})
 	want(s.now.Add(2*time.Minute), 10, "b")
 	b = s.apply(b, run.OutputDeleted{})
 	want(b.CreatedAt.Add(century), 10, "a")
-	// A failed deletion is due later.
+	// After a failed deletion, the output is due later.
 	s.now = a.Output.ExpiresAt
 	a = s.apply(a, run.DeletionFailed{})
 	again := a.Deletion.NotBefore
@@ -185,7 +184,7 @@ func outputsDue(s *storeTest) {
 	want(b.CreatedAt.Add(century), 10)
 }
 
-// expired returns a record that expired one hour after its run was cancelled.
+// expired creates and cancels a run whose record expires one hour later, and returns it.
 func (s *storeTest) expired(tenant, id string) run.Run {
 	s.Helper()
 	return s.apply(s.create(shortLived(tenant, id)), cancel())
@@ -230,7 +229,7 @@ func expiredNames(s *storeTest) {
 		}
 		s.apply(second, cancel())
 	}
-	// A new run with the id of the expired one does not get its key.
+	// A new run with the ID of the expired run does not get its key.
 	s.create(sample("acme", "another"))
 	if first, other := s.createWith(sample("acme", "c"), port.IdempotencyKey{Key: "k", Digest: "digest of c"}); !first {
 		s.Fatalf("got %+v by the expired run's key, want a new run", other)

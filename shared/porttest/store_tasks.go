@@ -5,8 +5,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// beginsAtItsCreation creates tasks that take a slot of their pool and have a worker in the
-// commit that creates them.
+// beginsAtItsCreation creates tasks that acquire a pool slot and have a worker in the commit
+// that creates them.
 func beginsAtItsCreation(s *storeTest) {
 	begun := func(id string, limit int) port.Write {
 		r := sample("acme", id)

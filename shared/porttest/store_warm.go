@@ -20,7 +20,7 @@ func (s *storeTest) warm(tenant, pool, id string) run.WarmMachine {
 	}
 }
 
-// saveWarm stores the machine and returns it as stored.
+// saveWarm stores the machine and returns the stored record.
 func (s *storeTest) saveWarm(w run.WarmMachine) run.WarmMachine {
 	s.Helper()
 	s.ok(s.store.SaveWarm(s.ctx, w))
@@ -74,7 +74,7 @@ func warmIsReadBack(s *storeTest) {
 	if err := s.store.SaveWarm(s.ctx, a); !errors.Is(err, port.ErrConflict) {
 		s.Errorf("got %v for a deleted machine, want ErrConflict", err)
 	}
-	// Many machines are all read.
+	// All of many machines are returned.
 	for i := range 120 {
 		s.ok(s.store.SaveWarm(s.ctx, s.warm("acme", "many", fmt.Sprintf("%03d", i))))
 	}
@@ -83,7 +83,7 @@ func warmIsReadBack(s *storeTest) {
 	}
 }
 
-// warmPoolsAreDue finds a pool with warm machines at each time.
+// warmPoolsAreDue checks that a pool with warm machines is always due.
 func warmPoolsAreDue(s *storeTest) {
 	p := s.samplePool("acme", "warm")
 	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &run.Warm{Min: 1, Max: 2, Ahead: time.Minute, After: run.WarmRecycle}
@@ -100,8 +100,8 @@ func warmPoolsAreDue(s *storeTest) {
 	}
 }
 
-// claimRace lets twenty attempts claim three machines at once: each machine has one claim,
-// and its run has the same.
+// claimRace has twenty attempts claim three machines concurrently. Each machine must have one
+// claim, and the run of the claim must have the machine.
 func claimRace(s *storeTest) {
 	const attempts = 20
 	machines := []run.WarmMachine{
@@ -147,8 +147,8 @@ func claimRace(s *storeTest) {
 	}
 }
 
-// claimSeen reads the machines while they are claimed, one after the other: a reader that sees
-// a claimed machine finds the claim in the run, which is of the same commit.
+// claimSeen reads the machines while they are claimed one after the other. A reader that sees a
+// claimed machine must find the claim in the run, because both are of the same commit.
 func claimSeen(s *storeTest) {
 	const claims, readers = 40, 2
 	pool := run.PoolRef{Tenant: "acme", ID: "p"}
