@@ -17,10 +17,10 @@ import (
 // AnswersHarness is an adapter of port.AnswerFeed without streams.
 type AnswersHarness struct {
 	port.AnswerFeed
-	// Other is another instance with the same streams, like that of another process.
+	// Other is another instance with the same streams, like one in another process.
 	Other port.AnswerFeed
-	// Retention is that of the streams. Now returns the time of the adapter's clock, which
-	// Advance moves on.
+	// Retention is the retention of the streams. Now returns the time of the adapter's clock,
+	// and Advance advances it.
 	Retention time.Duration
 	Now       func() time.Time
 	Advance   func(d time.Duration)
@@ -137,7 +137,7 @@ func answerConflicts(f answersTest) {
 		conflict(f.AnswerFeed, after, 3)
 		conflict(f.Other, after, 3)
 	}
-	// The other one appends behind an end that the first one knows.
+	// The other instance appends after an end that the first one has read.
 	if _, err := f.Other.Append(f.Context(), "s", port.Batch{After: 3, Records: f.records("d")}); err != nil {
 		f.Fatal(err)
 	}
@@ -194,8 +194,8 @@ func answerExpires(f answersTest) {
 	f.want(0, 10, "e")
 }
 
-// answerWriters lets two processes append records at the same time: each position has one,
-// and no append that succeeded is lost.
+// answerWriters has two processes append records concurrently. Each position has one record,
+// and no successful append is lost.
 func answerWriters(f answersTest) {
 	const each = 20
 	var writers sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 )
 
 // Connections is the conformance suite of port.Connections. open returns a store without
-// connections whose ConnectedTenants is consistent when it is not written to.
+// connections. Its ConnectedTenants must be consistent while there are no writes.
 func Connections(t *testing.T, open func(t *testing.T) port.Connections) {
 	t.Helper()
 	for name, test := range map[string]func(c connectionsTest){
@@ -42,7 +42,7 @@ type connectionsTest struct {
 
 var connected = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// add stores a connection and returns it as it is then.
+// add stores a connection and returns the stored record.
 func (c connectionsTest) add(tenant, id string) port.Connection {
 	c.t.Helper()
 	is := port.Connection{ID: id, Tenant: tenant, OpenedAt: connected, EndsAt: connected.Add(time.Hour)}

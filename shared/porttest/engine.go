@@ -16,7 +16,7 @@ import (
 // EngineFault is a way in which an engine fails its next generation.
 type EngineFault string
 
-// The faults that a harness can inject. The first two come before the first piece.
+// The faults that a harness can inject. The first two occur before the first piece.
 const (
 	EngineIsBusy     EngineFault = "is busy"
 	EngineFails      EngineFault = "fails"
@@ -26,30 +26,30 @@ const (
 	EngineStalls     EngineFault = "stalls"
 )
 
-// EngineHarness is a replica that is ready and has no request.
+// EngineHarness is a ready replica without requests.
 type EngineHarness struct {
 	// Engine is the adapter under test. It uses Clock.
 	Engine port.Engine
 	Clock  *clock.Virtual
-	// Model is its model.
+	// Model is the model of the engine.
 	Model string
-	// Messages, Stops, Names and Vectors: the engine takes conversations and stop texts,
-	// refuses unknown models, and has embeddings and reranking.
+	// Messages: the engine accepts conversations. Stops: it accepts stop texts. Names: it
+	// rejects unknown models. Vectors: it has embeddings and reranking.
 	Messages, Stops, Names, Vectors bool
 	// Reasons: the engine sends reasoning before its answer to a message with the text
-	// mockengine.Reasoning. Counts: it counts the tokens of the reasoning.
+	// mockengine.Reasoning. Counts: it counts the reasoning tokens.
 	Reasons, Counts bool
-	// Idle returns when the engine generates nothing.
+	// Idle waits until the engine generates nothing.
 	Idle func(t *testing.T)
-	// Fault makes the next generation fail in this way after a number of pieces, and Begun
-	// returns when the engine generates; nil for a real engine, whose tests of faults are left
-	// out.
+	// Fault makes the next generation fail in this way after a number of pieces. Begun waits
+	// until the engine generates. Both are nil for a real engine, for which the fault tests are
+	// skipped.
 	Fault func(t *testing.T, how EngineFault, pieces int)
 	Begun func(t *testing.T)
-	// Loading makes the engine load its model, and ready again; nil for a real engine.
+	// Loading makes the engine load its model, or makes it ready again; nil for a real engine.
 	Loading func(t *testing.T, loading bool)
-	// Shut ends the engine; nil for one without a process of its own, and for one that other
-	// tests use, which EngineIsUnreachable tests at its end.
+	// Shut ends the engine. It is nil for an engine without its own process, and for an engine
+	// that other tests use. Such tests call EngineIsUnreachable at their end.
 	Shut func(t *testing.T)
 }
 
@@ -133,7 +133,7 @@ func engineCompletion(t *testing.T, h EngineHarness) {
 	}
 }
 
-// engineReasoning has an engine that separates its reasoning from its answer.
+// engineReasoning requires that the engine separates its reasoning from its answer.
 func engineReasoning(t *testing.T, h EngineHarness) {
 	if !h.Reasons {
 		return
@@ -331,7 +331,8 @@ func engineUnreachable(t *testing.T, h EngineHarness) {
 	EngineIsUnreachable(t, h)
 }
 
-// EngineIsUnreachable is the part of the suite for an engine that has ended.
+// EngineIsUnreachable is the part of the suite for an engine that has ended. Tests whose
+// harness has no Shut call it themselves.
 func EngineIsUnreachable(t *testing.T, h EngineHarness) {
 	t.Helper()
 	if got, err := h.Engine.Health(deadline(t)); err != nil || got.Live || got.Ready || got.Reason == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// engineLimits lets the engine stall before the first piece and within an answer. One limit
-// is a minute, and it alone ends the request.
+// engineLimits makes the engine stall before the first piece and within an answer. In each case
+// exactly one limit, of a minute, can end the request.
 func engineLimits(t *testing.T, h EngineHarness) {
 	if h.Fault == nil {
 		return
@@ -54,10 +54,11 @@ func engineLimits(t *testing.T, h EngineHarness) {
 	}
 }
 
-// untilLimit moves the clock until the request ends: a minute after its start or a piece.
+// untilLimit advances the clock until the request ends, which must be a minute after its start
+// or after a piece.
 func (h EngineHarness) untilLimit(t *testing.T, done <-chan error, limits port.GenerationLimits) {
 	t.Helper()
-	const most = 5 * time.Minute // each of the pieces may come late
+	const most = 5 * time.Minute // each piece may be late
 	began := h.Clock.Now()
 	for range 1 << 24 {
 		select {

@@ -9,10 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// EventKeysHarness has keys of events that can be replaced.
+// EventKeysHarness has event keys that can be replaced.
 type EventKeysHarness struct {
 	Keys port.EventKeys
-	// Rotate makes a new key the current one. The earlier ones stay published.
+	// Rotate makes a new key the current one. Earlier keys stay published.
 	Rotate func()
 }
 

@@ -17,7 +17,7 @@ func EventKeyStore(t *testing.T, open func(t *testing.T) port.EventKeyStore) {
 		t.Parallel()
 		s := open(t)
 		for n := range 3 {
-			for again := range 2 { // a repetition changes nothing
+			for again := range 2 { // a repeated call changes nothing
 				key := json.RawMessage(fmt.Sprintf(`{"kid":"event-%d","again":%d}`, n, again))
 				if err := s.AddEventKey(t.Context(), fmt.Sprint("event-", n), at.Add(time.Duration(n)*time.Second), key); err != nil {
 					t.Fatal(err)

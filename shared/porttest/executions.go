@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ExecutionsMachine is the state machine that the suite of Executions runs. Its
-// one function receives the execution's name and a token; the output of the
-// token decides how the execution ends.
+// ExecutionsMachine is the state machine that the suite of Executions runs. Its only function
+// receives the name of the execution and a token. The output for the token decides how the
+// execution ends.
 const ExecutionsMachine = `{"StartAt": "Ask", "States": {
 	"Ask": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
 		"Parameters": {"FunctionName": "Ask", "Payload": {"execution.$": "$$.Execution.Name", "token.$": "$$.Task.Token"}},
@@ -23,7 +23,7 @@ const ExecutionsMachine = `{"StartAt": "Ask", "States": {
 	"Good": {"Type": "Succeed"},
 	"Bad": {"Type": "Fail", "Error": "Bad", "Cause": "the output said so"}}}`
 
-// Outputs of the token, by the end of the execution.
+// The outputs for the token, by the end of the execution.
 const (
 	goodEnd = `{"end": "good"}`
 	badEnd  = `{"end": "bad"}`
@@ -32,16 +32,16 @@ const (
 // ExecutionsHarness is an adapter whose executions run ExecutionsMachine.
 type ExecutionsHarness struct {
 	Executions port.Executions
-	// Pass advances the time of the executions.
+	// Pass advances the clock of the executions.
 	Pass func(d time.Duration)
-	// Reopen returns the adapter as after a restart of its process. The caller
-	// does not use the previous adapter again.
+	// Reopen returns the adapter as it is after a restart of its process. The caller does not
+	// use the previous adapter again.
 	Reopen func() port.Executions
 }
 
-// Executions is the conformance suite of port.Executions. open returns an
-// adapter without executions; the state machine's function calls ask, which
-// does not block, with the execution's name and token.
+// Executions is the conformance suite of port.Executions. open returns an adapter without
+// executions. The function of the state machine must call ask, which does not block, with the
+// name and token of the execution.
 func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token string)) ExecutionsHarness) {
 	for name, test := range map[string]func(*executionsTest){
 		"start is idempotent":                         startAgain,
@@ -76,8 +76,7 @@ func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token 
 	}
 }
 
-// executionsTest is the adapter of one test and the tokens that its function
-// received.
+// executionsTest has the adapter of one test and the tokens that its function has received.
 type executionsTest struct {
 	*testing.T
 	ctx  context.Context
@@ -105,15 +104,14 @@ func (e *executionsTest) ask(execution, token string) {
 	}
 }
 
-// tokenCount returns the number of tokens that the function received for the
-// execution.
+// tokenCount returns the number of tokens that the function has received for the execution.
 func (e *executionsTest) tokenCount(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.tokens[name])
 }
 
-// token waits for the execution's token.
+// token waits for the token of the execution and returns it.
 func (e *executionsTest) token(name string) string {
 	e.Helper()
 	for {
@@ -169,7 +167,7 @@ func (e *executionsTest) describe(name string) port.Execution {
 	return x
 }
 
-// end waits for the execution's end.
+// end waits until the execution ends and returns its description.
 func (e *executionsTest) end(name string) port.Execution {
 	e.Helper()
 	look := time.NewTicker(2 * time.Millisecond)
@@ -187,7 +185,7 @@ func (e *executionsTest) end(name string) port.Execution {
 	}
 }
 
-// ends waits for the execution's end and compares it.
+// ends waits until the execution ends and checks how it ended.
 func (e *executionsTest) ends(name string, want port.ExecutionStatus, code, cause string) {
 	e.Helper()
 	x := e.end(name)
@@ -196,7 +194,7 @@ func (e *executionsTest) ends(name string, want port.ExecutionStatus, code, caus
 	}
 }
 
-// timesOut waits for the end of an execution whose state exceeds a timeout.
+// timesOut waits until the execution ends, which must be because a state exceeded a timeout.
 func (e *executionsTest) timesOut(name string) {
 	e.Helper()
 	x := e.end(name)

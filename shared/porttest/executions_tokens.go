@@ -161,8 +161,8 @@ func stoppedLate(e *executionsTest) {
 	e.ends("over", port.ExecutionSucceeded, "", "")
 }
 
-// completeRace completes the same token from twenty goroutines, half of them
-// with another output. The first completion decides.
+// completeRace completes the same token from twenty goroutines, half of them with a different
+// output. The first completion must win.
 func completeRace(e *executionsTest) {
 	token := e.start("contested")
 	answers := make([]error, 20)
@@ -228,7 +228,7 @@ func stopRace(e *executionsTest) {
 			e.ends(name, port.ExecutionAborted, "", "stopped")
 		case completed != nil:
 			e.Errorf("completion: got %v", completed)
-		case e.end(name).Status == port.ExecutionAborted: // the stop came after the state of the token
+		case e.end(name).Status == port.ExecutionAborted: // the stop came after the state with the token
 			e.ends(name, port.ExecutionAborted, "", "stopped")
 		default:
 			e.ends(name, port.ExecutionSucceeded, "", "")

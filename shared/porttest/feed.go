@@ -18,16 +18,16 @@ import (
 // FeedHarness is an adapter of port.Feed without streams.
 type FeedHarness struct {
 	port.Feed
-	// Other is another instance with the same streams, like that of another process.
+	// Other is another instance with the same streams, like one in another process.
 	Other port.Feed
-	// Retention is that of the feed, at least an hour.
+	// Retention is the retention of the streams, at least an hour.
 	Retention time.Duration
-	// Now returns the time of the adapter's clock. Advance moves it on.
+	// Now returns the time of the adapter's clock. Advance advances the clock.
 	Now     func() time.Time
 	Advance func(d time.Duration)
-	// Lose removes a stream from the storage, as a restored database does.
+	// Lose removes a stream from the storage, as the restore of an older database does.
 	Lose func(stream string)
-	// CatchUp waits until Streams and Due are up to date; nil if they always are.
+	// CatchUp waits until Streams and Due are up to date. It is nil if they always are.
 	CatchUp func()
 }
 
@@ -68,7 +68,7 @@ func Feed(t *testing.T, open func(t *testing.T) FeedHarness) {
 	}
 }
 
-// feedTest is the feed of one test.
+// feedTest is a test with its feed.
 type feedTest struct {
 	*testing.T
 	FeedHarness
@@ -81,10 +81,10 @@ func (f feedTest) ok(err error) {
 	}
 }
 
-// wholeBytes compares bytes as a whole: the diff of large ones takes seconds.
+// wholeBytes compares byte slices without a diff, because a diff of large ones takes seconds.
 var wholeBytes = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))
 
-// same compares values; an empty list is equal to nil.
+// same compares values. An empty list is equal to nil.
 func (f feedTest) same(what string, got, want any) {
 	f.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBytes); diff != "" {
@@ -92,7 +92,7 @@ func (f feedTest) same(what string, got, want any) {
 	}
 }
 
-// records returns new records with these ids.
+// records returns new records with the IDs.
 func (f feedTest) records(ids ...string) []port.FeedRecord {
 	records := make([]port.FeedRecord, len(ids))
 	for i, id := range ids {
@@ -101,7 +101,7 @@ func (f feedTest) records(ids ...string) []port.FeedRecord {
 	return records
 }
 
-// append appends a batch behind the head and returns the new one.
+// append appends a batch after the newest record and returns the new head.
 func (f feedTest) append(stream string, b port.Batch) port.Head {
 	f.Helper()
 	before, err := f.Head(f.Context(), stream)
@@ -116,7 +116,7 @@ func (f feedTest) append(stream string, b port.Batch) port.Head {
 	return after
 }
 
-// add appends records with these ids.
+// add appends records with the IDs.
 func (f feedTest) add(stream string, ids ...string) port.Head {
 	f.Helper()
 	return f.append(stream, port.Batch{Records: f.records(ids...)})
@@ -132,8 +132,8 @@ func (f feedTest) wantHead(stream string, want port.Head) {
 	f.same("head of "+stream+" by another instance", got, want)
 }
 
-// ids reads the ids behind a position, and checks that the positions have no gaps
-// from first on.
+// ids reads the IDs of the records after a position. It checks that their positions start at
+// first and have no gaps.
 func (f feedTest) ids(stream string, after, first int64) (ids []string) {
 	f.Helper()
 	for {
@@ -240,7 +240,7 @@ func lostStream(f feedTest) {
 	other := f.add("kept", "a")
 	f.same("positions", f.positions("s", "a", "b", "c"), map[string]int64{"a": 1, "b": 2, "c": 3})
 	f.Lose("s")
-	// Another writer begins it again before this one looks.
+	// Another writer starts the stream again before this writer reads it.
 	again, err := f.Other.Append(f.Context(), "s", port.Batch{Records: f.records("b", "d", "e", "f")})
 	f.ok(err)
 	f.same("positions", f.positions("s", "a", "b", "c", "f"), map[string]int64{"b": 1, "f": 4})

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// wantDue checks which streams of a group are due after a time.
+// wantDue checks which streams of a group are due after a duration.
 func (f feedTest) wantDue(group string, after time.Duration, want ...string) {
 	f.Helper()
 	if f.CatchUp != nil {
@@ -41,11 +41,11 @@ func dueStreams(f feedTest) {
 	f.wantDue("g/", 3*time.Minute, "g/b", "g/a")
 	f.wantDue("other/", 3*time.Minute, "other/a")
 	f.wantDue("none/", 3*time.Minute)
-	// Another batch changes neither the time nor that the stream is due.
+	// Another batch changes neither the due time nor that the stream is due.
 	f.due("g/b", time.Hour/2)
 	head := f.add("g/b", "c")
 	f.wantDue("g/", time.Minute+time.Second, "g/b")
-	// It ends at the newest position only.
+	// Only Settle with the newest position ends it.
 	if err := f.Other.Settle(ctx, "g/b", head.Newest-1); !errors.Is(err, port.ErrConflict) {
 		f.Errorf("settled at an old position: got %v, want ErrConflict", err)
 	}
@@ -54,7 +54,7 @@ func dueStreams(f feedTest) {
 	f.ok(f.Other.Settle(ctx, "g/b", head.Newest))
 	f.wantDue("g/", 3*time.Minute, "g/a")
 	f.wantHead("g/b", head)
-	// An append by a process that has not seen it settled makes it due again.
+	// An append makes the stream due again if its process has not seen that it was settled.
 	f.due("g/b", time.Minute)
 	f.wantDue("g/", 3*time.Minute, "g/b", "g/a")
 	f.ok(f.SetDue(ctx, "g/b", f.Now().Add(5*time.Minute)))
@@ -89,7 +89,7 @@ func dueStreamsInPages(f feedTest) {
 			f.Fatalf("got a page of %d streams, want at most 5", len(page))
 		}
 		got = append(got, page...)
-		// What is settled meanwhile does not move the places of the others.
+		// Settling streams between pages does not move the other streams.
 		for _, stream := range page[:min(len(page), 2)] {
 			f.ok(f.Feed.Settle(f.Context(), stream, 1))
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// FeedWriters lets many writers append to one stream concurrently, each record by two
-// of them, and reads along. Each record must be stored once. The calls may fail in both
-// ways: a writer reads again after a fault, as the port says.
+// FeedWriters has many writers append to one stream concurrently, each record from two of them,
+// while a reader reads the stream. Each record must be stored once. The calls may fail in both
+// ways. As the port requires, a writer reads again after a fault.
 func FeedWriters(t *testing.T, one, other port.Feed, now func() time.Time) {
 	t.Helper()
 	const writers, each, most = 12, 40, 7
@@ -47,11 +47,11 @@ func FeedWriters(t *testing.T, one, other port.Feed, now func() time.Time) {
 	reading.Go(func() {
 		defer func() {
 			if t.Failed() {
-				cancel() // the writers may never end
+				cancel() // the writers may not end
 			}
 		}()
 		for after := int64(0); len(read) < writers*each/2; {
-			_ = other.Wait(ctx, "s", after) // it may fail
+			_ = other.Wait(ctx, "s", after) // it may return an error
 			page, err := other.Read(ctx, "s", after, 10)
 			if ctx.Err() != nil || err != nil && !fault.Is(err, fault.Unavailable) {
 				t.Errorf("got %d of %d records, %v", len(read), writers*each/2, err)
@@ -75,12 +75,12 @@ func FeedWriters(t *testing.T, one, other port.Feed, now func() time.Time) {
 		t.Errorf("got newest position %d, %v, want %d", head.Newest, err, writers*each/2)
 	}
 	if t.Failed() {
-		cancel() // the reader would wait for more
+		cancel() // the reader would wait for more records
 	}
 	reading.Wait()
 }
 
-// storeOnce appends the records that the stream does not have.
+// storeOnce appends the records that the stream does not have yet.
 func storeOnce(ctx context.Context, feed port.Feed, records []port.FeedRecord) error {
 	appended := map[string]bool{}
 	for ctx.Err() == nil {

@@ -56,7 +56,7 @@ func positionsOfIDs(f feedTest) {
 	}
 	f.add("s", ids...)
 	f.same("positions", f.positions("s", ids...), want)
-	// The record of an event that the feed got late.
+	// The record of an event that reached the feed late.
 	f.Advance(f.Retention / 2)
 	f.add("s", "late")
 	old := f.records("late", "a", "y")
@@ -68,8 +68,8 @@ func positionsOfIDs(f feedTest) {
 	f.same("positions", found, map[string]int64{"late": int64(4 + len(ids)), "a": 1})
 }
 
-// positionsOfAnotherWriter alternates writers, so that neither knows the records of
-// the other from its own appends.
+// positionsOfAnotherWriter alternates between two writers, so that neither knows the other's
+// records from its own appends.
 func positionsOfAnotherWriter(f feedTest) {
 	want := map[string]int64{}
 	var ids []string
@@ -190,8 +190,7 @@ func batchLimits(f feedTest) {
 	f.wantHead("empty", port.Head{})
 }
 
-// largestBatches appends batches that are as large as the limits permit, with what is
-// hard to store.
+// largestBatches appends batches of the maximum size with data that is difficult to store.
 func largestBatches(f feedTest) {
 	fill := func(fill func(n int) []byte, count, each int) (records []port.FeedRecord) {
 		for i := range count {

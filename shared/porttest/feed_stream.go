@@ -41,7 +41,7 @@ func stateOfTheLastBatch(f feedTest) {
 			f.Errorf("got state %q, want %q", head.State, b.State)
 		}
 	}
-	// A state comes before the first record too.
+	// A batch can store a state before the first record.
 	if head := f.append("new", port.Batch{State: []byte("s")}); head.Newest != 0 || head.Oldest != 0 || head.Epoch == "" {
 		f.Errorf("got head %+v, want an epoch and no position", head)
 	}
@@ -56,7 +56,7 @@ func waitEnds(f feedTest) {
 	}
 	one, same, other, beyond := wait(f.Feed, 0), wait(f.Feed, 0), wait(f.Other, 0), wait(f.Feed, 2)
 	f.add("another", "a")
-	f.add("s") // no record
+	f.add("s") // without a record
 	for name, waiting := range map[string]<-chan error{"first": one, "second": same, "another instance": other, "beyond": beyond} {
 		select {
 		case err := <-waiting:
@@ -120,7 +120,7 @@ func cursorsMove(f feedTest) {
 	want("s", "bus", 1)
 }
 
-// oddStreams are names that an adapter may confuse.
+// oddStreams returns names that an adapter could confuse with each other.
 func oddStreams() []string {
 	return []string{
 		"events/a", "events/a/", "events/a/b", "events/ab", "events/A", "events/a#head", "events/a#b", "events/a%23b", "events/a b", "events/a\n",
@@ -191,7 +191,7 @@ func streamsByPrefix(f feedTest) {
 	}
 }
 
-// trim trims until nothing is left and returns the calls that were needed.
+// trim calls Trim until nothing is left and returns the number of calls.
 func (f feedTest) trim(stream string, limit int) (calls int) {
 	f.Helper()
 	for {
@@ -206,8 +206,8 @@ func (f feedTest) trim(stream string, limit int) (calls int) {
 	}
 }
 
-// expiring appends the records a and b with a mark, and c half a retention later. Then
-// it lets the first ones expire.
+// expiring appends a and b, each with a mark, and c and d half a retention later with another
+// mark. Then it advances the clock until a and b have expired.
 func (f feedTest) expiring() (head port.Head) {
 	f.Helper()
 	f.append("s", port.Batch{Records: f.records("a"), Mark: []byte("a")})
@@ -269,7 +269,8 @@ func expiredRecords(f feedTest) {
 	f.wantHead("empty", port.Head{})
 }
 
-// expireOneByOne appends faster than records expire, slower, and not at all.
+// expireOneByOne appends records faster than they expire, then more slowly, and then not at
+// all.
 func expireOneByOne(f feedTest) {
 	step := f.Retention / 40
 	var ids []string
@@ -284,11 +285,11 @@ func expireOneByOne(f feedTest) {
 			f.Advance(step / 2)
 		}
 		if i%3 > 0 && i < 85 {
-			continue // it is read seldom
+			continue // read it only in some steps
 		}
 		gone := expired(expires, f.Now())
 		if expired(expires, f.Now().Add(step/10)) != gone {
-			continue // one expires while the stream is read, if the clock is the host's
+			continue // with the host's clock, a record could expire during the read
 		}
 		for _, feed := range []port.Feed{f.Feed, f.Other} {
 			head, err := feed.Head(f.Context(), "s")
@@ -305,7 +306,7 @@ func expireOneByOne(f feedTest) {
 	}
 }
 
-// expired counts the times that have come.
+// expired returns the number of times that are not after now.
 func expired(times []time.Time, now time.Time) (n int) {
 	for n < len(times) && !times[n].After(now) {
 		n++
@@ -321,7 +322,7 @@ func continuesAfterExpiry(f feedTest) {
 		if trim {
 			f.trim("s", 10)
 		}
-		// A record that expired is new again.
+		// A record that has expired is a new record when it is appended again.
 		if found := f.positions("s", "a"); len(found) > 0 {
 			f.Fatalf("got positions %v of expired records, want none", found)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Notes is the conformance suite of the notes of a store: they are stored with their
-// change, or not at all. delivered returns all notes that the store has for the relay,
-// in order.
+// Notes is the conformance suite for the notes of a store. A note must be stored together with
+// its change, or not at all. delivered returns all notes that the store has for the relay, in
+// order.
 func Notes(t *testing.T, store port.Store, delivered func() []port.Note) {
 	t.Helper()
 	ctx, now := t.Context(), time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// onStore is a test of a suite with a store of its own.
+// onStore is a test with its own store.
 type onStore[S any] struct {
 	*testing.T
 	ctx    context.Context
@@ -15,8 +15,8 @@ type onStore[S any] struct {
 	now    time.Time
 }
 
-// onStores runs the tests of a suite, each on a store of its own. of makes the test of a
-// suite.
+// onStores runs the tests of a suite, each with its own store. of makes a test of the suite
+// from an onStore.
 func onStores[S, C any](t *testing.T, open func(t *testing.T) (s S, settle func()), of func(onStore[S]) C, tests map[string]func(C)) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

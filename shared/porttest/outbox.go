@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Outbox is the conformance suite of port.Outbox. open returns a new, empty outbox each
-// time, and a function that waits until Stored is up to date; nil if it always is.
+// Outbox is the conformance suite of port.Outbox. open returns a new, empty outbox for each
+// test, and a function that waits until Stored is up to date, or nil if it always is.
 func Outbox(t *testing.T, open func(t *testing.T) (o port.Outbox, settle func())) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -90,7 +90,7 @@ func (o outboxTest) published(ids ...string) {
 	}
 }
 
-// wants reads the outbox in pages of several sizes.
+// wants reads the outbox with several page sizes and checks its changes.
 func (o outboxTest) wants(want ...port.StoredChange) {
 	o.Helper()
 	if o.settle != nil {

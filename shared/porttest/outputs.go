@@ -22,22 +22,21 @@ import (
 type OutputsHarness struct {
 	// Outputs is the adapter under test.
 	Outputs port.Outputs
-	// OutputsAt returns an adapter to the same store whose clock is fixed.
+	// OutputsAt returns an adapter for the same store with a fixed clock.
 	OutputsAt func(now time.Time) port.Outputs
 	// Put writes size bytes of body to Uploads, as a worker does.
 	Put func(t *testing.T, key, contentType string, body io.ReaderAt, size int64)
-	// Begin starts a multipart upload to Uploads that never completes.
+	// Begin starts a multipart upload to Uploads and does not complete it.
 	Begin func(t *testing.T, key string)
-	// Unfinished returns the number of multipart uploads under the prefix.
+	// Unfinished returns the number of incomplete multipart uploads with the prefix.
 	Unfinished func(t *testing.T, prefix string) int
-	// HTTP fetches presigned URLs.
+	// HTTP is the client for presigned URLs.
 	HTTP *http.Client
-	// Big is the size in bytes above which the adapter copies in parts.
+	// Big is the size in bytes above which the adapter copies an object in parts.
 	Big int64
 }
 
-// Outputs is the conformance suite of port.Outputs. setup
-// is called once for each test.
+// Outputs is the conformance suite of port.Outputs. setup is called once for each test.
 func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 	t.Helper()
 	tests := []struct {
@@ -70,8 +69,8 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 	}
 }
 
-// outputsAtOnce has concurrent callers, as a server has. With the race detector it finds
-// what they share.
+// outputsAtOnce calls the store concurrently, like a server. The race detector then finds
+// unprotected shared state.
 func outputsAtOnce(t *testing.T, h OutputsHarness) {
 	h.put(t, "exports/t/a", "a")
 	var callers sync.WaitGroup
@@ -232,7 +231,7 @@ func outputsAcceptLarge(t *testing.T, h OutputsHarness) {
 	if text, _ := h.read(t, port.Accepted, key, want2); text != string(seam) {
 		t.Error("got other bytes in a span across two parts")
 	}
-	// A reader may close before the end.
+	// A reader may be closed before its end.
 	reader, _, err = h.Outputs.Open(t.Context(), port.Accepted, key, port.Span{Offset: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +312,7 @@ func outputsDelete(t *testing.T, h OutputsHarness) {
 		}
 		h.missing(t, port.Accepted, key)
 	}
-	h.head(t, port.Uploads, key) // the other bucket is unchanged
+	h.head(t, port.Uploads, key) // the other bucket has not changed
 }
 
 func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
@@ -342,7 +341,7 @@ func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
 	for _, key := range []string{"exports/t10/a", "exports/t1", "exports/t/a"} {
 		h.head(t, port.Uploads, key)
 	}
-	h.head(t, port.Accepted, "exports/t1/a") // the other bucket
+	h.head(t, port.Accepted, "exports/t1/a") // the other bucket has not changed
 	for _, prefix := range []string{"", "exports/t10"} {
 		if err := h.Outputs.DeletePrefix(t.Context(), port.Uploads, prefix); err == nil {
 			t.Errorf("prefix %q: got success, want an error", prefix)

@@ -5,7 +5,7 @@ import (
 	"testing/iotest"
 )
 
-// pattern is a body of that many bytes without repeating blocks.
+// pattern is a body of that many bytes without repeated blocks.
 type pattern int64
 
 func (p pattern) size() int64 { return int64(p) }
@@ -22,7 +22,7 @@ func (p pattern) ReadAt(into []byte, offset int64) (int, error) {
 	return n, nil
 }
 
-// Interrupted returns a body whose reads fail in its second half.
+// Interrupted returns a body whose reads fail in the second half.
 func Interrupted(size int64) io.ReaderAt { return interrupted(size) }
 
 type interrupted int64

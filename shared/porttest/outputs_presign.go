@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// fetch requests a URL without credentials and returns status, body and
-// headers.
+// fetch requests a URL without credentials and returns the status, body and headers of the
+// response.
 func (h OutputsHarness) fetch(t *testing.T, method, address string, header http.Header, body ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(strings.Join(body, "")))
@@ -33,7 +33,7 @@ func (h OutputsHarness) fetch(t *testing.T, method, address string, header http.
 	return answer.StatusCode, string(text), answer.Header
 }
 
-// tampered returns URLs that differ from a signed one in one property.
+// tampered returns URLs that each differ from a signed URL in one property.
 func tampered(t *testing.T, signed string) map[string]string {
 	t.Helper()
 	with := func(change func(*url.URL, url.Values)) string {

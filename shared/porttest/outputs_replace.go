@@ -12,7 +12,7 @@ import (
 
 const replaced = "acme/logs/t1/1/head"
 
-// replace calls Replace for one key of Accepted.
+// replace calls Replace for one key in Accepted.
 func (h OutputsHarness) replace(t *testing.T, content, etag string) error {
 	t.Helper()
 	return h.Outputs.Replace(t.Context(), port.Accepted, replaced, "text/plain", []byte(content), etag)

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Delivered is one event as a subscriber receives it.
+// Delivered is an event as a subscriber receives it.
 type Delivered struct {
 	Type   string
 	Detail json.RawMessage
@@ -24,10 +24,10 @@ type Delivered struct {
 // PublisherHarness is an adapter with a subscriber.
 type PublisherHarness struct {
 	Publisher port.Publisher
-	// Listen waits for the next event that the subscriber receives, in any
-	// order; false if ctx ends first.
+	// Listen waits until the subscriber receives events and returns them, in any order. It
+	// returns false if ctx ends first.
 	Listen func(ctx context.Context) ([]Delivered, bool)
-	// TooLarge is the size in bytes of a signed event that cannot be published.
+	// TooLarge is the size in bytes of a signed event that is too large to publish.
 	TooLarge int
 }
 
@@ -122,7 +122,7 @@ type publisherTest struct {
 	PublisherHarness
 }
 
-// publish publishes all events and fails the test on an error.
+// publish publishes the events and fails the test on an error.
 func (p publisherTest) publish(list ...port.PublishedEvent) {
 	p.Helper()
 	if failed, err := p.Publisher.Publish(p.Context(), list); err != nil || failed != nil {
@@ -130,8 +130,8 @@ func (p publisherTest) publish(list ...port.PublishedEvent) {
 	}
 }
 
-// receive waits until the subscriber has received the events with these
-// numbers, or, for a single number n, the events 1 to n.
+// receive waits until the subscriber has received the events with the numbers. A single number
+// n means the events 1 to n.
 func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 	p.Helper()
 	if len(numbers) == 1 {
@@ -165,7 +165,7 @@ func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 	return all
 }
 
-// published returns the event with a number, always the same.
+// published returns the event with the number, which is the same in every call.
 func published(n int) port.PublishedEvent {
 	e := events.Envelope{
 		EventID: fmt.Sprintf("urn:orch:event:01K9XVBAQZF9EHDRXGBEAD%04d", n), EventType: eventtype.Started,
@@ -185,7 +185,7 @@ func encoded(t *testing.T, e port.PublishedEvent) []byte {
 	return document
 }
 
-// padded returns a signed event that is larger than size bytes.
+// padded returns a signed event of more than size bytes.
 func padded(size int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"padding":%q}`, strings.Repeat("x", size)))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Resources is the conformance suite of port.ResourceStore. open is that of Webhooks.
+// Resources is the conformance suite of port.ResourceStore. open has the same contract as in
+// Webhooks.
 func Resources(t *testing.T, open func(t *testing.T) (s port.ResourceStore, settle func())) {
 	onStores(t, open, func(s onStore[port.ResourceStore]) *resourceTest { return &resourceTest{s} }, map[string]func(*resourceTest){
 		"resource is read back":                  resourceIsReadBack,
@@ -43,7 +44,8 @@ func (s *resourceTest) conflict(save []port.Resource, remove ...port.Resource) {
 	}
 }
 
-// stored checks what the store has in place of a resource; version 0 is nothing.
+// stored checks the stored resource. A want of version 0 means that the resource must not
+// exist.
 func (s *resourceTest) stored(want port.Resource) {
 	s.Helper()
 	got, err := s.store.LoadResource(s.ctx, want.ResourceRef)
@@ -61,7 +63,7 @@ func (s *resourceTest) stored(want port.Resource) {
 	}
 }
 
-// listed checks the ids of a list that is read in pages.
+// listed reads a list in pages and checks the IDs.
 func (s *resourceTest) listed(tenant, kind, label string, limit int, want ...string) {
 	s.Helper()
 	s.settle()
@@ -181,7 +183,7 @@ func resourcesInPages(s *resourceTest) {
 		r.CreatedAt = s.now.Add(time.Duration(n) * time.Nanosecond)
 		all = append([]string{r.ID}, all...)
 		s.write([]port.Resource{r})
-		if n%2 == 1 { // a label of its second write
+		if n%2 == 1 { // a label that the second write has added
 			r.Version, r.Labels = 1, []string{"", "odd"}
 			odd = append([]string{r.ID}, odd...)
 			s.write([]port.Resource{r})

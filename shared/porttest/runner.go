@@ -10,20 +10,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// RunnerFault is a way in which a platform fails a launch.
+// RunnerFault is a way in which a launch fails on a platform.
 type RunnerFault string
 
 // The faults that a harness can inject.
 const (
-	// RunnerThrottles: too many requests; no machine is created.
+	// RunnerThrottles: too many requests. No machine is created.
 	RunnerThrottles RunnerFault = "throttles"
-	// RunnerIsFull: no capacity in any region; no machine is created.
+	// RunnerIsFull: no region has capacity. No machine is created.
 	RunnerIsFull RunnerFault = "is full"
-	// RunnerLosesRequest: no machine is created, and the call fails without an
-	// answer.
+	// RunnerLosesRequest: the call fails without a response, and no machine is created.
 	RunnerLosesRequest RunnerFault = "loses the request"
-	// RunnerLosesAnswer: a machine is created, and the call fails without an
-	// answer.
+	// RunnerLosesAnswer: the call fails without a response, but a machine is created.
 	RunnerLosesAnswer RunnerFault = "loses the answer"
 )
 
@@ -31,28 +29,27 @@ const (
 type RunnerHarness struct {
 	// Runner is the adapter under test.
 	Runner port.Runner
-	// Image runs RunnerProgram. NoImage does not exist on the platform.
+	// Image runs RunnerProgram. NoImage is an image that does not exist on the platform.
 	Image, NoImage string
-	// Unknown has the adapter's format and is no machine.
+	// Unknown has the adapter's format but does not exist.
 	Unknown port.Machine
-	// Occupy creates a live machine of that name that does not belong to
-	// Sortie, in the region where the Runner would create one.
+	// Occupy creates a live machine with the name that does not belong to Sortie, in the region
+	// in which the Runner would create a machine.
 	Occupy func(t *testing.T, name string)
-	// Fault makes the next launch under the name fail in this way, once.
+	// Fault makes the next launch with the name fail in this way.
 	Fault func(t *testing.T, name string, how RunnerFault)
-	// Jam makes the machine of the next launch under the name never start because of its
-	// image; nil for a platform whose launches show that.
+	// Jam makes the machine of the next launch with the name never start because of its image.
+	// It is nil for a platform on which the launch itself fails then.
 	Jam func(t *testing.T, name string)
-	// FailPart makes lists fail for the part of the platform that has the machine; nil for
-	// a platform without parts.
+	// FailPart makes List fail for the part of the platform with the machine. It is nil for a
+	// platform without parts.
 	FailPart func(t *testing.T, m port.MachineStatus)
-	// KeepsGrace: a machine that is being stopped keeps the grace of the first Stop. Destroy
-	// ends it after that grace.
+	// KeepsGrace is true if a stopping machine keeps the grace period of the first Stop.
+	// Destroy then ends the machine only after that period.
 	KeepsGrace bool
 }
 
-// Runner is the conformance suite of port.Runner. setup
-// is called once for each test.
+// Runner is the conformance suite of port.Runner. setup is called once for each test.
 func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 	t.Helper()
 	tests := []struct {
@@ -91,7 +88,7 @@ func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 	}
 }
 
-// patience exceeds the duration of every call, on the slowest test machine too.
+// patience is longer than every call takes, even on the slowest test machine.
 const patience = time.Minute
 
 func deadline(t *testing.T) context.Context {
@@ -108,7 +105,7 @@ func (h RunnerHarness) spec(name, does string) port.LaunchSpec {
 	}
 }
 
-// launch creates a machine and fails the test on an error.
+// launch creates a machine. It fails the test on an error.
 func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.MachineStatus {
 	t.Helper()
 	m, err := h.Runner.Launch(deadline(t), spec)
@@ -130,8 +127,8 @@ func (h RunnerHarness) wait(t *testing.T, at port.Machine, phase port.MachinePha
 	return m
 }
 
-// gone waits until the machine is gone and returns its exit, which must be
-// known.
+// gone waits until the machine is gone and returns its exit. It fails the test if the exit is
+// not known.
 func (h RunnerHarness) gone(t *testing.T, at port.Machine) port.Exit {
 	t.Helper()
 	m := h.wait(t, at, port.MachineGone)
@@ -147,7 +144,7 @@ func (h RunnerHarness) gone(t *testing.T, at port.Machine) port.Exit {
 	return *m.Exit
 }
 
-// listed returns the live machines of the name.
+// listed returns the live machines with the name.
 func (h RunnerHarness) listed(t *testing.T, name string) []port.MachineStatus {
 	t.Helper()
 	var found []port.MachineStatus

@@ -58,8 +58,8 @@ func runnerListStops(t *testing.T, h RunnerHarness) {
 	}
 }
 
-// runnerListPart: a part of the platform that cannot be listed is reported and does
-// not hide the machines of other parts. Its machines can be inspected.
+// runnerListPart requires that List reports a part of the platform that cannot be listed, and
+// still returns the machines of the other parts. A machine of the failed part can be inspected.
 func runnerListPart(t *testing.T, h RunnerHarness) {
 	if h.FailPart == nil {
 		return // the platform has no parts
@@ -91,7 +91,8 @@ func runnerFull(t *testing.T, h RunnerHarness) {
 	noMachine(t, h, "r-full", RunnerIsFull, fault.Capacity)
 }
 
-// noMachine launches into a fault that creates no machine, and then again.
+// noMachine launches a machine with a fault that creates no machine, and then launches it
+// again.
 func noMachine(t *testing.T, h RunnerHarness, name string, injected RunnerFault, code fault.Code) {
 	t.Helper()
 	h.Fault(t, name, injected)
@@ -113,7 +114,7 @@ func runnerNoImage(t *testing.T, h RunnerHarness) {
 
 func runnerJammed(t *testing.T, h RunnerHarness) {
 	if h.Jam == nil {
-		return // the platform starts a machine, or its launch fails
+		return // the image problem does not occur, or the launch fails
 	}
 	h.Jam(t, "jammed")
 	m := h.launch(t, h.spec("jammed", "rest"))

@@ -14,14 +14,13 @@ import (
 // Environment variables of RunnerProgram.
 const (
 	envDoes    = "RUNNER_DOES"    // "exit N", "rest" or "ignore"
-	envAddress = "RUNNER_ADDRESS" // an address to which the program writes the text of envSays when it is ready
+	envAddress = "RUNNER_ADDRESS" // the address to which the program writes the text in envSays when it is ready
 	envSays    = "RUNNER_SAYS"    // the text
 )
 
-// RunnerProgram is the program of a harness's Image. env returns its
-// environment variables; terminated is closed or receives a value on SIGTERM,
-// which the program handles. killed is closed on SIGKILL if the program is a
-// goroutine; it is nil for a process. RunnerProgram returns the exit code.
+// RunnerProgram is the program of a harness's Image. It returns the exit code. env returns its
+// environment variables. terminated is closed or receives a value on SIGTERM, which the program
+// handles. killed is closed on SIGKILL if the program is a goroutine; it is nil for a process.
 func RunnerProgram[T any](env func(string) string, terminated <-chan T, killed <-chan struct{}) int {
 	if listener := env(envAddress); listener != "" {
 		conn, err := net.Dial("tcp", listener)
@@ -53,7 +52,7 @@ func RunnerProgram[T any](env func(string) string, terminated <-chan T, killed <
 	}
 }
 
-// listener receives a line from each program that is ready.
+// listener receives a line from each program when it is ready.
 type listener struct {
 	t *testing.T
 	l net.Listener
@@ -69,7 +68,7 @@ func newListener(t *testing.T) listener {
 	return listener{t, l}
 }
 
-// with makes the machine's program report that it is ready.
+// with makes the program of the machine report that it is ready.
 func (e listener) with(spec port.LaunchSpec, says string) port.LaunchSpec {
 	spec.Env[envAddress], spec.Env[envSays] = e.l.Addr().String(), says
 	return spec

@@ -17,10 +17,10 @@ import (
 // SchedulesHarness is an adapter of port.Schedules without wake-ups.
 type SchedulesHarness struct {
 	port.Schedules
-	// Now is the time of the adapter's clock at the start, in whole seconds.
+	// Now is the time of the adapter's clock at the start of the test, in whole seconds.
 	Now time.Time
-	// Advance moves the clock on and returns the jobs of the wake-ups since the
-	// previous call, in any order.
+	// Advance advances the clock and returns the jobs of the wake-ups since the previous call,
+	// in any order.
 	Advance func(d time.Duration) []job.Ref
 }
 
@@ -136,7 +136,7 @@ func (s schedulesTest) remove(ref job.Ref) {
 	}
 }
 
-// wants moves the clock on and checks which jobs have a wake-up.
+// wants advances the clock and checks which jobs have got a wake-up.
 func (s schedulesTest) wants(after time.Duration, want ...job.Ref) {
 	s.Helper()
 	order := func(a, b job.Ref) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) }

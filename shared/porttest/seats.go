@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// SeatsHarness is an adapter of port.Seats without taken seats.
+// SeatsHarness is an adapter of port.Seats in which all seats are free.
 type SeatsHarness struct {
-	// Seats and Other are two processes with the same rooms.
+	// Seats and Other are the adapters of two processes with the same rooms.
 	Seats, Other port.Seats
-	// Now is the time of the adapter's clock, which Advance moves on.
+	// Now returns the time of the adapter's clock, and Advance advances it.
 	Now     func() time.Time
 	Advance func(d time.Duration)
 }

@@ -15,10 +15,10 @@ import (
 // SecretsHarness is an adapter of port.Secrets without secrets.
 type SecretsHarness struct {
 	port.Secrets
-	// Put stores a value, Delete removes one.
+	// Put stores a value, Delete removes it.
 	Put    func(tenant, name, value string)
 	Delete func(tenant, name string)
-	// Minute lets a minute pass. It is nil if changes are effective at once.
+	// Minute advances the time by a minute. It is nil if changes take effect immediately.
 	Minute func()
 }
 

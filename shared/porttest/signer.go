@@ -13,9 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer is the conformance suite of port.Signer. open returns a signer with
-// new keys, and a function that returns another signer with the same keys, as
-// after a restart.
+// Signer is the conformance suite of port.Signer. open returns a signer with new keys, and a
+// function that returns another signer with the same keys, as after a restart.
 func Signer(t *testing.T, open func(t *testing.T) (s port.Signer, reopen func() port.Signer)) {
 	t.Helper()
 	t.Run("signatures verify with the public key", func(t *testing.T) {
@@ -37,7 +36,7 @@ func Signer(t *testing.T, open func(t *testing.T) (s port.Signer, reopen func() 
 	t.Run("R and S are padded", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
-		for range 600 { // one in 128 signatures has an R or S that begins with a zero byte
+		for range 600 { // in one of 128 signatures, R or S starts with a zero byte
 			if signature := sign(t, s, "again"); len(signature) != 64 || !verifies(t, s, "again", signature) {
 				t.Fatalf("got an invalid signature of %d bytes", len(signature))
 			}

@@ -12,8 +12,8 @@ import (
 // SocketsHarness is an adapter of port.Sockets.
 type SocketsHarness struct {
 	Sockets port.Sockets
-	// Connect opens a connection, Sent returns what its reader got since, and Open reports
-	// whether it is open.
+	// Connect opens a connection. Sent returns the messages that the connection has received
+	// since the previous call. Open reports whether the connection is open.
 	Connect func(id string)
 	Sent    func(id string) []string
 	Open    func(id string) bool
@@ -22,7 +22,7 @@ type SocketsHarness struct {
 // Sockets is the conformance suite of port.Sockets.
 func Sockets(t *testing.T, open func(t *testing.T) SocketsHarness) {
 	t.Helper()
-	const id, other = "L0SM9cOFvHcCIhw=", "b/c?d" // ids of API Gateway end with "="
+	const id, other = "L0SM9cOFvHcCIhw=", "b/c?d" // IDs of API Gateway end with "="
 	long := strings.Repeat("ü", 60<<10)
 	t.Run("a reader gets its messages in order", func(t *testing.T) {
 		t.Parallel()
@@ -48,7 +48,7 @@ func Sockets(t *testing.T, open func(t *testing.T) SocketsHarness) {
 		t.Parallel()
 		s := open(t)
 		s.Connect(id)
-		for range 2 { // the second one finds nothing
+		for range 2 { // the second call finds no connection
 			if err := s.Sockets.Disconnect(t.Context(), id); err != nil {
 				t.Error(err)
 			}

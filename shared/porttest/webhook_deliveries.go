@@ -30,7 +30,7 @@ func deliveriesFollowProgress(s *webhookTest) {
 	if _, err := s.store.Delivery(s.ctx, w.Ref(), 8); !isNotFound(err) {
 		s.Fatalf("got %v after a lost race, want ErrNotFound", err)
 	}
-	// Each change of the state: pending, delivered, pending again, failed.
+	// The delivery changes to each of these states: delivered, pending twice, failed.
 	for _, state := range []webhook.State{webhook.Delivered, webhook.Pending, webhook.Pending, webhook.Failed} {
 		got, err := s.store.Delivery(s.ctx, w.Ref(), 6)
 		s.ok(err)
@@ -134,7 +134,7 @@ func expiredDeliveries(s *webhookTest) {
 	_, err := s.store.PurgeDeliveries(s.ctx, s.now.Add(time.Minute), 10)
 	s.ok(err)
 	check()
-	// The position is free again.
+	// The position can be used again.
 	s.save(p, s.delivery(6, webhook.Failed))
 	found, err := s.store.Deliveries(s.ctx, w.Ref(), webhook.Failed, math.MaxInt64, 10)
 	s.ok(err)

@@ -15,9 +15,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// Webhooks is the conformance suite of port.WebhookStore. open returns a new, empty store
-// whose clock is between the years 2002 and 2100, and a function that waits until its
-// lists are up to date; nil if they always are.
+// Webhooks is the conformance suite of port.WebhookStore. open returns a new, empty store whose
+// clock is between the years 2002 and 2100. It also returns a function that waits until the
+// lists of the store are up to date, or nil if they always are.
 func Webhooks(t *testing.T, open func(t *testing.T) (s port.WebhookStore, settle func())) {
 	onStores(t, open, func(s onStore[port.WebhookStore]) *webhookTest { return &webhookTest{s} }, map[string]func(*webhookTest){
 		"webhook is read back":                  webhookIsReadBack,
@@ -56,7 +56,7 @@ func (s *webhookTest) same(want, got any) {
 	}
 }
 
-// sample returns a webhook that can be created, and its progress.
+// sample returns a valid new webhook and its progress.
 func (s *webhookTest) sample(tenant, name string) (webhook.Webhook, webhook.Progress) {
 	w := webhook.Webhook{
 		Tenant: tenant, ID: webhook.ID(s.now, tenant, name), URL: "https://hooks.example.org/" + name,
@@ -67,7 +67,7 @@ func (s *webhookTest) sample(tenant, name string) (webhook.Webhook, webhook.Prog
 	return w, w.Begin(5, "epoch", s.now)
 }
 
-// create stores a webhook and returns what is stored.
+// create stores a new webhook and returns the stored records.
 func (s *webhookTest) create(tenant, name string) (webhook.Webhook, webhook.Progress) {
 	s.Helper()
 	w, p := s.sample(tenant, name)
@@ -97,7 +97,7 @@ func (s *webhookTest) wantNone(ref webhook.Ref) {
 	}
 }
 
-// delivery returns a delivery at a position in a state.
+// delivery returns a delivery with the position and state.
 func (s *webhookTest) delivery(position int64, state webhook.State) webhook.Delivery {
 	d := webhook.Delivery{
 		Position: position, EventID: events.ID(fmt.Sprintf("%026d", position)), EventType: "job.failed", TaskID: "job_1", State: state, Tries: 1,
@@ -175,7 +175,8 @@ func webhookRace(s *webhookTest) {
 	}
 }
 
-// webhookAndProgress writes both: a lost race of one leaves the other.
+// webhookAndProgress writes both records together. A conflict of one must leave the other
+// unchanged.
 func webhookAndProgress(s *webhookTest) {
 	w, p := s.create("acme", "one")
 	stale := p

@@ -9,9 +9,9 @@ import (
 
 // WritersHarness is an adapter of port.Writers without writers.
 type WritersHarness struct {
-	// Writers and Other are two processes with the same queues.
+	// Writers and Other are the adapters of two processes with the same queues.
 	Writers, Other port.Writers
-	// Now is the time of the adapter's clock, which Advance moves on.
+	// Now returns the time of the adapter's clock, and Advance advances it.
 	Now     func() time.Time
 	Advance func(d time.Duration)
 }
@@ -89,7 +89,7 @@ type writersTest struct {
 	t *testing.T
 }
 
-// enqueue queues a writer for a minute.
+// enqueue adds a writer to the queue of the stream for a minute.
 func (w writersTest) enqueue(stream, id string) port.Writer {
 	w.t.Helper()
 	one := port.Writer{Stream: stream, Since: w.Now(), ID: id}

@@ -1,7 +1,6 @@
-// Package awstest replaces AWS in the tests of its adapters: Serve answers
-// calls in process, and LocalStack configures the emulator for tests with the
-// build tag "localstack".
+// Package awstest replaces AWS in the tests of its adapters. Serve answers calls in process.
+// LocalStack configures the emulator for tests with the build tag "localstack".
 //
-// Both return the aws.Config of the adapter under test, so that the tests
-// include the whole SDK. The package depends on no service of AWS.
+// Both return the aws.Config for the adapter under test, so that the tests include the whole
+// SDK. The package does not depend on any AWS service.
 package awstest

@@ -25,8 +25,8 @@ func LocalStack(t testing.TB) aws.Config {
 	return config(endpoint)
 }
 
-// DynamoDB is LocalStack for DynamoDB only, which may be a DynamoDB Local at
-// AWS_ENDPOINT_URL_DYNAMODB.
+// DynamoDB returns the configuration for the DynamoDB Local at AWS_ENDPOINT_URL_DYNAMODB or, if
+// that is not set, for LocalStack.
 func DynamoDB(t testing.TB) aws.Config {
 	t.Helper()
 	if endpoint := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
@@ -35,8 +35,8 @@ func DynamoDB(t testing.TB) aws.Config {
 	return LocalStack(t)
 }
 
-// Prepare calls an operation that the test needs and no adapter offers, as Ask
-// does.
+// Prepare calls Ask and fails the test on an error. It is for operations that the test needs
+// and no adapter has.
 func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) {
 	t.Helper()
 	if err := Ask(t.Context(), cfg, operation, input, output); err != nil {
@@ -44,9 +44,9 @@ func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) 
 	}
 }
 
-// Ask calls an operation of the configured service, such as "AmazonSQS.CreateQueue" or
-// "POST /2015-03-31/functions", with input as JSON. It decodes the response
-// into output, which may be nil.
+// Ask calls an operation of the configured service, such as "AmazonSQS.CreateQueue" or "POST
+// /2015-03-31/functions", with input as JSON. It decodes the response into output, which may be
+// nil.
 func Ask(ctx context.Context, cfg aws.Config, operation string, input, output any) error {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -92,8 +92,7 @@ func Ask(ctx context.Context, cfg aws.Config, operation string, input, output an
 	return nil
 }
 
-// service returns the service name in the signatures of the operation's
-// requests.
+// service returns the name of the operation's service for the signature of a request.
 func service(operation string) string {
 	name, _, _ := strings.Cut(operation, ".")
 	switch name {

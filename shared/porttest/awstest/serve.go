@@ -17,7 +17,7 @@ import (
 
 // Refusal is an error response of AWS.
 type Refusal struct {
-	// Code is the error's name in the API, Message its text.
+	// Code is the name of the error in the API, Message its text.
 	Code, Message string
 	// Status is the HTTP status; 0 means 400.
 	Status int
@@ -28,9 +28,9 @@ func (r Refusal) Error() string { return r.Code + ": " + r.Message }
 // Call answers one call. An error that is not a Refusal fails the test.
 type Call func(input json.RawMessage) (output any, err error)
 
-// Serve answers calls of the APIs that use AWS JSON, by operation
-// ("StartExecution"), until the test ends; any other operation fails the test.
-// The client of the configuration retries without a delay.
+// Serve starts a server that answers the calls of APIs with AWS JSON until the test ends, and
+// returns the configuration for clients. The keys of calls are operations, such as
+// "StartExecution". Any other operation fails the test. Clients retry without a delay.
 func Serve(t *testing.T, calls map[string]Call) aws.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
