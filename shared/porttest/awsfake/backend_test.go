@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// database returns a client with a table of the DynamoDB whose behavior the tests describe:
-// the fake, by both of its clients. With the build tag localstack it is DynamoDB Local, so
-// that both pass the same tests.
+// database returns a client, with a table, of the DynamoDB that the tests describe. By default
+// it is the fake, called through both of its clients. With the build tag localstack it is
+// DynamoDB Local. All must pass the same tests.
 func database(t *testing.T, table string) dynamo.API {
 	t.Helper()
 	return both(t, awsfake.DynamoDBConfig{Clock: clock.System{}}, table)

@@ -21,14 +21,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// twins makes each call on two fakes with the same content: on one by the SDK, on the other
-// directly. The answers must be the same.
+// twins makes each call on two fakes with the same content, on one through the SDK and on the
+// other directly. The results must be the same.
 type twins struct {
 	t           *testing.T
 	sdk, direct dynamo.API
 }
 
-// both returns twins with a table.
+// both returns twins with an empty table.
 func both(t *testing.T, c awsfake.DynamoDBConfig, table string) twins {
 	t.Helper()
 	sdk, direct := awsfake.NewDynamoDB(c), awsfake.NewDynamoDB(c)
@@ -42,7 +42,8 @@ func both(t *testing.T, c awsfake.DynamoDBConfig, table string) twins {
 
 type clientMethod[In, Out any] func(dynamo.API, context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// compare returns the answer of the SDK after comparing it with the direct one.
+// compare makes the call on both fakes, compares the results, and returns the result of the
+// SDK.
 func compare[In, Out any](ctx context.Context, w twins, call clientMethod[In, Out], in *In) (*Out, error) {
 	w.t.Helper()
 	out, err := call(w.sdk, ctx, in)
@@ -62,7 +63,8 @@ func compare[In, Out any](ctx context.Context, w twins, call clientMethod[In, Ou
 	return out, err
 }
 
-// sameAnswers ignores the metadata of the transport, and whether a collection is empty.
+// sameAnswers ignores the metadata of the transport and the difference between nil and empty
+// collections.
 var sameAnswers = []cmp.Option{
 	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".ResultMetadata" }, cmp.Ignore()),
 	cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty(),
@@ -107,14 +109,14 @@ func (w twins) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ .
 func (w twins) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
-	if in.ClientRequestToken == nil { // each client would draw one
+	if in.ClientRequestToken == nil { // each client would generate its own
 		in.ClientRequestToken = aws.String(fmt.Sprint(in))
 	}
 	return compare(ctx, w, dynamo.API.TransactWriteItems, in)
 }
 
-// TestDirectCallsAreThoseOfTheSDK makes random calls, many of which fail by plan, lag, and are
-// refused by their conditions.
+// TestDirectCallsAreThoseOfTheSDK makes random calls. Many of them fail by plan, read stale
+// data, or have conditions that do not hold.
 func TestDirectCallsAreThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(epoch)
@@ -147,7 +149,7 @@ func TestDirectCallsAreThoseOfTheSDK(t *testing.T) {
 	}
 }
 
-// random makes one of the calls.
+// random makes a random call.
 func (d dynamoTest) random(random *rand.Rand, n int) (err error) {
 	one := func() string { return fmt.Sprint(random.IntN(12)) }
 	is := with(due(one(), random.IntN(50)), item{"n": number(random.IntN(4)), "l": list(text("x"), number(n))})
@@ -212,8 +214,8 @@ func (d dynamoTest) random(random *rand.Rand, n int) (err error) {
 	return err
 }
 
-// TestDirectCallsHaveAllFields sets each field of each request: what a direct call does not
-// know, the SDK's does not lose.
+// TestDirectCallsHaveAllFields sets each field of each request. A field that a direct call does
+// not support must reach the fake through the SDK.
 func TestDirectCallsHaveAllFields(t *testing.T) {
 	t.Parallel()
 	table := "sortie"
@@ -256,19 +258,20 @@ func TestDirectCallsHaveAllFields(t *testing.T) {
 	}
 }
 
-// field returns a call of twins whose input is given by value.
+// field returns a function that makes a call of twins with its input as any.
 func field[In, Out any](w twins, call clientMethod[In, Out]) func(any) error {
 	return func(in any) error {
 		request := in.(In) //nolint:forcetypeassert // the caller pairs them
 		if transaction, ok := any(&request).(*dynamodb.TransactWriteItemsInput); ok && transaction.ClientRequestToken == nil {
-			return nil // each client would draw one
+			return nil // each client would generate its own
 		}
 		_, err := compare(w.t.Context(), w, call, &request)
 		return err
 	}
 }
 
-// fill sets a field to a value that is not its zero value; false for a field of structs.
+// fill sets a field to a value other than its zero value. It returns false for a field of
+// structs.
 func fill(v reflect.Value, names map[string]string, values item) bool {
 	switch is := v.Addr().Interface().(type) {
 	case **string:

@@ -30,14 +30,14 @@ func list(of ...types.AttributeValue) types.AttributeValue {
 }
 func key(sk string) item { return item{"pk": text("a"), "sk": text(sk)} }
 
-// with returns the item with more attributes.
+// with returns a copy of the item with additional attributes.
 func with(is item, more item) item {
 	all := maps.Clone(is)
 	maps.Copy(all, more)
 	return all
 }
 
-// dynamoTest is a table with its client.
+// dynamoTest is a test with a table and its client.
 type dynamoTest struct {
 	*testing.T
 	dynamo.API
@@ -78,13 +78,13 @@ func (d dynamoTest) same(want, got any) {
 	}
 }
 
-// equateSDK ignores what the SDK adds to the values of the API.
+// equateSDK ignores the fields that the SDK adds to the values of the API.
 var equateSDK = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(
 	types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{}, types.AttributeValueMemberL{},
 	types.CancellationReason{},
 )}
 
-// code returns the name of an error in the API; "" without an error.
+// code returns the code of an API error, or "" without an error.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -105,7 +105,7 @@ var constants = item{
 
 var placeholder = regexp.MustCompile(`[#:]\w+`)
 
-// placeholders returns the names and constants that an expression uses.
+// placeholders returns the names and constants that the expression uses.
 func placeholders(expression string) (names map[string]string, values item) {
 	return placeholdersOf(expression, constants)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// faulty returns a table of the fake, whatever the build tags are.
+// faulty returns a table of the fake, independent of the build tags.
 func faulty(t *testing.T, c awsfake.DynamoDBConfig) (dynamoTest, *awsfake.DynamoDB) {
 	t.Helper()
 	db := awsfake.NewDynamoDB(c)
@@ -31,7 +31,7 @@ func (d dynamoTest) eventual(key item) item {
 	return out.Item
 }
 
-// indexed returns the sort keys and times in the index "due".
+// indexed returns the times in the index "due" by sort key.
 func (d dynamoTest) indexed() map[string]string {
 	d.Helper()
 	out, err := d.Query(d.Context(), &dynamodb.QueryInput{
@@ -50,9 +50,8 @@ func (d dynamoTest) indexed() map[string]string {
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// TestReadsAndIndexesLag writes, changes and deletes an item. Consistent reads
-// see each change at once, the others the version before, until the lag has
-// passed.
+// TestReadsAndIndexesLag writes, changes and deletes an item. A consistent read sees each
+// change immediately. The other reads see the previous version until the lag has passed.
 func TestReadsAndIndexesLag(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(epoch)
@@ -81,8 +80,8 @@ func TestReadsAndIndexesLag(t *testing.T) {
 	d.same(map[string]string{}, d.indexed())
 }
 
-// TestIndexFollowsWritesInOrder changes an item many times: its entries are
-// those of the writes, in their order.
+// TestIndexFollowsWritesInOrder changes an item many times. The index must show the writes in
+// their order.
 func TestIndexFollowsWritesInOrder(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(epoch)
@@ -102,8 +101,8 @@ func TestIndexFollowsWritesInOrder(t *testing.T) {
 	}
 }
 
-// TestDeletedItemCanBeWrittenAgain writes and deletes an item in turn, among writes
-// of another one, while replicas and indexes still follow earlier writes.
+// TestDeletedItemCanBeWrittenAgain alternately writes and deletes an item, between writes of
+// another item, before replicas and indexes have applied earlier writes.
 func TestDeletedItemCanBeWrittenAgain(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(epoch)
@@ -168,8 +167,9 @@ func TestFates(t *testing.T) {
 	d.want(key("x"), with(key("x"), item{"n": number(25)}))
 }
 
-// TestUnsureTransactionIsInProgress repeats a transaction whose answer was
-// lost: it is in progress at first, and then has been applied once.
+// TestUnsureTransactionIsInProgress repeats a transaction whose answer was lost. The first
+// retry fails because the transaction is in progress. The next one succeeds, and the
+// transaction was applied once.
 func TestUnsureTransactionIsInProgress(t *testing.T) {
 	t.Parallel()
 	fate, now := awsfake.Unsure, clock.NewVirtual(epoch)
@@ -187,7 +187,7 @@ func TestUnsureTransactionIsInProgress(t *testing.T) {
 			t.Error(err)
 		}
 		d.want(key("x"), with(key("x"), item{"n": number(want)}))
-		now.Advance(11 * time.Minute) // the service forgets the token after ten
+		now.Advance(11 * time.Minute) // the service forgets the token after ten minutes
 	}
 }
 

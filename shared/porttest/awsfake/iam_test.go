@@ -21,18 +21,18 @@ import (
 
 const tableARN = "arn:aws:dynamodb:us-east-1:123456789012:table/sortie"
 
-// allow is a statement that permits actions on a resource.
+// allow returns a statement that allows actions on a resource.
 func allow(resource string, actions ...string) awsfake.Statement {
 	return awsfake.Statement{Effect: "Allow", Actions: actions, Resources: []string{resource}}
 }
 
-// under adds the condition on partition keys.
+// under adds a condition on the partition keys to the statement.
 func under(s awsfake.Statement, operator string, patterns ...string) awsfake.Statement {
 	s.Conditions = map[string]map[string][]string{operator: {"dynamodb:LeadingKeys": patterns}}
 	return s
 }
 
-// guarded returns the configuration of clients with a role.
+// guarded returns an SDK configuration whose calls have the role, and the IAM.
 func guarded(t *testing.T, role ...awsfake.Statement) (aws.Config, *awsfake.IAM) {
 	t.Helper()
 	iam, err := awsfake.NewIAM(map[string]awsfake.Role{"function": role}, awsfake.StateMachine)
@@ -51,7 +51,7 @@ func guarded(t *testing.T, role ...awsfake.Statement) (aws.Config, *awsfake.IAM)
 	}, iam
 }
 
-// denied reports whether IAM has refused a call.
+// denied reports whether err is the error of a call that IAM has denied.
 func denied(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "AccessDeniedException"
@@ -61,7 +61,7 @@ func keyOf(partition string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: partition}, "sk": &types.AttributeValueMemberS{Value: "x"}}
 }
 
-// calls of the table by name.
+// calls has calls for the table by name.
 var calls = map[string]func(ctx context.Context, c *dynamodb.Client) error{
 	"get": func(ctx context.Context, c *dynamodb.Client) error {
 		_, err := c.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("sortie"), Key: keyOf("#a#1")})
@@ -215,8 +215,8 @@ func TestCallsNeedTheirPermissions(t *testing.T) {
 	}
 }
 
-// TestScheduleNeedsItsRole checks that a schedule is not stored by an identity that may not
-// pass its role on.
+// TestScheduleNeedsItsRole checks that an identity cannot store a schedule with a role that it
+// may not pass.
 func TestScheduleNeedsItsRole(t *testing.T) {
 	t.Parallel()
 	cfg, iam := guarded(t, allow("*", "scheduler:*"))

@@ -33,7 +33,7 @@ func TestWritesOfOneItem(t *testing.T) {
 	}
 	d.put(with(key("n"), item{"n": &types.AttributeValueMemberN{Value: "+01.50"}}))
 	d.want(key("n"), with(key("n"), item{"n": &types.AttributeValueMemberN{Value: "1.5"}}))
-	// A delete of a missing item succeeds, and an update creates it.
+	// A deletion of a missing item succeeds, and an update creates the item.
 	if _, err := d.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: d.table, Key: key("missing")}); err != nil {
 		t.Error(err)
 	}
@@ -47,8 +47,8 @@ func TestWritesOfOneItem(t *testing.T) {
 	}
 }
 
-// TestRefusalHasTheItem: a failed condition returns the item if the request
-// wants it.
+// TestRefusalHasTheItem checks that the error for a failed condition has the item if the
+// request asks for it.
 func TestRefusalHasTheItem(t *testing.T) {
 	t.Parallel()
 	d := setup(t)
@@ -79,7 +79,7 @@ func TestQueries(t *testing.T) {
 		d.put(due(sk, 10*(n+1)))
 	}
 	d.put(item{"pk": text("other"), "sk": text("x"), "due": text("act"), "at": number(30)})
-	d.put(with(key("z"), item{"due": text("act")})) // without the index's sort key
+	d.put(with(key("z"), item{"due": text("act")})) // without the sort key of the index
 	table := "#pk = :a"
 	index := "#due = :act"
 	values := item{":a": text("a"), ":act": text("act"), ":b1": text("b1"), ":b3": text("b3"), ":b": text("b"), ":20": number(20), ":40": number(40), ":minus": number(-5)}
@@ -87,7 +87,7 @@ func TestQueries(t *testing.T) {
 		index, condition, filter string
 		limit                    int32
 		backward                 bool
-		want                     string // sort keys of each page
+		want                     string // the sort keys of each page
 		code                     string
 	}{
 		"whole":            {condition: table, want: "a b1 b2 b3 c z|"},
@@ -158,7 +158,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestIndexPagesWithEqualKeys reads the entries of one index key page by page.
+// TestIndexPagesWithEqualKeys reads index entries with the same key in pages.
 func TestIndexPagesWithEqualKeys(t *testing.T) {
 	t.Parallel()
 	d := setup(t)
@@ -189,8 +189,7 @@ func TestIndexPagesWithEqualKeys(t *testing.T) {
 	}
 }
 
-// TestPageEndsAtOneMegabyte: the item that exceeds the limit is still in the
-// page.
+// TestPageEndsAtOneMegabyte checks that the item that exceeds the limit is still on the page.
 func TestPageEndsAtOneMegabyte(t *testing.T) {
 	t.Parallel()
 	d := setup(t)

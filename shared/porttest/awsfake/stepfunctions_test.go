@@ -16,13 +16,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// statesTest is a service with the suite's machine on the local engine.
+// statesTest is a test with a service that runs the suite's state machine on the local engine.
 type statesTest struct {
 	*testing.T
 	*sfn.Client
 	clock  *clock.Virtual
 	engine *engine.Engine
-	// token is the newest one that the machine's function received.
+	// token is the newest token that the function of the state machine has received.
 	token string
 }
 
@@ -51,7 +51,7 @@ func setupStates(t *testing.T, c awsfake.StepFunctionsConfig) *statesTest {
 	return s
 }
 
-// start starts an execution and returns the error's code.
+// start starts an execution and returns the error code.
 func (s *statesTest) start(machine, name, input string) string {
 	s.Helper()
 	_, err := s.StartExecution(s.Context(), &sfn.StartExecutionInput{StateMachineArn: &machine, Name: &name, Input: &input})

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
-// TestPartitionKeysAreThrottled writes and reads until the units of a key are used. Other keys
-// are not affected, and the units come back with time.
+// TestPartitionKeysAreThrottled writes and reads until the units of a key are used up. Other
+// keys are not affected, and the units are refilled over time.
 func TestPartitionKeysAreThrottled(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
@@ -53,7 +53,7 @@ func TestPartitionKeysAreThrottled(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		do   func(pk string) error
-		most int // calls in a second
+		most int // calls per second
 	}{"put": {put, 10}, "transaction": {transact, 3}, "get": {get, 20}, "query": {query, 20}} {
 		calls := func() (n int) {
 			for row.do(name) == nil {

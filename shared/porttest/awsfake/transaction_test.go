@@ -44,7 +44,7 @@ func (d dynamoTest) adding(sk string) types.TransactWriteItem {
 	}}
 }
 
-// reasons returns the codes of a cancelled transaction.
+// reasons returns the codes of the cancellation reasons of a transaction.
 func reasons(err error) string {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
@@ -68,8 +68,8 @@ func TestTransactions(t *testing.T) {
 	}
 	d.want(key("a"), key("a"))
 	d.want(key("c"), with(key("c"), item{"n": number(10)}))
-	// One failed condition cancels all actions. A reason has the item if the
-	// action wants it.
+	// One failed condition cancels all actions. A reason has the item if the action asks for
+	// it.
 	err = d.transact(nil, d.putting(sample, "#n = :6"), d.checking("a", "attribute_not_exists(#pk)"), d.adding("c"))
 	if got, want := reasons(err), "ConditionalCheckFailed6 ConditionalCheckFailed0 None0"; got != want {
 		t.Errorf("got %s, want %s", got, want)

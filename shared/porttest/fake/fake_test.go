@@ -198,7 +198,8 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// TestFeedWithFailures: writers that read again after a failure store each record once.
+// TestFeedWithFailures checks that writers that read again after a failure store each record
+// once.
 func TestFeedWithFailures(t *testing.T) {
 	t.Parallel()
 	f := fake.NewFeed(clock.System{}, time.Hour, fake.Seeded(3, 0.3), func(err error) { t.Error(err) })
@@ -236,7 +237,7 @@ func TestOutboxFailsInBothWays(t *testing.T) {
 			t.Errorf("set aside %s: got %v, want an Unavailable fault", id, err)
 		}
 	}
-	for _, want := range []int{1, 0} { // b, until the second try removes it
+	for _, want := range []int{1, 0} { // b, until the second call removes it
 		if err := o.Published(t.Context(), "b"); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v, want an Unavailable fault", err)
 		}

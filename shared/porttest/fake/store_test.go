@@ -35,7 +35,7 @@ func inner(t *testing.T) *sqlite.Store {
 	return store
 }
 
-// The suite misuses its store on purpose, so reports are discarded.
+// The suite calls its store incorrectly on purpose, so the reports are dropped.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	porttest.Store(t, func(t *testing.T) port.Store {
@@ -116,8 +116,8 @@ func TestASeedIsAPlan(t *testing.T) {
 	}
 }
 
-// TestAPatientCallerGetsThrough is what the wrapper is for: a caller that reads
-// again after every failure brings its runs to their ends.
+// TestAPatientCallerGetsThrough uses the wrapper for its purpose. A caller that reads again
+// after every failure brings its runs to their ends.
 func TestAPatientCallerGetsThrough(t *testing.T) {
 	t.Parallel()
 	store := fake.NewStore(inner(t), fake.Seeded(7, 0.4), func(err error) { t.Error(err) })
@@ -208,7 +208,7 @@ func TestStoreReportsMisuse(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(*fake.Store, run.Run)
-		want string // empty: no misuse
+		want string // "" is no misuse
 	}{
 		{"a correct commit", commit(nothing), ""},
 		{"a correct create", create(nothing, "k"), ""},

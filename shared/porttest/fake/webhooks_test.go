@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// The suite misuses its store on purpose, so reports are discarded.
+// The suite calls its store incorrectly on purpose, so the reports are dropped.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
