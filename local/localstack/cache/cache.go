@@ -1,9 +1,9 @@
 // Package cache installs the components of LocalStack into one folder.
 //
-// The folder of a component is named after it and the digest of its inputs, so
-// a change of the inputs makes another folder and never changes one that is in
-// use. A folder without a stamp file is incomplete and is made again. If
-// several processes install at once, one installs and the others wait.
+// The name of a component's folder has the digest of the component's inputs. A change of the
+// inputs therefore makes a new folder and never changes a folder that is in use. A folder
+// without a stamp file is incomplete and is filled again. If several processes install a
+// component concurrently, one installs it and the others wait.
 package cache
 
 import (
@@ -23,20 +23,20 @@ import (
 
 // Cache is the cache folder.
 type Cache struct {
-	// Dir is an absolute path.
+	// Dir is the absolute path of the folder.
 	Dir   string
 	Tools prerequisites.Tools
 	// Environ is the environment of pip, Maven and npm, as NAME=VALUE.
 	Environ []string
 	Clock   clock.Clock
-	// Say receives progress, one line per call.
+	// Say prints progress, one line per call.
 	Say func(format string, args ...any)
 }
 
 // stamp is the file that marks a folder as complete.
 const stamp = ".whole"
 
-// Plugin returns the folder for PYTHONPATH.
+// Plugin returns the plugin's folder for PYTHONPATH.
 func (c Cache) Plugin(ctx context.Context) (string, error) {
 	digest, err := components.Plugin.Digest()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c Cache) Plugin(ctx context.Context) (string, error) {
 	return filepath.Join(dir, string(components.Plugin)), err
 }
 
-// Python returns the Python executable for which LocalStack is installed.
+// Python returns the Python executable of the environment in which LocalStack is installed.
 func (c Cache) Python(ctx context.Context) (string, error) {
 	digest, err := components.Python.Digest()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 		if err := step.Run(ctx, "make a Python environment", environment); err != nil {
 			return err
 		}
-		// The lock file is complete, so pip resolves nothing.
+		// The lock file lists all packages, so pip resolves no dependencies.
 		return step.Run(ctx, "install LocalStack with pip", step.Program{
 			Path: pythonIn(dir), Env: c.Environ, Log: c.log("python"),
 			Args: []string{
@@ -74,7 +74,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 
 func pythonIn(dir string) string { return filepath.Join(dir, "bin", "python") }
 
-// DynamoDB returns the folder of DynamoDB Local's jars.
+// DynamoDB returns the folder with the jars of DynamoDB Local.
 func (c Cache) DynamoDB(ctx context.Context) (string, error) {
 	digest, err := components.DynamoDB.Digest()
 	if err != nil {
@@ -95,8 +95,8 @@ func (c Cache) DynamoDB(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "jars"), err
 }
 
-// CDK returns the folder of the programs cdk and cdklocal, in the versions of a
-// package.json.
+// CDK returns the folder with the programs cdk and cdklocal, in the versions that the file
+// packages, a package.json, requires.
 func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	text, err := os.ReadFile(packages)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	return filepath.Join(dir, "node_modules", ".bin"), err
 }
 
-// Home returns a home folder for programs that store files in theirs.
+// Home returns the home folder for programs that store files in their home folder.
 func (c Cache) Home() (string, error) {
 	dir := filepath.Join(c.Dir, "home")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -163,11 +163,10 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 	return dir, nil
 }
 
-// lockPause is the interval at which lock polls a lock that another process
-// holds.
+// lockPause is the polling interval for a lock that another process holds.
 const lockPause = 200 * time.Millisecond
 
-// lock waits for a file lock. The kernel releases it when the process ends.
+// lock acquires a file lock. The kernel releases the lock when the process ends.
 func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package prerequisites finds the programs with which LocalStack is installed
-// and run.
+// Package prerequisites finds the programs that install and run LocalStack.
 //
-// It reports everything that is missing at once, with how to get it. A program
-// counts only if it prints its version. The package installs nothing.
+// It reports all missing programs together, with instructions for their installation. A program
+// is found only if it prints its version. The package installs nothing.
 package prerequisites
 
 import (
@@ -19,18 +18,18 @@ import (
 	"time"
 )
 
-// Host is the machine on which programs are looked up.
+// Host is the machine on which programs are searched.
 type Host struct {
 	// Env looks up PATH, HOME, PYTHON313, PYTHON27, PYENV_ROOT and JAVA_HOME.
 	Env func(string) (string, bool)
-	// Environ is the environment of the programs, as NAME=VALUE.
+	// Environ is the environment in which the programs run, as NAME=VALUE.
 	Environ []string
-	// Arch is the processor in Go's notation; empty means this program's.
+	// Arch is the processor in Go's notation; "" is the processor for which this program was
+	// built.
 	Arch string
 }
 
-// Tools are the paths of the programs. Those that the chosen way does not use
-// are empty.
+// Tools are the paths of the programs. Paths of unused programs are empty.
 type Tools struct {
 	Python, Java, Maven string
 	Docker              string
@@ -40,12 +39,12 @@ type Tools struct {
 // Missing is the list of missing prerequisites.
 type Missing []string
 
-// Error returns the list, one prerequisite per line.
+// Error returns the list with one prerequisite per line.
 func (m Missing) Error() string {
 	return "this machine lacks:\n  - " + strings.Join(m, "\n  - ")
 }
 
-// Python returns the tools for LocalStack in a Python environment.
+// Python returns the tools to run LocalStack in a Python environment.
 func (h Host) Python(ctx context.Context) (Tools, error) {
 	s := &search{h, ctx, nil}
 	tools := s.common()
@@ -58,7 +57,7 @@ func (h Host) Python(ctx context.Context) (Tools, error) {
 	return tools, s.result()
 }
 
-// Docker returns the tools for LocalStack in a container.
+// Docker returns the tools to run LocalStack in a container.
 func (h Host) Docker(ctx context.Context) (Tools, error) {
 	s := &search{h, ctx, nil}
 	tools := s.common()
@@ -71,7 +70,7 @@ func (h Host) Docker(ctx context.Context) (Tools, error) {
 	return tools, s.result()
 }
 
-// search collects what is missing.
+// search collects the missing prerequisites.
 type search struct {
 	Host
 
@@ -97,8 +96,8 @@ func (s *search) arch() string {
 	return runtime.GOARCH
 }
 
-// common looks up what both ways use: Go builds the functions and the CDK app,
-// and the CDK runs on Node.
+// common finds the programs that both ways need. Go builds the functions and the CDK app, and
+// the CDK runs on Node.
 func (s *search) common() Tools {
 	t := Tools{Go: s.program("go", "Go: https://go.dev/dl"), NPM: s.program("npm", "npm, which comes with Node: https://nodejs.org")}
 	t.Node, _ = s.look("node")
@@ -128,7 +127,7 @@ func (s *search) java() string {
 	return file
 }
 
-// look looks up a program on PATH.
+// look searches a program in PATH.
 func (s *search) look(name string) (string, bool) {
 	path, _ := s.Env("PATH")
 	for _, dir := range filepath.SplitList(path) {
@@ -148,10 +147,10 @@ func (s *search) program(name, how string) string {
 	return file
 }
 
-// answerWithin is the time limit for a program to print its version.
+// answerWithin is the time limit for a program that prints its version.
 const answerWithin = 20 * time.Second
 
-// run runs a program and returns all of its output.
+// run runs a program and returns its standard output and standard error.
 func (s *search) run(file string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, answerWithin)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 // question is a script that only a Python with virtual environments can run.
 const question = "import ensurepip, ssl, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
-// python finds a Python 3.13: LocalStack 4.14 runs on no other version.
+// python finds a Python 3.13, because LocalStack 4.14 requires this version.
 func (s *search) python() string {
 	const how = "Python 3.13 with venv%s: pyenv install 3.13, uv python install 3.13, apt install python3.13-venv or brew install python@3.13; PYTHON313 may name its file"
 	if named, ok := s.Env("PYTHON313"); ok && named != "" {
@@ -28,7 +28,7 @@ func (s *search) python() string {
 	return ""
 }
 
-// PythonOf returns a Python of a version, such as "3.11", with venv. PYTHON313 may name the file
+// PythonOf returns a Python with venv of a version such as "3.11". PYTHON313 can name the file
 // of Python 3.13.
 func (h Host) PythonOf(ctx context.Context, version string) (string, error) {
 	s := &search{h, ctx, nil}
@@ -45,8 +45,8 @@ func (h Host) PythonOf(ctx context.Context, version string) (string, error) {
 	return "", s.result()
 }
 
-// Python27 returns a Python 2.7 with pip, for programs that run on no newer one. PYTHON27
-// may name its file.
+// Python27 returns a Python 2.7 with pip, for programs that do not run on a newer version.
+// PYTHON27 can name its file.
 func (h Host) Python27(ctx context.Context) (string, error) {
 	s := &search{h, ctx, nil}
 	files := s.pythons("2.7")
@@ -62,7 +62,7 @@ func (h Host) Python27(ctx context.Context) (string, error) {
 	return "", s.result()
 }
 
-// pythons returns the files that may be a Python of a version, the most likely first.
+// pythons returns the files that could be a Python of the version, the most likely first.
 func (s *search) pythons(version string) []string {
 	var files []string
 	for _, name := range []string{"python" + version, "python3"} {
@@ -75,7 +75,7 @@ func (s *search) pythons(version string) []string {
 		home, _ := s.Env("HOME")
 		root = filepath.Join(home, ".pyenv")
 	}
-	// The newest patch version is the last; the pattern is valid.
+	// The newest patch version is the last one. The pattern is valid.
 	versions, _ := filepath.Glob(filepath.Join(root, "versions", version+"*", "bin", "python"))
 	slices.Reverse(versions)
 	files = append(files, versions...)

@@ -10,11 +10,11 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/components"
 )
 
-// Docker runs a server as a container of the pinned image with the plugin
-// mounted. The container shares the host's network: the server listens on the
-// host's loopback, and functions in it call the host's loopback.
+// Docker runs a server as a container of the pinned image, with the plugin mounted. The
+// container shares the network of the host. The server therefore listens on the host's loopback
+// address, and its functions can call the host's loopback address.
 type Docker struct {
-	// Docker is the path of the command line.
+	// Docker is the path of the docker command.
 	Docker string
 	// Plugin is the folder of the plugin.
 	Plugin string
@@ -24,7 +24,7 @@ type Docker struct {
 const mounted = "/opt/sortie"
 
 func (d Docker) start(ctx context.Context, s Server) (state, error) {
-	// The state is recorded even if this fails: a container may run.
+	// The state is stored even if this fails, because a container may be running.
 	started := state{Container: "sortie-localstack-" + strconv.Itoa(s.Port), Docker: d.Docker}
 	if text, err := exec.CommandContext(ctx, d.Docker, d.args(s, started.Container)...).CombinedOutput(); err != nil {
 		return started, fmt.Errorf("cannot start the container: %w: %s", err, strings.TrimSpace(string(text)))
@@ -32,7 +32,7 @@ func (d Docker) start(ctx context.Context, s Server) (state, error) {
 	return started, nil
 }
 
-// args returns the arguments of docker.
+// args returns the arguments of the docker command.
 func (d Docker) args(s Server, name string) []string {
 	args := []string{
 		"run", "--detach", "--rm", "--name", name, "--network", "host",
@@ -45,7 +45,7 @@ func (d Docker) args(s Server, name string) []string {
 	return append(args, components.Image)
 }
 
-// running reports whether the container runs.
+// running reports whether the container is running.
 func (s state) running(ctx context.Context) bool {
 	text, err := exec.CommandContext(ctx, s.Docker, "inspect", "--format", "{{.State.Running}}", s.Container).Output()
 	return err == nil && strings.TrimSpace(string(text)) == "true"

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// listed returns the processes of this host whose command line, followed by a
-// space, matches. A process whose command line cannot be read is gone or
-// belongs to another user; a zombie has no command line.
+// listed returns the IDs of the processes on this host for which is returns true. line is the
+// command line, followed by a space. A process with an unreadable command line has ended or
+// belongs to another user. A zombie has no command line.
 func (s Server) listed(_ context.Context, is func(line []byte) bool) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

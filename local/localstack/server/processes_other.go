@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// listed returns the processes of this host whose command line, followed by a
-// space, matches.
+// listed returns the IDs of the processes on this host for which is returns true. line is the
+// command line, followed by a space.
 func (s Server) listed(ctx context.Context, is func(line []byte) bool) ([]int, error) {
 	text, err := exec.CommandContext(ctx, "ps", "-axww", "-o", "pid=,command=").Output()
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package server starts and stops one LocalStack.
+// Package server starts and stops a LocalStack.
 //
-// A server has a port and a folder. The folder contains its state, its log and
-// all of its files. Stop removes the folder and kills every process with the
-// folder's name in its command line: the server, DynamoDB Local, and the
-// functions' bootstraps. So nothing of a server outlives it, including what was
-// deployed.
+// A server has a port and a folder. The folder contains its state, its log and all other files.
+// Stop removes the folder and kills every process with the name of the folder in its command
+// line: the server, DynamoDB Local, and the bootstraps of functions. So nothing remains of a
+// stopped server and its deployments.
 //
-// A server runs as a Python program or as a container (Docker). Start is
-// idempotent and returns when the server is ready.
+// A server runs as a Python program or as a Docker container. Start is idempotent and returns
+// when the server is ready.
 package server
 
 import (
@@ -27,30 +26,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Server is a server, running or not.
+// Server is a server, which may or may not be running.
 type Server struct {
-	// Port is a loopback port that serves every AWS API.
+	// Port is the loopback port on which the server has every AWS API.
 	Port int
-	// Dir is the server's own folder, an absolute path.
+	// Dir is the absolute path of the server's own folder.
 	Dir   string
 	Clock clock.Clock
-	// Say receives progress, one line per call.
+	// Say prints progress, one line per call.
 	Say func(format string, args ...any)
 }
 
-// Way is how a server is run.
+// Way is a way to run a server.
 type Way interface {
-	// start starts the server; its log goes to the folder. The result is valid
-	// even with an error: a process may have been started.
+	// start starts the server with its log in the folder. The state is valid even if start
+	// returns an error, because a process may have been started.
 	start(ctx context.Context, s Server) (state, error)
 }
 
-// state is the folder's record of a started server.
+// state is the record of a started server in the folder.
 type state struct {
-	// PID is the server's process; 0 for a container.
+	// PID is the process ID of the server; 0 for a container.
 	PID int `json:"pid,omitempty"`
-	// Container is the container's name, and Docker the path of the command
-	// line.
+	// Container is the name of the container. Docker is the path of the docker command.
 	Container string `json:"container,omitempty"`
 	Docker    string `json:"docker,omitempty"`
 }
@@ -61,9 +59,8 @@ func (s Server) URL() string { return "http://127.0.0.1:" + strconv.Itoa(s.Port)
 // Log returns the path of the server's log.
 func (s Server) Log() string { return filepath.Join(s.Dir, "log") }
 
-// Trusted returns the path of a file with certificates that functions trust, such as
-// that of a test's receiver of hooks. Functions read it before their first connection
-// with TLS.
+// Trusted returns the path of a file with certificates that functions trust, for example of a
+// test's hook receiver. Functions read the file before their first TLS connection.
 func (s Server) Trusted() string { return filepath.Join(s.Dir, "trusted.pem") }
 
 func (s Server) stateFile() string { return filepath.Join(s.Dir, "server.json") }
@@ -71,7 +68,7 @@ func (s Server) stateFile() string { return filepath.Join(s.Dir, "server.json") 
 // startLimit is ten times the duration of a start on two busy cores.
 const startLimit = 2 * time.Minute
 
-// Start starts the server unless it runs already, and waits until it is ready.
+// Start starts the server, unless it is already running, and waits until it is ready.
 func (s Server) Start(ctx context.Context, way Way) error {
 	if s.Ready(ctx) {
 		if _, err := s.state(); err != nil {
@@ -100,8 +97,8 @@ func (s Server) Start(ctx context.Context, way Way) error {
 	return nil
 }
 
-// clean removes what a killed server left. A folder without a recorded server
-// contains what was prepared for this one, and stays.
+// clean removes the remains of a killed server. It keeps a folder without a recorded server,
+// because the folder has the files that were prepared for this server.
 func (s Server) clean(ctx context.Context) error {
 	for _, trace := range []string{s.stateFile(), s.Log()} {
 		if _, err := os.Stat(trace); err == nil {
@@ -132,7 +129,7 @@ func (s Server) launch(ctx context.Context, way Way) error {
 // lookPause is the polling interval of Start and Stop.
 const lookPause = 100 * time.Millisecond
 
-// pause waits for lookPause; it returns false if ctx ends first.
+// pause waits for lookPause. It returns false if ctx ends first.
 func (s Server) pause(ctx context.Context) bool {
 	return clock.Sleep(ctx, s.Clock, lookPause) == nil
 }
@@ -156,7 +153,7 @@ func (s Server) Ready(ctx context.Context) bool {
 	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(&stage) == nil && stage.Completed
 }
 
-// Running reports whether the server was started and answers.
+// Running reports whether the server was started and is ready.
 func (s Server) Running(ctx context.Context) bool {
 	_, err := s.state()
 	return err == nil && s.Ready(ctx)
@@ -182,8 +179,8 @@ func (s Server) state() (state, error) {
 	return noted, json.Unmarshal(text, &noted)
 }
 
-// Stop stops the server and removes its folder. If no server runs, it removes
-// leftovers; it may be called at any time.
+// Stop stops the server and removes its folder. If no server is running, it removes the remains
+// of an earlier one. It can be called at any time.
 func (s Server) Stop(ctx context.Context) error {
 	noted, err := s.state()
 	switch {

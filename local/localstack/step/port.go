@@ -7,11 +7,12 @@ import (
 	"net"
 )
 
-// The kernel gives outgoing connections ports from 32768 on Linux, from 49152 elsewhere.
+// The kernel uses ports from 32768 for outgoing connections on Linux, and from 49152 on other
+// systems.
 const firstPort, endPort = 20_000, 32_768
 
-// FreePort returns a port of loopback for a program that is started next. No program listens
-// on it, and the kernel does not give it to a connection before the program does.
+// FreePort returns a loopback port for a program that is about to start. No program listens on
+// the port, and the kernel does not use it for an outgoing connection.
 func FreePort(ctx context.Context) (int, error) {
 	const attempts = 20
 	var last error

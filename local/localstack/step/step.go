@@ -1,7 +1,7 @@
 // Package step runs external programs: pip, Maven, npm, Go, the CDK.
 //
-// The output of a program goes to a file. If the program fails, the error
-// contains the end of it. The program and its children end with the context.
+// The output of a program goes to a file. If the program fails, the error contains the end of
+// the file. The program and its children end with the context.
 package step
 
 import (
@@ -16,33 +16,33 @@ import (
 	"time"
 )
 
-// Program is one call of a program.
+// Program is a program with the parameters of one run.
 type Program struct {
-	// Path is the program's file.
+	// Path is the file of the program.
 	Path string
 	Args []string
-	// Dir is the working directory; empty means this process's.
+	// Dir is the working directory; "" is the directory of this process.
 	Dir string
 	// Env is the whole environment, as NAME=VALUE.
 	Env []string
-	// Log is the file for the output; it is truncated first. If Output is set,
-	// the output goes there instead.
+	// Log is the file for the output, which is truncated first. If Output is set, the output
+	// goes to Output instead.
 	Log    string
 	Output io.Writer
 }
 
 // Failure is the error of a failed program.
 type Failure struct {
-	// What is the purpose of the call, completing "cannot ...".
+	// What is the purpose of the run, as it follows "cannot" in the message.
 	What string
-	// Tail is the end of the program's output.
+	// Tail is the end of the output.
 	Tail string
 	// Log is the file with the whole output.
 	Log string
 	Err error
 }
 
-// Error includes the tail.
+// Error returns a message with the tail.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("cannot %s: %v; the end of %s:\n%s", f.What, f.Err, f.Log, f.Tail)
 }
@@ -50,11 +50,11 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// patience is how long a program may take to end after SIGTERM.
+// patience is the time that a program has to end after SIGTERM.
 const patience = 10 * time.Second
 
-// Run runs a program to its end. What is the purpose of the call, such as
-// "install ...".
+// Run runs a program and waits for its end. what is the purpose of the run, such as "install
+// ...".
 func Run(ctx context.Context, what string, p Program) error {
 	if p.Output != nil {
 		if err := run(ctx, p, p.Output); err != nil && ctx.Err() == nil {
@@ -88,8 +88,7 @@ func run(ctx context.Context, p Program, output io.Writer) error {
 	return command.Run()
 }
 
-// ended returns the error of a step that the context ended, whatever its
-// program returned.
+// ended returns an error if the context has ended, independent of the program's result.
 func ended(ctx context.Context, what string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted while trying to %s: %w", what, context.Cause(ctx))
@@ -103,7 +102,7 @@ const (
 	tailBytes = 6 << 10
 )
 
-// Tail returns the last lines of a file, as far as it can be read.
+// Tail returns the last lines of a file, or a message if it cannot be read.
 func Tail(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -116,8 +115,8 @@ func Tail(name string) string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// Environ returns an environment with variables replaced or added, and without
-// those of AWS, so that no step can reach an account.
+// Environ returns the environment with the variables in set added or replaced. It removes the
+// AWS variables, so that no step can reach an account.
 func Environ(environ []string, set ...string) []string {
 	own := map[string]bool{}
 	for _, each := range set {
