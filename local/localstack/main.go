@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// Machines run this program again with one of these arguments.
+	// Machines run this program with one of these arguments.
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case command.WordWorker:
@@ -27,7 +27,7 @@ func main() {
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	executable, err := os.Executable()
 	if err != nil {
 		executable = os.Args[0]

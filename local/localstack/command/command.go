@@ -1,9 +1,8 @@
-// Package command is the command line of local/localstack. It finds the
-// repository, the cache and the host's programs, and calls the packages beside
-// it.
+// Package command is the command line of local/localstack. It finds the repository, the cache
+// and the host's programs, and calls the other packages in local/localstack.
 //
-// Progress goes to standard error, results go to standard output. An error says
-// what to do, or shows the end of the log of the failed program.
+// Progress goes to standard error, results go to standard output. An error message says what to
+// do, or has the end of the failed program's log.
 package command
 
 import (
@@ -26,22 +25,20 @@ import (
 
 // Program is the process of a command.
 type Program struct {
-	// Args are the arguments after the program's name.
+	// Args are the arguments without the name of the program.
 	Args   []string
 	Stdout io.Writer
 	Stderr io.Writer
-	// Env looks up an environment variable; Environ is the whole environment,
-	// as NAME=VALUE.
+	// Env looks up an environment variable. Environ is the whole environment, as NAME=VALUE.
 	Env     func(string) (string, bool)
 	Environ []string
 	Clock   clock.Clock
-	// Executable is this program's file. Machines run it again as their
-	// supervisor and as the export worker.
+	// Executable is the file of this program. Machines run it as their supervisor and as the
+	// export worker.
 	Executable string
 }
 
-// Main runs the command of the arguments until it is done or ctx ends, and
-// returns the exit code.
+// Main runs the command in the arguments until it ends or ctx ends, and returns the exit code.
 func Main(ctx context.Context, p Program) int {
 	a := &app{Program: p}
 	root := a.root()
@@ -86,7 +83,7 @@ The environment decides:
 	return root
 }
 
-// does wraps a function as a command's action.
+// does converts a function to the action of a command.
 func does(action func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error { return action(cmd.Context()) }
 }
@@ -96,7 +93,7 @@ func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.Stderr, "  "+format+"\n", args...)
 }
 
-// lookup returns a variable, or fallback if it is not set.
+// lookup returns an environment variable, or fallback if it is not set or empty.
 func (a *app) lookup(name, fallback string) string {
 	if value, ok := a.Env(name); ok && value != "" {
 		return value
@@ -104,11 +101,10 @@ func (a *app) lookup(name, fallback string) string {
 	return fallback
 }
 
-// module identifies the repository's folder.
+// module is the first line of go.mod in the root folder of the repository.
 const module = "module github.com/sortie-dev/sortie\n"
 
-// repository returns the folder of the repository that contains the working
-// directory.
+// repository returns the root folder of the repository that contains the working directory.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -127,7 +123,7 @@ func repository() (string, error) {
 	}
 }
 
-// place is the repository, the cache and the server of a command.
+// place has the repository, the cache and the server of a command.
 type place struct {
 	repository string
 	cache      cache.Cache
@@ -164,7 +160,7 @@ func (a *app) place() (place, error) {
 	return p, nil
 }
 
-// equipped returns the place with the host's programs.
+// equipped returns the place after it has found the host's programs.
 func (a *app) equipped(ctx context.Context) (place, error) {
 	p, err := a.place()
 	if err != nil {

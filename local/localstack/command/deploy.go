@@ -17,17 +17,17 @@ import (
 // stage is the stage that is deployed in LocalStack.
 const stage = "local"
 
-// The ports of the Machines API and of the sample collection, relative to the
-// server's.
+// machinesAbove and sourceAbove are the ports of the Machines API and of the sample collection,
+// relative to the server's port.
 const machinesAbove, sourceAbove = 1000, 1001
 
-// above returns the address with that offset from the server's port.
+// above returns the address whose port is the server's port plus n.
 func (p place) above(n int) string { return "127.0.0.1:" + strconv.Itoa(p.server.Port+n) }
 
-// packages is the file with the CDK's versions.
+// packages returns the path of the file with the versions of the CDK.
 func (p place) packages() string { return filepath.Join(p.repository, "infra", "package.json") }
 
-// deployment returns the deployment of this place.
+// deployment returns the deployment for a place.
 func (a *app) deployment(ctx context.Context, p place) (deployment.Deployment, error) {
 	d := deployment.Deployment{
 		Repository: p.repository, Work: filepath.Join(p.server.Dir, "deployment"), Server: p.server.URL(), OS: deployment.HostOS,
@@ -152,8 +152,7 @@ there: those of every AWS client, SORTIE_URL and SORTIE_TOKEN of the command lin
 	}
 }
 
-// variables returns the environment of tests; outputs are nil if nothing is
-// deployed.
+// variables returns the environment of tests. outputs is nil if nothing is deployed.
 func variables(p place, outputs deployment.Outputs) []string {
 	list := deployment.Client(p.server.URL())
 	if outputs == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// dynamoDB runs a DynamoDB Local for the tests of its adapter while use runs.
-// The tests make thousands of small calls, which take seconds without
-// LocalStack between and minutes with it.
+// dynamoDB starts a DynamoDB Local, calls use with its endpoint, and then ends it. The tests of
+// the adapter make thousands of small calls. These take seconds with DynamoDB Local alone, but
+// minutes through LocalStack.
 func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Context, endpoint string) error) error {
 	jars, err := p.cache.DynamoDB(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Contex
 	return use(ctx, "http://"+address)
 }
 
-// answers waits until the address accepts connections or the program ends.
+// answers waits until the address accepts connections. It returns an error if the program ends.
 func (a *app) answers(ctx context.Context, address string, ended <-chan error) error {
 	for {
 		if connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
@@ -66,8 +66,8 @@ func (a *app) answers(ctx context.Context, address string, ended <-chan error) e
 	}
 }
 
-// testTable tests the adapter of DynamoDB, with its own DynamoDB Local if that
-// is installed.
+// testTable runs the tests of the DynamoDB adapter. Without Docker they use their own DynamoDB
+// Local.
 func (a *app) testTable(ctx context.Context, p place, output *lines, packages []string) error {
 	env := variables(p, nil)
 	if p.docker {

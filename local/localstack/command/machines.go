@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
-// The arguments with which this program runs as part of a machine.
+// The arguments with which a machine runs this program.
 const (
 	WordWorker     = "worker"
 	WordSupervisor = supervisor.Command

@@ -26,7 +26,7 @@ It keeps nothing: what is deployed is gone with "stop".`,
 			if err != nil {
 				return err
 			}
-			// The CDK's command line is needed later and installed meanwhile.
+			// The CDK's command line is needed later. It is installed in the meantime.
 			both, ctx := errgroup.WithContext(ctx)
 			both.Go(func() error { return a.serve(ctx, p) })
 			both.Go(func() error {
@@ -38,7 +38,7 @@ It keeps nothing: what is deployed is gone with "stop".`,
 	}
 }
 
-// serve starts a server.
+// serve installs what the server needs and starts it.
 func (a *app) serve(ctx context.Context, p place) error {
 	way, err := a.way(ctx, p)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) serve(ctx context.Context, p place) error {
 	return p.server.Start(ctx, way)
 }
 
-// way installs what the server needs and returns how to run it.
+// way installs what the server needs and returns the way to run it.
 func (a *app) way(ctx context.Context, p place) (server.Way, error) {
 	plugin, err := p.cache.Plugin(ctx)
 	if err != nil {

@@ -19,12 +19,11 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/acceptance"
 )
 
-// acceptanceTests is the package of the tests of a deployment.
+// acceptanceTests is the package with the tests of a deployment.
 const acceptanceTests = "./local/proof/acceptance"
 
-// adapterTests returns the packages whose tests need LocalStack, and those
-// whose tests need only DynamoDB Local: adapters, and the fakes that behave like
-// the services.
+// adapterTests returns the packages whose tests need LocalStack, and the packages whose tests
+// need only DynamoDB Local. These are adapters, and fakes that behave like the services.
 func adapterTests(p place) (alone, table []string, err error) {
 	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "*", "*", "*localstack_test.go"))
 	if err != nil {
@@ -67,8 +66,7 @@ deployment, and stop.`,
 	}, "TestFaults")
 }
 
-// acceptance returns a command that deploys to LocalStack and runs a test of
-// the deployment.
+// acceptance returns a command that deploys to LocalStack and runs a test of the deployment.
 func (a *app) acceptance(c *cobra.Command, test string) *cobra.Command {
 	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
 		d, err := a.deployment(ctx, p)
@@ -115,8 +113,8 @@ Local, and stop. A running LocalStack is used.`,
 	})
 }
 
-// passing returns a command that runs something with LocalStack and removes
-// everything afterwards, unless --keep is set.
+// passing returns a command that runs try with LocalStack and then removes everything, unless
+// --keep is set.
 func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, output *lines, keep bool) error) *cobra.Command {
 	keep := false
 	c.Args = cobra.NoArgs
@@ -145,8 +143,7 @@ func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, o
 func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) error {
 	maps.Copy(d.Settings, acceptance.Settings())
 	if !p.server.Running(ctx) {
-		// Leftovers of an earlier server would be mixed with what is prepared
-		// now.
+		// Files of an earlier server must not be mixed with the prepared ones.
 		if err := p.server.Stop(ctx); err != nil {
 			return err
 		}
@@ -174,7 +171,7 @@ func (a *app) goTest(ctx context.Context, p place, output io.Writer, env []strin
 	return err
 }
 
-// lines lets several programs write to one writer.
+// lines is a writer that several programs can use concurrently.
 type lines struct {
 	mu sync.Mutex
 	to io.Writer

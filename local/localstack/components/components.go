@@ -1,9 +1,9 @@
-// Package components pins what LocalStack is installed from: the versions of
-// its Python packages, DynamoDB Local's coordinates, and the plugin.
+// Package components pins the parts from which LocalStack is installed: the versions of its
+// Python packages, the coordinates of DynamoDB Local, and the plugin.
 //
-// It contains no part of LocalStack or DynamoDB Local: both are fetched by
-// name, each under its own licence. Each part has a digest, so that an
-// installation of another version is never reused.
+// It contains no part of LocalStack or DynamoDB Local. Both are downloaded by name, each under
+// its own licence. Each part has a digest, so that an installation of another version is never
+// reused.
 package components
 
 import (
@@ -16,25 +16,24 @@ import (
 	"path/filepath"
 )
 
-// Version is the last free version of LocalStack. The plugin replaces private
-// methods of exactly this release.
+// Version is the last free version of LocalStack. The plugin replaces private methods of
+// exactly this release.
 const Version = "4.14.0"
 
-// Image is the same release for Docker.
+// Image is the Docker image of the same release.
 const Image = "localstack/localstack:" + Version
 
 // Part is one embedded file or folder.
 type Part string
 
 const (
-	// Python lists every Python package with its version. Unpinned versions
-	// fail: pip then installs cbor2 6, with which LocalStack finds none of its
-	// own modules.
+	// Python lists every Python package with its version. Without the pins, pip installs cbor2
+	// 6, and LocalStack then finds none of its own modules.
 	Python Part = "requirements.lock"
 	// DynamoDB is a Maven project that depends on DynamoDB Local.
 	DynamoDB Part = "pom.xml"
-	// Plugin is a folder for PYTHONPATH: the modules, and the entry points by
-	// which LocalStack finds them.
+	// Plugin is a folder for PYTHONPATH. It has the modules, and the entry points by which
+	// LocalStack finds them.
 	Plugin Part = "plugin"
 )
 
@@ -57,7 +56,7 @@ func Digest(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Write writes a part under its own name into an existing folder.
+// Write writes the part with its own name into an existing folder.
 func (p Part) Write(dir string) error {
 	return p.each(func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))

@@ -14,12 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// functionFlags build a function as for AWS, except that an unchanged function
-// is not linked again: Go finds its build id in the file.
+// functionFlags are the arguments that build a function as for AWS. Unlike there, an unchanged
+// function is not linked again, because Go finds its build ID in the file.
 var functionFlags = []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w"}
 
-// Programs returns the folders below functions with a program for Lambda: all
-// with a bootstrap except the worker, which is a container image.
+// Programs returns the folders in functions that have a program for Lambda. All functions
+// except the worker, which is a container image, have a bootstrap.
 func Programs(repository string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(repository, "functions", "*", "bootstrap", "main.go"))
 	if err != nil {
@@ -37,8 +37,8 @@ func Programs(repository string) ([]string, error) {
 	return names, nil
 }
 
-// buildAll builds the functions and the CDK app. A release is built already and
-// gets a mark.
+// buildAll builds the functions and the CDK app. For a release it only marks the functions,
+// which are already built.
 func (d Deployment) buildAll(ctx context.Context) error {
 	names, err := Programs(d.Repository)
 	if err != nil {
@@ -60,8 +60,7 @@ func (d Deployment) buildAll(ctx context.Context) error {
 	return nil
 }
 
-// buildFunctions compiles the packages of all functions once, and then links
-// the functions.
+// buildFunctions compiles the packages of all functions together and then links the functions.
 func (d Deployment) buildFunctions(ctx context.Context, names []string) error {
 	environ := step.Environ(d.Environ, "CGO_ENABLED=0", "GOOS="+d.OS, "GOARCH="+runtime.GOARCH)
 	var packages []string
@@ -84,13 +83,13 @@ func (d Deployment) buildFunctions(ctx context.Context, names []string) error {
 	})
 }
 
-// built returns the folder of a function's file.
+// built returns the folder with the built file of a function.
 func (d Deployment) built(name string) string {
 	return filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name)
 }
 
-// mark writes the release into a file beside each function, which changes the
-// function's digest.
+// mark writes the name of the release into a file beside the function's file, which changes the
+// digest of the function. Without a release it removes the file.
 func (d Deployment) mark(name string) error {
 	file := filepath.Join(d.built(name), "release")
 	if d.Release == "" {
@@ -107,7 +106,7 @@ func (d Deployment) mark(name string) error {
 
 func bootstrap(name string) string { return "./functions/" + name + "/bootstrap" }
 
-// buildApp compiles the CDK app once for all commands of the CDK.
+// buildApp compiles the CDK app once for all CDK commands.
 func (d Deployment) buildApp(ctx context.Context) error {
 	return d.timed("built the CDK app", func() error {
 		return d.build(ctx, "the CDK app", filepath.Join(d.Repository, "infra"), step.Environ(d.Environ, "CGO_ENABLED=0"),
@@ -120,7 +119,7 @@ func (d Deployment) build(ctx context.Context, what, dir string, environ, args [
 	return step.Run(ctx, "build "+what, step.Program{Path: d.Tools.Go, Args: args, Dir: dir, Env: environ, Log: log})
 }
 
-// variable returns a variable of an environment, or "".
+// variable returns the value of a variable in an environment, or "".
 func variable(environ []string, name string) string {
 	for _, each := range environ {
 		if value, ok := strings.CutPrefix(each, name+"="); ok {
@@ -130,6 +129,5 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// HostOS is the operating system of functions that run as processes of this
-// host.
+// HostOS is the operating system of functions that run as processes on this host.
 const HostOS = runtime.GOOS

@@ -1,13 +1,12 @@
-// Package deployment builds Sortie's functions and its CDK app, and deploys
-// them to a running LocalStack.
+// Package deployment builds Sortie's functions and its CDK app, and deploys them to a running
+// LocalStack.
 //
 //	functions/*/bootstrap ──go build──► infra/.build ─┐
 //	infra ──go build──► the app ──cdk synth───────────┴► cdk.out ──cdklocal deploy──► LocalStack
 //
-// It deploys what infra describes, built for the host's processor, because
-// LocalStack runs functions as processes. It cannot reach an account: every
-// step has LocalStack's address and keys, and no AWS variables of the
-// environment.
+// It deploys the app in infra. The functions are built for the host's processor, because
+// LocalStack runs them as processes. No step can reach an AWS account, because each step has
+// LocalStack's address and keys, and no AWS variables of the environment.
 package deployment
 
 import (
@@ -28,52 +27,51 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The account, region and keys of LocalStack, with which it checks signatures.
+// The account, region and keys of LocalStack, which also checks signatures with the keys.
 const (
 	account = "000000000000"
 	Region  = "us-east-1"
 	Key     = "test"
 )
 
-// Deployment is one stage in one LocalStack.
+// Deployment is one stage in a LocalStack.
 type Deployment struct {
-	// Repository is the repository's folder; Work is a folder that is removed
+	// Repository is the folder of the repository. Work is a folder that is removed together
 	// with the server.
 	Repository, Work string
-	// Server is LocalStack's URL.
+	// Server is the URL of LocalStack.
 	Server string
-	// OS is the operating system of the functions: the host's, or linux in a
-	// container.
+	// OS is the operating system of the functions: the host's, or linux in a container.
 	OS    string
 	Tools prerequisites.Tools
-	// CDK is the folder of cdklocal; Home is its home folder.
+	// CDK is the folder with cdklocal. Home is its home folder.
 	CDK, Home string
-	// Environ is the environment of the steps, as NAME=VALUE.
+	// Environ is the environment of the programs, as NAME=VALUE.
 	Environ []string
 	Clock   clock.Clock
-	// Say receives progress, one line per call.
+	// Say prints progress, one line per call.
 	Say func(format string, args ...any)
 
 	// Stage is the name of the stage.
 	Stage string
 	// Machines is the URL of the Machines API that the functions call.
 	Machines string
-	// Settings are the run settings that differ from the stack's; Stack has the
-	// stack's own that differ from those of the stage in cdk.json.
+	// Settings has the run settings that differ from those of the stack. Stack has the stack's
+	// own settings that differ from those of the stage in cdk.json.
 	Settings, Stack map[string]string
-	// Release is a name that is deployed with the functions' files. If it is
-	// set, the last build is deployed again and replaces the functions.
+	// Release is a name that is deployed with the files of the functions. If it is set, the
+	// last build is deployed again and replaces the functions.
 	Release string
 }
 
-// Outputs are the outputs of the stack by name.
+// Outputs maps the names of the stack's outputs to their values.
 type Outputs map[string]string
 
-// Client returns the environment of an AWS client of LocalStack.
+// Client returns the environment variables for an AWS client of LocalStack.
 func Client(server string) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + server,
-		// Without it S3 has virtual host names, which need a DNS.
+		// Otherwise S3 uses virtual host names, which need DNS.
 		"AWS_ENDPOINT_URL_S3=" + server,
 		"AWS_ACCESS_KEY_ID=" + Key, "AWS_SECRET_ACCESS_KEY=" + Key,
 		"AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
@@ -81,7 +79,7 @@ func Client(server string) []string {
 	}
 }
 
-// Run builds and deploys, over an existing deployment if there is one.
+// Run builds and deploys. It updates an existing deployment.
 func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 	if err := os.MkdirAll(d.Work, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot create the deployment's folder: %w", err)
@@ -95,8 +93,8 @@ func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 	return d.Deploy(ctx)
 }
 
-// Prepare builds everything, or marks the last build as a release, and writes
-// the template. It needs no server.
+// Prepare builds everything, or marks the last build as a release, and writes the template. It
+// does not need a running server.
 func (d Deployment) Prepare(ctx context.Context) error {
 	if err := d.buildAll(ctx); err != nil {
 		return err
@@ -119,7 +117,7 @@ func (d Deployment) Prepare(ctx context.Context) error {
 	})
 }
 
-// Bootstrap creates the CDK's own resources, once per server.
+// Bootstrap creates the CDK's own resources once for each server.
 func (d Deployment) Bootstrap(ctx context.Context) error {
 	stamp := filepath.Join(d.Work, "bootstrapped")
 	if _, err := os.Stat(stamp); err == nil {
@@ -133,12 +131,11 @@ func (d Deployment) Bootstrap(ctx context.Context) error {
 	})
 }
 
-// errNoOutputs is the error of a deployment whose outputs file lacks the stack.
+// errNoOutputs is the error for an outputs file without the stack.
 var errNoOutputs = errors.New("the stack has no outputs")
 
-// Deploy deploys the result of Prepare. A busy LocalStack sometimes reports a
-// complete stack without its outputs; then Deploy deploys once more, which
-// changes nothing but reads the outputs.
+// Deploy deploys the result of Prepare. A busy LocalStack sometimes reports a complete stack
+// without its outputs. Deploy then deploys once more, which only reads the outputs.
 func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
 	var outputs Outputs
 	deploy := func() error {
@@ -157,8 +154,8 @@ func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
 	return outputs, err
 }
 
-// Outputs returns the outputs of the last deployment. The error is
-// fs.ErrNotExist if there was no deployment.
+// Outputs returns the outputs of the last deployment, or fs.ErrNotExist if there was no
+// deployment.
 func (d Deployment) Outputs() (Outputs, error) {
 	text, err := os.ReadFile(d.outputs())
 	if err != nil {
@@ -175,7 +172,7 @@ func (d Deployment) Outputs() (Outputs, error) {
 	return outputs, nil
 }
 
-// Destroy removes the stack with its data.
+// Destroy removes the stack together with its data.
 func (d Deployment) Destroy(ctx context.Context) error {
 	return d.timed("destroyed", func() error {
 		if err := d.cdk(ctx, "destroy", d.Work, "destroy", "--all", "--force", "--app", d.template()); err != nil {
@@ -189,7 +186,7 @@ func (d Deployment) app() string      { return filepath.Join(d.Repository, "infr
 func (d Deployment) template() string { return filepath.Join(d.Work, "cdk.out") }
 func (d Deployment) outputs() string  { return filepath.Join(d.Work, "outputs.json") }
 
-// cdk runs cdklocal in a folder other than infra, whose cdk.json names an app
+// cdk runs cdklocal in dir. This must not be infra, because the cdk.json there names an app
 // that the command would look for.
 func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...string) error {
 	environ := step.Environ(d.Environ, slices.Concat(Client(d.Server), []string{
@@ -205,7 +202,7 @@ func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...
 	})
 }
 
-// timed runs a step and reports its duration if it succeeds.
+// timed runs a step and, if it succeeds, prints its duration.
 func (d Deployment) timed(what string, do func() error) error {
 	started := d.Clock.Now()
 	if err := do(); err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// The tokens of a deployment in LocalStack: the clients' and that of the
-// Machines API. They grant access only to loopback.
+// The tokens of a deployment in LocalStack, for its clients and for the Machines API. They give
+// access only to loopback addresses.
 const (
 	ClientToken   = "localstack-client"
 	MachinesToken = "localstack-machines"
 )
 
-// Others are the further clients of a deployment.
+// Others has the tokens of the other clients of a deployment.
 var Others = clients.Others{Stranger: "localstack-stranger", Reader: "localstack-reader"}
 
-// Fill stores the secrets that third parties issue, and those of the suite's jobs. The
+// Fill stores the secrets that third parties issue, and the secrets of the suite's jobs. The
 // stack itself stores the secret of the outputs.
 func (d Deployment) Fill(ctx context.Context) error {
 	cfg := aws.Config{
