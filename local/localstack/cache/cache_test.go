@@ -13,14 +13,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// setup returns an empty cache whose npm records its calls in a file and then
-// runs the script.
+// setup returns an empty cache. Its npm writes a line to the file calls and then runs the
+// script.
 func setup(t *testing.T, script string) (c Cache, calls string) {
 	t.Helper()
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
 	npm := filepath.Join(dir, "npm")
-	// A fork while the file is open for writing would make it busy.
+	// A fork while the file is open for writing would make the file busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(npm, []byte("#!/bin/sh\necho called >>"+calls+"\n"+script), 0o755); err != nil {
@@ -83,7 +83,7 @@ func TestPluginFolder(t *testing.T) {
 	}
 }
 
-// wanted is a package.json.
+// wanted returns the path of a package.json.
 func wanted(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "package.json")

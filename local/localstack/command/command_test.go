@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// call runs a command with an empty cache and without programs, and returns its
-// output.
+// call runs a command with an empty cache and without host programs, and returns the exit code
+// and output.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	all := map[string]string{"LOCALSTACK_CACHE": t.TempDir(), "PATH": t.TempDir(), "HOME": t.TempDir()}
@@ -63,8 +63,8 @@ func TestStopWithoutServer(t *testing.T) {
 	}
 }
 
-// Before a deployment the variables are those of an AWS client; afterwards they
-// also name what is deployed.
+// TestEnv checks that env prints the variables of an AWS client before a deployment, and
+// afterwards also variables of the deployment.
 func TestEnv(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Adapters without such a test need no LocalStack.
+// Adapters without a LocalStack test are left out.
 func TestAdapterTests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The lock file is installed without resolution, from whichever index pip is
-// configured for.
+// pip installs the lock file without resolving dependencies, from any configured index.
 func TestRequirementsArePinned(t *testing.T) {
 	t.Parallel()
 	text := read(t, Python)
@@ -44,7 +43,7 @@ func TestNoHostNames(t *testing.T) {
 	}
 }
 
-// LocalStack reports nothing if a module is missing.
+// LocalStack reports no error for a missing module.
 func TestEntryPointsExist(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -21,8 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// cdklocal records its arguments and its environment, and writes outputs as the
-// CDK does.
+// cdklocal records its arguments and environment, and writes outputs like the CDK.
 const cdklocal = `#!/bin/sh
 echo "$@" >>"$HOME/calls"
 env | grep -E '^(AWS|CDK)' >>"$HOME/env"
@@ -33,8 +32,8 @@ while [ $# -gt 0 ]; do
 done
 `
 
-// setup returns a deployment of a small repository whose programs only record
-// their calls in the folder.
+// setup returns a deployment of a small repository. Its programs only record their calls in the
+// folder notes.
 func setup(t *testing.T) (d Deployment, notes string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +57,7 @@ func write(t *testing.T, file, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A fork while the file is open for writing would make it busy.
+	// A fork while the file is open for writing would make the file busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
@@ -111,7 +110,7 @@ func TestDeployRepeatsWithoutOutputs(t *testing.T) {
 	}
 }
 
-// The caller's AWS keys and profile do not reach the CDK.
+// The AWS keys and profile of the caller must not reach the CDK.
 func TestNoAccountIsReached(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
@@ -150,8 +149,8 @@ func TestFunctionsAreBuiltForTheirSystem(t *testing.T) {
 	}
 }
 
-// A release is a file beside each function; the next deployment without a
-// release removes it.
+// A release is a file beside each function's file. The next deployment without a release
+// removes it.
 func TestReleaseMark(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)

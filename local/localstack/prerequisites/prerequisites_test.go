@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// machine returns a host with these programs: by name, the body of a shell
-// script.
+// machine returns a host with these programs, each a shell script with the body, and the folder
+// of the programs.
 func machine(t *testing.T, programs map[string]string) (host Host, bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -33,7 +33,7 @@ func install(t *testing.T, file, body string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A fork while the file is open for writing would make it busy.
+	// A fork while the file is open for writing would make the file busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The test compares the whole command line, because not every host has a Docker
-// engine.
+// The test compares the arguments, because not every host has a Docker engine.
 func TestContainerArguments(t *testing.T) {
 	t.Parallel()
 	got := Docker{Plugin: "/cache/plugin"}.args(Server{Port: 4599, Dir: "/cache/server"}, "sortie-localstack-4599")
@@ -30,7 +29,7 @@ func TestContainerArguments(t *testing.T) {
 	}
 }
 
-// This Docker does not know the image and reports every container as running.
+// This docker command does not know the image and reports every container as running.
 func TestContainerFailsToStart(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setup(t)
@@ -57,11 +56,11 @@ func TestContainerEndsAtOnce(t *testing.T) {
 	}
 }
 
-// fake returns a program with this shell script as its body.
+// fake returns the path of a docker command with this shell script as its body.
 func fake(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "docker")
-	// A fork while the file is open for writing would make it busy.
+	// A fork while the file is open for writing would make the file busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The test binary is also the Python that runs LocalStack, and the Java that
-// LocalStack starts.
+// The test binary is also the Python that runs LocalStack, and the Java that LocalStack starts.
 func TestMain(m *testing.M) {
 	switch {
 	case slices.Contains(os.Args, "localstack.runtime.main"):
@@ -35,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// localStack listens, and starts another process that outlives it; with a home
-// folder named broken it ends at once.
+// localStack starts another process that survives it, and then listens. If the home folder is
+// named broken, it ends immediately.
 func localStack() {
 	if filepath.Base(os.Getenv("HOME")) == "broken" {
 		fmt.Println("no parts were found")
@@ -59,7 +58,7 @@ func localStack() {
 	os.Exit(1)
 }
 
-// setup returns a server that was never started, and how to run it.
+// setup returns a server that was never started, and a way to run it.
 func setup(t *testing.T) (Server, Python, *[]string) {
 	t.Helper()
 	port, err := step.FreePort(t.Context())
@@ -112,7 +111,7 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
-// A deployment is built while LocalStack is being installed.
+// A deployment may be built while LocalStack is still being installed.
 func TestPreparedFilesStay(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
@@ -206,7 +205,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// A folder whose name has the same prefix belongs to another server.
+// A folder whose name has this name as a prefix belongs to another server.
 func TestOtherProcessesAreIgnored(t *testing.T) {
 	t.Parallel()
 	const dir = "/a/server-45"

@@ -42,7 +42,7 @@ func TestOutputIsLogged(t *testing.T) {
 	}
 }
 
-// npm and Maven start other processes.
+// npm and Maven start child processes.
 func TestContextEndsChildren(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,13 +68,13 @@ func TestContextEndsChildren(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	// The pipe ends once no process holds it.
+	// The pipe ends when no process has it open.
 	if rest, err := io.ReadAll(reader); err != nil || len(rest) != 0 {
 		t.Errorf("it still says %q, error %v", rest, err)
 	}
 }
 
-// Tests do not use an account that the host is configured for.
+// Tests must not use an AWS account that the host is configured for.
 func TestEnvironHasNoAccount(t *testing.T) {
 	t.Parallel()
 	got := Environ(
