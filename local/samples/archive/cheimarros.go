@@ -4,14 +4,14 @@ import "slices"
 
 import "strings"
 
-// graph is cheimarros.json: persons, places, dates and documents, and their
+// graph is the content of cheimarros.json: persons, places, dates, documents and their
 // relations.
 type graph struct {
 	Entities  map[string]node `json:"entities"`
 	Relations []relation      `json:"relations,omitempty"`
 
 	self  string
-	order []string // persons, in order of addition
+	order []string // the keys of persons, in the order of their addition
 }
 
 type node struct {
@@ -31,7 +31,7 @@ type entityRef struct {
 	Code string `json:"code"`
 }
 
-// graphOf returns the graph of u. The unit itself is a document in it.
+// graphOf returns the graph of u, which has u itself as a document.
 func graphOf(u Unit) *graph {
 	g := &graph{Entities: map[string]node{}, self: code("record", u.ID)}
 	record := map[string]any{"identifier": u.ID}
@@ -64,7 +64,7 @@ func graphOf(u Unit) *graph {
 	return g
 }
 
-// add adds a node unless its code exists, and returns the code.
+// add adds a node unless the key exists, and returns the key.
 func (g *graph) add(key string, n node) string {
 	if _, taken := g.Entities[key]; !taken {
 		g.Entities[key] = n
@@ -83,7 +83,7 @@ func (g *graph) relate(source, target, kind string) {
 	g.Relations = append(g.Relations, r)
 }
 
-// Known finds the node of a party by any form of its name.
+// Known returns the key of the node of a party. A person is found by any form of the name.
 func (g *graph) Known(p Party) (string, bool) {
 	if p.Kind == Person {
 		for _, key := range g.order {
@@ -98,7 +98,8 @@ func (g *graph) Known(p Party) (string, bool) {
 	return key, ok
 }
 
-// party adds a party once, for all forms of its name.
+// party returns the key of the node of a party, and adds the node if no form of the party's
+// name is known.
 func (g *graph) party(p Party) string {
 	if key, ok := g.Known(p); ok {
 		return g.merge(key, p)
@@ -112,7 +113,7 @@ func (g *graph) party(p Party) string {
 	return g.add(code(string(p.Kind), label), node{string(p.Kind), label, properties})
 }
 
-// free returns a code that no other person's name uses.
+// free returns key, extended if necessary so that no other node has it.
 func (g *graph) free(key string) string {
 	for {
 		if _, taken := g.Entities[key]; !taken {
@@ -122,7 +123,7 @@ func (g *graph) free(key string) string {
 	}
 }
 
-// merge stores the other form of a name beside the shown one.
+// merge adds the name as an alternative name to the node, if it differs from the node's label.
 func (g *graph) merge(key string, p Party) string {
 	n := g.Entities[key]
 	if n.Properties == nil {
@@ -145,8 +146,8 @@ func (g *graph) place(u Unit) {
 	g.relate(g.self, g.add(code("place", u.Place), node{"place", u.Place, properties}), "recorded_at")
 }
 
-// dates adds the days of the period, as precisely as they are known. The code
-// of a date is its digits.
+// dates adds the days of the period with the known precision. The digits of a date are its
+// code.
 func (g *graph) dates(p Period) {
 	known := p.known()
 	if p.Start == "" {
@@ -202,7 +203,7 @@ func (g *graph) heading(h Heading) {
 	}
 }
 
-// above adds the containing units and their relations to the unit.
+// above adds the unit that contains below, and their relation. It returns the key of the unit.
 func (g *graph) above(below string, ref Ref) string {
 	properties := map[string]any{"level": string(ref.Level)}
 	put(properties, "catalogId", ref.CatalogID)
@@ -214,7 +215,7 @@ func (g *graph) above(below string, ref Ref) string {
 	return key
 }
 
-// put sets a property unless the value is empty or the property is set.
+// put sets a property, unless the value is empty or the property is already set.
 func put(properties map[string]any, key, value string) {
 	if _, set := properties[key]; value != "" && !set {
 		properties[key] = value

@@ -13,10 +13,10 @@ var (
 	placeholder = regexp.MustCompile(`(?i)\s*Topics of conversation included:?[\s.…]*$`)
 )
 
-// Clean prepares text for display. It resolves character references, collapses
-// white space, and removes control characters and invalid UTF-8. A named
-// reference one letter away from &quot;, such as the typing error &wuot;,
-// becomes a quotation mark; other unknown names remain as text.
+// Clean prepares text for display. It resolves character references, collapses white space, and
+// removes control characters and invalid UTF-8. A named reference that differs from &quot; in
+// one letter, such as the typing error &wuot;, becomes a quotation mark. Other unknown names
+// remain as text.
 func Clean(text string) string {
 	if strings.Contains(text, "&") {
 		text = reference.ReplaceAllStringFunc(text, resolve)
@@ -51,6 +51,5 @@ func resolve(ref string) string {
 	return ref
 }
 
-// CutPlaceholder removes the sentence that replaces a missing list of
-// topics.
+// CutPlaceholder removes the sentence that replaces a missing list of topics.
 func CutPlaceholder(text string) string { return placeholder.ReplaceAllString(text, "") }

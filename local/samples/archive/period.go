@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Period is the local time of a recording. Offsets are dropped, because the
-// sources write -05:00 for all of them, also in summer.
+// Period is the local time of a recording. It has no UTC offset, because the sources write
+// -05:00 for all recordings, even in summer.
 type Period struct {
-	// Start and End are days, YYYY-MM-DD, or YYYY-MM or YYYY if the rest is
-	// unknown. End is empty or not before Start.
+	// Start and End are days in the form YYYY-MM-DD, or YYYY-MM or YYYY if the rest is unknown.
+	// End is empty or not before Start.
 	Start, End string
-	// StartClock and EndClock are hours and minutes, HH:MM, or empty.
+	// StartClock and EndClock are in the form HH:MM, or empty.
 	StartClock, EndClock string
-	// DayEstimated and ClockEstimated mean that the days or the clocks are
-	// bounds of an unknown time.
+	// DayEstimated and ClockEstimated are true if the days or the clocks are bounds of an
+	// unknown time.
 	DayEstimated, ClockEstimated bool
 }
 
@@ -25,8 +25,8 @@ const (
 	clockForm = "15:04"
 )
 
-// ParsePeriod parses one or two RFC 3339 instants, separated by "/", or days.
-// ok is false for other text.
+// ParsePeriod parses one or two RFC 3339 times or days, separated by "/". For other text, ok is
+// false.
 func ParsePeriod(text string) (p Period, ok bool) {
 	first, second, _ := strings.Cut(strings.TrimSpace(text), "/")
 	p.Start, p.StartClock, ok = parseInstant(first)
@@ -51,8 +51,8 @@ func parseInstant(text string) (day, clock string, ok bool) {
 	return day, "", ok
 }
 
-// ParseDay parses a day as finding aids write it: 1971-10-21, 19711021, October
-// 21, 1971, 21 October 1971, October 1971, 1971-10, 1971.
+// ParseDay parses a day in a form that finding aids use: 1971-10-21, 19711021, October 21,
+// 1971, 21 October 1971, October 1971, 1971-10, 1971. It returns false for other text.
 func ParseDay(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	for _, form := range []string{dayForm, "20060102", "January 2, 2006", "Jan 2, 2006", "Jan. 2, 2006", "2 January 2006", "2006 January 2"} {
@@ -71,7 +71,7 @@ func ParseDay(text string) (string, bool) {
 	return "", false
 }
 
-// last returns the end, or the start if there is no end.
+// last returns End, or Start if there is no End.
 func (p Period) last() string {
 	if p.End != "" {
 		return p.End
@@ -79,8 +79,8 @@ func (p Period) last() string {
 	return p.Start
 }
 
-// Created returns the date for pinax.json, a day or a year, at most as precise
-// as the source. It is empty for an unknown date.
+// Created returns the date for pinax.json, a day or a year. It is not more precise than the
+// source, and empty if the date is unknown.
 func (p Period) Created() string {
 	known := p.known()
 	if len(known) == len(monthForm) { // pinax.json has no months
@@ -92,8 +92,8 @@ func (p Period) Created() string {
 	return known
 }
 
-// known returns the certain part of the start: all of it, or the common prefix
-// of the bounds of an estimate.
+// known returns the certain part of Start: all of it, or for an estimate the common prefix of
+// both bounds.
 func (p Period) known() string {
 	if !p.DayEstimated || p.last() == p.Start {
 		return p.Start
@@ -106,7 +106,7 @@ func (p Period) known() string {
 	return ""
 }
 
-// Words formats the period for people: "October 21, 1971, 8:20 am to 8:30 am".
+// Words formats the period as text: "October 21, 1971, 8:20 am to 8:30 am".
 func (p Period) Words() string {
 	if p.Start == "" {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// pinax is pinax.json, with the fields of the schema in its order.
+// pinax is the content of pinax.json. Its fields have the order of the schema.
 type pinax struct {
 	ID          string   `json:"id"`
 	Title       string   `json:"title"`
@@ -23,7 +23,7 @@ type pinax struct {
 	Place       []string `json:"place,omitempty"`
 }
 
-// pinaxOf returns the record of u, whose PI is pi.
+// pinaxOf returns the pinax of u, which has the PI pi.
 func pinaxOf(u Unit, pi string) pinax {
 	p := pinax{
 		ID:          pi,
@@ -77,7 +77,7 @@ func (u Unit) form() string {
 	return "Collection"
 }
 
-// source lists the units that contain the unit, the highest first.
+// source returns the titles of the units that contain the unit, the highest first.
 func (u Unit) source() string {
 	var b bytes.Buffer
 	for i, ref := range u.Above {
@@ -92,7 +92,7 @@ func (u Unit) source() string {
 	return b.String()
 }
 
-// encode encodes indented JSON without escaping & and <.
+// encode returns indented JSON in which & and < are not escaped.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -2,10 +2,10 @@ package archive
 
 import "slices"
 
-// Summarize fills the empty fields of a holder from its units: the period that
-// they span, and the values that all of them share. A history that is the same
-// in all moves to the holder. A generated holder also lists all participants of
-// a file's items.
+// Summarize fills empty fields of a holder from the units that it contains. The period spans
+// those of the units. The other fields get the values that all units share. A history that all
+// units share moves to the holder. If made is true and the holder is a file, it also gets all
+// participants of the units.
 func Summarize(holder *Unit, units []*Unit, made bool) {
 	periods := make([]Period, len(units))
 	for i, u := range units {
@@ -44,7 +44,7 @@ func Summarize(holder *Unit, units []*Unit, made bool) {
 	}
 }
 
-// agree reports whether a field is the same in all units.
+// agree reports whether a field has the same value in all units.
 func agree(units []*Unit, field func(*Unit) *string) bool {
 	for _, u := range units {
 		if *field(u) != *field(units[0]) {
@@ -54,7 +54,8 @@ func agree(units []*Unit, field func(*Unit) *string) bool {
 	return true
 }
 
-// gather lists the participants of all units, and the headings that all share.
+// gather adds to the holder the participants of all units, and the headings that all units
+// share.
 func gather(holder *Unit, units []*Unit) {
 	for _, u := range units {
 		holder.Unidentified = holder.Unidentified || u.Unidentified

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// narrative is description.md.
+// narrative returns description.md of a unit.
 func narrative(u Unit, below []Unit) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", u.Title)
@@ -57,7 +57,7 @@ func released(u Unit) string {
 	return dayWords(u.Released) + " (" + u.Release + ")"
 }
 
-// counted formats the number and the level of units: "71 conversations".
+// counted returns the number of units with their level: "71 conversations".
 func counted(units []Unit) string {
 	one, many := "unit", "units"
 	level, sound := units[0].Level, true
@@ -83,7 +83,7 @@ func counted(units []Unit) string {
 	return fmt.Sprintf("%d %s", len(units), many)
 }
 
-// joinNames lists the participants, including unidentified ones.
+// joinNames returns the names of the participants. It also mentions unidentified participants.
 func joinNames(u Unit) string {
 	var names []string
 	for _, p := range u.Participants {
@@ -101,8 +101,8 @@ func joinNames(u Unit) string {
 const notice = "Finding-aid note, generated from the catalog description.\n" +
 	"It is not a transcript and not part of the recording.\n"
 
-// note returns the OCR text of an item's or a file's ref.json: its facts line
-// by line, and for a file an inventory of its items.
+// note returns the OCR text for the ref.json of an item or a file. It has the facts of the
+// unit, one in each line, and for a file a list of its items.
 func note(u Unit, below []Unit) []byte {
 	var b strings.Builder
 	b.WriteString(notice)

@@ -12,19 +12,18 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// Tree is an immutable hierarchy of units; it is an entityapi.Source.
+// Tree is an immutable hierarchy of units. It implements entityapi.Source.
 type Tree struct {
 	units    []Unit
 	pis      []string
 	index    map[string]int
-	parent   []int // -1: a root
+	parent   []int // -1 for a root
 	children [][]int
 	roots    []int
 }
 
-// NewTree builds the hierarchy of units. Units and children keep their order.
-// It returns an error for an empty or duplicate ID, an unknown parent, and a
-// cycle.
+// NewTree builds the hierarchy of units. Units and children keep their order. It returns an
+// error for an empty or repeated ID, an unknown parent, or a cycle.
 func NewTree(units []Unit) (*Tree, error) {
 	t := &Tree{
 		units:    units,
@@ -68,7 +67,7 @@ func NewTree(units []Unit) (*Tree, error) {
 	return t, nil
 }
 
-// Count returns the number of units below unit i, including itself.
+// Count returns the number of units in the subtree of unit i, including unit i.
 func (t *Tree) Count(i int) int {
 	n := 1
 	for _, c := range t.children[i] {
@@ -83,7 +82,7 @@ func (t *Tree) Unit(i int) Unit { return t.units[i] }
 // Len returns the number of units.
 func (t *Tree) Len() int { return len(t.units) }
 
-// Index finds a unit by its PI.
+// Index returns the index of the unit with the PI.
 func (t *Tree) Index(pi string) (int, bool) {
 	i, ok := t.index[pi]
 	return i, ok
@@ -98,7 +97,7 @@ func (t *Tree) Roots() []string {
 	return roots
 }
 
-// Entity computes the entity of unit i.
+// Entity returns the entity of unit i, computed on each call.
 func (t *Tree) Entity(i int) entityapi.Entity {
 	u := t.units[i]
 	e := entityapi.Entity{PI: t.pis[i], Versions: 1}
@@ -117,8 +116,8 @@ func (t *Tree) Entity(i int) entityapi.Entity {
 	return e
 }
 
-// Describe returns the components of the entity pi that describes u, and their
-// files. below are the children of u.
+// Describe returns the components of the entity with the PI pi that describes u, and the files
+// that the components name. below are the children of u.
 func Describe(u Unit, pi string, below []Unit) (components, attachments []entityapi.Component) {
 	components = []entityapi.Component{
 		component("cheimarros.json", encode(graphOf(u))),
@@ -140,10 +139,10 @@ func Describe(u Unit, pi string, below []Unit) (components, attachments []entity
 	return append(components, component("pinax.json", encode(pinaxOf(u, pi)))), attachments
 }
 
-// unsafe matches characters that are not allowed in file names.
+// unsafe matches characters that a file name must not have.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// refFile is a *.ref.json.
+// refFile is the content of a *.ref.json.
 type refFile struct {
 	URL      string  `json:"url"`
 	CID      cid.CID `json:"ipfs_cid"`
@@ -157,8 +156,8 @@ func component(name string, b []byte) entityapi.Component {
 	return entityapi.NewComponent(name, entityapi.Body{Head: b})
 }
 
-// samplePI is the PI of audiotape 281, the root of the sample collection, as in
-// the examples of the export contract.
+// samplePI is the PI of audiotape 281, the root of the sample collection. The examples of the
+// export contract use the same PI.
 const (
 	samplePI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 	sampleID = "37-wht-audiotape-281"
@@ -166,11 +165,11 @@ const (
 
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// catalogued is the time in every PI: that of the sample's root.
+// catalogued is the time in every PI. It is the time in the PI of the sample's root.
 var catalogued = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
 
-// PI returns the ULID of the unit with this identifier: a fixed time, and 80
-// bits of the identifier's sha2-256.
+// PI returns the ULID of the unit with this identifier. Its time is fixed, and its random part
+// has the first 80 bits of the SHA-256 of the identifier.
 func PI(id string) string {
 	if id == sampleID {
 		return samplePI
@@ -179,10 +178,10 @@ func PI(id string) string {
 	return ULID([10]byte(digest[:10]))
 }
 
-// ULID returns a ULID with the time of all PIs here.
+// ULID returns a ULID with the time that all PIs have.
 func ULID(random [10]byte) string {
-	// 128 bits in 26 characters of 5: two zero bits come first. Base32 works from
-	// the left, so the bytes are set two bits to the right.
+	// The 26 characters have 5 bits each, so two zero bits precede the 128 bits. Base32 encodes
+	// from the left. The bytes are therefore shifted right by two bits.
 	var in [17]byte
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:], uint64(catalogued.UnixMilli())<<16) // 48 bits of time
@@ -194,8 +193,8 @@ func ULID(random [10]byte) string {
 	return crockford.EncodeToString(in[:])[:26]
 }
 
-// ParseULID gives the random part of a ULID that ULID wrote; ok is false for
-// any other text.
+// ParseULID returns the random part of a ULID that ULID has returned. For any other text, ok is
+// false.
 func ParseULID(text string) (random [10]byte, ok bool) {
 	in, err := crockford.DecodeString(text + "00")
 	if err != nil || len(in) != 17 {

@@ -1,9 +1,9 @@
 package archive
 
-// Level is a unit's place in the hierarchy of an archive.
+// Level is the level of a unit in the hierarchy of an archive.
 type Level string
 
-// The levels, from the top down.
+// The levels, from the highest to the lowest.
 const (
 	LevelCollection Level = "collection"
 	LevelSeries     Level = "series"
@@ -11,61 +11,59 @@ const (
 	LevelItem       Level = "item" // a conversation
 )
 
-// Unit is one archival unit: a conversation, a tape, a series, a collection.
-// Everything but ID and Level may be empty; texts are clean (see Clean).
+// Unit is an archival unit: a conversation, a tape, a series or a collection. All fields except
+// ID and Level may be empty. Texts are clean (see Clean).
 type Unit struct {
-	// ID is the unit's own identifier, unique in a Tree.
+	// ID is the unit's own identifier, which is unique in a Tree.
 	ID    string
 	Level Level
 	Title string
 	// AltTitle is another name of the same unit.
 	AltTitle string
-	// Form is a DCMI type, such as "Sound" for a recording. Empty is "Text" for
-	// an item and "Collection" for others.
+	// Form is a DCMI type, such as "Sound" for a recording. If it is empty, the type is "Text"
+	// for an item and "Collection" for other units.
 	Form string
-	// CallNumber is the number by which readers order it, "281-001".
+	// CallNumber is the number by which readers order the unit, such as "281-001".
 	CallNumber string
-	// CatalogID is the National Archives Identifier, in digits.
+	// CatalogID is the National Archives Identifier, which has only digits.
 	CatalogID string
-	// URL is the http or https address of the unit or its description.
+	// URL is the http or https URL of the unit or of its description.
 	URL string
-	// Abstract is the subject of the unit, History the origin of such units,
-	// and Log the subjects in order.
+	// Abstract is the subject of the unit. History is the origin of such units. Log has the
+	// subjects in order.
 	Abstract, History, Log string
 	Period                 Period
-	// Participants take part in what is recorded, in the order of the source.
+	// Participants are the parties in the recording, in the order of the source.
 	Participants []Party
-	// Unidentified means that there were other participants without a known
-	// name.
+	// Unidentified is true if there were other participants whose names are unknown.
 	Unidentified bool
-	// Discussed are the people who are talked about.
+	// Discussed are the parties that the participants talk about.
 	Discussed []Party
 	Headings  []Heading
-	// Place is where it was recorded, Coordinates "latitude, longitude".
+	// Place is the place of the recording, and Coordinates its "latitude, longitude".
 	Place, Coordinates string
-	// Institution keeps the unit; Describer wrote about it.
+	// Institution holds the unit. Describer has described it.
 	Institution, Describer string
 	// Language is a BCP 47 tag.
 	Language string
 	Rights   string
-	// Released is when the unit was opened to the public, YYYY-MM-DD, and Release
+	// Released is the day on which the unit was opened to the public, as YYYY-MM-DD. Release is
 	// the name of that release.
 	Released, Release string
-	// Digitized lists the formats in which the recording is available.
+	// Digitized has the formats in which the recording is available.
 	Digitized []string
-	// Above are the units that contain this one, the highest first, including
-	// those that are not in the Tree.
+	// Above has the units that contain this one, the highest first, including units that are
+	// not in the Tree.
 	Above []Ref
-	// FindingAid is the ID of the unit whose finding aid has this one as a component, and
-	// Component its place there, from 1. Empty and 0 for another unit.
+	// FindingAid is the ID of the unit whose finding aid has this unit as a component, and
+	// Component the position in the finding aid, from 1. They are empty and 0 for other units.
 	FindingAid string
 	Component  int
-	// Parent is the ID of the unit in the Tree that contains this one, or
-	// empty.
+	// Parent is the ID of the unit in the Tree that contains this one, or empty.
 	Parent string
 }
 
-// Ref names another unit.
+// Ref identifies another unit.
 type Ref struct {
 	Level     Level
 	ID        string
@@ -76,18 +74,18 @@ type Ref struct {
 // PartyKind is the kind of a party.
 type PartyKind string
 
-// The kinds, as cheimarros.json names them.
+// The kinds of parties, as in cheimarros.json.
 const (
 	Person       PartyKind = "person"
 	Organization PartyKind = "organization"
 )
 
-// Party is a person or a body.
+// Party is a person or an organization.
 type Party struct {
 	Kind PartyKind
-	// Name is as its source gives it: "Haldeman, H. R. (\"Bob\")".
+	// Name is the name as in the source, such as "Haldeman, H. R. (\"Bob\")".
 	Name string
-	// Authority identifies the party in its source's name file.
+	// Authority is the identifier of the party in the source's name file.
 	Authority string
 }
 
@@ -103,10 +101,10 @@ const (
 	HeadingGenre        HeadingKind = "genre"
 )
 
-// Heading is a term from a vocabulary.
+// Heading is a term of a vocabulary.
 type Heading struct {
 	Kind HeadingKind
 	Text string
-	// URI identifies the term, or is empty.
+	// URI is the URI of the term, or empty.
 	URI string
 }
