@@ -8,13 +8,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// componentName matches the elements of components: c, c01 to c12.
+// componentName matches the names of component elements: c and c01 to c12.
 var componentName = regexp.MustCompile(`^c(0[1-9]|1[0-2])?$`)
 
-// ParseAll is Parse, and returns the components of the finding aid after it, each after the
-// one that contains it. A component is a unit if it has an attribute id, which no earlier one
-// has. Its ID is that of the finding aid, "#" and the attribute, and it is contained in the
-// nearest unit above. A component without an id is a part of the unit that contains it.
+// ParseAll is Parse, but after the unit of the finding aid it also returns the units of
+// components, each after the unit that contains it. A component is a unit if it has an
+// attribute id that no earlier component has. Its ID is the ID of the finding aid, "#" and the
+// attribute. It is contained in the nearest unit above it. A component without an id is a part
+// of the unit that contains it.
 func ParseAll(r io.Reader, fallback string) ([]archive.Unit, error) {
 	root, err := readTree(r)
 	if err != nil {
@@ -32,14 +33,14 @@ func ParseAll(r io.Reader, fallback string) ([]archive.Unit, error) {
 	return c.units, nil
 }
 
-// components collects the components of a finding aid.
+// components collects the units of a finding aid and its components.
 type components struct {
 	ids   map[string]bool
 	units []archive.Unit
 }
 
-// cut removes the components that are units from the elements below n, and returns those
-// that no other of them contains.
+// cut removes the components that are units from the elements below n. It returns those that
+// are not inside another one.
 func (c *components) cut(n *node) (cut []*node) {
 	if n == nil {
 		return nil
@@ -58,7 +59,8 @@ func (c *components) cut(n *node) (cut []*node) {
 	return cut
 }
 
-// add appends the units of components that a unit contains.
+// add appends the units of components that the holder contains, and of the components inside
+// them.
 func (c *components) add(cut []*node, holder archive.Unit) {
 	for _, n := range cut {
 		below := c.cut(n)
@@ -68,8 +70,8 @@ func (c *components) add(cut []*node, holder archive.Unit) {
 	}
 }
 
-// unit returns the unit of a component. What is said once for the finding aid applies to
-// its components.
+// unit returns the unit of a component. Values that are given once for the whole finding aid
+// apply to its components too.
 func (c *components) unit(n *node, holder archive.Unit) archive.Unit {
 	top := c.units[0]
 	d := &document{desc: n, did: n.child("did")}

@@ -7,9 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// period reads the machine-readable time of the event; otherwise the words of
-// the event and of unitdate. unitdate/@normal counts only if its text agrees
-// with it: all finding aids of the White House Tapes have 1971-02-16 there.
+// period reads the machine-readable time of the event, or else the text of the event and of
+// unitdate. unitdate/@normal counts only if its text agrees with it, because it is 1971-02-16
+// in all finding aids of the White House Tapes.
 func (d *document) period() archive.Period {
 	var p archive.Period
 	event := d.desc.withID("odd", "conversationDateTime")
@@ -52,10 +52,10 @@ func unitDate(date *node) (archive.Period, bool) {
 	return p, true
 }
 
-// parties separates the participants from the people who were discussed.
+// parties reads the participants and the people who were discussed.
 func (d *document) parties(u *archive.Unit) {
 	origin := d.did.withID("origination", "participants")
-	if origin == nil { // older and other finding aids: the origin of the unit
+	if origin == nil { // in older and other finding aids, the origin of the unit
 		for _, o := range d.did.elements("origination") {
 			if o.attr("id") == "" {
 				origin = o
@@ -91,8 +91,8 @@ func party(n *node) archive.Party {
 	return archive.Party{Kind: kind, Name: n.words(), Authority: n.attr("authfilenumber")}
 }
 
-// headings are the finding aid's access points that have a vocabulary, without
-// duplicates. Places and topics of the conversation are among them.
+// headings returns the access points of the finding aid that have a vocabulary, without
+// duplicates. They include places and topics of the conversation.
 func (d *document) headings() []archive.Heading {
 	var found []archive.Heading
 	add := func(n *node) {
@@ -134,13 +134,13 @@ func (d *document) headings() []archive.Heading {
 	return found
 }
 
-// apart are the access points that are read elsewhere or do not describe the
-// unit (the legal categories of the review).
+// apart has the access points that other functions read, or that do not describe the unit (the
+// legal categories of the review).
 var apart = map[string]bool{
 	"recordingLocation": true, "peopleDiscussed": true, "organizationsDiscussed": true, "PRMPAdeedCategories": true,
 }
 
-// above returns the units that contain this one, the highest first.
+// above returns the units that contain this unit, the highest first.
 func (d *document) above() []archive.Ref {
 	var refs []archive.Ref
 	for _, holder := range []struct {

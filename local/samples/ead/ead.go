@@ -1,18 +1,17 @@
-// Package ead parses finding aids in Encoded Archival Description 2002, one
-// archival unit each, such as the National Archives published for the
-// conversations of the White House Tapes.
+// Package ead parses finding aids in Encoded Archival Description 2002. Each describes one
+// archival unit, such as those that the National Archives published for the conversations of
+// the White House Tapes.
 //
-// It accepts the EAD namespace under any prefix, no namespace, or a DOCTYPE;
-// every encoding that a browser supports; and finding aids in which any element
-// is missing. Input that is not well-formed XML is an error, and XML of another
-// kind is ErrOther. It reads no DTD and follows no link.
+// It accepts the EAD namespace with any prefix, no namespace, or a DOCTYPE. It accepts every
+// encoding that a browser supports, and finding aids in which any element is missing. Input
+// that is not well-formed XML is an error, and XML of another kind is ErrOther. It reads no DTD
+// and follows no link.
 //
-// Known errors of those finding aids are dropped: a date in unitdate/@normal
-// that its own text contradicts, offsets from UTC, the placeholder at the end
-// of an abstract, people "discussed" who are only the participants again,
-// unidentified parties, and texts that are the same everywhere (access,
-// acquisition, arrangement). One finding aid is one unit: components inside its
-// dsc are text of that unit, not units.
+// It drops known errors of those finding aids: a date in unitdate/@normal that its own text
+// contradicts, UTC offsets, the placeholder at the end of an abstract, "discussed" people who
+// are only the participants again, unidentified parties, and texts that are the same in all of
+// them (access, acquisition, arrangement). Parse returns one unit for a finding aid. ParseAll
+// also returns the components that have an id as units.
 package ead
 
 import (
@@ -27,11 +26,11 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// ErrOther is returned for a document that is well-formed XML but not EAD.
+// ErrOther is the error for a document that is well-formed XML but not EAD.
 var ErrOther = errors.New("not an EAD finding aid")
 
-// Parse parses one finding aid. fallback is used as its identifier if it has no
-// identifier; usually it is the file's name.
+// Parse parses one finding aid. If the finding aid has no identifier, its ID is fallback, which
+// is usually the name of the file.
 func Parse(r io.Reader, fallback string) (archive.Unit, error) {
 	units, err := ParseAll(r, fallback)
 	if err != nil {
@@ -40,11 +39,11 @@ func Parse(r io.Reader, fallback string) (archive.Unit, error) {
 	return units[0], nil
 }
 
-// subjectLog begins a subtitle that describes the finding aid, not the
+// subjectLog matches the start of a subtitle that describes the finding aid instead of the
 // recording.
 var subjectLog = regexp.MustCompile(`^A Subject Log of (?:the )?`)
 
-// document is the three parts of a finding aid that are read; any may be nil.
+// document has the three parts of a finding aid that are read. Each part may be nil.
 type document struct {
 	header, desc, did *node
 }
@@ -104,8 +103,7 @@ func (d *document) title() string {
 	return formal
 }
 
-// level reads archdesc/@level; a unit without components that has a holder is
-// an item.
+// level returns the level in archdesc/@level, or LevelItem if the value is missing or unknown.
 func (d *document) level() archive.Level {
 	level := d.desc.attr("level")
 	if level == "otherlevel" {
@@ -162,7 +160,7 @@ func (d *document) abstract() string {
 
 func (d *document) history() string { return paragraphs(d.desc.child("bioghist")) }
 
-// paragraphs returns the <p> elements below n, or its text if there is no <p>.
+// paragraphs returns the texts of the <p> elements below n, or the text of n if it has no <p>.
 func paragraphs(n *node) string {
 	var found []string
 	for _, p := range n.all("p") {
@@ -182,7 +180,7 @@ func (d *document) place() *node {
 	return d.desc.withID("controlaccess", "recordingLocation").child("geogname")
 }
 
-// rights returns the linked licence, or else the first text on use.
+// rights returns the linked licence, or else the first text about use.
 func (d *document) rights() string {
 	var use *node
 	for _, n := range d.desc.all("userestrict") {
@@ -215,7 +213,7 @@ func (d *document) digitized() []string {
 	return formats
 }
 
-// forms maps words to DCMI types.
+// forms maps patterns to DCMI types.
 var forms = []struct {
 	words *regexp.Regexp
 	form  string
@@ -225,7 +223,8 @@ var forms = []struct {
 	{regexp.MustCompile(`photo|slide|negative|\bprints?\b|poster|drawing`), "StillImage"},
 }
 
-// form returns the DCMI type if the genre or the formats imply one.
+// form returns the DCMI type that the formats, the genre or the physical description imply, or
+// else the default type of the level.
 func (d *document) form(u archive.Unit) string {
 	if u.Level == archive.LevelCollection || u.Level == archive.LevelSeries {
 		return "Collection"
@@ -276,7 +275,8 @@ func digits(s string) string {
 	return ""
 }
 
-// languageTag returns the BCP 47 tag of <language langcode="eng">: "en".
+// languageTag returns the BCP 47 tag of a language element, for example "en" for <language
+// langcode="eng">. It returns "" without a valid language.
 func languageTag(n *node) string {
 	tag, err := language.Parse(n.attr("langcode"))
 	if err != nil || tag == language.Und {

@@ -14,14 +14,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// Limits of a document; known finding aids have 32 KB and a depth of 8.
+// Limits of a document. Known finding aids have 32 KB and a depth of 8.
 const (
 	sizeMost  = 64 << 20
 	depthMost = 200
 )
 
-// node is an element, or text if it has no name. Names are local names: finding
-// aids use the EAD namespace under any prefix, or none.
+// node is an element, or text if it has no name. Names have no prefix, because finding aids use
+// the EAD namespace with any prefix or none.
 type node struct {
 	name     string
 	attrs    map[string]string
@@ -29,7 +29,7 @@ type node struct {
 	children []*node
 }
 
-// readTree parses a whole document. It resolves no external entity and reads no
+// readTree parses a whole document. It does not resolve external entities and does not read a
 // DTD.
 func readTree(r io.Reader) (*node, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, sizeMost+1))
@@ -97,16 +97,16 @@ func build(d *xml.Decoder) (*node, error) {
 	return nil, errors.New("no element")
 }
 
-// blocks are the elements that end a word. Text on both sides of any other
-// element, such as <emph>, may be one word.
+// blocks has the elements that separate words. The texts before and after another element, such
+// as <emph>, may be parts of one word.
 var blocks = map[string]bool{
 	"p": true, "lb": true, "head": true, "item": true, "list": true, "unittitle": true, "unitid": true,
 	"unitdate": true, "addressline": true, "entry": true, "row": true, "cell": true,
 	"persname": true, "corpname": true, "famname": true, "geogname": true, "subject": true, "date": true,
 }
 
-// words returns the clean text of n and its descendants, except those that skip
-// selects. n may be nil.
+// words returns the clean text of n and its descendants, without the elements named in skip. n
+// may be nil.
 func (n *node) words(skip ...string) string {
 	if n == nil {
 		return ""
@@ -134,7 +134,7 @@ func (n *node) collect(b *strings.Builder, skip []string) {
 	}
 }
 
-// attr returns an attribute; n may be nil.
+// attr returns the value of an attribute. n may be nil.
 func (n *node) attr(name string) string {
 	if n == nil {
 		return ""
@@ -142,8 +142,8 @@ func (n *node) attr(name string) string {
 	return n.attrs[name]
 }
 
-// all returns the elements with these names at any depth below n, in document
-// order; without a name it returns every element.
+// all returns the elements with one of the names at any depth below n, in document order.
+// Without names it returns every element.
 func (n *node) all(names ...string) []*node {
 	var found []*node
 	if n == nil {
@@ -165,7 +165,7 @@ func (n *node) all(names ...string) []*node {
 	return found
 }
 
-// first returns the first element with one of these names below n, or nil.
+// first returns the first element below n with one of the names, or nil.
 func (n *node) first(names ...string) *node {
 	for _, found := range n.all(names...) {
 		return found
@@ -173,7 +173,7 @@ func (n *node) first(names ...string) *node {
 	return nil
 }
 
-// elements returns n's children with these names; without a name it returns
+// elements returns the child elements of n with one of the names. Without names it returns
 // every child element.
 func (n *node) elements(names ...string) []*node {
 	var found []*node
@@ -192,7 +192,7 @@ func (n *node) elements(names ...string) []*node {
 	return found
 }
 
-// child returns the first of n's children with this name, or nil.
+// child returns the first child element of n with the name, or nil.
 func (n *node) child(name string) *node {
 	for _, found := range n.elements(name) {
 		return found
@@ -200,7 +200,7 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-// withID returns the first element with this name and id below n, or nil.
+// withID returns the first element below n with the name and id, or nil.
 func (n *node) withID(name, id string) *node {
 	for _, found := range n.all(name) {
 		if found.attrs["id"] == id {
