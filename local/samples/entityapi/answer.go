@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// limitOf parses ?limit. It answers the request itself if the limit is invalid.
+// limitOf returns the value of ?limit, or the value otherwise if the request has no limit. If
+// the limit is invalid, it answers the request and returns false.
 func limitOf(w http.ResponseWriter, r *http.Request, otherwise int) (int, bool) {
 	given := r.URL.Query().Get("limit")
 	if given == "" {
@@ -21,7 +22,7 @@ func limitOf(w http.ResponseWriter, r *http.Request, otherwise int) (int, bool) 
 	return n, true
 }
 
-// clip limits the length of client input in an answer.
+// clip limits the length of client input that is repeated in an answer.
 func clip(s string) string { return s[:min(len(s), 80)] }
 
 func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
@@ -52,5 +53,5 @@ func write(w http.ResponseWriter, status int, body any) {
 		h.left = int64(len(b)) / 2
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // the client has disconnected
+	_, _ = w.Write(b) // it fails if the client has disconnected
 }

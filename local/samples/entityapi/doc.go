@@ -1,6 +1,6 @@
-// Package entityapi serves a collection of archive entities with Arke's entity
-// API, version 0: manifests by persistent identifier (PI), bytes by content
-// identifier (CID).
+// Package entityapi serves a collection of archive entities with version 0 of Arke's entity
+// API. It returns manifests by persistent identifier (PI) and bytes by content identifier
+// (CID).
 //
 //	GET /                                    the service and its health
 //	GET /arke                                the root entity; its children are the roots of the collection
@@ -11,13 +11,11 @@
 //	GET /resolve/{pi}                        {pi, tip}
 //	GET /cat/{cid}                           bytes; immutable, X-IPFS-CID
 //
-// Errors are {"error": CODE, "message", "details"}, with the codes and statuses
-// of that API. The API is read-only here: HEAD works like GET, other methods
-// are refused.
+// Errors are {"error": CODE, "message", "details"} with the codes and statuses of that API. The
+// API is read-only here. HEAD is answered like GET, and other methods are rejected.
 //
-// A CID identifies the bytes that /cat serves under it, unless a Source
-// deliberately says otherwise. Manifests are DAG-CBOR nodes, which /cat serves
-// too. All bytes are computed on request. The first /cat for a manifest that
-// was not read recently builds an index of 16 bytes per CID, which takes about
-// 80 us per entity.
+// A CID identifies the bytes that /cat returns for it, unless a Source deliberately has wrong
+// bytes. Manifests are DAG-CBOR nodes, which /cat also serves. All bytes are computed on
+// request. The first /cat for a manifest that was not read recently builds an index of 16 bytes
+// per CID, which takes about 80 us per entity.
 package entityapi

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Forever is a number of times without an end.
+// Forever is a number of times without a limit.
 const Forever = -1
 
 // Clock times delays.
 type Clock interface {
-	// NewTimer sends once after d; stop releases the timer.
+	// NewTimer returns a channel that receives once after d. stop releases the timer.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Fault is a fault of responses. Its zero value is no fault. The first Busy
-// responses are 503, the next Cut are interrupted in the middle of their body,
-// and the rest are correct. Clients are expected to retry.
+// Fault is a fault of the responses for a resource. The zero value is no fault. The first Busy
+// responses are 503. The next Cut responses end in the middle of their body. All later ones are
+// correct. Clients are expected to retry.
 type Fault struct {
-	// Busy counts the 503 BACKEND_ERROR responses with Retry-After: 0.
+	// Busy is the number of responses with 503 BACKEND_ERROR and Retry-After: 0.
 	Busy int
-	// Cut counts the responses whose connection closes halfway.
+	// Cut is the number of responses whose connection is closed in the middle of the body.
 	Cut int
-	// Delay comes before every response.
+	// Delay is the delay before every response.
 	Delay time.Duration
 }
 
@@ -34,8 +34,8 @@ type faultCounts struct {
 	asked map[string]int
 }
 
-// next returns the fault of this response, after its delay or when the client
-// has disconnected.
+// next waits for the delay of the fault, or until the client has disconnected. Then it counts
+// the request and returns the fault of its response.
 func (t *faultCounts) next(r *http.Request, key string, of Fault) (busy, cut bool) {
 	if of == (Fault{}) {
 		return false, false
@@ -61,14 +61,14 @@ func (t *faultCounts) next(r *http.Request, key string, of Fault) (busy, cut boo
 	return false, false
 }
 
-// interrupted closes the connection in the middle of a body whose length has been
-// announced.
+// interrupted is a response writer that closes the connection in the middle of a body of known
+// length.
 type interrupted struct {
 	http.ResponseWriter
 	left int64
 }
 
-// Write passes on what fits into the first half, then closes the connection.
+// Write writes the bytes up to the middle of the body, and then closes the connection.
 func (h *interrupted) Write(b []byte) (int, error) {
 	if int64(len(b)) < h.left {
 		h.left -= int64(len(b))

@@ -9,19 +9,18 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// RootPI is the PI of the root entity, which every collection has in addition
-// to its entities.
+// RootPI is the PI of the root entity, which every collection has besides its own entities.
 const RootPI = "00000000000000000000000000"
 
 const (
-	listDefault     = 100 // default number of entities in an answer
+	listDefault     = 100 // default number of entities in a response
 	versionsDefault = 50
 	limitMost       = 1000
 )
 
 var piForm = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
-// api is the handler's state: the source, and the index of its bytes.
+// api is the state of a handler.
 type api struct {
 	source Source
 	index  *index
@@ -29,8 +28,8 @@ type api struct {
 	faults *faultCounts
 }
 
-// Handler serves source. It is safe for concurrent use. Each handler has its
-// own counts of the source's faults; clock times the delays.
+// Handler serves source. It is safe for concurrent use. Each handler counts the source's faults
+// separately. clock is the clock of the delays.
 func Handler(source Source, clock Clock) http.Handler {
 	a := &api{
 		source: source,
@@ -58,8 +57,7 @@ func Handler(source Source, clock Clock) http.Handler {
 	return mux
 }
 
-// originOf returns the root entity, whose children are the roots of the
-// collection.
+// originOf returns the root entity. Its children are the roots of the collection.
 func originOf(source Source) Entity {
 	about := Body{Head: []byte("# Arke\n\nThe root of this server: its children are the collections served here.\n")}
 	return Entity{
@@ -75,8 +73,8 @@ func (a *api) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"service": "entity-api", "version": "0", "status": "ok"})
 }
 
-// find finds an entity. It answers the request itself if there is no such
-// entity.
+// find returns the entity in the path. If it does not exist, find answers the request and
+// returns false.
 func (a *api) find(w http.ResponseWriter, r *http.Request) (Entity, bool) {
 	pi := r.PathValue("pi")
 	if !piForm.MatchString(pi) {
@@ -113,8 +111,8 @@ func (a *api) entity(w http.ResponseWriter, r *http.Request) {
 	answerEntity(w, e)
 }
 
-// answerEntity answers with a manifest, or with its replacement after a merge
-// or a deletion.
+// answerEntity answers with the manifest of an entity, or with the response for a merged or
+// deleted one.
 func answerEntity(w http.ResponseWriter, e Entity) {
 	switch e.State {
 	case Merged:
@@ -265,6 +263,6 @@ func (a *api) cat(w http.ResponseWriter, r *http.Request) {
 		w = &interrupted{ResponseWriter: w, left: found.Body.Size() / 2}
 	}
 	if r.Method != http.MethodHead {
-		_, _ = found.Body.WriteTo(w) // the client has disconnected
+		_, _ = found.Body.WriteTo(w) // it fails if the client has disconnected
 	}
 }

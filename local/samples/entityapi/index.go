@@ -9,25 +9,25 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// index finds the entity of a CID. It stores eight bytes of each digest and the
-// number of the entity; a match is computed again and compared in full.
+// index finds the content of a CID. It stores eight bytes of each digest and the number of the
+// entity. For a match, the entity is computed again and the whole CID compared.
 //
-// Most clients read bytes soon after the manifest that names them, so the
-// latest entities are searched first. Only other requests need the index, which
-// the first of them builds from the whole collection.
+// Most clients read bytes soon after the manifest that names them, so index searches the latest
+// entities first. Only other requests need the whole index, which the first of them builds from
+// the whole collection.
 type index struct {
 	source Source
 
 	mu     sync.Mutex
 	latest map[uint64]uint32
-	order  []uint64 // position in latest, a ring
+	order  []uint64 // the keys of latest, as a ring buffer
 	oldest int
 
 	build sync.Once
 	marks []mark
 }
 
-// maxLatest limits latest: some hundred entities.
+// maxLatest limits latest to the files of some hundred entities.
 const maxLatest = 4096
 
 type mark struct {
@@ -37,7 +37,7 @@ type mark struct {
 
 func digestMark(d cid.Digest) uint64 { return binary.BigEndian.Uint64(d[:8]) }
 
-// Remember notes that entity i was read.
+// Remember adds the files of entity i to the latest ones.
 func (x *index) Remember(i int, e Entity) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -63,7 +63,7 @@ func (x *index) Remember(i int, e Entity) {
 	}
 }
 
-// Find returns the content of c.
+// Find returns the content with the CID c, whose digest is d.
 func (x *index) Find(c cid.CID, d cid.Digest) (Component, bool) {
 	want := digestMark(d)
 	x.mu.Lock()
@@ -84,7 +84,7 @@ func (x *index) Find(c cid.CID, d cid.Digest) (Component, bool) {
 	return Component{}, false
 }
 
-// locate searches the files and the manifests of e for c.
+// locate returns the file or manifest of e with the CID c.
 func locate(e Entity, c cid.CID) (Component, bool) {
 	for _, files := range [][]Component{e.Components, e.Attachments} {
 		for _, file := range files {
@@ -123,8 +123,8 @@ func (x *index) scan() {
 			add(version(e, v+1).CID)
 		}
 	}
-	// Equal marks keep the order of the entities, so that the same bytes are
-	// always found in the same entity.
+	// Equal marks keep the order of the entities, so that the same bytes are always found in
+	// the same entity.
 	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.digest, b.digest) })
 	x.marks = slices.Clip(marks)
 }

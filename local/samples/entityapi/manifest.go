@@ -13,11 +13,11 @@ import (
 // schema is the schema of stored manifests in version 0 of the API.
 const schema = "arke/manifest@v1"
 
-// createdAt is the time of every first version: that of the sample's root PI. Each
-// later version is a second younger.
+// createdAt is the time of every first version, which is the time in the sample's root PI. Each
+// later version is one second later.
 var createdAt = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
 
-// manifest is one version of an entity, as in the API's response.
+// manifest is a version of an entity, in the form of the API's response.
 type manifest struct {
 	PI         string             `json:"pi"`
 	Ver        int                `json:"ver"`
@@ -29,10 +29,10 @@ type manifest struct {
 	Parent     string             `json:"parent_pi,omitempty"`
 	Note       string             `json:"note,omitempty"`
 
-	node []byte // as stored, in DAG-CBOR
+	node []byte // the stored form, in DAG-CBOR
 }
 
-// version computes version v of e; v is between 1 and e.Versions.
+// version computes version v of e, which must be between 1 and e.Versions.
 func version(e Entity, v int) manifest {
 	m := manifest{
 		PI:         e.PI,
@@ -60,7 +60,7 @@ func version(e Entity, v int) manifest {
 // tip returns the newest version.
 func tip(e Entity) manifest { return version(e, e.Versions) }
 
-// encode returns the stored form: deterministic DAG-CBOR, links as tag 42.
+// encode returns the stored form: deterministic DAG-CBOR with links as tag 42.
 func (m manifest) encode() []byte {
 	fields := map[string]func(*bytes.Buffer){
 		"schema": text(schema),
@@ -133,7 +133,7 @@ func link(c cid.CID) func(*bytes.Buffer) {
 	}
 }
 
-// mapping sorts keys as DAG-CBOR requires: by length, then by bytes.
+// mapping writes a CBOR map with its keys in the order of DAG-CBOR: by length, then by bytes.
 func mapping(b *bytes.Buffer, fields map[string]func(*bytes.Buffer)) {
 	keys := make([]string, 0, len(fields))
 	for k := range fields {

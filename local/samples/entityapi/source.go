@@ -7,13 +7,12 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// Source is a collection as the API reads it. Entities are numbered from 0 to
-// Len()-1 in the order of the list. A Source is immutable, deterministic and
-// safe for concurrent use.
+// Source is a collection that the API serves. Its entities have the numbers 0 to Len()-1, in
+// the order of the list. A Source is immutable, deterministic and safe for concurrent use.
 type Source interface {
-	// Len returns the number of entities, including Gone ones.
+	// Len returns the number of entities, including those that are Gone.
 	Len() int
-	// Index returns the number of an entity by its PI.
+	// Index returns the number of the entity with the PI.
 	Index(pi string) (i int, ok bool)
 	// Entity computes entity i.
 	Entity(i int) Entity
@@ -21,65 +20,65 @@ type Source interface {
 	Roots() []string
 }
 
-// State is the readable state of an entity.
+// State says how an entity is answered.
 type State int
 
 const (
 	// Present is an entity that can be read.
 	Present State = iota
-	// Merged answers 200 with a pointer to another entity and no components.
+	// Merged is an entity that is answered with 200 and a pointer to another entity, without
+	// components.
 	Merged
-	// Deleted answers 200 with a tombstone and no components.
+	// Deleted is an entity that is answered with 200 and a tombstone, without components.
 	Deleted
-	// Gone answers 404, although other entities may name it. It is not listed.
+	// Gone is an entity that is answered with 404 and not listed, although other entities may
+	// name it.
 	Gone
 )
 
-// Entity is one entity at its newest version.
+// Entity is the newest version of an entity.
 type Entity struct {
-	// PI is a ULID: 26 characters of Crockford's base32.
+	// PI is a ULID, which has 26 characters of Crockford's base32.
 	PI    string
 	State State
-	// MergedInto is a PI; for a Merged entity only.
+	// MergedInto is the PI of the other entity, for a Merged entity only.
 	MergedInto string
-	// Versions is the number of the newest version, from 1. Older versions have
-	// no children, because an entity is created before those that name it.
+	// Versions is the number of the newest version, from 1. Older versions have no children,
+	// because an entity is created before the entities that name it.
 	Versions int
-	// Parent is a PI, or empty.
+	// Parent is the PI of the parent, or empty.
 	Parent string
-	// Children are PIs, in order.
+	// Children are the PIs of the children, in order.
 	Children []string
 	// Components are sorted by name.
 	Components []Component
-	// Attachments are available by CID, but are named by a component instead of
-	// the manifest.
+	// Attachments are files that are available by CID. A component names them, not the
+	// manifest.
 	Attachments []Component
 	// Note is free text about the version, or empty.
 	Note string
-	// Fault is the fault of the manifest.
+	// Fault is the fault of the manifest's responses.
 	Fault Fault
 }
 
 // Component is a named file of an entity.
 type Component struct {
 	Name string
-	// CID is the CID in the manifest. Bytes that do not match it are served
-	// unchanged.
+	// CID is the CID in the manifest. Bytes that do not match it are served unchanged.
 	CID   cid.CID
 	Body  Body
 	Fault Fault
-	// Lost bytes are named by the manifest, and /cat answers 404.
+	// Lost is true if /cat answers 404 for the CID in the manifest.
 	Lost bool
 }
 
-// NewComponent returns a component with the CID of its bytes.
+// NewComponent returns a component with the CID of the body.
 func NewComponent(name string, body Body) Component {
 	return Component{Name: name, CID: body.CID(), Body: body}
 }
 
-// Body is the content of a file: Head, then Filler repeated to FillerSize
-// bytes, then Tail. The filler allows a large file without holding it in
-// memory.
+// Body is the content of a file: Head, then FillerSize bytes with the value Filler, then Tail.
+// With the filler, a large file needs no memory.
 type Body struct {
 	Head       []byte
 	Filler     byte
@@ -111,7 +110,7 @@ func (b Body) WriteTo(w io.Writer) (int64, error) {
 	return written, err
 }
 
-// CID returns the CID of the bytes.
+// CID returns the CID of the content.
 func (b Body) CID() cid.CID {
 	h := sha256.New()
 	_, _ = b.WriteTo(h) // a hash accepts all writes
