@@ -7,33 +7,33 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// pinaxMost is the largest pinax.json that an exporter has to read, in bytes.
+// pinaxMost is the maximum size in bytes of a pinax.json that an exporter has to read.
 const pinaxMost = 4 << 20
 
 // ExportOptions are the options of an export that change its counts.
 type ExportOptions struct {
 	Recursive bool
-	// MaxDepth is the depth down to which children are followed; the root has
-	// depth 0. It applies only if Recursive is set.
+	// MaxDepth is the maximum depth of exported entities. The root has depth 0. It applies only
+	// if Recursive is set.
 	MaxDepth int
 }
 
 // Expectation is the result that an export should report.
 type Expectation struct {
-	// Fails means that there is no output, because the root cannot be read.
+	// Fails is true if there is no output, because the root cannot be read.
 	Fails bool
-	// Exported counts the records in the output, Incomplete those of them that
-	// lack a part, Failed the entities that were found and could not be read.
+	// Exported is the number of records in the output, and Incomplete the number of those that
+	// lack a part. Failed is the number of entities that were found but cannot be read.
 	Exported, Incomplete, Failed int
 }
 
-// Expect computes what an export of the entity root should report, by the rules
-// in the package comment. It reads every entity once, and keeps one bit per
-// entity and the numbers of one level of the tree.
+// Expect computes the result that an export of the entity root should report, by the rules in
+// the package comment. It reads each entity once. It stores one bit per entity, and the numbers
+// of the entities on one level of the tree.
 func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 	var sum Expectation
 	seen := make([]uint64, c.source.Len()/64+1)
-	unknown := map[string]bool{} // listed, but missing
+	unknown := map[string]bool{} // listed, but does not exist
 	var level, next []int
 	find := func(pi string) {
 		i, ok := c.source.Index(pi)
@@ -70,13 +70,13 @@ func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 	return sum
 }
 
-// lasting reports whether a fault persists over retries.
+// lasting reports whether a fault remains after any number of retries.
 func lasting(t entityapi.Fault) bool {
 	return t.Busy == entityapi.Forever || t.Cut == entityapi.Forever
 }
 
-// lacks reports whether a record of e lacks a component that its manifest
-// lists, or the pinax that every entity should have.
+// lacks reports whether a record of e lacks a component that its manifest lists, or has no
+// readable pinax.json, which every entity should have.
 func lacks(e entityapi.Entity) bool {
 	complete := false
 	for _, f := range e.Components {

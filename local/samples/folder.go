@@ -16,16 +16,15 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/nara"
 )
 
-// FromEAD reads the finding aids in dir and its subfolders: every file whose
-// name ends in .xml. The parent of a finding aid is the file (tape) that it
-// names; otherwise the series, otherwise the collection. Units that only
-// finding aids name are created from them. Levels above are mentioned, and are
-// entities only if they have a finding aid in dir. Children are ordered by
-// identifier, with numbers by value. The components of a finding aid that have an id are
-// entities below it, in their order there; see ead.ParseAll.
+// FromEAD reads the finding aids in dir and its subfolders, which are all files whose names end
+// in .xml. The parent of a finding aid is the file (tape) that it names, or else the series, or
+// else the collection. Units that only finding aids name are created from the finding aids.
+// Levels above that are mentioned, but are entities only if dir has their finding aid. Children
+// are ordered by identifier, with numbers by value. The components of a finding aid that have
+// an id are entities below it, in the order of the finding aid; see ead.ParseAll.
 //
 // Other files are skipped; see Collection.Skipped. FromEAD returns an error that names each
-// file that cannot be parsed or that repeats an identifier, and an error if there is no
+// file that cannot be parsed or repeats an identifier. It also returns an error if there is no
 // finding aid.
 func FromEAD(dir fs.FS) (*Collection, error) {
 	r := eadReader{found: map[string]archive.Unit{}, from: map[string]string{}}
@@ -72,15 +71,13 @@ func (r *eadReader) read(name string, content []byte) {
 	}
 }
 
-// FromCatalog reads the conversation lists (.json) and the catalog records
-// (.xml) in dir and its subfolders. Usually its only root is the collection;
-// under it are series, tapes and conversations. Tapes without a record are
-// created from their conversations; records without a conversation are dropped.
-// Files of other kinds, including finding aids, are skipped.
+// FromCatalog reads the conversation lists (.json) and the catalog records (.xml) in dir and
+// its subfolders. Usually the only root is the collection. Below it are series, tapes and
+// conversations. Tapes without a record are created from their conversations. Records without a
+// conversation are dropped. Files of other kinds, including finding aids, are skipped.
 //
-// FromCatalog returns an error that names each file that cannot be parsed or
-// that repeats the identifier of a conversation or record, and an error if
-// there is no conversation.
+// FromCatalog returns an error that names each file that cannot be parsed or repeats the
+// identifier of a conversation or record. It also returns an error if there is no conversation.
 func FromCatalog(dir fs.FS) (*Collection, error) {
 	found := map[string]archive.Unit{}
 	from := map[string]string{}
@@ -132,8 +129,8 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 	return c, nil
 }
 
-// eachFile reads the files with this name suffix in the order of their paths, and returns the
-// others. Hidden files and folders are neither.
+// eachFile calls use for each file whose name ends in ending, in the order of the paths. It
+// returns the other files. It ignores hidden files and folders.
 func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) (others []Skipped, err error) {
 	err = fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -162,8 +159,8 @@ func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) (
 	return others, err
 }
 
-// byIdentifier compares units by their identifiers, with numbers by value. The components of
-// a finding aid follow it in their order there.
+// byIdentifier compares units by identifier, with numbers by value. The components of a finding
+// aid come after it, in the order of the finding aid.
 func byIdentifier(a, b archive.Unit) int {
 	return cmp.Or(
 		compareNatural(cmp.Or(a.FindingAid, a.ID), cmp.Or(b.FindingAid, b.ID)), cmp.Compare(a.Component, b.Component), compareNatural(a.ID, b.ID),
@@ -189,7 +186,7 @@ func compareNatural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
-// run returns the leading digits, or the leading non-digits, of s.
+// run returns the longest prefix of s that has only digits or no digits.
 func run(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool { return isDigit(string(r)) != isDigit(s[:1]) })
 	if end < 0 {
@@ -200,7 +197,7 @@ func run(s string) string {
 
 func isDigit(s string) bool { return s != "" && s[0] <= unicode.MaxASCII && s[0] >= '0' && s[0] <= '9' }
 
-// sorted returns the units of a map in the order of their identifiers.
+// sorted returns the units of a map, ordered by identifier.
 func sorted(units map[string]archive.Unit) []archive.Unit {
 	list := make([]archive.Unit, 0, len(units))
 	for _, u := range units {

@@ -12,11 +12,10 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// Generate returns a collection of any size: a tree under one root whose
-// entities are numbered breadth-first. Nothing is stored: entity i is computed
-// from seed and i, so the same seed and shape yield the same bytes. The seed
-// decides which entities have a defect; the shape decides how many. An invalid
-// shape is an error.
+// Generate returns a collection of any size. It is a tree with one root whose entities are
+// numbered breadth-first. Nothing is stored. Entity i is computed from seed and i, so that the
+// same seed and shape give the same bytes. The seed determines which entities have a defect,
+// and the shape how many. It returns an error for an invalid shape.
 func Generate(seed uint64, shape Shape) (*Collection, error) {
 	shape, err := shape.normal()
 	if err != nil {
@@ -40,8 +39,8 @@ type generated struct {
 	ranges []defectRange
 }
 
-// defectRange assigns a defect to the positions of a shuffled sequence before
-// end that no earlier range contains.
+// defectRange assigns a defect to the positions of a shuffled sequence that are before end and
+// not in an earlier range.
 type defectRange struct {
 	end    int
 	defect Defect
@@ -50,14 +49,14 @@ type defectRange struct {
 func (g *generated) Len() int        { return g.shape.Entities }
 func (g *generated) Roots() []string { return []string{g.pi(0)} }
 
-// scatter is odd, so that multiplication by it is a permutation of 32 bits; the
-// PIs of neighbours then look unrelated.
+// scatter is odd, so that multiplication by it is a permutation of the 32-bit numbers. The PIs
+// of neighbours then look unrelated.
 const (
 	scatter   = 0x9e3779b1
-	gathering = 0x0e217c1e6b9b4d51 // distinct from other uses of the seed
+	gathering = 0x0e217c1e6b9b4d51 // differs from the other uses of the seed
 )
 
-// pi returns a ULID whose random part ends in the scattered number of the
+// pi returns the PI of entity i, a ULID whose random part ends in the scattered number of the
 // entity.
 func (g *generated) pi(i int) string { return archive.ULID(g.random(uint32(i) * scatter)) }
 
@@ -68,7 +67,7 @@ func (g *generated) random(scattered uint32) (r [10]byte) {
 	return r
 }
 
-// Index returns the number of the entity with this PI.
+// Index returns the number of the entity with the PI.
 func (g *generated) Index(pi string) (int, bool) {
 	random, ok := archive.ParseULID(pi)
 	if !ok {
@@ -82,8 +81,7 @@ func (g *generated) Index(pi string) (int, bool) {
 	return int(i), true
 }
 
-// inverse returns the inverse of an odd number modulo 1<<32, by Newton's
-// method.
+// inverse returns the inverse of an odd number modulo 1<<32, by Newton's method.
 func inverse(odd uint32) uint32 {
 	x := odd
 	for range 5 {
@@ -92,7 +90,7 @@ func inverse(odd uint32) uint32 {
 	return x
 }
 
-// defect returns the defect of entity i, or "".
+// defect returns the defect of entity i, or "" for no defect.
 func (g *generated) defect(i int) Defect {
 	if i == 0 {
 		return g.shape.Root
@@ -111,7 +109,7 @@ func (g *generated) defect(i int) Defect {
 
 func (g *generated) parent(i int) int { return (i - 1) / g.shape.Fanout }
 
-// Entity returns entity i.
+// Entity returns entity i, computed on each call.
 func (g *generated) Entity(i int) entityapi.Entity {
 	defect := g.defect(i)
 	e := entityapi.Entity{PI: g.pi(i), Versions: 1}
@@ -142,7 +140,7 @@ func (g *generated) Entity(i int) entityapi.Entity {
 	return e
 }
 
-// infect gives e its defect.
+// infect adds the defect to e.
 func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	pinax := slices.IndexFunc(e.Components, func(c entityapi.Component) bool { return c.Name == "pinax.json" })
 	switch defect {
@@ -163,7 +161,7 @@ func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 		e.Components[pinax].Lost = true
 	case WrongCID:
 		b := bytes.Clone(e.Components[pinax].Body.Head)
-		b[bytes.Index(b, []byte(`"title": "`))+len(`"title": "`)] ^= 1 // another letter
+		b[bytes.Index(b, []byte(`"title": "`))+len(`"title": "`)] ^= 1 // changes one letter
 		e.Components[pinax].Body.Head = b
 	case EmptyOCR:
 		g.setOCR(e, "")
@@ -194,8 +192,8 @@ func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	}
 }
 
-// setOCR sets the OCR text of the entity's note, in JSON's escaped form; an
-// entity without a note gets one.
+// setOCR sets the OCR text of the entity's note, given in JSON's escaped form. It adds a note
+// to an entity without one.
 func (g *generated) setOCR(e *entityapi.Entity, text string) {
 	ref := fmt.Sprintf("{\n  \"url\": \"https://cdn.arke.institute/%s/scan.tiff\",\n  \"type\": \"image/tiff\",\n"+
 		"  \"filename\": \"scan.tiff\",\n  \"ocr\": \"%s\"\n}\n", e.PI, text)

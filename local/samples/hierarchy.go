@@ -10,11 +10,10 @@ import (
 // hierarchy arranges units into a tree.
 type hierarchy struct {
 	units map[string]*archive.Unit
-	// made are the units without a description; what their units have in common
-	// describes them.
+	// made has the units without a description of their own. They are described by the common
+	// values of their units.
 	made map[string]bool
-	// filled marks the made units that have received what their units have in
-	// common.
+	// filled has the holders that have already received the common values of their units.
 	filled map[string]bool
 }
 
@@ -30,8 +29,8 @@ func newHierarchy(found map[string]archive.Unit) *hierarchy {
 	return h
 }
 
-// hang puts each finding aid under its nearest holder and creates the holders
-// without a finding aid.
+// hang sets the parent of each finding aid to its nearest holder. It creates holders that have
+// no finding aid.
 func hang(found map[string]archive.Unit) []archive.Unit {
 	units := sorted(found)
 	unify(units)
@@ -59,8 +58,8 @@ func hang(found map[string]archive.Unit) []archive.Unit {
 	return h.list()
 }
 
-// unify gives a holder one ID if some units name it by an identifier and others
-// only by its catalog number, and removes a unit that names itself.
+// unify gives a holder one ID if some units name it by an identifier and others only by its
+// catalog number. It also removes a unit from its own Above.
 func unify(units []archive.Unit) {
 	named := map[string]string{}
 	for _, u := range units {
@@ -80,8 +79,8 @@ func unify(units []archive.Unit) {
 	}
 }
 
-// holder creates the unit that ref names, unless it exists. Its parent is its
-// nearest holder, and only if that one is described.
+// holder creates the unit that ref names, unless it exists. Its parent is the nearest holder
+// with a description.
 func (h *hierarchy) holder(ref archive.Ref, above []archive.Ref, found map[string]archive.Unit) {
 	if _, there := h.units[ref.ID]; there {
 		return
@@ -96,7 +95,7 @@ func (h *hierarchy) holder(ref archive.Ref, above []archive.Ref, found map[strin
 	h.made[ref.ID] = true
 }
 
-// made returns a holder as its units name it.
+// made returns a holder with the values that its units give for it.
 func made(ref archive.Ref, above []archive.Ref) archive.Unit {
 	u := archive.Unit{
 		ID: ref.ID, Level: ref.Level, Title: ref.Title, CatalogID: ref.CatalogID, Above: slices.Clone(above),
@@ -107,8 +106,8 @@ func made(ref archive.Ref, above []archive.Ref) archive.Unit {
 	return u
 }
 
-// stack puts conversations under tapes, tapes under series, and series under
-// the collection, as the conversations say.
+// stack sets the parents of conversations to tapes, of tapes to series, and of series to the
+// collection, as the conversations name them.
 func stack(found, records map[string]archive.Unit) []archive.Unit {
 	h := newHierarchy(found)
 	for _, u := range sorted(found) {
@@ -141,15 +140,14 @@ func stack(found, records map[string]archive.Unit) []archive.Unit {
 	return h.list()
 }
 
-// borneOut reports whether a tape's title, "Camp David study table tape number
+// borneOut reports whether the title of a tape, such as "Camp David study table tape number
 // 163", agrees with the series of its conversations.
 func borneOut(title string, above []archive.Ref) bool {
 	device, _, ok := strings.Cut(strings.ToLower(title), " tape number")
 	return ok && len(above) > 0 && strings.Contains(strings.ToLower(above[len(above)-1].Title), device)
 }
 
-// list returns the units, holders before their units, after it filled the
-// holders.
+// list fills all holders and returns the units, each holder before its units.
 func (h *hierarchy) list() []archive.Unit {
 	all := make(map[string]archive.Unit, len(h.units))
 	below := map[string][]string{}
@@ -169,7 +167,7 @@ func (h *hierarchy) list() []archive.Unit {
 		list = append(list, *h.units[u.ID])
 	}
 	place := func(u archive.Unit) int {
-		if u.Component > 0 { // in the order of its finding aid, whatever its level
+		if u.Component > 0 { // in the order of its finding aid, independent of its level
 			return len(rank)
 		}
 		return rank[u.Level]
@@ -178,7 +176,7 @@ func (h *hierarchy) list() []archive.Unit {
 	return list
 }
 
-// fill gives a holder, after its descendants, what its units have in common.
+// fill gives a holder the common values of its units, after it has filled the holders below.
 func (h *hierarchy) fill(id string, below map[string][]string) {
 	if h.filled[id] || len(below[id]) == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// dice is splitmix64: it yields the same numbers in every release of Go.
+// dice is the random generator splitmix64, whose numbers are the same in every release of Go.
 type dice struct{ state uint64 }
 
 func (d *dice) next() uint64 {
@@ -18,14 +18,13 @@ func (d *dice) next() uint64 {
 	return z ^ z>>31
 }
 
-// below returns a number from 0 to n-1.
+// below returns a random number from 0 to n-1.
 func (d *dice) below(n int) int { return int(d.next() % uint64(n)) }
 
 func pick[T any](d *dice, from []T) T { return from[d.below(len(from))] }
 
-// shuffled returns the position of i in a sequence of n that is shuffled by
-// seed: a Feistel network over the next power of four, repeated until the
-// result is below n.
+// shuffled returns the position of i in a sequence of n that is shuffled with seed. It uses a
+// Feistel network over the next power of four, repeated until the result is less than n.
 func shuffled(i, n int, seed uint64) int {
 	half := 1
 	for 1<<(2*half) < n {
@@ -54,7 +53,7 @@ var (
 		"pencil record river same sheet signed south survey table the then tower two under volume was water while with year")
 )
 
-// unit invents the unit of entity i.
+// unit returns an invented unit for entity i.
 func (g *generated) unit(i int) archive.Unit {
 	d := &dice{g.seed*0x2545f4914f6cdd1d + uint64(i)}
 	year, month, day := 1850+d.below(100), 1+d.below(12), 1+d.below(28)
@@ -85,7 +84,7 @@ func (g *generated) unit(i int) archive.Unit {
 	return u
 }
 
-// invent returns sentences of about that many bytes.
+// invent returns sentences of about size bytes.
 func invent(d *dice, size int) string {
 	var b strings.Builder
 	for b.Len() < size {

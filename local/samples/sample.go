@@ -9,13 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// SampleRoot is the PI of the sample's root, as in the export contract's
-// examples.
+// SampleRoot is the PI of the sample's root. The examples of the export contract use the same
+// PI.
 const SampleRoot = "01K9XVBAQZF9EHDRXGBEADTZYY"
 
-// The sample's facts: the participants and times of each conversation, and the
-// history that its finding aids share. Both come from the U.S. National
-// Archives, CC0 1.0.
+// The facts of the sample: the participants and times of each conversation, and the history
+// that all its finding aids share. Both are from the U.S. National Archives, CC0 1.0.
 var (
 	//go:embed sample/tape-281.tsv
 	sampleTable string
@@ -23,9 +22,9 @@ var (
 	sampleHistory string
 )
 
-// Sample is tape 281 of the White House Tapes (21 October 1971) with its 71
-// conversations: 72 entities under SampleRoot. It is byte for byte what FromEAD
-// makes of the 71 finding aids.
+// Sample returns tape 281 of the White House Tapes (21 October 1971) with its 71 conversations,
+// which are 72 entities under SampleRoot. Its bytes are the same as FromEAD computes from the
+// 71 finding aids.
 func Sample() *Collection {
 	units := sampleUnits()
 	found := make(map[string]archive.Unit, len(units))
@@ -33,7 +32,7 @@ func Sample() *Collection {
 		found[u.ID] = u
 	}
 	c, err := fromUnits(hang(found))
-	if err != nil { // the table is embedded
+	if err != nil { // the table is embedded and valid
 		panic(fmt.Sprintf("invalid table of the sample: %v", err))
 	}
 	return c
@@ -41,7 +40,7 @@ func Sample() *Collection {
 
 type sampleParty struct {
 	archive.Party
-	spoken string // in a sentence
+	spoken string // the name within a sentence
 }
 
 func sampleUnits() []archive.Unit {
@@ -62,8 +61,8 @@ func sampleUnits() []archive.Unit {
 	return units
 }
 
-// sampleConversation returns the finding aid of conversation 281-NUMBER; all
-// finding aids use the same words.
+// sampleConversation returns the unit of conversation 281-NUMBER. All finding aids use the same
+// wording.
 func sampleConversation(number, start, end, certainty string, codes []string, parties map[string]sampleParty) archive.Unit {
 	const (
 		day    = "1971-10-21"

@@ -1,5 +1,5 @@
-// Package samples contains the collections that a local stack exports, and
-// serves them as the entity API does (see entityapi).
+// Package samples contains the collections that a local stack exports, and serves them with the
+// entity API (see entityapi).
 //
 //   - Sample is tape 281 of the White House Tapes with its 71 conversations: 72
 //     entities from an embedded table of facts.
@@ -9,13 +9,13 @@
 //     one tree: collection, series, tapes, conversations.
 //   - Generate computes any number of invented entities, with defects on request.
 //
-// A Collection never changes. The same source yields the same bytes, PIs and
-// CIDs in every process; they are computed on each request and not stored.
-// Invalid input is an error that names the file.
+// A Collection is immutable. The same source gives the same bytes, PIs and CIDs in every
+// process. They are computed on each request and not stored. Invalid input is an error that
+// names the file.
 //
 // # What an export of a collection should contain
 //
-// Expect computes it from what is served, by these rules:
+// Expect computes the result from the served entities, by these rules:
 //
 //   - An entity that cannot be read has failed: 404, merged, deleted, or 503 or
 //     interrupted on every try. It is not in the output, and entities that only
@@ -31,8 +31,8 @@
 //   - Only what a parent names is found, whatever a child says of its parent.
 //   - An OCR text that is empty or contains control bytes changes no count.
 //
-// An exporter may give up when a source fails dozens of times in a row; Expect
-// ignores that.
+// An exporter may give up after dozens of consecutive failures of a source. Expect ignores
+// this.
 package samples
 
 import (
@@ -49,10 +49,11 @@ type Collection struct {
 	skipped []Skipped
 }
 
-// Skipped is a file of a folder that is not a part of the collection.
+// Skipped is a file in a folder that is not a part of the collection.
 type Skipped struct {
 	File string `json:"file"`
-	// Reason is why not, such as "not an EAD finding aid: its root element is <mods>".
+	// Reason is why the file was skipped, such as "not an EAD finding aid: its root element is
+	// <mods>".
 	Reason string `json:"reason"`
 }
 
@@ -60,11 +61,11 @@ type Skipped struct {
 type Root struct {
 	PI    string
 	Title string
-	// Entities is the number of entities: the root and its descendants.
+	// Entities is the number of entities in the tree of the root, including the root.
 	Entities int
 }
 
-// fromUnits arranges units into a tree.
+// fromUnits returns a collection whose entities are the units, arranged as a tree.
 func fromUnits(units []archive.Unit) (*Collection, error) {
 	tree, err := archive.NewTree(units)
 	if err != nil {
@@ -78,17 +79,17 @@ func fromUnits(units []archive.Unit) (*Collection, error) {
 	return c, nil
 }
 
-// Roots returns the roots in a fixed order.
+// Roots returns the roots, always in the same order.
 func (c *Collection) Roots() []Root { return append([]Root(nil), c.roots...) }
 
-// Skipped returns the files of the folder that FromEAD has skipped.
+// Skipped returns the files that FromEAD has skipped.
 func (c *Collection) Skipped() []Skipped { return append([]Skipped{}, c.skipped...) }
 
 // Len returns the number of entities.
 func (c *Collection) Len() int { return c.source.Len() }
 
-// Handler serves the collection. Every handler has its own counters of faults
-// that occur a number of times; clock delays slow answers.
+// Handler serves the collection. Each handler has its own counters for faults that occur a
+// limited number of times. clock is the clock of slow responses.
 func (c *Collection) Handler(clock entityapi.Clock) http.Handler {
 	return entityapi.Handler(c.source, clock)
 }

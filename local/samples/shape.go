@@ -11,15 +11,15 @@ type Defect string
 
 // The defects, each with its effect on an export.
 const (
-	// Cycle: the entity lists the root, its parent and itself among its
-	// children. Each is exported once.
+	// Cycle: the entity lists the root, its parent and itself as children. Each of them is
+	// exported once.
 	Cycle Defect = "cycle"
 	// Repeated: its parent lists it twice. It is exported once.
 	Repeated Defect = "repeated"
-	// Unlisted: it names its parent, but the parent does not list it. Neither
-	// it nor what only it lists is found.
+	// Unlisted: it names its parent, but the parent does not list it. An export finds neither
+	// the entity nor the entities that only it lists.
 	Unlisted Defect = "unlisted"
-	// Unsigned: its parent lists it, and it names no parent. It is exported.
+	// Unsigned: its parent lists it, but it names no parent. It is exported.
 	Unsigned Defect = "unsigned"
 	// NoPinax: it has no pinax.json. Incomplete.
 	NoPinax Defect = "no-pinax"
@@ -64,22 +64,20 @@ func Defects() []Defect {
 
 // Shape configures Generate. Its zero value is one entity without a defect.
 type Shape struct {
-	// Entities is the number of entities, the root included; 0 means 1, at most
-	// 1<<24.
+	// Entities is the number of entities including the root, at most 1<<24; 0 means 1.
 	Entities int
-	// Fanout is the number of children of an entity while entities are left: 1
-	// is a chain, Entities-1 a star; 0 means 10.
+	// Fanout is the number of children of an entity, as long as entities are left. 1 is a
+	// chain, Entities-1 a star; 0 means 10.
 	Fanout int
-	// TextBytes is the approximate length of each narrative and OCR text; 0
-	// means 600.
+	// TextBytes is the approximate size in bytes of each narrative and OCR text; 0 means 600.
 	TextBytes int
-	// Count is the number of entities with a defect, Rate the share (0 to 1) of
-	// the rest. The root is excluded.
+	// Count is the number of entities with a defect. Rate is the fraction (0 to 1) of the
+	// remaining entities. Neither includes the root.
 	Count map[Defect]int
 	Rate  map[Defect]float64
 	// Root is the defect of the root; empty means no defect.
 	Root Defect
-	// Times is the number of faulty answers of Busy and Cut; 0 means 2.
+	// Times is the number of faulty responses of Busy and Cut; 0 means 2.
 	Times int
 	// Delay is the delay of Slow; 0 means 100 ms.
 	Delay time.Duration
@@ -87,7 +85,7 @@ type Shape struct {
 
 const entitiesMost = 1 << 24
 
-// normal sets defaults and converts rates into counts.
+// normal sets the defaults and converts rates to counts.
 func (s Shape) normal() (Shape, error) {
 	if s.Entities == 0 {
 		s.Entities = 1

@@ -1,12 +1,12 @@
-// Package nara parses what the U.S. National Archives publishes about the White
-// House Tapes besides finding aids: lists of conversations in JSON, and the
-// catalog records of the tapes in XML.
+// Package nara parses data of the U.S. National Archives about the White House Tapes, besides
+// finding aids. These are lists of conversations in JSON, and the catalog records of the tapes
+// in XML.
 //
-// Input that cannot be parsed is an error. Known defects of the data are
-// corrected: character references in JSON strings are resolved (the mistyped
-// &wuot; too), repeated participants are merged, unidentified participants are
-// marked by a flag, offsets from UTC are dropped (they are -05:00 in summer),
-// and a tape with another tape's number is identified by its title.
+// Input that cannot be parsed is an error. Known defects of the data are corrected. Character
+// references in JSON strings are resolved, including the mistyped &wuot;. Repeated participants
+// are merged. Unidentified participants are replaced by a flag. UTC offsets are dropped,
+// because they are -05:00 even in summer. A tape with the number of another tape is identified
+// by its title.
 package nara
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// ErrOther is returned for JSON or XML that is well-formed and of another kind.
+// ErrOther is the error for well-formed JSON or XML of another kind.
 var ErrOther = errors.New("not a list of the White House Tapes")
 
-// conversation is the part of a list entry that is read.
+// conversation has the fields of a list entry that are read.
 type conversation struct {
 	Number   string `json:"conversationNumber"`
 	Tape     string `json:"tapeNumber"`
@@ -67,9 +67,9 @@ type conversation struct {
 	} `json:"publicReleases"`
 }
 
-// ParseConversations parses a list of conversations. A unit's Above ends with
-// its tape, whose ID is TapeID of its number; its Parent is that tape. The name
-// of the set is not used, because it differs from that of the series.
+// ParseConversations parses a list of conversations. The Above of a unit ends with its tape,
+// which is also its Parent and has the ID TapeID of the tape's number. The name of the set is
+// not used, because it differs from the name of the series.
 func ParseConversations(r io.Reader) ([]archive.Unit, error) {
 	var list struct {
 		Conversations *[]conversation `json:"conversations"`
@@ -99,7 +99,7 @@ func ParseConversations(r io.Reader) ([]archive.Unit, error) {
 	return units, nil
 }
 
-// TapeID returns the identifier of a tape in the form of the finding aids.
+// TapeID returns the identifier of a tape in the form that finding aids use.
 func TapeID(number string) string { return "37-wht-audiotape-" + number }
 
 func (c conversation) unit() (archive.Unit, error) {
@@ -162,8 +162,7 @@ func (c conversation) unit() (archive.Unit, error) {
 	return u, nil
 }
 
-// place returns where the recording device was: the list names the device, not
-// the place.
+// place returns the place of the recording device. The list names only the device.
 func place(code, device string) string {
 	switch {
 	case code == "CAB":

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// catalog is the part of the tapes' catalog records that is read.
+// catalog has the fields of the tapes' catalog records that are read.
 type catalog struct {
 	Records []struct {
 		CatalogID string `xml:"naraID,attr"`
@@ -38,10 +38,9 @@ type term struct {
 
 var lastNumber = regexp.MustCompile(`([0-9]+)\s*$`)
 
-// ParseTapes parses catalog records and returns the tapes by their numbers,
-// such as "281". Their Above and Parent are empty: a record does not name the
-// tape's series, and its title is unreliable (it puts tape 163 into another
-// series).
+// ParseTapes parses catalog records and returns the tapes by number, such as "281". Their Above
+// and Parent are empty. A record does not name the series of the tape, and its title is
+// unreliable: it puts tape 163 into another series.
 func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 	d := xml.NewDecoder(r)
 	var c catalog
@@ -65,7 +64,7 @@ func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 	tapes := make(map[string]archive.Unit, len(c.Records))
 	for _, record := range c.Records {
 		number, title := archive.Clean(record.Number), archive.Clean(record.Title)
-		// Two records have number 892; the title of one of them says 893.
+		// Two records have the number 892. The title of one of them says 893.
 		if m := lastNumber.FindString(title); m != "" && !sameNumber(m, number) {
 			number = pad(m, len(number))
 		}
