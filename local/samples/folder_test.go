@@ -73,7 +73,7 @@ func TestKnownErrorsAreDropped(t *testing.T) {
 	if strings.Count(graph, `"type": "person"`) != 3 || !strings.Contains(graph, `"alternateName": "Brunner, Ada (Ada Maria), 1901-1980"`) {
 		t.Errorf("two forms of a name are not one person:\n%s", graph)
 	}
-	// The history that all conversations share is recorded once, by the tape.
+	// The history that all conversations share is stored once, at the tape.
 	if n := strings.Count(strings.Join(texts, ""), "Microphones stood on the quay."); n != 1 {
 		t.Errorf("got the history %d times, want once", n)
 	}
@@ -137,8 +137,8 @@ func TestSkippedFilesAreNamed(t *testing.T) {
 	}
 }
 
-// TestComponentsFollowTheirFindingAid reads a finding aid whose components are not in the
-// order of their ids.
+// TestComponentsFollowTheirFindingAid reads a finding aid whose components are not ordered by
+// ID.
 func TestComponentsFollowTheirFindingAid(t *testing.T) {
 	t.Parallel()
 	component := func(id, level, below string) string {
@@ -207,8 +207,8 @@ func TestCatalogIsOneTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 1 collection, 1 series, tapes 7, 8, 9, 20, one conversation each; the
-	// record of tape 10 has no conversation.
+	// 1 collection, 1 series, the tapes 7, 8, 9 and 20 with one conversation each. The record
+	// of tape 10 has no conversation.
 	if roots := c.Roots(); len(roots) != 1 || roots[0].Entities != 10 || c.Len() != 10 || roots[0].Title != "Harbour Tapes" {
 		t.Fatalf("got roots %+v, %d entities", c.Roots(), c.Len())
 	}
@@ -242,7 +242,7 @@ func TestCatalogIsOneTree(t *testing.T) {
 	if want := `On May 30, 1958, François Hébert and Ada ("Skipper") Brunner met.`; conversation.Description != want {
 		t.Errorf("description %q, want %q", conversation.Description, want)
 	}
-	if conversation.Created != "1958-05-30" { // 3 o'clock of the 31st in UTC
+	if conversation.Created != "1958-05-30" { // 3 o'clock on the 31st in UTC
 		t.Errorf("got created %q", conversation.Created)
 	}
 	if got := client.pinax(entities[7]).Created; got != "1958" {

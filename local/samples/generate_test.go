@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// In a star every entity except the root is a leaf, so that a defect affects
-// nothing else.
+// In a star, every entity except the root is a leaf. A defect therefore affects no other
+// entity.
 func TestDefectOutcomes(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -89,8 +89,8 @@ func TestMaxDepth(t *testing.T) {
 	}
 }
 
-// A plain exporter, written here, counts what it reads over HTTP; Expect must
-// agree with it.
+// The test has its own simple exporter, which counts the entities that it reads over HTTP.
+// Expect must return the same counts.
 func TestExpectMatchesServedEntities(t *testing.T) {
 	t.Parallel()
 	rate := map[samples.Defect]float64{}
@@ -98,7 +98,7 @@ func TestExpectMatchesServedEntities(t *testing.T) {
 		rate[defect] = 0.02
 	}
 	delete(rate, samples.Slow)
-	delete(rate, samples.HugePinax) // one is enough: it is 5 MiB
+	delete(rate, samples.HugePinax) // one is sufficient, because it has 5 MiB
 	for seed := range uint64(3) {
 		c := mustGenerate(t, seed, samples.Shape{
 			Entities: 120, Fanout: 3 + int(seed), TextBytes: 50, Rate: rate, Count: map[samples.Defect]int{samples.HugePinax: 1}, Times: 3,

@@ -36,7 +36,7 @@ func TestSampleHas72Entities(t *testing.T) {
 			persons[name] = true
 		}
 	}
-	// 143 participations of 15 parties, not counting 8 of unidentified people.
+	// 143 participations of 15 parties, minus 8 of one unidentified party.
 	if participations != 135 || len(persons) != 14 {
 		t.Errorf("got %d participations of %d parties", participations, len(persons))
 	}
@@ -47,8 +47,7 @@ func TestSampleHas72Entities(t *testing.T) {
 
 func TestSameBytesEveryTime(t *testing.T) {
 	t.Parallel()
-	// A change of these digests changes stored PIs, CIDs and exports: it must
-	// be deliberate.
+	// A change of these digests changes stored PIs, CIDs and exports, so it must be deliberate.
 	tests := map[string]struct {
 		collection *samples.Collection
 		want       string

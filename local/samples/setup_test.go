@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// manifest is the part of an entity that a client reads.
+// manifest has the fields of an entity that a client reads.
 type manifest struct {
 	PI         string            `json:"pi"`
 	CID        string            `json:"manifest_cid"`
@@ -23,7 +23,7 @@ type manifest struct {
 	Parent     string            `json:"parent_pi"`
 }
 
-// client reads a served collection as an exporter does.
+// client reads a served collection, like an exporter.
 type client struct {
 	t   *testing.T
 	url string
@@ -36,7 +36,7 @@ func serve(t *testing.T, c *samples.Collection) *client {
 	return &client{t, server.URL}
 }
 
-// get returns status and body; the status of an interrupted answer is 0.
+// get returns the status and body. The status of an interrupted response is 0.
 func (c *client) get(path string) (int, []byte) {
 	c.t.Helper()
 	response, err := http.Get(c.url + path)
@@ -61,7 +61,7 @@ func (c *client) entity(pi string) manifest {
 	return m
 }
 
-// component returns the bytes of a component after it checked their CID.
+// component returns the bytes of a component and checks their CID.
 func (c *client) component(m manifest, name string) string {
 	c.t.Helper()
 	status, body := c.get("/cat/" + m.Components[name])
@@ -71,8 +71,7 @@ func (c *client) component(m manifest, name string) string {
 	return string(body)
 }
 
-// all returns everything that is served as text, entity by entity from the
-// roots.
+// all returns the manifests and texts of all served entities, starting at the roots.
 func (c *client) all(col *samples.Collection) (texts []string, entities []manifest) {
 	c.t.Helper()
 	var queue []string
@@ -94,7 +93,7 @@ func (c *client) all(col *samples.Collection) (texts []string, entities []manife
 	return texts, entities
 }
 
-// pinax is the part of pinax.json that tests read.
+// pinax has the fields of pinax.json that tests read.
 type pinax struct {
 	ID, Title, Type, Institution, Created, Language, Description, Rights string
 	Creator, Subjects, Place                                             []string

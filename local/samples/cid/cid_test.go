@@ -10,11 +10,11 @@ import (
 
 func TestKnownIdentifiers(t *testing.T) {
 	t.Parallel()
-	// The empty block has this identifier in IPFS.
+	// IPFS uses this identifier for the empty block.
 	if got := cid.Raw(nil); got != "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku" {
 		t.Errorf("Raw(nil) = %s", got)
 	}
-	// The empty DAG-CBOR map, as in the IPLD documentation.
+	// The IPLD documentation uses this identifier for the empty DAG-CBOR map.
 	if got := cid.DagCBOR([]byte{0xa0}); got != "bafyreigbtj4x7ip5legnfznufuopl4sg4knzc2cof6duas4b3q2fy6swua" {
 		t.Errorf("DagCBOR({}) = %s", got)
 	}

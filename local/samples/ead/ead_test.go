@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/ead"
 )
 
-// aid wraps the content of <did>, and what comes after it, in a finding aid.
+// aid returns a finding aid with the content of <did> and the elements after it.
 func aid(did, after string) string {
 	return `<ead xmlns="urn:isbn:1-931666-22-9" xmlns:xlink="http://www.w3.org/1999/xlink"><archdesc level="item"><did>` + did + `</did>` + after + `</archdesc></ead>`
 }
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wide returns s in UTF-16, little endian, with a byte order mark.
+// wide returns s in little-endian UTF-16 with a byte order mark.
 func wide(s string) string {
 	var b bytes.Buffer
 	b.Write([]byte{0xff, 0xfe})

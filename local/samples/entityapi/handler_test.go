@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// few returns a source of a few entities; PI n is "0000000000000000000000000n".
+// few is a source of a few entities. The PI of n is "0000000000000000000000000n".
 type few []entityapi.Entity
 
 func pi(n string) string { return "0000000000000000000000000" + n }
@@ -73,8 +73,7 @@ func setup(t *testing.T) *server {
 	return &server{t, s.URL, c}
 }
 
-// get returns the response and its body; the error is that of a broken
-// connection.
+// get returns the response and its body. It returns an error for an interrupted response.
 func (s *server) get(path string) (*http.Response, []byte, error) {
 	s.t.Helper()
 	response, err := http.Get(s.url + path)
@@ -116,7 +115,7 @@ func TestEntityIsServedAsItsManifest(t *testing.T) {
 	if first["prev_cid"] != nil || first["children_pi"] != nil || first["ver"] != 1.0 {
 		t.Errorf("first version %v", first)
 	}
-	// The manifest's CID names bytes that are served, and a DAG-CBOR map of them.
+	// The CID in the manifest must identify bytes that are served, which are a DAG-CBOR map.
 	for _, m := range []map[string]any{got, first} {
 		id := m["manifest_cid"].(string)
 		_, node, err := s.get("/cat/" + id)
@@ -133,11 +132,11 @@ func TestManifestIsDeterministicDAGCBOR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Seven fields, shortest key first: a7 62"pi", then "ts", "ver", ...
+	// The map has seven fields, the shortest key first: a7 62"pi", then "ts", "ver", ...
 	if !bytes.HasPrefix(node, []byte("\xa7\x62pi\x78\x1a"+pi("2")+"\x62ts\x78\x18")) {
 		t.Errorf("begins %q", node[:40])
 	}
-	// A link is tag 42 on 37 bytes, the first of which is zero.
+	// A link is tag 42 with 37 bytes, of which the first is zero.
 	if n := bytes.Count(node, []byte("\xd8\x2a\x58\x25\x00\x01\x55\x12\x20")); n != 4 {
 		t.Errorf("%d links", n)
 	}
@@ -329,7 +328,7 @@ func TestDelayUsesTheClock(t *testing.T) {
 		}
 		done <- response.StatusCode
 	}()
-	for { // until the response waits
+	for { // until the response waits for its delay
 		if _, waits := s.clock.Next(); waits {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// many is a source of n entities that counts how often one is computed.
+// many is a source of n entities that counts the computations of entities.
 type many struct {
 	n        int
 	computed *atomic.Int64
@@ -56,7 +56,7 @@ func TestReadingInOrderBuildsNoIndex(t *testing.T) {
 	if got := m.computed.Load(); got != int64(3*m.n) {
 		t.Errorf("got %d computed entities for %d answers", got, 3*m.n)
 	}
-	cat("a0") // no longer among the latest: the whole collection is read once
+	cat("a0") // not among the latest any more, so the whole collection is read once
 	cat("b1")
 	if got := m.computed.Load(); got != int64(4*m.n+2) {
 		t.Errorf("got %d computed entities in all", got)
