@@ -52,7 +52,7 @@ func (r *reader) checkTargets(g *graph, place string) {
 func (r *reader) checkEnds(g *graph, place string, reached map[string]bool) {
 	ends := map[string]bool{}
 	for name, s := range g.states {
-		// An unknown target is a mistake of its own.
+		// An unknown target is reported as a separate mistake.
 		ends[name] = s.mayEnd() || slices.ContainsFunc(s.targets(), func(next string) bool { return g.states[next] == nil })
 	}
 	if !slices.Contains(slices.Collect(maps.Values(ends)), true) {

@@ -129,7 +129,7 @@ func (x *stepper) advance(w work) (next work, more bool) {
 	return x.endFrame(f, w.outcome)
 }
 
-// idle clears what the frame waits for.
+// idle ends the wait of the frame.
 func (f *frame) idle() {
 	if f.children != nil {
 		for _, child := range f.children.active {

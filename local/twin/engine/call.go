@@ -18,9 +18,8 @@ const (
 	lambdaARN      = "arn:aws:lambda:"
 )
 
-// InvokeError is the failure of a function in Lambda's terms. Name is what
-// Retry and Catch match, such as "Lambda.TooManyRequestsException" or the
-// function's own error.
+// InvokeError is the failure of a function, in the form of Lambda. Name is the error name for
+// Retry and Catch, such as "Lambda.TooManyRequestsException" or the function's own error.
 type InvokeError struct{ Name, Cause string }
 
 func (e *InvokeError) Error() string { return e.Name + ": " + e.Cause }

@@ -27,7 +27,7 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	return e.changeOr(ctx, en, apply, func(int64) bool { return false })
 }
 
-// changeOr is like change, but does not store the result at once if later returns true. The
+// changeOr is like change, but does not store the result immediately if later returns true. The
 // argument of later is the number of states entered before the stimulus.
 func (e *Engine) changeOr(ctx context.Context, en *entry, apply stimulus, later func(entered int64) bool) (bool, error) {
 	en.mu.Lock()

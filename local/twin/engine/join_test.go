@@ -116,8 +116,8 @@ func TestUnreadableCallIsNotJoined(t *testing.T) {
 	}
 }
 
-// TestResultIsStoredWithNextCommit has a handler that commits its token, as those of runs do.
-// The process is killed right after the commit.
+// TestResultIsStoredWithNextCommit has a handler that commits its token, like the handlers of
+// runs. The process is killed right after the commit.
 func TestResultIsStoredWithNextCommit(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"committed": true, "refused": false} {
@@ -153,7 +153,7 @@ func TestResultIsStoredWithNextCommit(t *testing.T) {
 }
 
 // TestResultsAreStoredSoon checks that changed executions are stored together after a delay,
-// and at once when Run ends.
+// and immediately when Run ends.
 func TestResultsAreStoredSoon(t *testing.T) {
 	t.Parallel()
 	w, again := onDisk(t)

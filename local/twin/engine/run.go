@@ -214,9 +214,9 @@ func (e *Engine) nextDeadline() (time.Time, bool) {
 	return time.UnixMilli(e.timers[0].due).UTC(), true
 }
 
-// Step does everything that is due now, in this goroutine and in a fixed order:
-// invocations in the order of their creation, then deadlines. It reports
-// whether there was work. After an error the next Step repeats what failed.
+// Step does all due work in this goroutine and in a fixed order: invocations in the order of
+// their creation, then deadlines. It reports whether there was work. After an error, the next
+// Step repeats the failed work.
 func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
 	if err := e.saveDue(ctx); err != nil {
 		return false, err

@@ -1,6 +1,6 @@
-// Package engines serves the HTTP protocols of inference servers without a model: those of
-// llama-server, vLLM, TGI and Triton. Paths, events, errors and failures are as observed on the
-// real servers, or for TGI as read in its router's source. A mock engine generates the answers.
+// Package engines serves the HTTP protocols of the inference servers llama-server, vLLM, TGI
+// and Triton without a model. Paths, events, errors and failures are as observed on the real
+// servers, or for TGI as read in its router's source. A mock engine generates the answers.
 package engines
 
 import (

@@ -76,8 +76,8 @@ func (s *server) refuse(w http.ResponseWriter, err error) {
 }
 
 // complete streams an answer. vLLM sends the finish reason with the last token, and the usage
-// in an event of its own. llama-server sends both in an event without text; for a conversation
-// the usage is in an event without choices.
+// in a separate event. llama-server sends both in an event without text. For a conversation it
+// sends the usage in an event without choices.
 func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	request, ok := s.body(w, r)
 	if !ok {

@@ -91,8 +91,8 @@ func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*rec
 	return &rec, s.live(made)
 }
 
-// commitNew writes the record of a new machine. Readers that find the machine
-// meanwhile wait for the write.
+// commitNew writes the record of a new machine. Readers that find the machine before that wait
+// for the write.
 func (s *Server) commitNew(m *machine, rec record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // A killed server leaves its machines running. The next server ends them with all processes
-// that they started, even if the supervisor was killed meanwhile.
+// that they started, even if the supervisor was killed before.
 func TestNothingOutlivesAnAdoptedMachine(t *testing.T) {
 	t.Parallel()
 	for _, name := range daemons.Names() {

@@ -12,9 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
 )
 
-// Function is a program that runs in the server's process. The first signal
-// cancels its context. Its result is the exit code, and what it writes to out
-// is the machine's output.
+// Function is a program that runs in the server's process. The first signal cancels its
+// context. It returns the exit code and writes the machine's output to out.
 type Function func(ctx context.Context, p Program, out io.Writer) int
 
 // Functions is a Starter whose programs are functions, for benchmarks and tests. Argv[0] names

@@ -158,7 +158,7 @@ func (m *manifest) wrapped(c Config) bool {
 	return c.Wrap && m.Env[contract.CompletionVariable] == "exit" && len(m.Init.Exec) == 0 && len(m.Init.Entrypoint) == 0
 }
 
-// argv returns the command line that the config runs: its own command, or that of its
+// argv returns the command line that the config runs: its own command, or the command of its
 // image.
 func (m *manifest) argv(c Config) ([]string, error) {
 	program := m.program(c)

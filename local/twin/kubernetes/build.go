@@ -61,8 +61,8 @@ func BuildNode(ctx context.Context, controlplane, runtime, cache string, say fun
 	return []string{agent, engine}, err
 }
 
-// buildKubernetes builds programs of Kubernetes and sets their version to that of their module.
-// Without it they cannot parse the versions of their features.
+// buildKubernetes builds programs of Kubernetes and sets their version to the version of their
+// module. Without a version they cannot parse the versions of their features.
 func buildKubernetes(ctx context.Context, folder, cache string, wanted []program, say func(string)) (string, error) {
 	module, err := os.ReadFile(filepath.Join(folder, "go.mod")) //nolint:gosec // G304: the caller's own folder
 	if err != nil {

@@ -71,8 +71,8 @@ func equipFleet(ctx context.Context, t *testing.T) (err error) {
 	return err
 }
 
-// imageFiles returns the files of all images: this program, those of package runners, and a
-// shell with the programs that scripts call.
+// imageFiles returns the files of all images: this program, the programs of package runners,
+// and a shell with the programs that scripts call.
 func imageFiles(t *testing.T, packages string) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // serveCommand is the argument with which this program becomes the service.
 const serveCommand = "serve"
 
-// service is a Podman service in a mount namespace of its own.
+// service is a Podman service in its own mount namespace.
 type service struct {
 	address string
 	dir     string

@@ -73,7 +73,7 @@ func list(t *testing.T, address string, known []byte) error {
 }
 
 // relayTo forwards challenges to another server and serves all other requests itself. If
-// replace is true, it replaces the address in the challenge by that of the other server.
+// replace is true, it sets the address in the challenge to the address of the other server.
 func relayTo(address string, replace bool, rest http.Handler) http.Handler {
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -60,9 +60,8 @@ type Server struct {
 	stopped error
 }
 
-// Start opens the store, removes what a crash left behind, and returns when the
-// server accepts requests. Several servers with different folders may run in
-// one process.
+// Start opens the store, removes the remains of a crash, and returns when the server accepts
+// requests. Several servers with different folders can run in one process.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	server, err := start(ctx, cfg)
 	if err != nil {

@@ -38,8 +38,8 @@ type Config struct {
 	Containers container.Addresses
 	// Engines are the inference servers. Each kind gets one pool: pool0, pool1 and so on.
 	Engines []EngineAddress
-	// SourceURL is the entity API that workers read. Empty means that of Settings, or else the
-	// API of the sample collection.
+	// SourceURL is the entity API that workers read. Empty means the value in Settings, or else
+	// the API of the sample collection.
 	SourceURL string
 	// Executable is the command that starts this program again: its path, and the arguments
 	// before the command "worker" or "machine-supervisor".

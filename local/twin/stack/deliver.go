@@ -21,8 +21,8 @@ const (
 	slowTurn  = webhook.AttemptTime / 5
 )
 
-// deliverer implements port.Wakes in process. It calls deliver for each queued webhook, and
-// once more if the webhook is queued again meanwhile.
+// deliverer implements port.Wakes in process. It calls deliver for each queued webhook. If a
+// webhook is queued again during the call, it calls deliver once more.
 type deliverer struct {
 	clock      clock.Clock
 	log        *slog.Logger

@@ -86,7 +86,7 @@ func TestRealAffinity(t *testing.T) {
 		t.Parallel()
 		for _, row := range []struct {
 			name string
-			// session and prompt return those of turn j of subject i.
+			// session and prompt return the session and the prompt of turn j of subject i.
 			session func(i int) string
 			prompt  func(i, j int) string
 		}{

@@ -168,7 +168,7 @@ func TestTaskIsAnswered(t *testing.T) {
 }
 
 // TestStartedSaysWhatTheAcceptanceSaid compares the first event with the acceptance, for a task
-// that gets a slot at once and for queued ones.
+// that gets a slot immediately and for queued tasks.
 func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})

@@ -11,8 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// ErrRecordsLost means that a used data folder has lost its records. A start would begin with
-// an empty store, beside the machines and outputs of the lost runs. Nothing was changed.
+// ErrRecordsLost means that a used data folder has lost its records. A start would create an
+// empty store although the machines and outputs of the lost runs still exist. Nothing was
+// changed.
 var ErrRecordsLost = errors.New("the folder was used before, but has no records")
 
 // traces returns the files and folders that a start creates, all after the tables of the

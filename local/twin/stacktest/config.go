@@ -33,7 +33,7 @@ type Config struct {
 	Engine string
 	// Engines are the inference servers.
 	Engines []stack.EngineAddress
-	// Source is the entity API; empty means that of the sample.
+	// Source is the entity API; empty means the API of the sample.
 	Source string
 	// Sweep is the time between two sweeps; 0 means sweepInterval, which is short because tests
 	// wait for sweeps.

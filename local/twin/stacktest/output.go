@@ -19,7 +19,8 @@ func Pattern(size int) []byte {
 	return text[:size]
 }
 
-// upload uploads and reports an output of the size. Its content type is not that of the format.
+// upload uploads and reports an output of the size. Its content type differs from the content
+// type of the format.
 func upload(size string, env map[string]string) error {
 	n, err := strconv.Atoi(size)
 	if err != nil {

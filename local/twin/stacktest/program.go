@@ -38,8 +38,9 @@ func AtOnce(n int) {
 	}
 }
 
-// Main runs the program that args name, or the tests, and exits. args and environ are those of
-// the process. more has further programs; its keys are the names in Config.Program.
+// Main runs the program that args name, or the tests, and exits. args and environ are the
+// arguments and environment of the process. more has further programs; its keys are the names
+// in Config.Program.
 func Main(m *testing.M, args, environ []string, more map[string]Program) {
 	if len(args) > 1 {
 		if program, ok := programs(environ, more)[args[1]]; ok {

@@ -69,7 +69,7 @@ type function struct {
 	apply       func(env Env, args []any, template string) (any, error)
 }
 
-// Eval evaluates the call. The error is an *Error or that of Find.
+// Eval evaluates the call. The error is an *Error, or an error of Find.
 func (c *Call) Eval(env Env) (any, error) {
 	args := make([]any, len(c.args))
 	template := ""

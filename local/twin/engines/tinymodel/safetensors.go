@@ -62,8 +62,8 @@ func (m *Model) writeSafetensors(file string) error {
 	})
 }
 
-// publicNames maps tensor names of GGUF to those of safetensors. In the name of a layer's
-// tensor it maps the part after the layer number.
+// publicNames maps tensor names of GGUF to tensor names of safetensors. For the tensors of a
+// layer it maps the part after the layer number.
 var publicNames = map[string]string{ //nolint:gosec // G101: names, no secrets
 	"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
 	"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
