@@ -68,7 +68,7 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 	return c
 }
 
-// typeOf returns the media type of a file: given, or else that of the file's extension.
+// typeOf returns the media type of a file: given, or else the type for the file's extension.
 func typeOf(name, given string) string {
 	if given != "" {
 		return given

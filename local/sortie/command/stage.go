@@ -38,8 +38,8 @@ func defineSettings(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "settings", "infra/cdk.json", "file with the settings of stages, for the region")
 }
 
-// find returns the deployed stage and the settings. It looks in the region of the stage's
-// settings, else in region unless empty, else in that of the credentials.
+// find returns the deployed stage and the settings. It uses region if it is not empty, or else
+// the region in the stage's settings, or else the region of the credentials.
 func (a *app) find(ctx context.Context, f stageFlags, region string) (*stage.Stage, *stage.Settings, error) {
 	if !stageName.MatchString(f.name) {
 		return nil, nil, wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", f.name)

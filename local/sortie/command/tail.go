@@ -14,7 +14,7 @@ import (
 // tailWait limits the time between two polls of a run whose log has ended.
 const tailWait = time.Second
 
-// tail copies the standard output and standard error of a program to those of the command until
+// tail copies the standard output and standard error of a program to the command's own until
 // the run has ended.
 type tail struct {
 	app    *app

@@ -16,8 +16,8 @@ import (
 // Assembly is the output of "cdk synth" for one stage.
 type Assembly struct {
 	Template template.Template
-	// Account and Region are the target of the deployment; empty means those of the
-	// credentials.
+	// Account and Region are the target of the deployment; empty means the account and region
+	// of the credentials.
 	Account, Region string
 	// BootstrapVersion is the minimum version of the CDK's bootstrap stack for the deployment.
 	// BootstrapParameter is the SSM parameter with the current version. Both are zero if the
@@ -118,10 +118,10 @@ func (s *Settings) entry(stage string) map[string]any {
 // Has reports whether the file has an entry for a stage.
 func (s *Settings) Has(stage string) bool { return s.entry(stage) != nil }
 
-// Region returns the region of a stage; empty means that of the credentials.
+// Region returns the region of a stage; empty means the region of the credentials.
 func (s *Settings) Region(stage string) string { return s.value(stage, "region") }
 
-// Account returns the account of a stage; empty means that of the credentials.
+// Account returns the account of a stage; empty means the account of the credentials.
 func (s *Settings) Account(stage string) string { return s.value(stage, "account") }
 
 func (s *Settings) value(stage, key string) string {

@@ -200,7 +200,7 @@ func (t *restored) addRecovery(ctx context.Context) error {
 	return err
 }
 
-// tag copies the tags of the source, and adds those of the stage. AWS reserves the prefix
+// tag copies the tags of the source and adds the tags of the stage. AWS reserves the prefix
 // "aws:".
 func (t *restored) tag(ctx context.Context) error {
 	now, err := t.describe(ctx)

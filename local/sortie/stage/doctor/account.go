@@ -72,7 +72,7 @@ func (e *exam) anonymous(check string) Finding {
 }
 
 // The SSM parameter with the version of the bootstrap stack, and the minimum version for the
-// CDK's templates. They apply to an assembly that names none of its own.
+// CDK's templates. They apply to an assembly that does not name its own.
 const (
 	bootstrapParameter = "/cdk-bootstrap/hnb659fds/version"
 	bootstrapVersion   = 6

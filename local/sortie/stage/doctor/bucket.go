@@ -18,9 +18,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// The minimum days of lifecycle rules. Sortie deletes objects itself; the rules delete what it
-// could not. An earlier rule would delete objects in use: an attempt takes up to 14 days, and
-// the longest retention is 365.
+// The minimum days of lifecycle rules. Sortie deletes objects itself, and the rules delete the
+// objects that it could not delete. An earlier rule would delete objects in use: an attempt
+// takes up to 14 days, and the longest retention is 365 days.
 const (
 	uploadDays   = 15
 	acceptedDays = 366

@@ -30,7 +30,8 @@ type Config struct {
 	// file has an entry of the stage.
 	Stage, Settings string
 	Entry           bool
-	// Account and Region are those of the settings; empty means those of the credentials.
+	// Account and Region are the values in the settings; empty means the account and region of
+	// the credentials.
 	Account, Region string
 	// Assembly is the output of "make synth" for the stage, or nil. Stale means that the
 	// settings have changed since.

@@ -52,7 +52,8 @@ func isNoName(word string) bool {
 	return argument.MatchString(word) || strings.HasPrefix(word, "-") || strings.HasSuffix(word, "=")
 }
 
-// checkArguments compares the given arguments and flags with those of the recorded command.
+// checkArguments compares the given arguments and flags with the arguments and flags of the
+// recorded command.
 func checkArguments(given, want []string, program string) error {
 	allowed := slices.Clone(want)
 	if program == "aws" {
