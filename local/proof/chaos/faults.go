@@ -43,7 +43,7 @@ func (w *world) killMachine(victim process) error {
 	return nil
 }
 
-// freeze stops a worker with SIGSTOP for length. Its attempt may time out meanwhile.
+// freeze stops a worker with SIGSTOP for length. Its attempt may time out during that time.
 func (w *world) freeze(ctx context.Context, victim process, length time.Duration) error {
 	injected, err := signalProcess(w.folder, victim.pid, syscall.SIGSTOP)
 	if !injected {

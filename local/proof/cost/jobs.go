@@ -21,7 +21,7 @@ const (
 )
 
 // jobBills returns the bills of jobs. A scheduled run has the transitions of an export and one
-// more for the constraints. Its report, output and reads are those of an export. One wake-up
+// more for the constraints. It has the same report, output and reads as an export. One wake-up
 // invokes one function, which sets the next wake-up by a free call of EventBridge Scheduler. A
 // skipped firing starts no execution.
 func (m Measured) jobBills() []jobBill {

@@ -19,7 +19,7 @@ type demand struct {
 	what  string
 	of    func(rate float64, used Usage) float64
 	quota float64
-	// raise names what to raise above the quota.
+	// raise names the quota or setting to raise.
 	raise string
 }
 

@@ -50,8 +50,9 @@ func TestMinutesAreOnePage(t *testing.T) {
 	}
 }
 
-// TestMinutesHaveCommandsThatExist checks each command of the page: those of sortie with the
-// command tree, those of make with the Makefile, and others with the recorded commands.
+// TestMinutesHaveCommandsThatExist checks each command of the page. Commands of sortie must be
+// in the command tree, targets of make in the Makefile, and other commands in the recorded
+// commands.
 func TestMinutesHaveCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	root, page := minutes(t)

@@ -248,8 +248,8 @@ func build(ctx context.Context, program, file string) error {
 	return nil
 }
 
-// environment returns the variables of a function: those of the template, with the addresses of
-// the home, and those that Lambda adds.
+// environment returns the variables of a function: the variables in the template, with the
+// addresses of the home, and the variables that Lambda adds.
 func (h *Home) environment(name string, f deployment.Function) []string {
 	env := maps.Clone(f.Environment)
 	if env["SOURCE_API_URL"] != "" { // the function reads the service's settings

@@ -83,8 +83,8 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 	}
 }
 
-// lacks returns the missing capabilities of a home, as of any deployment or because a program
-// is missing.
+// lacks returns the capabilities that a home does not have. Some are missing in every
+// deployment, others because a program is not installed.
 func lacks(t *testing.T) map[suite.Capability]string {
 	t.Helper()
 	lacks := map[suite.Capability]string{

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{wordProgram: program.Main})
 }
 
-// TestProcessesAndFly runs the job files on the two runners whose machines are those of the
-// local Machines API.
+// TestProcessesAndFly runs the job files on the two runners that use the machines of the local
+// Machines API.
 func TestProcessesAndFly(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

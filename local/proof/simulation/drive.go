@@ -134,7 +134,7 @@ func (w *world) next(ctx context.Context) {
 // stalled reports whether an outage stops the executions.
 func (w *world) stalled() bool { return w.home.survivesCrash() && w.down(executionsOutage) }
 
-// step makes the executions handle what is due. If they are part of the process, that is a call
+// step makes the executions do their due work. If they are part of the process, this is a call
 // of the process.
 func (w *world) step(ctx context.Context) {
 	do := func(ctx context.Context) {

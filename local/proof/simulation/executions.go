@@ -130,7 +130,7 @@ func (e *executions) checkToken(token string) {
 // position is the current state of an execution.
 type position struct {
 	state string
-	// generation and token are those of a token state whose handler was called.
+	// generation and token belong to a token state whose handler was called.
 	generation int
 	token      string
 	// entries counts the states that the execution has entered.

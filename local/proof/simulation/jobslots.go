@@ -112,7 +112,7 @@ func passes(r *run.Run) bool {
 	return r.Acting != nil && (r.Acting.Type == run.ActionWebhook || r.Acting.Type == run.ActionTriggerJob)
 }
 
-// needsOnlySlot reports whether a run permits no other run of its job beside it.
+// needsOnlySlot reports whether no other run of the job may hold a slot together with the run.
 func needsOnlySlot(r *run.Run) bool {
 	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess && !passes(r) && !violated(r, run.RequirePreviousSuccess)
 }

@@ -16,7 +16,7 @@ import (
 // home is the storage and the executions that Sortie's processes use.
 type home interface {
 	// open opens the store for a new process, and start then starts the executions. close
-	// releases what a process has opened.
+	// releases everything that a process has opened.
 	open(ctx context.Context) (database, error)
 	start(ctx context.Context) error
 	close() error
@@ -30,8 +30,8 @@ type home interface {
 	// faults and quotas.
 	executions() port.Executions
 	states() port.Executions
-	// step handles what the executions have to do now. due returns the time at which there is
-	// work; false if there is no such time.
+	// step does the work of the executions that is due now. due returns the time of their next
+	// work; false without work.
 	step(ctx context.Context) error
 	due() (time.Time, bool)
 	// settle makes all writes visible to reads that may be stale.

@@ -79,8 +79,8 @@ func (w *world) resize() {
 	w.resizes[len(w.resizes)-1].doneAt = w.time.now
 }
 
-// inForce returns the limits of the pool that a call may use now: the last acknowledged ones,
-// those of a pending change, and earlier ones while processes may still use them.
+// inForce returns the limits of the pool that a call may use now: the last acknowledged limits,
+// the limits of a pending change, and earlier limits while processes may still use them.
 func (w *world) inForce() []resize {
 	first := 0
 	for i, r := range w.resizes {

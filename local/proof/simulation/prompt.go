@@ -65,8 +65,8 @@ func (w *world) checkPrompt() {
 	w.checkIdleJobs()
 }
 
-// limitOf returns what ends the state of a run, when it ends, and how much later that may be
-// seen in calm worlds.
+// limitOf returns the limit that ends the state of a run, its time, and the maximum delay until
+// its effect is visible in calm worlds.
 func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	switch r.State {
 	case run.Pending:
@@ -138,7 +138,7 @@ func (w *world) permitDelay(r *run.Run) time.Duration {
 }
 
 // queueEnd returns when the wait of a run in a queue ends. If a start is refused after the
-// queue timeout, the run joins the queue at its old place and leaves it at once.
+// queue timeout, the run joins the queue at its old place and leaves it immediately.
 func (w *world) queueEnd(r *run.Run) time.Time {
 	facts := w.factsOf(r)
 	joined := facts.queuedAt

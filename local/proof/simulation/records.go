@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// records are the runs as of the last refresh, which reads the runs that may have changed.
-// Records are not modified: a changed run gets a new record.
+// records has the runs as they were at the last refresh. A refresh reads the runs that may have
+// changed. Records are not modified: a changed run gets a new record.
 type records struct {
 	touched map[run.Ref]bool
 	byID    map[string]*run.Run

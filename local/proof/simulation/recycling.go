@@ -17,8 +17,8 @@ func (f *warmFacts) versionName() string { return fmt.Sprint("v", f.version) }
 // isKept reports whether the machine still exists, stopped after an attempt.
 func (m *machine) isKept() bool { return slices.Contains(m.on.kept, m) }
 
-// served reports whether the machine is that of the run's attempt, or was before it was
-// recycled.
+// served reports whether the machine is the machine of the run's attempt, or was it before it
+// was recycled.
 func (m *machine) served(r *run.Run) bool {
 	all := []*machine{m}
 	if m.warm != nil {

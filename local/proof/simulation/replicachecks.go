@@ -144,8 +144,8 @@ func (w *world) endedByDeletion(r *run.Run) bool {
 	return false
 }
 
-// checkOwed checks that keepers do in time what each replica awaits, and that no run of a
-// replica remains that the pool does not have.
+// checkOwed checks that keepers do the next step for each replica in time, and that no run
+// remains of a replica that the pool does not have.
 func (w *world) checkOwed(p *enginePool) {
 	now := map[string]string{}
 	least, most := p.counts(w.time.now)
@@ -221,8 +221,8 @@ func (w *world) addressed(r *run.Run) bool {
 	return m != nil && m.alive() && !w.time.now.Before(m.addressedAt) && !w.time.now.Before(m.visibleAt)
 }
 
-// missing describes what a pool lacks: its number of replicas with the current settings, each
-// on a machine. It returns "" if no pool lacks anything.
+// missing describes a pool without its number of replicas with the current settings, each on a
+// machine. It returns "" if every pool has them.
 func (w *world) missing() string {
 	for _, p := range w.fleet.pools {
 		set, _ := w.storedSet(p)

@@ -73,8 +73,8 @@ func (s *schedules) Remove(ctx context.Context, ref job.Ref) error {
 	return s.call(ctx, func() { delete(s.wakeUps, ref) })
 }
 
-// deliver delivers a wake-up after a delay. Sometimes it also delivers one that was replaced
-// meanwhile.
+// deliver delivers a wake-up after a delay. Sometimes it also delivers a wake-up that was
+// replaced before.
 func (s *schedules) deliver(ref job.Ref, number int, wait time.Duration) {
 	w, p := s.w, s.w.process
 	stale := w.chance(w.plan.lostWakeUps)

@@ -102,8 +102,8 @@ type world struct {
 	idleSince time.Time
 	// leasesDifferSince is the time since which the leases differ from the records.
 	leasesDifferSince time.Time
-	// last are the records as of the last check, at checkedAt. tokens are the generations of
-	// the executions' tokens.
+	// last has the records at the time of the last check, checkedAt. tokens has the generations
+	// of the executions' tokens.
 	last      map[string]*run.Run
 	checkedAt time.Time
 	tokens    map[string]int

@@ -26,7 +26,8 @@ type faultCase struct {
 	// maxMachines limits the machines created for the run; there is at least
 	// one per attempt.
 	maxMachines int
-	// startTimeout is in seconds. 0 means that of Settings, which exceeds all injected delays.
+	// startTimeout is in seconds. 0 means the value in Settings, which exceeds all injected
+	// delays.
 	startTimeout int
 	// exclusive is Test.Exclusive.
 	exclusive bool

@@ -17,8 +17,9 @@ import (
 
 // Case is one row of the table.
 type Case struct {
-	// Arrivals describes the arrival of Runs. Each arrives Gap after the previous one; 0 means
-	// all at once. With Sequential, each arrives when the previous one has started.
+	// Arrivals describes the arrival of Runs. Each arrives Gap after the previous one; with 0,
+	// all arrive at the same time. With Sequential, each arrives when the previous one has
+	// started.
 	Arrivals   string
 	Runs       int
 	Gap        time.Duration

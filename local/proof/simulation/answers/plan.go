@@ -24,10 +24,10 @@ type plan struct {
 	silent   float64
 	// downtime is the longest time until a host starts another process.
 	downtime time.Duration
-	// cancels is the share of tasks that are cancelled. waits is the share of callers who wait
-	// for the answer, and leaves the share of these who leave meanwhile. cuts is the
-	// probability that a connection breaks at an event. again is the share of requests that are
-	// repeated after their acceptance.
+	// cancels is the fraction of tasks that are cancelled. waits is the fraction of callers who
+	// wait for the answer. leaves is the fraction of these who disconnect before the answer
+	// ends. cuts is the probability that a connection breaks at an event. again is the fraction
+	// of requests that are repeated after their acceptance.
 	cancels, waits, leaves, cuts, again float64
 }
 

@@ -138,8 +138,8 @@ func (w *world) call(draw *rand.Rand, what string, do func(context.Context, *pro
 	}
 }
 
-// once makes one call. It fails if there is no process or the process is killed meanwhile. The
-// response can be lost.
+// once makes one call. It fails if there is no process or if the process is killed during the
+// call. The response can be lost.
 func (w *world) once(draw *rand.Rand, do func(context.Context, *process) error) error {
 	p := w.any(draw)
 	if p == nil || p.dead.Load() {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// sweepEvery is the interval of a process's sweeps. The first sweep also handles what is
-	// due within restartHorizon.
+	// sweepEvery is the interval of a process's sweeps. The first sweep also handles the
+	// records that are due within restartHorizon.
 	sweepEvery     = 10 * time.Second
 	restartHorizon = 24 * time.Hour
 	// batch is the time for which tokens are collected in local worlds, deployedBatch in the

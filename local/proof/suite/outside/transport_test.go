@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestRemappedHeadersAreDeclared checks that a renamed header is restored only for a target
-// that declares it, so that the suite shows what clients get.
+// TestRemappedHeadersAreDeclared checks that a renamed header is restored, but is an error
+// unless the target declares it. Without the error the suite would hide a renaming that clients
+// see.
 func TestRemappedHeadersAreDeclared(t *testing.T) {
 	t.Parallel()
 	const remapped, own = "X-Amzn-Remapped-Www-Authenticate", "Www-Authenticate"
