@@ -93,7 +93,7 @@ func (r *reader) test() test {
 	return t
 }
 
-// comparison parses the operator key; false if key is not an operator.
+// comparison parses the operator key. It returns false if key is not an operator.
 func (r *reader) comparison(t *test, key string) bool {
 	name, isPath := strings.CutSuffix(key, "Path")
 	switch name {

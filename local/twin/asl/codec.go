@@ -9,10 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// codecVersion is part of every document. Decode refuses other versions.
+// codecVersion is the version in every document. Decode returns an error for other versions.
 const codecVersion = 1
 
-// Append appends a running execution as JSON to dst: everything that Decode
+// Append appends a running execution as JSON to dst. The document has everything that Decode
 // needs in addition to the definition.
 func (e *Execution) Append(dst []byte) []byte {
 	w := writer{dst: append(dst, '{')}
@@ -153,7 +153,7 @@ func (w *writer) children(c *children, outer any) {
 	w.dst = append(w.dst, ']', '}')
 }
 
-// Decode reads what Append wrote. It returns an error for another version or
+// Decode parses a document that Append has written. It returns an error for another version or
 // another machine.
 func (m *Machine) Decode(text []byte) (*Execution, error) {
 	value, err := document.Parse(text)

@@ -19,8 +19,7 @@ type Env struct {
 	Identity Identity
 	// MaxEvents limits the events of the history. Zero means the constant MaxEvents.
 	MaxEvents int64
-	// Entered is called with every state that is entered, in order. It may be
-	// nil.
+	// Entered, if not nil, is called with every state that the execution enters, in order.
 	Entered func(state string)
 }
 
@@ -93,9 +92,8 @@ type Invocation struct {
 	Callback bool
 }
 
-// Execution is an execution of a machine. It is not safe for concurrent use. A
-// caller that cannot store a changed execution discards it and decodes the
-// stored one.
+// Execution is an execution of a machine. It is not safe for concurrent use. A caller that
+// cannot store a changed execution must discard it and decode the stored one.
 type Execution struct {
 	machine  *Machine
 	status   Status
@@ -200,7 +198,7 @@ func (e *Execution) States() []string {
 	return names
 }
 
-// Deadline returns the time of the next Tick; false without one.
+// Deadline returns the time of the next Tick, or false if there is no deadline.
 func (e *Execution) Deadline() (time.Time, bool) {
 	at := int64(0)
 	e.deadlines(func(due int64, _ *frame) {
@@ -238,9 +236,9 @@ func (a *attempt) due() int64 {
 	return a.timeoutAt
 }
 
-// InFlight returns the invocations that have not returned, in the order of
-// their frames. The caller repeats them after Decode. States whose token was
-// completed meanwhile are omitted; Resume handles those.
+// InFlight returns the invocations that have not returned, in the order of their frames. The
+// caller repeats them after Decode. It omits states whose token was completed before the
+// invocation returned, because Resume advances those.
 func (e *Execution) InFlight() []Invocation {
 	var list []Invocation
 	e.visit(func(f *frame) {

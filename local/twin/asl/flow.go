@@ -23,8 +23,8 @@ func (f *frame) has(env *Env, p path.Path, data any) bool {
 	return p.Has(data)
 }
 
-// apply applies InputPath, OutputPath or ItemsPath. Without a path it returns data; for null it
-// returns the empty object. The error is a *Failure.
+// apply applies InputPath, OutputPath or ItemsPath. Without a path it returns data, and for
+// null the empty object. The error is a *Failure.
 func (f *frame) apply(env *Env, p *field, data any) (any, error) {
 	switch {
 	case !p.set:
@@ -54,7 +54,7 @@ func (f *frame) fill(env *Env, t *template, data any) (any, error) {
 	return value, nil
 }
 
-// place applies ResultPath: it stores a result in the raw input.
+// place applies ResultPath, which stores a result in the raw input.
 func (f *frame) place(p *field, result any) (any, error) {
 	switch {
 	case !p.set:

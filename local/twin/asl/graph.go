@@ -46,9 +46,9 @@ func (r *reader) checkTargets(g *graph, place string) {
 	}
 }
 
-// checkEnds reports a graph in which no state can be the last one, as Step Functions does
-// (MISSING_END_STATE). It warns of states from which no such state is reachable: Step
-// Functions permits them, because an error or a timeout can end the execution.
+// checkEnds reports a graph without a possible last state, as Step Functions does
+// (MISSING_END_STATE). It warns of states from which no such state is reachable. Step Functions
+// permits these, because an error or a timeout can end the execution.
 func (r *reader) checkEnds(g *graph, place string, reached map[string]bool) {
 	ends := map[string]bool{}
 	for name, s := range g.states {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Pulse holds the tokens that an execution waits for, their heartbeat
-// deadlines, and its other deadline. It is small, so that a caller can keep the
-// pulses of many executions in memory and accept heartbeats without loading the
-// executions. ApplyHeartbeats must be called before any other change of the
-// execution. The zero value has no tokens.
+// Pulse has the tokens that an execution waits for, their heartbeat deadlines, and the
+// execution's other deadline. It is small, so that a caller can keep the pulses of many
+// executions in memory and accept heartbeats without loading the executions. The caller must
+// call ApplyHeartbeats before any other change of the execution. The zero value has no tokens.
 type Pulse struct {
 	clocks []clock
 	rest   int64 // the first deadline that heartbeats do not extend; 0: none
@@ -23,7 +22,7 @@ type clock struct {
 	lateAt    int64
 }
 
-// digest identifies a token in less space.
+// digest is a short form of a token.
 type digest [16]byte
 
 func digestOf(token string) digest {
@@ -49,8 +48,8 @@ func (e *Execution) Pulse() Pulse {
 	return p
 }
 
-// Heartbeat restarts the heartbeat clock of the token's state, unless that
-// would shorten it. It returns false as Execution.Succeed does.
+// Heartbeat restarts the heartbeat clock of the token's state, unless that would make the
+// deadline earlier. It returns false in the same cases as Execution.Succeed.
 func (p *Pulse) Heartbeat(now time.Time, token string) bool {
 	named := digestOf(token)
 	for i := range p.clocks {
@@ -75,8 +74,8 @@ func (p *Pulse) Deadline() (time.Time, bool) {
 	return time.UnixMilli(at).UTC(), at != 0
 }
 
-// ApplyHeartbeats copies the heartbeats that the pulse has accepted, except for
-// tokens that are no longer awaited.
+// ApplyHeartbeats copies the heartbeats that the pulse has accepted, except for tokens for
+// which the execution no longer waits.
 func (e *Execution) ApplyHeartbeats(p Pulse) {
 	for _, c := range p.clocks {
 		matches := func(a *attempt) bool { return a.awaits() && digestOf(a.token) == c.token }
@@ -86,9 +85,8 @@ func (e *Execution) ApplyHeartbeats(p Pulse) {
 	}
 }
 
-// RestartHeartbeats restarts the heartbeat clocks that were started before the
-// time. It is for callers that cannot know which heartbeats arrived before
-// then.
+// RestartHeartbeats restarts the heartbeat clocks that were started before at. It is for
+// callers that do not know which heartbeats arrived before at.
 func (e *Execution) RestartHeartbeats(at time.Time) {
 	e.visit(func(f *frame) {
 		if f.waiting == waitTask && f.attempt.lateAt != 0 {

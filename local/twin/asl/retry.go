@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// fail handles a failure of the frame's state: it is retried, caught, or ends
-// the frame.
+// fail handles a failure of the frame's state. It retries the state, continues with a catcher,
+// or ends the frame.
 func (x *stepper) fail(f *frame, failed *Failure) (work, bool) {
 	if !f.state.canRetry() || failed.uncaught {
 		f.idle()
@@ -78,8 +78,8 @@ func (s *state) catcher(failed *Failure) *catcher {
 	return nil
 }
 
-// retry starts the delay before another try. Only the first retrier that
-// matches counts, even if its tries are used up.
+// retry starts the delay before another try. Only the first matching retrier counts, even if
+// its tries are used up.
 func (x *stepper) retry(f *frame, failed *Failure) bool {
 	for i := range f.state.retry {
 		r := &f.state.retry[i]

@@ -15,7 +15,7 @@ type stepper struct {
 	scheduled []*frame // Tasks to invoke
 }
 
-// work is a frame to advance: its state has an outcome, or is to be entered.
+// work is a frame to advance. Either its state has an outcome, or a state is to be entered.
 type work struct {
 	frame   *frame
 	enter   *state // with input, unless nil
@@ -27,8 +27,7 @@ func (e *Execution) stepper(env *Env) *stepper {
 	return &stepper{Execution: e, env: env, now: env.Now.UnixMilli()}
 }
 
-// Start starts an execution with the input. A failure is reported by the status
-// of the execution.
+// Start starts an execution with the input. A failure is in the status of the execution.
 func (m *Machine) Start(env Env, input any) (*Execution, []Invocation) {
 	e := &Execution{machine: m, status: Running, input: input, started: env.Now.UnixMilli(), events: 1}
 	x := e.stepper(&env)
@@ -62,7 +61,7 @@ func (e *Execution) Tick(env Env) []Invocation {
 	return x.done()
 }
 
-// Abort aborts the execution; false if it has ended.
+// Abort aborts the execution. It returns false if the execution has ended.
 func (e *Execution) Abort(env Env, name, cause string) bool {
 	if e.status != Running {
 		return false
@@ -102,8 +101,8 @@ func (x *stepper) done() []Invocation {
 	return list
 }
 
-// advance processes one piece of work; more is true if the returned work is to
-// be processed next.
+// advance processes one piece of work. If more is true, the returned work must be processed
+// next.
 func (x *stepper) advance(w work) (next work, more bool) {
 	f := w.frame
 	if w.enter != nil {

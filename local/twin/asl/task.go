@@ -11,7 +11,7 @@ import (
 // [recorded].
 const maxWait = 1<<31 - 1
 
-// wait starts a Wait; false if its time has passed.
+// wait starts a Wait. It returns false if the time of the Wait has passed.
 func (x *stepper) wait(f *frame, data any) (waits bool, err error) {
 	s := f.state
 	switch {
@@ -154,15 +154,15 @@ func (x *stepper) fire(f *frame) {
 	}
 }
 
-// Returned passes on the result of an invocation. A callback state still waits
-// for its token, unless that was completed before. It returns false if the
-// attempt is no longer awaited.
+// Returned applies the result of an invocation. A callback state still waits for its token,
+// unless the token was completed before. It returns false if the execution no longer waits for
+// the attempt.
 func (e *Execution) Returned(env Env, attempt int64, output any) ([]Invocation, bool) {
 	return e.settled(env, attempt, outcome{output: output})
 }
 
-// Failed passes on the failure of an invocation. A token that was completed
-// before takes precedence. It returns false as Returned does.
+// Failed applies the failure of an invocation. A token that was completed before takes
+// precedence. It returns false in the same cases as Returned.
 func (e *Execution) Failed(env Env, attempt int64, failed *Failure) ([]Invocation, bool) {
 	return e.settled(env, attempt, outcome{failure: failed})
 }
@@ -187,9 +187,9 @@ func (e *Execution) settled(env Env, id int64, out outcome) ([]Invocation, bool)
 	return x.done(), true
 }
 
-// Succeed completes the state of the token with output, or, while the
-// invocation has not returned, stores the output until then. It returns false
-// if the token is not awaited: it was completed, timed out, or is unknown.
+// Succeed completes the state of the token with output. While the invocation has not returned,
+// it stores the output until then. It returns false if the execution does not wait for the
+// token, because it was completed, has timed out, or is unknown.
 func (e *Execution) Succeed(env Env, token string, output any) ([]Invocation, bool) {
 	return e.complete(env, token, outcome{output: output})
 }
@@ -219,13 +219,12 @@ func (e *Execution) holder(token string) *frame {
 	return e.waitingFor(func(a *attempt) bool { return a.awaits() && a.token == token })
 }
 
-// awaits reports whether the try's token can still be completed.
+// awaits reports whether the token of the try can still be completed.
 func (a *attempt) awaits() bool { return a.token != "" && a.early == nil }
 
-// Resume advances the states whose token was completed while their invocation
-// was in flight, because after a crash the invocation's result is lost. It
-// returns false without such states. InFlight returns the invocations to repeat
-// then.
+// Resume advances the states whose token was completed while their invocation was in flight,
+// because a crash loses the result of the invocation. It returns false if there are no such
+// states. In both cases the caller must then repeat the invocations that InFlight returns.
 func (e *Execution) Resume(env Env) bool {
 	x := e.stepper(&env)
 	e.visit(func(f *frame) {

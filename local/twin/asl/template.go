@@ -94,7 +94,7 @@ func (p *problems) parseObjectTemplate(place string, object *document.Object) *t
 	return t
 }
 
-// parseExpression parses a path or a call; nil for anything else.
+// parseExpression parses a path or a call. It returns nil for any other text.
 func (p *problems) parseExpression(place, text string) *expression {
 	if !strings.HasPrefix(strings.TrimSpace(text), intrinsic.Prefix) {
 		if found := p.parsePath(place, text); found != nil {
@@ -175,7 +175,7 @@ func (e *missingError) Error() string {
 		e.path, e.field, document.String(e.data))
 }
 
-// inField sets the field of a missing path, unless an inner call has set it.
+// inField sets the field of a missingError, unless an inner call has set it.
 func inField(err error, field string) error {
 	if missing := (*missingError)(nil); asError(err, &missing) && missing.field == "" {
 		missing.field = field

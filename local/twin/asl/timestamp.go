@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// parseTimestamp parses the language's subset of RFC 3339: an upper case T,
-// seconds, and any number of fraction digits. With utc, as in a Wait, the zone
-// must be Z; otherwise it may be an offset [recorded].
+// parseTimestamp parses the language's subset of RFC 3339: an upper case T, seconds, and any
+// number of fraction digits. If utc is true, as in a Wait, the zone must be Z. Otherwise it can
+// be an offset [recorded].
 func parseTimestamp(text string, utc bool) (time.Time, bool) {
 	const shape = "0000-00-00T00:00:00"
 	if len(text) <= len(shape) {

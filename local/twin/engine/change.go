@@ -15,8 +15,8 @@ import (
 // resume.
 var errUnreadable = errors.New("unreadable execution")
 
-// stimulus changes an execution and returns the calls to make; false if it
-// changed nothing.
+// stimulus changes an execution and returns the calls to make. It returns false if it changed
+// nothing.
 type stimulus func(*asl.Execution, asl.Env) ([]asl.Invocation, bool)
 
 // change applies the stimulus, stores the result, and only then makes it

@@ -95,8 +95,8 @@ func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
 	return e.complete(ctx, port.ExecutionCall{Token: token, Error: name, Cause: cause})
 }
 
-// Heartbeat implements port.Executions. It only extends a deadline in memory;
-// after a restart the clock starts again.
+// Heartbeat implements port.Executions. It only extends a deadline in memory. After a restart
+// the heartbeat clock starts again.
 func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 	en := e.holder(token)
 	if en == nil {

@@ -89,7 +89,7 @@ func (e *Engine) save(ctx context.Context) error {
 	all := e.later
 	e.later = nil
 	e.mu.Unlock()
-	// An execution may have been stored meanwhile and changed again.
+	// An execution is in the list twice if it was stored and changed again.
 	slices.SortFunc(all, func(a, b unsaved) int { return cmp.Compare(a.entry.id, b.entry.id) })
 	all = slices.CompactFunc(all, func(a, b unsaved) bool { return a.entry == b.entry })
 	for len(all) > 0 {

@@ -122,7 +122,7 @@ func (e *Engine) perform(ctx context.Context, c call) {
 	if err != nil {
 		return // interrupted: it counts as not ended
 	}
-	// The result is stored even if ctx ends meanwhile.
+	// The result is stored even if ctx ends before that.
 	for {
 		err := e.returned(context.WithoutCancel(ctx), c.entry, result)
 		if err == nil {
@@ -244,8 +244,7 @@ func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
 	}
 }
 
-// stepCall puts an interrupted call back to the front, to be repeated as after
-// a crash.
+// stepCall puts an interrupted call back at the front, so that it is repeated as after a crash.
 func (e *Engine) stepCall(ctx context.Context, c call) error {
 	if c.entry.ended() {
 		return nil

@@ -45,9 +45,9 @@ type Config struct {
 	// OutputLimit is the largest stored output of a machine, in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int
-	// Keep is how long a destroyed machine stays readable, counted from its end
-	// or from Open; 0 means one hour. KeepMost is how many destroyed machines
-	// stay readable; 0 means 1000.
+	// Keep is the time for which a destroyed machine stays readable, from its end or from Open;
+	// 0 means one hour. KeepMost is the number of destroyed machines that stay readable; 0
+	// means 1000.
 	Keep     time.Duration
 	KeepMost int
 	// Faults is the initial fault plan.

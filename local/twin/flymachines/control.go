@@ -45,7 +45,7 @@ type stopInput struct {
 	Timeout duration    `json:"timeout"`
 }
 
-// stop requests the end of the program: a signal, and SIGKILL after the grace.
+// stop requests the end of the program by a signal, and by SIGKILL after the grace period.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, m *machine) error {
 	var in stopInput
 	if err := readBody(r, &in); err != nil {

@@ -50,8 +50,8 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// make creates a machine and returns its initial state. The machine may already
-// be further when make returns.
+// make creates a machine and returns its initial state. The machine may have left that state
+// when make returns.
 func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*record, error) {
 	argv, err := m.argv(s.cfg)
 	if err != nil {

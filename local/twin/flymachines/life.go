@@ -101,9 +101,9 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	return proc, true
 }
 
-// cancelInherited cancels the start of a machine that an earlier server created, as
-// a requested stop does. The folder could have been planted by another user, so only
-// a new machine starts a program.
+// cancelInherited cancels the start of a machine that an earlier server created, like a
+// requested stop. Another user could have placed the folder there, so only a new machine starts
+// a program.
 func (s *Server) cancelInherited(m *machine) {
 	rec, _ := m.look()
 	s.log.Warn("a machine of an earlier server is not started", "machine", rec.ID)

@@ -1,7 +1,7 @@
 package document
 
-// indexed is the number of members from which on an object uses a map for
-// lookups; for fewer a scan is faster.
+// indexed is the number of members from which an object uses a map for lookups. For fewer
+// members a scan is faster.
 const indexed = 12
 
 // Member is a member of an object.

@@ -21,8 +21,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.What)
 }
 
-// Parse parses one JSON value. The last of duplicate members counts; bytes that
-// are not UTF-8 become U+FFFD.
+// Parse parses one JSON value. The last of duplicate members is kept, and bytes that are not
+// UTF-8 become U+FFFD.
 func Parse(text []byte) (any, error) {
 	p := parser{text: text}
 	p.space()

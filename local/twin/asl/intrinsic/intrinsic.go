@@ -62,8 +62,8 @@ type arg struct {
 }
 
 // function is an intrinsic function. It takes least to most arguments; a negative most means no
-// limit. apply receives the evaluated args. template is the first argument with its escapes, if
-// that is a literal.
+// limit. apply receives the evaluated args. If the first argument is a literal, template is its
+// text with escapes.
 type function struct {
 	least, most int
 	apply       func(env Env, args []any, template string) (any, error)

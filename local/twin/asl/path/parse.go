@@ -91,8 +91,8 @@ func (p *parser) steps(end func() bool) (steps []step, definite bool, err error)
 	return steps, definite, nil
 }
 
-// dotted parses what follows a dot: a name, a wildcard, a function or, after
-// two dots, a bracket.
+// dotted parses the part after a dot: a name, a wildcard, a function or, after two dots, a
+// bracket.
 func (p *parser) dotted() (step, error) {
 	if p.take("*") {
 		return wildcardStep{}, nil
@@ -168,8 +168,8 @@ func (p *parser) names() (step, error) {
 	return namesStep{names: names}, nil
 }
 
-// quoted parses a string in single or double quotes. A backslash escapes the
-// quote and itself; elsewhere it is a literal [recorded].
+// quoted parses a string in single or double quotes. A backslash escapes the quote and itself.
+// Before any other character it is a literal [recorded].
 func (p *parser) quoted() (string, error) {
 	if p.at >= len(p.text) || p.text[p.at] != '\'' && p.text[p.at] != '"' {
 		return "", p.fail("expected a quote")

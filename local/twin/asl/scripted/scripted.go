@@ -10,11 +10,10 @@
 //	{"name", "status", "output" | "error" + "cause", "states": [...], "task_inputs": [{"state", "input"}]}
 //	{"name", "unsupported": "..."}
 //
-// The n-th call in a state takes the n-th result of that state or, if there is
-// none, the next result without a state. A call without a result, or with an
-// event that ends in TimedOut, gets no answer. A definition that the
-// interpreter refuses is answered as unsupported. A line that is not such an
-// object ends the run with an error.
+// The n-th call in a state takes the n-th result of that state, or else the next result without
+// a state. A call without a result, or with an event that ends in TimedOut, gets no answer. The
+// answer for a definition that the interpreter does not support is "unsupported". A line that
+// is not such an object ends the run with an error.
 package scripted
 
 import (
@@ -39,7 +38,7 @@ type Options struct {
 	Random func() uint64
 }
 
-// Run answers every line of in on out, until in ends or ctx is done.
+// Run reads executions from in and writes the answers to out, until in ends or ctx is done.
 func Run(ctx context.Context, in io.Reader, out io.Writer, options Options) error {
 	lines := bufio.NewReader(in)
 	answers := bufio.NewWriter(out)
