@@ -81,7 +81,7 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 		return fmt.Errorf("cannot carry out the action %s: %w", name, err)
 	}
 	done.Action = name
-	_, err = s.apply(ctx, r.Ref(), is(done))
+	_, err = s.apply(ctx, r.Ref(), constantFact(done))
 	return err
 }
 
@@ -99,10 +99,10 @@ func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
 	}
 	replaced, by := r.Replaces(contenders, slots)
 	if by != "" {
-		return s.applyTo(ctx, r, is(r.Replacement(by)))
+		return s.applyTo(ctx, r, constantFact(r.Replacement(by)))
 	}
 	for _, old := range replaced {
-		if _, err := s.applyTo(ctx, old, is(old.Replacement(r.ID))); err != nil {
+		if _, err := s.applyTo(ctx, old, constantFact(old.Replacement(r.ID))); err != nil {
 			return r, fmt.Errorf("cannot request the end of run %s: %w", old.ID, err)
 		}
 	}
@@ -145,7 +145,7 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if done {
 		return ended(r), nil
 	}
-	if r, err = s.applyTo(ctx, r, in.visited(is(run.ActionStarted{}))); err != nil {
+	if r, err = s.applyTo(ctx, r, in.visited(constantFact(run.ActionStarted{}))); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot begin the action: %w", err))
 	}
 	if r.ChecksAgain() { // the run may have been cancelled since it was read
@@ -177,7 +177,7 @@ func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Ru
 	result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered
 	if err == nil {
 		result.Prediction = s.waitsBy(ctx, r, action)
-		r, err = s.applyTo(ctx, r, in.visited(is(result)))
+		r, err = s.applyTo(ctx, r, in.visited(constantFact(result)))
 	}
 	if err != nil {
 		return r, fmt.Errorf("cannot carry out the action %s: %w", action.Type, err)

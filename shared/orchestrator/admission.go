@@ -31,7 +31,7 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 		if err != nil {
 			return run.Route{}, again(err)
 		}
-		if r, err = s.applyTo(ctx, r, in.visited(is(run.Due{Newest: newest}))); err != nil {
+		if r, err = s.applyTo(ctx, r, in.visited(constantFact(run.Due{Newest: newest}))); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
 		}
 	}

@@ -68,7 +68,7 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 			ended.TokensOut = max(ended.TokensOut, state.Pieces)
 			last.Error = &ended
 		}
-		_, err = s.append(ctx, place{stream: inference.StreamOf(r.Tenant, r.TaskID), after: head.Newest, writer: writer}, state, records...)
+		_, err = s.append(ctx, appendTarget{stream: inference.StreamOf(r.Tenant, r.TaskID), after: head.Newest, writer: writer}, state, records...)
 		if err == nil {
 			return *last, nil
 		}
@@ -79,9 +79,9 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 	return inference.Record{}, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
 }
 
-// place is the target of an append: a stream and its newest position. writer is the prefix of
+// appendTarget is the target of an append: a stream and its newest position. writer is the prefix of
 // the record ids.
-type place struct {
+type appendTarget struct {
 	stream, writer string
 	after          int64
 	// relaxed is port.Batch.Relaxed.
@@ -90,7 +90,7 @@ type place struct {
 
 // append appends records, and returns the state after them. The error is port.ErrConflict if
 // the stream has another newest position.
-func (s *answers) append(ctx context.Context, to place, state inference.State, records ...inference.Record) (inference.State, error) {
+func (s *answers) append(ctx context.Context, to appendTarget, state inference.State, records ...inference.Record) (inference.State, error) {
 	b := port.Batch{After: to.after, Relaxed: to.relaxed, Records: make([]port.FeedRecord, len(records))}
 	for i, record := range records {
 		state = state.After(record)
@@ -148,8 +148,8 @@ const idleEvery = time.Second
 type answerReader struct {
 	// follow calls idle before it waits for records, at most once in idleEvery. asked is the
 	// time of the last call, zero before the first one. idle may end the stream.
-	asked time.Time
-	idle  func(ctx context.Context) error
+	idleAt time.Time
+	idle   func(ctx context.Context) error
 	// settled waits, after the stream has ended, until its run holds no part of its budgets.
 	settled func(ctx context.Context) error
 	each    func([]inference.Event) error
@@ -168,11 +168,11 @@ func (s *answers) follow(ctx context.Context, stream string, after inference.Eve
 		if read = last; full {
 			continue
 		}
-		if now := s.clock.Now(); f.asked.IsZero() || now.Sub(f.asked) >= idleEvery {
+		if now := s.clock.Now(); f.idleAt.IsZero() || now.Sub(f.idleAt) >= idleEvery {
 			if err := f.idle(ctx); err != nil {
 				return err
 			}
-			f.asked = now
+			f.idleAt = now
 		}
 		waited, err := s.wait(ctx, stream, read)
 		if err != nil {

@@ -24,7 +24,7 @@ var errStreamEnded = errors.New("the stream has ended, or another attempt writes
 type answerWriter struct {
 	answers *answers
 	run     *run.Run
-	to      place
+	to      appendTarget
 	batch   time.Duration
 	metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics
 	// refused is the reason that the writer must not append; nil if it may.
@@ -35,17 +35,17 @@ type answerWriter struct {
 
 	// At most one append runs at a time. Only that one uses these fields.
 	state     inference.State
-	described time.Time // time of the last metrics record
+	metricsAt time.Time // time of the last metrics record
 	appends   int       // number of appends with a part of the answer
 
-	mu      sync.Mutex
-	pending []inference.Record
-	pieces  int // pieces of the attempt, reasoning included
-	reasons int
-	firstAt time.Time
-	writing chan struct{} // closed when the goroutine of write ends; nil without one
-	closing chan struct{} // closed by flush
-	failed  error
+	mu              sync.Mutex
+	pending         []inference.Record
+	pieces          int // pieces of the attempt, reasoning included
+	reasoningPieces int
+	firstAt         time.Time
+	writing         chan struct{} // closed when the goroutine of write ends; nil without one
+	closing         chan struct{} // closed by flush
+	failed          error
 }
 
 // writer returns the writer of an attempt. For a further attempt, it appends the first record
@@ -55,7 +55,7 @@ type answerWriter struct {
 func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, error) {
 	w := &answerWriter{
 		answers: s.answers, run: r, batch: s.cfg.Batch, closing: make(chan struct{}),
-		to: place{stream: inference.StreamOf(r.Tenant, r.TaskID), writer: r.Attempt.WorkerID + "." + r.Attempt.MachineName, relaxed: true},
+		to: appendTarget{stream: inference.StreamOf(r.Tenant, r.TaskID), writer: r.Attempt.WorkerID + "." + r.Attempt.MachineName, relaxed: true},
 	}
 	w.metrics = func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
 		return s.metricsOf(ctx, *r, tokens, now)
@@ -129,7 +129,7 @@ func (w *answerWriter) write() {
 		records, pieces, now := w.pending, w.pieces, w.answers.clock.Now()
 		w.pending = nil
 		// The first append of a part has no metrics, so that nothing delays it.
-		due := w.appends > 0 && (w.described.IsZero() || now.Sub(w.described) >= metricsEvery && len(records) > 0)
+		due := w.appends > 0 && (w.metricsAt.IsZero() || now.Sub(w.metricsAt) >= metricsEvery && len(records) > 0)
 		if len(records) == 0 && !due || w.ctx.Err() != nil {
 			close(w.writing)
 			w.writing = nil
@@ -138,7 +138,7 @@ func (w *answerWriter) write() {
 		}
 		w.mu.Unlock()
 		if due {
-			w.described = now
+			w.metricsAt = now
 			records = append(records, inference.Record{Attempt: w.run.Attempt.Number, Metrics: new(w.metrics(w.ctx, pieces, now))})
 		}
 		// A crash of the host loses at most the part of the answer after the last metrics.
@@ -199,7 +199,7 @@ func (w *answerWriter) piece(p port.Piece) error {
 	w.add(p)
 	w.pieces++
 	if p.Reasoning {
-		w.reasons++
+		w.reasoningPieces++
 	}
 	w.wake()
 	return nil
@@ -208,10 +208,10 @@ func (w *answerWriter) piece(p port.Piece) error {
 // add adds a piece to the last pending record if that has the same kind and room, or as a new
 // record.
 func (w *answerWriter) add(p port.Piece) {
-	r := inference.Record{Attempt: w.run.Attempt.Number, First: w.pieces - w.reasons}
+	r := inference.Record{Attempt: w.run.Attempt.Number, First: w.pieces - w.reasoningPieces}
 	part := func(of *inference.Record) *[]string { return &of.Tokens }
 	if p.Reasoning {
-		r.First = w.reasons
+		r.First = w.reasoningPieces
 		part = func(of *inference.Record) *[]string { return &of.Reasoning }
 	}
 	if n := len(w.pending); n > 0 {

@@ -28,10 +28,10 @@ const (
 // poolID identifies a pool.
 type poolID struct{ tenant, pool string }
 
-// queueHeads returns positions of runs in their queues. It caches the head of each queue for
+// positionCache returns positions of runs in their queues. It caches the head of each queue for
 // headAge. The cost of a position does not depend on the length of the queue or on the number
 // of readers.
-type queueHeads struct {
+type positionCache struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueHead
@@ -46,7 +46,7 @@ type queueHead struct {
 // position returns the number of runs before the run in the queue of its key, its job or its pool,
 // at most limit.QueuePositions. It is up to a second old. It is -1 if the run has left the
 // queue.
-func (q *queueHeads) position(ctx context.Context, r run.Run) (int, error) {
+func (q *positionCache) position(ctx context.Context, r run.Run) (int, error) {
 	pool := r.Slot.Pool
 	switch {
 	case r.AwaitsKey():
@@ -95,8 +95,8 @@ type queueCount struct {
 	mu        sync.Mutex
 	countedAt time.Time
 	counted   int
-	// more: the queue was longer than its limit, so its end was not counted.
-	more bool
+	// truncated: the queue was longer than its limit, so its end was not counted.
+	truncated bool
 	// accepted has the ids of the runs that this process accepted and has neither admitted nor
 	// enqueued, with the times.
 	accepted map[string]time.Time
@@ -121,7 +121,7 @@ func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) err
 	full, err := q.full(ctx, pool, count)
 	age := q.clock.Now().Sub(count.countedAt)
 	cost := time.Duration(count.counted) * time.Second / countRate
-	unknown := count.more && !full // after grants, or with a larger limit
+	unknown := count.truncated && !full // after grants, or with a larger limit
 	if err == nil && (age >= time.Second+10*cost || age < 0 || unknown || full && age >= recheckAge+cost) {
 		if err = q.count(ctx, pool, count); err == nil {
 			full, err = q.full(ctx, pool, count)
@@ -144,7 +144,7 @@ func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount
 	if err != nil {
 		return fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
 	}
-	count.countedAt, count.counted, count.more = q.clock.Now(), counted, counted > pool.QueueLimit
+	count.countedAt, count.counted, count.truncated = q.clock.Now(), counted, counted > pool.QueueLimit
 	maps.DeleteFunc(count.accepted, func(_ string, at time.Time) bool { return count.countedAt.Sub(at) >= recheckAge })
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 		}
 	}
 	for range commitTries {
-		before, err := s.toLimit(ctx, who, scope)
+		before, err := s.accountForLimit(ctx, who, scope)
 		if err != nil {
 			return budget.Account{}, err
 		}
@@ -133,8 +133,8 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 	return budget.Account{}, fault.New(fault.Unavailable, "too many concurrent changes of the budget; retry")
 }
 
-// toLimit does the same as Budget, but returns an empty account for a session without one.
-func (s *Budgets) toLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
+// accountForLimit does the same as Budget, but returns an empty account for a session without one.
+func (s *Budgets) accountForLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	id, ok := budget.SessionOf(scope)
 	if !ok {
 		return s.Budget(ctx, who, scope)

@@ -63,7 +63,7 @@ func (s *Bus) Publish(ctx context.Context, tenant string) error {
 	stream := port.EventStream(tenant)
 	return s.turns.read(ctx, stream, busConsumer, reader{
 		some: func() (bool, error) { return s.publishSome(ctx, tenant) },
-		behind: func() (bool, error) {
+		hasMore: func() (bool, error) {
 			head, at, err := s.place(ctx, stream)
 			return at < head.Newest, err
 		},

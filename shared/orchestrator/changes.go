@@ -48,15 +48,15 @@ func (c *changes) notify(ref run.Ref) {
 	delete(c.waiting, ref)
 }
 
-// standing is the part of a run whose change a reader of its status waits for.
-type standing struct {
+// queueStatus is the part of a run whose change a reader of its status waits for.
+type queueStatus struct {
 	state   run.State
 	attempt int
 	queued  bool
 }
 
-func standingOf(r run.Run) standing {
-	return standing{r.State, r.Attempt.Number, r.Queued() || r.AwaitsKey() || r.AwaitsJobSlot()}
+func queueStatusOf(r run.Run) queueStatus {
+	return queueStatus{r.State, r.Attempt.Number, r.Queued() || r.AwaitsKey() || r.AwaitsJobSlot()}
 }
 
 // moveWatch watches a run for another state, another attempt, or another position in a queue.
@@ -67,7 +67,7 @@ type moveWatch struct {
 	moved chan struct{}
 	// seen is the standing that the reader read last; nil before its first read. newest is the
 	// newest run whose commit was sent to moved.
-	seen   *standing
+	seen   *queueStatus
 	newest *run.Run
 }
 
@@ -88,7 +88,7 @@ func (c *changes) watchMoves(tenant, id string) *moveWatch {
 func (w *moveWatch) saw(r run.Run) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
-	at := standingOf(r)
+	at := queueStatusOf(r)
 	w.seen = &at
 }
 
@@ -113,7 +113,7 @@ func (w *moveWatch) end() {
 // notified, because its position may have changed.
 func (c *changes) committed(r run.Run) {
 	c.notify(r.Ref())
-	at := standingOf(r)
+	at := queueStatusOf(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range []run.Ref{r.Ref(), {Tenant: r.Tenant, ID: r.TaskID}} {

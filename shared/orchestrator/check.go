@@ -28,7 +28,7 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 	if len(violations) > 0 && limit > 0 && r.JobSlot.State != run.SlotHeld {
 		// A run that violates another constraint takes no slot, not even for a moment, because
 		// that would block other runs.
-		full, err := s.full(ctx, r, limit)
+		full, err := s.noFreeJobSlot(ctx, r, limit)
 		if err != nil {
 			return r, err
 		}
@@ -45,11 +45,11 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, limit int, in StepInput) (run.Run, error) {
 	pool := run.JobPool(r.JobID)
 	for filled := false; ; {
-		after, err := s.applyTo(ctx, r, in.visited(is(f)))
+		after, err := s.applyTo(ctx, r, in.visited(constantFact(f)))
 		if missing, none := errors.AsType[*port.NoSlot](err); !none || missing.Pool != pool {
 			return after, err
 		}
-		full, err := s.full(ctx, r, f.Slots)
+		full, err := s.noFreeJobSlot(ctx, r, f.Slots)
 		switch {
 		case err != nil:
 			return r, err
@@ -62,8 +62,8 @@ func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, l
 	}
 }
 
-// full reports whether the run's job has at least as many holders and queued runs as slots.
-func (s *Lifecycle) full(ctx context.Context, r run.Run, slots int) (bool, error) {
+// noFreeJobSlot reports whether the run's job has at least as many holders and queued runs as slots.
+func (s *Lifecycle) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bool, error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, er
 		return ended(r), nil
 	}
 	if c := r.Constraints; c != nil && c.PreRunHook != nil { // clients see the state during the hook's call
-		if r, err = s.applyTo(ctx, r, in.visited(is(run.CheckBegun{}))); err != nil {
+		if r, err = s.applyTo(ctx, r, in.visited(constantFact(run.CheckBegun{}))); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot begin the check: %w", err))
 		}
 		if r.State != run.ConditionRunning {

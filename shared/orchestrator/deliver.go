@@ -92,8 +92,8 @@ var errLeaseLost = errors.New("another worker delivers to the webhook")
 // deliverMargin is the time that Deliver reserves before its deadline for the last write.
 const deliverMargin = 5 * time.Second
 
-// turn is the work of one call of Deliver.
-type turn struct {
+// deliveryPass is the work of one call of Deliver.
+type deliveryPass struct {
 	*Delivery
 	w webhook.Webhook
 	p webhook.Progress
@@ -104,7 +104,7 @@ type turn struct {
 // attempt. Each batch of attempts is stored before the next one begins, so a crash repeats at
 // most one batch. It returns the errors of the ports; the caller may repeat the call.
 func (s *Delivery) Deliver(ctx context.Context, ref webhook.Ref) error {
-	t, conflicts := &turn{Delivery: s}, 0
+	t, conflicts := &deliveryPass{Delivery: s}, 0
 	for t.hasTime(ctx) {
 		more, err := t.step(ctx, ref)
 		switch {
@@ -124,14 +124,14 @@ func (s *Delivery) Deliver(ctx context.Context, ref webhook.Ref) error {
 	return nil
 }
 
-func (t *turn) hasTime(ctx context.Context) bool {
+func (t *deliveryPass) hasTime(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
 	return ctx.Err() == nil && (!limited || deadline.Sub(t.clock.Now()) >= webhook.AttemptTime+deliverMargin)
 }
 
 // step reads the webhook and makes one batch of attempts. more reports that another one
 // may be due.
-func (t *turn) step(ctx context.Context, ref webhook.Ref) (more bool, err error) {
+func (t *deliveryPass) step(ctx context.Context, ref webhook.Ref) (more bool, err error) {
 	if t.w, err = t.store.LoadWebhook(ctx, ref); err != nil {
 		return false, err
 	}
@@ -171,7 +171,7 @@ func (t *turn) step(ctx context.Context, ref webhook.Ref) (more bool, err error)
 
 // rest ends the turn of a webhook with nothing due before next; zero is unknown. It stores the
 // progress only if a later worker needs it. It removes the webhook of a deleted task.
-func (t *turn) rest(ctx context.Context, next time.Time) error {
+func (t *deliveryPass) rest(ctx context.Context, next time.Time) error {
 	now := t.now()
 	if t.w.TaskID != "" && now.Sub(t.w.CreatedAt) >= webhook.Housekeeping {
 		if _, err := t.tasks.Find(ctx, t.w.Tenant, t.w.TaskID); errors.Is(err, port.ErrNotFound) {
@@ -190,7 +190,7 @@ func (t *turn) rest(ctx context.Context, next time.Time) error {
 }
 
 // disableOrWarn disables the webhook of a lost receiver, or records a warning.
-func (t *turn) disableOrWarn(ctx context.Context, why webhook.Reason) error {
+func (t *deliveryPass) disableOrWarn(ctx context.Context, why webhook.Reason) error {
 	now := t.now()
 	p, w := t.p.Release(time.Time{}, now), t.w
 	if why == webhook.ReasonFailing {

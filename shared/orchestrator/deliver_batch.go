@@ -24,8 +24,8 @@ const (
 	deliverScan = 5000
 )
 
-// sending is a delivery to attempt, with its event.
-type sending struct {
+// pendingDelivery is a delivery to attempt, with its event.
+type pendingDelivery struct {
 	webhook.Delivery
 	event *streamEvent
 }
@@ -33,10 +33,10 @@ type sending struct {
 // batch is the plan and the result of one step of a turn.
 type batch struct {
 	room int
-	send []sending
-	// kept are deliveries that are stored without an attempt: they wait for an earlier one of
+	send []pendingDelivery
+	// deferred are deliveries that are stored without an attempt: they wait for an earlier one of
 	// their task, their event is gone, or they were interrupted.
-	kept []webhook.Delivery
+	deferred []webhook.Delivery
 	// from and to are the cursor before and after the batch. epoch is the epoch of the stream.
 	from, to int64
 	epoch    string
@@ -56,11 +56,11 @@ type batch struct {
 
 // idle reports whether the batch changes nothing but the cursor, by less than deliverScan.
 func (b *batch) idle() bool {
-	return len(b.send)+len(b.kept) == 0 && b.replay == nil && b.to < b.from+deliverScan
+	return len(b.send)+len(b.deferred) == 0 && b.replay == nil && b.to < b.from+deliverScan
 }
 
 // full reports whether the batch takes no further event.
-func (b *batch) full() bool { return b.room == 0 || len(b.send)+len(b.kept) >= port.MaxDeliveries }
+func (b *batch) full() bool { return b.room == 0 || len(b.send)+len(b.deferred) >= port.MaxDeliveries }
 
 // earlier sets next to a time that is earlier and not zero.
 func (b *batch) earlier(at time.Time) {
@@ -70,7 +70,7 @@ func (b *batch) earlier(at time.Time) {
 }
 
 // plan chooses the next attempts: due retries, then redeliveries, then new events.
-func (t *turn) plan(ctx context.Context, now time.Time) (*batch, error) {
+func (t *deliveryPass) plan(ctx context.Context, now time.Time) (*batch, error) {
 	head, err := t.feed.Head(ctx, StreamOf(t.w.Tenant))
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (t *turn) plan(ctx context.Context, now time.Time) (*batch, error) {
 }
 
 // planPending adds the due retries. It gives up a delivery whose event is no longer stored.
-func (t *turn) planPending(ctx context.Context, b *batch, now time.Time) error {
+func (t *deliveryPass) planPending(ctx context.Context, b *batch, now time.Time) error {
 	if t.p.Pending == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (t *turn) planPending(ctx context.Context, b *batch, now time.Time) error {
 			return err
 		}
 		if e == nil || e.EventID != d.EventID {
-			b.kept = append(b.kept, d.GiveUp("the event is no longer stored", now, DeliveryLog))
+			b.deferred = append(b.deferred, d.GiveUp("the event is no longer stored", now, DeliveryLog))
 			continue
 		}
 		b.take(d, e)
@@ -132,13 +132,13 @@ func (t *turn) planPending(ctx context.Context, b *batch, now time.Time) error {
 }
 
 func (b *batch) take(d webhook.Delivery, e *streamEvent) {
-	b.send = append(b.send, sending{d, e})
+	b.send = append(b.send, pendingDelivery{d, e})
 	b.room--
 	b.busy[d.TaskID] = true
 }
 
 // planReplay adds events of the first redelivery.
-func (t *turn) planReplay(ctx context.Context, b *batch) error {
+func (t *deliveryPass) planReplay(ctx context.Context, b *batch) error {
 	if len(t.p.Replays) == 0 || b.full() {
 		b.more = b.more || len(t.p.Replays) > 0
 		return nil
@@ -170,7 +170,7 @@ func (t *turn) planReplay(ctx context.Context, b *batch) error {
 }
 
 // planNew adds the events behind the cursor.
-func (t *turn) planNew(ctx context.Context, b *batch) (err error) {
+func (t *deliveryPass) planNew(ctx context.Context, b *batch) (err error) {
 	b.to, err = t.scan(ctx, b, b.from, 0, func(e *streamEvent) error {
 		t.offer(b, e.delivery(), e)
 		return nil
@@ -180,9 +180,9 @@ func (t *turn) planNew(ctx context.Context, b *batch) (err error) {
 
 // offer adds a delivery to the attempts of the batch. For an ordered webhook, it stores the
 // delivery without an attempt while another one of its task is pending.
-func (t *turn) offer(b *batch, d webhook.Delivery, e *streamEvent) {
+func (t *deliveryPass) offer(b *batch, d webhook.Delivery, e *streamEvent) {
 	if _, behind := b.busy[d.TaskID]; behind && t.w.Ordered && d.TaskID != "" {
-		b.kept = append(b.kept, d)
+		b.deferred = append(b.deferred, d)
 		return
 	}
 	b.take(d, e)
@@ -191,7 +191,7 @@ func (t *turn) offer(b *batch, d webhook.Delivery, e *streamEvent) {
 // scan reads the stream behind the position after, up to last or, if last is 0, to its end. It
 // calls do for each event that the webhook selects. It stops when the batch is full, or after
 // deliverScan positions. It returns the position up to which it has read.
-func (t *turn) scan(ctx context.Context, b *batch, after, last int64, do func(*streamEvent) error) (int64, error) {
+func (t *deliveryPass) scan(ctx context.Context, b *batch, after, last int64, do func(*streamEvent) error) (int64, error) {
 	for begin := after; after < begin+deliverScan; {
 		if b.full() {
 			b.more = true
@@ -229,7 +229,7 @@ func (t *turn) scan(ctx context.Context, b *batch, after, last int64, do func(*s
 
 // attempt sends the events of a batch concurrently. Deliveries that the end of ctx interrupts
 // are kept for a later attempt.
-func (t *turn) attempt(ctx context.Context, b *batch) {
+func (t *deliveryPass) attempt(ctx context.Context, b *batch) {
 	older, newer, err := signingKeys(t.w, t.now())
 	if err != nil {
 		t.log.ErrorContext(ctx, "cannot sign deliveries", "webhook", t.w.ID, "error", err.Error())
@@ -243,7 +243,7 @@ func (t *turn) attempt(ctx context.Context, b *batch) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if err != nil {
-				b.kept = append(b.kept, s.Delivery)
+				b.deferred = append(b.deferred, s.Delivery)
 				return
 			}
 			t.record(ctx, series.Count(series.Attempts, 1, string(outcomeOf(reply))),
@@ -294,18 +294,18 @@ func attemptOf(reply hook.Reply, now time.Time) webhook.Attempt {
 // settle stores the results of a batch, also if a client has changed the progress meanwhile.
 // last: no further batch follows, so the lease ends. more reports that the next batch can
 // begin.
-func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err error) {
+func (t *deliveryPass) settle(ctx context.Context, b *batch, last bool) (more bool, err error) {
 	slices.SortFunc(b.results, func(x, y webhook.Result) int {
 		return cmp.Or(x.Attempt.At.Compare(y.Attempt.At), cmp.Compare(x.Delivery.Position, y.Delivery.Position))
 	})
-	slices.SortFunc(b.kept, func(x, y webhook.Delivery) int { return cmp.Compare(x.Position, y.Position) })
+	slices.SortFunc(b.deferred, func(x, y webhook.Delivery) int { return cmp.Compare(x.Position, y.Position) })
 	for range commitTries {
 		now := t.now()
 		if t.p.Lease.Owner != t.owner {
 			return false, errLeaseLost
 		}
 		p, deliveries := t.p.Settle(b.results, t.w.RateLimit, DeliveryLog, now, t.rand)
-		p = p.Count(b.kept)
+		p = p.Count(b.deferred)
 		if p.Cursor == b.from {
 			p.Cursor, p.Epoch = b.to, b.epoch
 		}
@@ -322,7 +322,7 @@ func (t *turn) settle(ctx context.Context, b *batch, last bool) (more bool, err 
 		} else if p = p.Release(next, now); more {
 			p.WakeAt = now
 		}
-		err := t.store.SaveDeliveries(ctx, p, append(deliveries, b.kept...)...)
+		err := t.store.SaveDeliveries(ctx, p, append(deliveries, b.deferred...)...)
 		if err == nil {
 			if p.Health.Failing() && !t.p.Health.Failing() {
 				t.record(ctx, series.Count(series.Halts, 1, string(series.HaltCircuit)))
@@ -347,7 +347,7 @@ func (b *batch) after(ordered bool, p webhook.Progress, settled []webhook.Delive
 	for _, d := range settled {
 		b.earlier(d.Due)
 	}
-	if len(b.kept) > 0 || ordered && p.Pending > 0 { // a delivery that they waited for may have ended
+	if len(b.deferred) > 0 || ordered && p.Pending > 0 { // a delivery that they waited for may have ended
 		b.earlier(now)
 	}
 	if at := p.Health.HeldUntil; !b.next.IsZero() && b.next.Before(at) {

@@ -112,7 +112,7 @@ func (c *eventCache) get(tenant string, r port.FeedRecord) (*streamEvent, error)
 }
 
 // eventAt returns the event at a position, or nil if the stream no longer contains it.
-func (t *turn) eventAt(ctx context.Context, position int64) (*streamEvent, error) {
+func (t *deliveryPass) eventAt(ctx context.Context, position int64) (*streamEvent, error) {
 	records, err := t.feed.Read(ctx, StreamOf(t.w.Tenant), position-1, 1)
 	if err != nil || len(records) == 0 || records[0].Position != position {
 		return nil, err

@@ -45,7 +45,7 @@ func (s *Dispatch) Dispatch(ctx context.Context, tenant string) error {
 	stream := StreamOf(tenant)
 	return s.turns.read(ctx, stream, webhookConsumer, reader{
 		some: func() (bool, error) { return s.dispatchSome(ctx, tenant) },
-		behind: func() (bool, error) {
+		hasMore: func() (bool, error) {
 			_, records, err := s.next(ctx, stream, 1)
 			return len(records) > 0, err
 		},
@@ -83,7 +83,7 @@ func (s *Dispatch) dispatchPage(ctx context.Context, tenant string) (more bool, 
 	if err != nil || len(records) == 0 {
 		return false, err
 	}
-	live, err := s.known.of(ctx, tenant)
+	live, err := s.known.liveOf(ctx, tenant)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +125,7 @@ func (s *Dispatch) Tenants(ctx context.Context) (tenants []string, err error) {
 // events. It returns the number of tenants that failed; a sweep retries them.
 func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
 	return eachTenant(tenants, func(tenant string) error {
-		live, err := s.known.of(ctx, tenant)
+		live, err := s.known.liveOf(ctx, tenant)
 		if err != nil || len(live) == 0 {
 			return err
 		}
@@ -208,7 +208,7 @@ func (l *liveWebhooks) forget(tenant string) {
 	delete(l.tenants, tenant)
 }
 
-func (l *liveWebhooks) of(ctx context.Context, tenant string) ([]webhook.Webhook, error) {
+func (l *liveWebhooks) liveOf(ctx context.Context, tenant string) ([]webhook.Webhook, error) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	known, ok := l.tenants[tenant]

@@ -34,15 +34,15 @@ type Dispatcher struct {
 	artifacts *Artifacts
 	replicas  *replicas
 
-	mu     sync.Mutex
-	shift  *shift              // nil for a dispatcher that serves all pools until Run ends
-	active map[string]*serving // by task id
-	doing  int                 // number of goroutines of start
-	repeat map[run.Ref]bool    // runs in repeatConduct; true after a further failure
-	ready  chan struct{}       // closed when Run has begun
-	ctx    context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
-	over   bool                // Run has ended
-	tasks  sync.WaitGroup
+	mu                sync.Mutex
+	shift             *shift              // nil for a dispatcher that serves all pools until Run ends
+	active            map[string]*serving // by task id
+	startedGoroutines int                 // number of goroutines of start
+	repeat            map[run.Ref]bool    // runs in repeatConduct; true after a further failure
+	ready             chan struct{}       // closed when Run has begun
+	ctx               context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
+	runEnded          bool                // Run has ended
+	tasks             sync.WaitGroup
 }
 
 // serving is an attempt that the dispatcher serves. Its goroutine waits for the engine most
@@ -76,7 +76,7 @@ func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg 
 		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{}),
 	}
 	tasks.observers = append(tasks.observers, d)
-	tasks.dispatcher, tasks.resume = d, d.continues
+	tasks.dispatcher, tasks.resume = d, d.startOverdue
 	tasks.ReadTranscripts(artifacts)
 	return d
 }
@@ -90,7 +90,7 @@ func (s *Dispatcher) Run(ctx context.Context) {
 	close(s.ready)
 	<-ctx.Done()
 	s.mu.Lock()
-	s.ctx, s.over = nil, true
+	s.ctx, s.runEnded = nil, true
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
@@ -99,7 +99,7 @@ func (s *Dispatcher) Run(ctx context.Context) {
 func (s *Dispatcher) stopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.over || s.ctx != nil && s.ctx.Err() != nil
+	return s.runEnded || s.ctx != nil && s.ctx.Err() != nil
 }
 
 // Ready returns a channel that is closed when Run has begun. A sweep finds earlier commits.
@@ -131,13 +131,13 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 		return
 	}
 	s.interrupt(r)
-	if s.needs(r) {
+	if s.needsWork(r) {
 		s.startConduct(r.Ref())
 	}
 }
 
-// needs reports whether the dispatcher has something to do for a run in this state.
-func (s *Dispatcher) needs(r run.Run) bool {
+// needsWork reports whether the dispatcher has something to do for a run in this state.
+func (s *Dispatcher) needsWork(r run.Run) bool {
 	return needsDispatcher(r, func() bool { return s.serves(r) })
 }
 
@@ -207,12 +207,12 @@ func (s *Dispatcher) start(do func(context.Context)) (started bool) {
 		return false
 	}
 	ctx := s.ctx
-	s.doing++
+	s.startedGoroutines++
 	s.tasks.Go(func() {
 		do(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.doing--
+		s.startedGoroutines--
 	})
 	return true
 }

@@ -14,14 +14,14 @@ const (
 	busyPauseMost = time.Second
 )
 
-// untilFree sends a request to a replica, and retries while the replica is busy, until the
+// retryWhileBusy sends a request to a replica, and retries while the replica is busy, until the
 // deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
 // has another replica, it does not retry: the next attempt goes there.
-func (s *Dispatcher) untilFree(ctx context.Context, t *serving, ask func(context.Context) error) error {
+func (s *Dispatcher) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.AskedAt = s.now()
 		busy := ask(ctx)
-		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.alone() {
+		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.isLastActive() {
 			return busy
 		}
 		if pause == busyPause {
@@ -36,7 +36,7 @@ func (s *Dispatcher) untilFree(ctx context.Context, t *serving, ask func(context
 			return busy
 		}
 		var err error
-		if ask, err = s.question(t); err != nil {
+		if ask, err = s.requestOf(t); err != nil {
 			return err
 		}
 	}

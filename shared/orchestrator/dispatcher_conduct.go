@@ -75,8 +75,8 @@ func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
 	return true
 }
 
-// continues starts Conduct for an overdue run.
-func (s *Dispatcher) continues(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
+// startOverdue starts Conduct for an overdue run.
+func (s *Dispatcher) startOverdue(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
 
 // Conduct advances a run of kind inference, in every state, until it has to wait or has ended.
 // It may be called at any time, by any number of processes; a sweep calls it for runs that are
@@ -121,19 +121,19 @@ func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err err
 	case r.State.Terminal():
 		return false, s.ensureEnd(ctx, r.Ref())
 	case r.State == run.Retrying, r.State == run.PreRun:
-		after, err := s.applyTo(ctx, r, is(run.Due{}))
+		after, err := s.applyTo(ctx, r, constantFact(run.Due{}))
 		return err == nil && after.State == run.Pending, err
 	case r.Queued():
 		if now.Before(r.QueueBy()) {
-			return false, s.checked(ctx, r)
+			return false, s.postponeCheck(ctx, r)
 		}
-		_, err = s.applyTo(ctx, r, is(run.Evaluated{Generation: r.Wait.Generation}))
+		_, err = s.applyTo(ctx, r, constantFact(run.Evaluated{Generation: r.Wait.Generation}))
 		return err == nil, err
 	case r.State == run.Pending:
 		after, err := s.takeSlot(ctx, r, StepInput{})
 		return err == nil && !after.Queued() && !s.serves(after), err
 	case r.State == run.Running:
-		return s.running(ctx, r)
+		return s.advanceRunning(ctx, r)
 	case r.State == run.Terminating:
 		if s.serves(r) {
 			return false, nil
@@ -143,18 +143,18 @@ func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err err
 	return false, nil
 }
 
-// checked postpones the next check of an overdue run.
-func (s *Dispatcher) checked(ctx context.Context, r run.Run) error {
+// postponeCheck postpones the next check of an overdue run.
+func (s *Dispatcher) postponeCheck(ctx context.Context, r run.Run) error {
 	if now := s.now(); r.Execution.ActBy.IsZero() || now.Before(r.Execution.ActBy) {
 		return nil
 	}
-	_, err := s.applyTo(ctx, r, is(run.ExecutionChecked{Done: true}))
+	_, err := s.applyTo(ctx, r, constantFact(run.ExecutionChecked{Done: true}))
 	return err
 }
 
-// running advances a running task that this dispatcher does not serve. The dispatcher of the
+// advanceRunning advances a running task that this dispatcher does not serve. The dispatcher of the
 // task may be alive, late or lost.
-func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err error) {
+func (s *Dispatcher) advanceRunning(ctx context.Context, r run.Run) (again bool, err error) {
 	if s.serves(r) {
 		return false, nil
 	}
@@ -168,13 +168,13 @@ func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err er
 		if err != nil {
 			return false, err
 		}
-		return true, s.ended(ctx, r, last)
+		return true, s.commitStreamEnd(ctx, r, last)
 	case r.Cancel != nil:
 		last, err := s.answers.conclude(ctx, r, endOf(r))
 		if err != nil {
 			return false, err
 		}
-		return true, s.ended(ctx, r, last)
+		return true, s.commitStreamEnd(ctx, r, last)
 	case !s.now().Before(r.RunBy()):
 		return true, s.fail(ctx, r, fault.New(fault.DeadlineUnmet, "the task had no end after its deadline of %s", r.Work.Inference.Within))
 	case s.cfg.Alone && r.Attempt.WorkerID != s.cfg.ID:
@@ -182,5 +182,5 @@ func (s *Dispatcher) running(ctx context.Context, r run.Run) (again bool, err er
 	case r.Attempt.WorkerID == s.cfg.ID:
 		return true, s.fail(ctx, r, fault.New(fault.WorkerReset, "the dispatcher could not store the answer"))
 	}
-	return false, s.checked(ctx, r)
+	return false, s.postponeCheck(ctx, r)
 }

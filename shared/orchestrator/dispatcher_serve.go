@@ -22,17 +22,17 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t.stop = stop
-	if !s.begin(t) {
+	if !s.register(t) {
 		s.passOn(ctx, t)
 		return false, nil
 	}
-	defer s.end(t)
-	return unlessInterrupted(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
+	defer s.unregister(t)
+	return ignoreInterrupt(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
 }
 
-// unlessInterrupted calls serve. If interrupt has cancelled ctx, it returns no error and again:
+// ignoreInterrupt calls serve. If interrupt has cancelled ctx, it returns no error and again:
 // the next step ends the task or the attempt.
-func unlessInterrupted(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
+func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
 	again, err = serve()
 	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errCancelled) || errors.Is(cause, errAttemptEnded)) {
 		return true, nil
@@ -43,7 +43,7 @@ func unlessInterrupted(ctx context.Context, serve func() (again bool, err error)
 // serveBegun acquires a replica for an attempt that begin has registered, and serves the
 // attempt.
 func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
-	serves, again, err := s.contact(ctx, t)
+	serves, again, err := s.acquireAndCommit(ctx, t)
 	if t.replica != nil {
 		defer t.replica.release()
 	}
@@ -65,9 +65,9 @@ func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool
 	return true, s.conclude(context.WithoutCancel(ctx), t, failure)
 }
 
-// contact acquires a replica for an attempt and commits that this dispatcher serves it. If
+// acquireAndCommit acquires a replica for an attempt and commits that this dispatcher serves it. If
 // serves is false, again reports that the run needs a further step.
-func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again bool, err error) {
+func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
 	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Dispatcher) contact(ctx context.Context, t *serving) (serves, again boo
 		}
 		return false, true, s.settleNow(ctx, r, nil)
 	}
-	r, err = s.applyTo(ctx, r, is(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.id, Started: true}))
+	r, err = s.applyTo(ctx, r, constantFact(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.id, Started: true}))
 	if err != nil || r.State != run.Running || r.Attempt.WorkerID != s.cfg.ID {
 		if f := fault.Of(err); f != nil && (f.Code == fault.WorkerMismatch || f.Code == fault.AttemptMismatch || f.Code == fault.TaskAlreadyTerminal || f.Code == fault.TaskExpired) {
 			err = nil // another dispatcher serves it, or it was cancelled
@@ -104,9 +104,9 @@ func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error
 	return s.sets.served(ctx, pool)
 }
 
-// begin registers an attempt that the dispatcher serves. It returns false if the dispatcher
+// register registers an attempt that the dispatcher serves. It returns false if the dispatcher
 // already serves the task, or if its shift does not accept the task.
-func (s *Dispatcher) begin(t *serving) bool {
+func (s *Dispatcher) register(t *serving) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.active[t.run.TaskID] != nil || !s.shift.accepts(t.run, len(s.active), s.now()) {
@@ -116,7 +116,7 @@ func (s *Dispatcher) begin(t *serving) bool {
 	return true
 }
 
-func (s *Dispatcher) end(t *serving) {
+func (s *Dispatcher) unregister(t *serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.active, t.run.TaskID)
@@ -164,7 +164,7 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	}
 	t.used.AskedAt = s.now()
 	failure = s.generate(ctx, t)
-	t.replica.noted(failure)
+	t.replica.recordResult(failure)
 	t.used.DecodeMS = s.now().Sub(t.used.AskedAt).Milliseconds()
 	if failure != nil {
 		t.used.TokensOut = 0 // tokens that are not in the stream do not count
@@ -190,13 +190,13 @@ func (s *Dispatcher) stopping() bool {
 // generate sends the request to the replica and appends the answer to the stream. Its goroutine
 // waits here most of the time, so it and its callers have little on their stacks.
 func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
-	ask, err := s.question(t)
+	ask, err := s.requestOf(t)
 	if err != nil {
 		return err
 	}
 	ctx = t.beginAnswer(ctx)
 	defer t.answer.stop(nil)
-	err = s.untilFree(ctx, t, ask)
+	err = s.retryWhileBusy(ctx, t, ask)
 	s.checkUsage(ctx, t)
 	return t.generated(ctx, err)
 }
@@ -232,9 +232,9 @@ func (t *serving) generated(asking context.Context, err error) error {
 	return err
 }
 
-// question returns a function that sends the request of a task to its replica, and the answer
+// requestOf returns a function that sends the request of a task to its replica, and the answer
 // to the writer. Fault: DeadlineUnmet after the deadline of the task.
-func (s *Dispatcher) question(t *serving) (ask func(context.Context) error, err error) {
+func (s *Dispatcher) requestOf(t *serving) (ask func(context.Context) error, err error) {
 	q := &inference.Request{}
 	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "the stored request cannot be read")
@@ -261,7 +261,7 @@ func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
 // embeddings requests embeddings and adds them to the answer.
 func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	done := t.replica.asks()
+	done := t.replica.countRequest()
 	defer done()
 	found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
@@ -273,7 +273,7 @@ func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits p
 
 // ranking requests the scores of documents and adds them to the answer.
 func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	done := t.replica.asks()
+	done := t.replica.countRequest()
 	defer done()
 	found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
@@ -285,7 +285,7 @@ func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port
 
 // completion requests a completion and adds its pieces to the answer.
 func (t *serving) completion(ctx context.Context, g *port.Generation) error {
-	done := t.replica.asks()
+	done := t.replica.countRequest()
 	defer done()
 	end, err := t.replica.engine.Generate(ctx, *g, t.piece)
 	return t.completed(end, err)
@@ -302,7 +302,7 @@ func (t *serving) completed(end port.GenerationEnd, err error) error {
 // piece adds a piece of the answer. The first one shows that the replica works.
 func (t *serving) piece(p port.Piece) error {
 	if !t.generates.Swap(true) {
-		t.replica.works()
+		t.replica.markReady()
 	}
 	return t.answer.piece(p)
 }

@@ -46,7 +46,7 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 		}
 		return s.settleEnded(ctx, r, t.replica)
 	}
-	after, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used}))
+	after, err := s.applyTo(ctx, r, constantFact(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used}))
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 		return err
 	}
 	r.Generation = used
-	if err := s.ended(ctx, r, last); err != nil {
+	if err := s.commitStreamEnd(ctx, r, last); err != nil {
 		return err
 	}
 	return s.settleNow(ctx, r, replica.awaitFree)
@@ -100,17 +100,17 @@ func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same 
 	return r, r.Attempt.Number == of.Attempt.Number && (r.State.HasMachine() || r.State.Terminal()), nil
 }
 
-// ended commits the end of an attempt with the outcome in the last record of its stream.
-func (s *Dispatcher) ended(ctx context.Context, r run.Run, last inference.Record) error {
+// commitStreamEnd commits the end of an attempt with the outcome in the last record of its stream.
+func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
 	end, used := streamEnd(last)
 	used = used.Merged(r.Generation)
-	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
+	_, err := s.applyTo(ctx, r, constantFact(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
 	return err
 }
 
 // fail commits the failure of an attempt. It does not end the stream; settle does.
 func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
-	_, err := s.applyTo(ctx, r, is(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
+	_, err := s.applyTo(ctx, r, constantFact(run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why}))
 	return err
 }
 
@@ -127,7 +127,7 @@ func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Co
 		last, err = s.answers.last(ctx, r, head)
 	case r.Cancel != nil:
 		last, err = s.answers.conclude(ctx, r, endOf(r))
-	case state.HasContent(), s.isLastTry(r):
+	case state.HasContent(), s.isLastAttempt(r):
 		last, err = s.answers.conclude(ctx, r, endOf(r))
 	}
 	if err != nil {
@@ -148,12 +148,12 @@ func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Co
 	if free != nil {
 		free(ctx)
 	}
-	_, err = s.applyTo(ctx, r, is(append(facts, settled)))
+	_, err = s.applyTo(ctx, r, constantFact(append(facts, settled)))
 	return err
 }
 
-// isLastTry reports whether no attempt would follow the failed one.
-func (s *Dispatcher) isLastTry(r run.Run) bool {
+// isLastAttempt reports whether no attempt would follow the failed one.
+func (s *Dispatcher) isLastAttempt(r run.Run) bool {
 	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
 	return err == nil && d.Run.State.Terminal()
 }

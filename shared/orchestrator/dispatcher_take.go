@@ -7,10 +7,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// taken is a new task whose dispatcher has acquired a slot of a replica before the task is
+// preparedTask is a new task whose dispatcher has acquired a slot of a replica before the task is
 // stored. One commit then stores the task, acquires the slot of its pool, and records the
 // dispatcher as its worker.
-type taken struct {
+type preparedTask struct {
 	*serving
 	of    *Dispatcher
 	limit int
@@ -21,7 +21,7 @@ type taken struct {
 // tryTake acquires a replica for a new task that can begin at once. Otherwise it returns nil,
 // and the task is stored, admitted and begun in separate commits. It does not wait for a
 // replica, because the client waits until the task is accepted.
-func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
+func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *preparedTask {
 	if s == nil || r.Work.Inference == nil || r.Concurrency != nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
 	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.Model {
 		return nil
 	}
-	c := &taken{serving: newServing(r), of: s, limit: pool.Limit}
+	c := &preparedTask{serving: newServing(r), of: s, limit: pool.Limit}
 	if c.replica = s.replicas.tryTake(r, pool); c.replica == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *taken {
 
 // beginTaken registers a task that is not stored yet. It returns false if Run is not running,
 // during a shift, whose process accepts no tasks, and if the task is registered already.
-func (s *Dispatcher) beginTaken(c *taken) bool {
+func (s *Dispatcher) beginTaken(c *preparedTask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil || s.shift != nil || s.active[c.run.TaskID] != nil {
@@ -57,17 +57,17 @@ func (s *Dispatcher) beginTaken(c *taken) bool {
 }
 
 // giveUp stops serving the task and releases the replica.
-func (c *taken) giveUp() {
+func (c *preparedTask) giveUp() {
 	if c == nil {
 		return
 	}
 	c.stop(nil)
-	c.of.end(c.serving)
+	c.of.unregister(c.serving)
 	c.replica.release()
 }
 
 // creation returns the decision that creates the task with its slot and its worker.
-func (c *taken) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
+func (c *preparedTask) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
 	pool := run.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
 	p, err := c.of.estimates.admitted(ctx, r, pool)
 	return run.NewWith(r, now,
@@ -76,7 +76,7 @@ func (c *taken) creation(ctx context.Context, r run.Run, now time.Time) (run.Dec
 }
 
 // start serves the task in a goroutine of the dispatcher. r is the stored run.
-func (c *taken) start(r run.Run) {
+func (c *preparedTask) start(r run.Run) {
 	c.run = r
 	started := c.of.start(func(ctx context.Context) {
 		again, err := c.serve()
@@ -90,7 +90,7 @@ func (c *taken) start(r run.Run) {
 	}
 }
 
-func (c *taken) serve() (again bool, err error) {
+func (c *preparedTask) serve() (again bool, err error) {
 	defer c.giveUp()
-	return unlessInterrupted(c.ctx, func() (bool, error) { return c.of.serveContacted(c.ctx, c.serving) })
+	return ignoreInterrupt(c.ctx, func() (bool, error) { return c.of.serveContacted(c.ctx, c.serving) })
 }

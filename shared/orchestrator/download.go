@@ -92,7 +92,7 @@ func (s *Downloads) Open(ctx context.Context, d Downloadable, span port.Span) (i
 // Downloaded records that the output's last byte was sent: it expires after the
 // download retention, if that is sooner.
 func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
-	_, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{
+	_, err := s.applyTo(ctx, d.Run, constantFact(run.OutputExpiring{
 		At: s.now().Add(s.config.DownloadRetention), Message: "downloaded", By: d.By,
 	}))
 	return err
@@ -109,7 +109,7 @@ func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID 
 	if err != nil {
 		return err
 	}
-	r, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request", By: d.By}))
+	r, err := s.applyTo(ctx, d.Run, constantFact(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request", By: d.By}))
 	if err != nil {
 		return fmt.Errorf("cannot expire the output: %w", err)
 	}

@@ -162,9 +162,9 @@ func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bo
 	return c, false, nil
 }
 
-// committing calls commit for decisions. If the executions are in the same store, their calls
+// commitWithEffects calls commit for decisions. If the executions are in the same store, their calls
 // join the transaction, and made has the effects that the commit made.
-func (s *Lifecycle) committing(
+func (s *Lifecycle) commitWithEffects(
 	ctx context.Context, decisions []run.Decision, commit func(context.Context) error,
 ) (made map[run.Effect]bool, err error) {
 	executions, ok := s.executions.(port.JoinedExecutions)

@@ -26,7 +26,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 		if err != nil {
 			return err
 		}
-		known := s.replicas.of(p)
+		known := s.replicas.knownReplicas(p)
 		found, err := s.poolLevels(ctx, p, known)
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
 // healths returns the health of the replicas of a pool. A replica that rests after failures is
 // not ready.
 func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
-	known := s.replicas.of(p)
+	known := s.replicas.knownReplicas(p)
 	found := make([]ReplicaHealth, len(known))
 	var asked sync.WaitGroup
 	for i, r := range known {

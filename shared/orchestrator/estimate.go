@@ -41,14 +41,14 @@ type estimates struct {
 
 // estimate has the cached measures and the cached queue of a pool.
 type estimate struct {
-	started kept[explain.Measures] // measures of startedRuns runs of any state
-	ended   kept[explain.Measures]
-	queue   kept[*forecast]
+	started cached[explain.Measures] // measures of startedRuns runs of any state
+	ended   cached[explain.Measures]
+	queue   cached[*forecast]
 }
 
-// kept caches a value that is read from the store, and read again when it is too old. The zero
+// cached caches a value that is read from the store, and read again when it is too old. The zero
 // value is empty.
-type kept[T any] struct {
+type cached[T any] struct {
 	mu      sync.Mutex
 	value   T
 	at      time.Time // zero before the first read
@@ -57,7 +57,7 @@ type kept[T any] struct {
 
 // get returns the cached value if it is fresh at its age. Otherwise it reads and stores the
 // value. While another call reads it, the cached value may be twice as old.
-func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (value T, err error) {
+func (k *cached[T]) get(now time.Time, fresh func(T, time.Duration) bool, read func() (T, error)) (value T, err error) {
 	k.mu.Lock()
 	old, usable := k.at, k.fresh(now, fresh, k.reading)
 	value, k.reading = k.value, k.reading || !usable
@@ -77,13 +77,13 @@ func (k *kept[T]) get(now time.Time, fresh func(T, time.Duration) bool, read fun
 }
 
 // peek returns the cached value, and whether it is fresh.
-func (k *kept[T]) peek(now time.Time, fresh func(T, time.Duration) bool) (T, bool) {
+func (k *cached[T]) peek(now time.Time, fresh func(T, time.Duration) bool) (T, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.value, k.fresh(now, fresh, false)
 }
 
-func (k *kept[T]) fresh(now time.Time, fresh func(T, time.Duration) bool, reading bool) bool {
+func (k *cached[T]) fresh(now time.Time, fresh func(T, time.Duration) bool, reading bool) bool {
 	age := now.Sub(k.at)
 	if k.at.IsZero() || age < 0 {
 		return false
@@ -166,21 +166,21 @@ func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*ru
 	return predictionOf(measures.Started(explain.ClassOf(r))), nil
 }
 
-// joining is a queue and the slot with which a run joins it.
-type joining struct {
+// queueEntry is a queue and the slot with which a run joins it.
+type queueEntry struct {
 	pool run.Pool
 	slot run.Slot
 }
 
 // joins predicts the start of a run that joins the queues one after the other, from now on. It
 // returns nil if a pool is draining, because a person has to resume it.
-func (e *estimates) joins(ctx context.Context, r run.Run, queues ...joining) (*run.Prediction, error) {
+func (e *estimates) joins(ctx context.Context, r run.Run, queues ...queueEntry) (*run.Prediction, error) {
 	return e.joinsAfter(ctx, r, 0, queues...)
 }
 
 // joinsAfter predicts the same for a run that gets a slot of the first queue not before a
 // delay.
-func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...joining) (*run.Prediction, error) {
+func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...queueEntry) (*run.Prediction, error) {
 	var expected explain.Range
 	ahead := 0
 	for i, to := range queues {
@@ -202,7 +202,7 @@ func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Durati
 }
 
 // wait forecasts the wait of a run that joins a queue now, and returns its position there.
-func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (wait explain.Range, position int, err error) {
+func (e *estimates) wait(ctx context.Context, r run.Run, to queueEntry) (wait explain.Range, position int, err error) {
 	f, err := e.forecast(ctx, r.Tenant, to.pool)
 	if err != nil {
 		return wait, 0, err
@@ -353,7 +353,7 @@ func (e *estimates) read(ctx context.Context, tenant string, pool run.Pool) (exp
 // joinsKey predicts the start of a run that joins the queue of its key.
 func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
 	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
-	return s.joinsBefore(ctx, r, 0, joining{key, r.Joined(run.AdmitKeyQueue, since).KeySlot})
+	return s.joinsBefore(ctx, r, 0, queueEntry{key, r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
 // waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
@@ -371,12 +371,12 @@ func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 		return s.joinsBefore(ctx, r, delay)
 	}
 	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
-	return s.joinsBefore(ctx, r, delay, joining{job, r.QueuedJobSlot()})
+	return s.joinsBefore(ctx, r, delay, queueEntry{job, r.QueuedJobSlot()})
 }
 
 // joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
 // It waits for its first slot at least delay.
-func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...joining) *run.Prediction {
+func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...queueEntry) *run.Prediction {
 	pool, err := s.poolOf(ctx, r)
 	var slot run.Slot
 	if err == nil {
@@ -384,7 +384,7 @@ func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 	}
 	var p *run.Prediction
 	if err == nil {
-		p, err = s.estimates.joinsAfter(ctx, r, delay, append(before, joining{pool, slot})...)
+		p, err = s.estimates.joinsAfter(ctx, r, delay, append(before, queueEntry{pool, slot})...)
 	}
 	return s.predicted(ctx, r, p, err)
 }

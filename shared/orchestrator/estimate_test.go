@@ -8,7 +8,7 @@ import (
 // TestKeptValueIsReadByOneCall asks for an old value while another call reads it.
 func TestKeptValueIsReadByOneCall(t *testing.T) {
 	t.Parallel()
-	var k kept[int]
+	var k cached[int]
 	now, reads := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), 0
 	fresh := func(_ int, age time.Duration) bool { return age < time.Second }
 	get := func(at time.Time, meanwhile func()) int {

@@ -38,7 +38,7 @@ type Inference struct {
 func NewInference(requests *Requests, models *Models, feed port.AnswerFeed) *Inference {
 	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
 	return &Inference{
-		Requests: requests, models: models, readers: &readers{tasks: map[run.Ref]*reading{}},
+		Requests: requests, models: models, readers: &readers{tasks: map[run.Ref]*readerCount{}},
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) 
 
 // beginCall accepts the task of a caller, counts the caller among its readers, and calls
 // begin.
-func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accepted) error) (*streamReader, error) {
+func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accepted) error) (*streamFollower, error) {
 	accepted, of, err := s.join(ctx, *in)
 	if err != nil {
 		return &of, err
@@ -48,7 +48,7 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 // endCall removes the caller from the readers of the task. err is nil after the last event. If
 // err is not nil and no other reader is left, endCall cancels the task, unless the process
 // stops.
-func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamReader, err error) {
+func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamFollower, err error) {
 	if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
 		s.readers.leave(of.ref)
 	} else if done := s.readers.abandon(of.ref); done != nil {
@@ -59,7 +59,7 @@ func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamRe
 
 // join accepts the task of a caller and counts the caller among its readers. If the task of the
 // key was abandoned, it accepts another one.
-func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of streamReader, err error) {
+func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of streamFollower, err error) {
 	in.waits = true
 	for {
 		if err := ctx.Err(); err != nil {
@@ -96,7 +96,7 @@ func wasAbandoned(r run.Run) bool {
 }
 
 // abandon cancels the task of a caller that has disconnected.
-func (s *Inference) abandon(ctx context.Context, who port.Identity, of *streamReader) {
+func (s *Inference) abandon(ctx context.Context, who port.Identity, of *streamFollower) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	if _, err := s.Cancel(ctx, who, of.taskID, run.ReasonDisconnected); err != nil {
@@ -139,7 +139,7 @@ func (s *Inference) Discard(ctx context.Context, who port.Identity, taskID strin
 			return err
 		}
 	}
-	_, err = s.apply(ctx, r.Ref(), is(run.AnswerDiscarded{}))
+	_, err = s.apply(ctx, r.Ref(), constantFact(run.AnswerDiscarded{}))
 	return err
 }
 
@@ -208,10 +208,10 @@ func (s *Inference) eachEngine(ctx context.Context, tenant string, do func(run.P
 // readers counts the readers of each task in this process. It is safe for concurrent use.
 type readers struct {
 	mu    sync.Mutex
-	tasks map[run.Ref]*reading
+	tasks map[run.Ref]*readerCount
 }
 
-type reading struct {
+type readerCount struct {
 	count int
 	// gone is closed after the cancel of the task, because its callers have disconnected; nil
 	// while it has readers.
@@ -240,7 +240,7 @@ func (s *readers) tryEnter(ref run.Ref) <-chan struct{} {
 	defer s.mu.Unlock()
 	known := s.tasks[ref]
 	if known == nil {
-		known = &reading{}
+		known = &readerCount{}
 		s.tasks[ref] = known
 	}
 	if known.gone != nil {

@@ -33,9 +33,9 @@ func (s *Inference) Follow(
 	return s.follow(ctx, of, after, each)
 }
 
-// streamReader is a reader of the stream of a task. It waits most of the time, so it does not
+// streamFollower is a reader of the stream of a task. It waits most of the time, so it does not
 // keep the record of the run, which is large.
-type streamReader struct {
+type streamFollower struct {
 	ref            run.Ref
 	taskID, stream string
 	// entered: it counts among the readers of the task.
@@ -44,12 +44,12 @@ type streamReader struct {
 	createdAt time.Time
 }
 
-func readerOf(r run.Run) streamReader {
-	return streamReader{ref: r.Ref(), taskID: r.TaskID, stream: inference.StreamOf(r.Tenant, r.TaskID)}
+func readerOf(r run.Run) streamFollower {
+	return streamFollower{ref: r.Ref(), taskID: r.TaskID, stream: inference.StreamOf(r.Tenant, r.TaskID)}
 }
 
 // enter counts the reader among the readers of the task.
-func (s *Inference) enter(ctx context.Context, of *streamReader) error {
+func (s *Inference) enter(ctx context.Context, of *streamFollower) error {
 	err := s.readers.enter(ctx, of.ref)
 	of.entered = err == nil
 	return err
@@ -60,8 +60,8 @@ func (s *Inference) enter(ctx context.Context, of *streamReader) error {
 // continues with the next record or, if the stream has ended, with the last one.
 func (s *Inference) beginFollow(
 	ctx context.Context, who port.Identity, taskID string, after *inference.EventID, begin func(run.Run) error,
-) (of *streamReader, err error) {
-	of = &streamReader{}
+) (of *streamFollower, err error) {
+	of = &streamFollower{}
 	r, err := s.find(ctx, who, taskID)
 	if err == nil && r.HidesAnswer() {
 		err = hidden()
@@ -95,9 +95,9 @@ func (s *Inference) beginFollow(
 	return of, begin(r)
 }
 
-func (s *Inference) follow(ctx context.Context, of *streamReader, after inference.EventID, each func([]inference.Event) error) error {
+func (s *Inference) follow(ctx context.Context, of *streamFollower, after inference.EventID, each func([]inference.Event) error) error {
 	return s.answers.follow(ctx, of.stream, after, &answerReader{
-		asked:   of.createdAt,
+		idleAt:  of.createdAt,
 		idle:    func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) },
 		settled: func(ctx context.Context) error { return s.settled(ctx, of.ref) },
 		each:    each,

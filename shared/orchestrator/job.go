@@ -210,7 +210,7 @@ func (s *Jobs) defined(ctx context.Context, stored *job.Job, d job.Definition, w
 		j.Workspace, j.Exec = who.Workspace, who.May(access.Exec)
 		return j, nil
 	}
-	return s.applied(*stored, d, who)
+	return s.withDefinition(*stored, d, who)
 }
 
 // mayCall returns a MissingScope fault if a definition calls an address that the stored one
@@ -225,7 +225,7 @@ func mayCall(who port.Identity, d, stored job.Definition) error {
 // Patch changes a job by a JSON merge patch of its definition (RFC 7396). Faults: those
 // of Definition for the result, PreconditionFailed, NotFound.
 func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []byte, required Precondition) (job.Job, error) {
-	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) {
+	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) {
 		document, problems, err := stored.Definition.Merge(patch)
 		if err != nil {
 			return job.Job{}, fmt.Errorf("cannot change the definition: %w", err)
@@ -237,13 +237,13 @@ func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []
 		if err != nil {
 			return job.Job{}, err
 		}
-		return s.applied(stored, d, who)
+		return s.withDefinition(stored, d, who)
 	})
 }
 
-// applied returns the job with a definition. If the definition is the same, at most Exec
+// withDefinition returns the job with a definition. If the definition is the same, at most Exec
 // changes. Fault: that of mayCall.
-func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job.Job, error) {
+func (s *Jobs) withDefinition(stored job.Job, d job.Definition, who port.Identity) (job.Job, error) {
 	changes, err := job.Diff(stored.Definition, d)
 	if err == nil {
 		err = mayCall(who, d, stored.Definition)
@@ -263,16 +263,16 @@ func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job
 // Pause stops the schedule of a job, and Resume starts it again. Both are idempotent.
 // Existing runs are not affected. Faults: NotFound, PreconditionFailed.
 func (s *Jobs) Pause(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
-	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Pause(s.now()), nil })
+	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Pause(s.now()), nil })
 }
 
 // Resume starts the schedule of a paused job.
 func (s *Jobs) Resume(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
-	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Resume(s.now()), nil })
+	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Resume(s.now()), nil })
 }
 
-// existing calls change for a job that must exist. Fault: NotFound.
-func (s *Jobs) existing(
+// changeExisting calls change for a job that must exist. Fault: NotFound.
+func (s *Jobs) changeExisting(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored job.Job) (job.Job, error),
 ) (job.Job, error) {
 	j, _, err := s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {

@@ -30,7 +30,7 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 		for more := true; more; more = page.Cursor != "" {
 			runs, next, err := s.store.List(ctx, j.Tenant, page)
 			for _, r := range runs {
-				if _, failed := s.applyTo(ctx, r, is(run.JobLimited{})); failed != nil {
+				if _, failed := s.applyTo(ctx, r, constantFact(run.JobLimited{})); failed != nil {
 					err = failed
 				}
 			}
@@ -47,13 +47,13 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 // for the next run. Runs that wait for that are evaluated again. A previous run that has not
 // ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
 func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
-	j, err := s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
+	j, err := s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
 	if err != nil {
 		return job.Job{}, err
 	}
 	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: previousRuns})
 	for _, r := range waiting {
-		if _, err = s.applyTo(ctx, r, is(run.ActionRecheck{})); err != nil {
+		if _, err = s.applyTo(ctx, r, constantFact(run.ActionRecheck{})); err != nil {
 			break
 		}
 	}

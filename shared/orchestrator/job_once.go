@@ -35,7 +35,7 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
-	r, d, err := s.once(ctx, in.Identity, in.Document)
+	r, d, err := s.adHocRun(ctx, in.Identity, in.Document)
 	if err == nil {
 		err = mayCall(in.Identity, d, job.Definition{})
 	}
@@ -52,8 +52,8 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 	return s.createWithInput(ctx, r, in.IdempotencyKey, hex.EncodeToString(sum[:]), in.Input)
 }
 
-// once returns a run of a definition without a stored job.
-func (s *Definitions) once(ctx context.Context, who port.Identity, document []byte) (r run.Run, d job.Definition, err error) {
+// adHocRun returns a run of a definition without a stored job.
+func (s *Definitions) adHocRun(ctx context.Context, who port.Identity, document []byte) (r run.Run, d job.Definition, err error) {
 	if d, err = s.parse(ctx, who, document, job.Deployment{AdHoc: true}); err != nil {
 		return r, d, err
 	}

@@ -39,8 +39,8 @@ func KeepReplicas(requests *Requests, runner port.Runner, config Config) *Keeper
 	return k
 }
 
-// keeping is the context key of a running Keep. Commits inside it do not call Keep again.
-type keeping struct{}
+// keepKey is the context key of a running Keep. Commits inside it do not call Keep again.
+type keepKey struct{}
 
 // keepTime is the timeout of a Keep that follows a commit or a request.
 const keepTime = 10 * time.Second
@@ -56,7 +56,7 @@ func (s *Lifecycle) keepFor(ctx context.Context, r run.Run) {
 // keepNow updates the replicas of a pool and logs an error, after which the sweep tries again.
 // It does nothing in a process without a Keeper, or inside a Keep.
 func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
-	if s.keeper == nil || ctx.Value(keeping{}) != nil {
+	if s.keeper == nil || ctx.Value(keepKey{}) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
@@ -69,17 +69,17 @@ func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
 // Keep reconciles the replicas of a pool with its settings. It returns nil if other calls win
 // every race.
 func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
-	ctx = context.WithValue(ctx, keeping{}, true)
+	ctx = context.WithValue(ctx, keepKey{}, true)
 	for range commitTries {
-		if err := k.keep(ctx, pool); !errors.Is(err, port.ErrConflict) {
+		if err := k.keepOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
 			return err
 		}
 	}
 	return nil // other calls update them
 }
 
-// keep is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
-func (k *Keeper) keep(ctx context.Context, pool run.PoolRef) error {
+// keepOnce is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
+func (k *Keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
 	set, err := k.sets.read(ctx, pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -319,7 +319,7 @@ func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	}
 	k.log.LogAttrs(ctx, slog.LevelInfo, "a replica is ended", append(attrsOf(found), slog.String("pool", p.ID), slog.String("replica", r.ID))...)
 	request := run.CancelRequested{By: "pool:" + p.ID, Reason: "the pool does not need the replica any more"}
-	if _, err := k.applyTo(ctx, found, is(request)); err != nil {
+	if _, err := k.applyTo(ctx, found, constantFact(request)); err != nil {
 		return fmt.Errorf("cannot end run %s: %w", r.Run, err)
 	}
 	return nil

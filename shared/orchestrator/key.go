@@ -48,7 +48,7 @@ func (s *Requests) createRun(
 		for i, old := range replaced {
 			with[i] = port.WriteOf(old)
 		}
-		made, err := s.committing(ctx, append(replaced, d), func(ctx context.Context) (err error) {
+		made, err := s.commitWithEffects(ctx, append(replaced, d), func(ctx context.Context) (err error) {
 			known, err = s.store.Create(ctx, port.WriteOf(d), under, with...)
 			return err
 		})
@@ -106,7 +106,7 @@ func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
 // creation decides the creation of a run with the given room, and the end of a run that it
 // replaces. begins is nil for a run that gets its slot later. Fault: AdmissionReject.
 func (s *Requests) creation(
-	ctx context.Context, r run.Run, room run.Room, begins *taken, now time.Time,
+	ctx context.Context, r run.Run, room run.Room, begins *preparedTask, now time.Time,
 ) (d run.Decision, replaced []run.Decision, err error) {
 	if begins != nil {
 		d, err = begins.creation(ctx, r, now)
@@ -184,21 +184,21 @@ func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
 }
 
 // nextOfKey decides to grant the run a slot of its key.
-func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
+func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (grant, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
 	if err != nil {
-		return next{}, err
+		return grant{}, err
 	}
 	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 	if err != nil {
-		return next{}, err
+		return grant{}, err
 	}
 	limit, err := s.keyLimit(ctx, r)
 	if err != nil {
-		return next{}, err
+		return grant{}, err
 	}
 	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit}, s.now())
-	return next{decisions: []run.Decision{d}}, err
+	return grant{decisions: []run.Decision{d}}, err
 }
 
 // joinedPools returns the pools whose queues runs join as they get a slot of their key. These

@@ -106,7 +106,7 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
 		return nil
 	}
-	if shown := s.shows(ctx, attempt, machine); shown != nil {
+	if shown := s.factOf(ctx, attempt, machine); shown != nil {
 		_, err = s.apply(ctx, r.Ref(), shown)
 	}
 	return err
@@ -165,7 +165,7 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 
 // created commits the machine of the run's attempt. It returns the newest record.
 func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineStatus) (run.Run, error) {
-	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
+	after, err := s.apply(ctx, r.Ref(), constantFact(run.MachineCreated{
 		Attempt: r.Attempt.Number, Machine: machine.Machine, Running: machine.Phase == port.MachineRunning,
 	}))
 	if err != nil {

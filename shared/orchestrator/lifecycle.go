@@ -190,7 +190,7 @@ func awaitedPools(d run.Decision) []string {
 // write commits decisions together, with the gate of the last one, and acts on
 // their effects.
 func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
-	made, err := s.committing(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, gate) })
+	made, err := s.commitWithEffects(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, gate) })
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Workers) TakeOutput(ctx context.Context, bearer token.Bearer, attempt i
 	if attempt == r.Attempt.Number && attempt != bearer.Attempt {
 		return answer, fault.New(fault.Forbidden, "the token is for another attempt")
 	}
-	r, err = s.applyTo(ctx, r, is(run.OutputSent{Attempt: attempt}))
+	r, err = s.applyTo(ctx, r, constantFact(run.OutputSent{Attempt: attempt}))
 	if err != nil {
 		return answer, s.refused(ctx, r, attempt, err, "record that the worker sends output")
 	}
@@ -124,7 +124,7 @@ func (s *Workers) outputRefused(ctx context.Context, r run.Run, attempt int) err
 	if err != nil {
 		return fmt.Errorf("cannot load the run: %w", err)
 	}
-	if now, err = s.applyTo(ctx, now, is(run.OutputSent{Attempt: attempt})); err != nil {
+	if now, err = s.applyTo(ctx, now, constantFact(run.OutputSent{Attempt: attempt})); err != nil {
 		return s.refused(ctx, now, attempt, err, "record that the worker sends output")
 	}
 	return nil

@@ -23,13 +23,13 @@ type Machines struct {
 // NewMachines returns the machines of a runner.
 func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
 
-// shows returns the fact that follows from the status of an attempt's machine; nil if it proves
+// factOf returns the fact that follows from the status of an attempt's machine; nil if it proves
 // nothing.
-func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineStatus) fact {
+func (s *Machines) factOf(ctx context.Context, attempt int, machine port.MachineStatus) fact {
 	of := func(f run.Fact) run.Fact { return run.Shown{Machine: machine.Machine, Fact: f} }
 	switch {
 	case machine.Phase == port.MachineRunning:
-		return is(of(run.MachineRunning{Attempt: attempt}))
+		return constantFact(of(run.MachineRunning{Attempt: attempt}))
 	case machine.StartFault != nil:
 		return func(r run.Run) run.Fact {
 			return of(run.StartFailed{
@@ -37,17 +37,17 @@ func (s *Machines) shows(ctx context.Context, attempt int, machine port.MachineS
 			})
 		}
 	case machine.Phase == port.MachineGone:
-		return is(of(run.MachineGone{Attempt: attempt, Exit: machine.Exit}))
+		return constantFact(of(run.MachineGone{Attempt: attempt, Exit: machine.Exit}))
 	case machine.Phase == port.MachineCreating:
-		return is(of(run.MachineWaits{Attempt: attempt, Words: machine.Waiting}))
+		return constantFact(of(run.MachineWaits{Attempt: attempt, Words: machine.Waiting}))
 	}
 	return nil
 }
 
-// look inspects the machine of a run and fills in f. The phase stays empty if the inspection
+// inspectInto inspects the machine of a run and fills in f. The phase stays empty if the inspection
 // proves nothing: after an error, or if the runner does not know the machine before the start
 // limit. The exit is set once the program has ended, possibly before the machine is gone.
-func (s *Machines) look(ctx context.Context, r run.Run, f *run.Evaluated) {
+func (s *Machines) inspectInto(ctx context.Context, r run.Run, f *run.Evaluated) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
 	f.Machine = r.Attempt.Machine
 	switch {
@@ -96,10 +96,10 @@ func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine
 	return outputs.clearUploads(ctx, r)
 }
 
-// of returns the attempt's machine; zero if it has none. A fast worker may report before its
+// machineOf returns the attempt's machine; zero if it has none. A fast worker may report before its
 // launch has committed the machine. Then of waits for that commit, and searches the runner's
 // list.
-func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
+func (s *Machines) machineOf(ctx context.Context, r run.Run) (port.Machine, error) {
 	if r.Attempt.Machine.Known() {
 		return r.Attempt.Machine, nil
 	}

@@ -74,11 +74,11 @@ func (s *MachineReports) report(ctx context.Context, ref run.Ref, reported Repor
 		return MachineUnknown, nil
 	}
 	if !r.Attempt.Machine.Known() {
-		if r, err = s.applyTo(ctx, r, is(run.Swept{Fact: run.MachineCreated{Attempt: reported.Attempt, Machine: m.Machine}})); err != nil {
+		if r, err = s.applyTo(ctx, r, constantFact(run.Swept{Fact: run.MachineCreated{Attempt: reported.Attempt, Machine: m.Machine}})); err != nil {
 			return "", err
 		}
 	}
-	shown := s.shows(ctx, reported.Attempt, m)
+	shown := s.factOf(ctx, reported.Attempt, m)
 	if shown != nil && r.State != run.Terminating && (r.State != run.Running || m.Phase != port.MachineRunning) {
 		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.Swept{Fact: shown(r)} }); err != nil {
 			return "", err

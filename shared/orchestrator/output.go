@@ -156,7 +156,7 @@ func (s *Outputs) clearLost(ctx context.Context, r run.Run) (run.Run, error) {
 	if err := s.clear(ctx, r, nil); err != nil {
 		return r, fmt.Errorf("cannot clear the uploads of the lost attempt: %w", err)
 	}
-	return s.applyTo(ctx, r, is(run.UploadsCleared{}))
+	return s.applyTo(ctx, r, constantFact(run.UploadsCleared{}))
 }
 
 // clearUploads deletes all uploads of a run's workers.
@@ -178,7 +178,7 @@ func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 		if err := s.outputs.Delete(ctx, port.Accepted, r.Output.Key); err != nil {
 			return fmt.Errorf("cannot delete the output: %w", err)
 		}
-		if r, err = s.applyTo(ctx, r, is(run.OutputDeleted{})); err != nil {
+		if r, err = s.applyTo(ctx, r, constantFact(run.OutputDeleted{})); err != nil {
 			return err
 		}
 	}
@@ -188,6 +188,6 @@ func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	if err := s.outputs.DeletePrefix(ctx, port.Accepted, limit.LogPrefix(r.Tenant, r.TaskID)); err != nil {
 		return fmt.Errorf("cannot delete the input and the logs: %w", err)
 	}
-	_, err = s.applyTo(ctx, r, is(run.RecordBytesDeleted{}))
+	_, err = s.applyTo(ctx, r, constantFact(run.RecordBytesDeleted{}))
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // PlanOnce explains the result that a request for a run without a stored job would have. It
 // stores nothing. Faults: those of Definitions.RunOnce for the definition.
 func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document []byte) (explain.Planned, error) {
-	r, _, err := s.once(ctx, who, document)
+	r, _, err := s.adHocRun(ctx, who, document)
 	if err != nil {
 		return explain.Planned{}, err
 	}

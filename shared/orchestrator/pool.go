@@ -335,7 +335,7 @@ func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
 // unused returns a fault if a run of the pool has not ended. A run that is created
 // meanwhile waits until the pool exists again, at most its queue timeout.
 func (s *Pools) unused(ctx context.Context, p run.Pool) error {
-	return s.living(ctx, p.Tenant, run.States(), func(r run.Run) error {
+	return s.eachUnfinished(ctx, p.Tenant, run.States(), func(r run.Run) error {
 		if r.Slot.Pool != p.ID {
 			return nil
 		}
@@ -343,9 +343,9 @@ func (s *Pools) unused(ctx context.Context, p run.Pool) error {
 	})
 }
 
-// living calls do for each run of a tenant in one of the states, except for terminal states. It
+// eachUnfinished calls do for each run of a tenant in one of the states, except for terminal states. It
 // returns the first error of do.
-func (s *Lifecycle) living(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
+func (s *Lifecycle) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
 		page := port.Page{State: state, Limit: sweepPage}
 		for {

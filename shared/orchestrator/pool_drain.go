@@ -36,7 +36,7 @@ func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
 		return err
 	}
 	// Holders does not list runs that got their slot while the pool had no limit.
-	if err := s.living(ctx, p.Tenant, withSlot, func(r run.Run) error {
+	if err := s.eachUnfinished(ctx, p.Tenant, withSlot, func(r run.Run) error {
 		if !p.Holds(r) {
 			return nil
 		}
@@ -75,7 +75,7 @@ func (s *Lifecycle) endHolders(ctx context.Context, p run.Pool) (held int, err e
 
 // endHolder requests the end of a run with a slot of a drained pool.
 func (s *Lifecycle) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
-	if _, err := s.applyTo(ctx, r, is(run.Drained{Pool: p})); err != nil {
+	if _, err := s.applyTo(ctx, r, constantFact(run.Drained{Pool: p})); err != nil {
 		return fmt.Errorf("cannot request the end of run %s: %w", r.ID, err)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]ru
 		known[r.ID] = true
 	}
 	enough := errors.New("enough runs")
-	err := s.living(ctx, p.Tenant, append(slices.Clone(withSlot), run.Terminating), func(r run.Run) error {
+	err := s.eachUnfinished(ctx, p.Tenant, append(slices.Clone(withSlot), run.Terminating), func(r run.Run) error {
 		if !p.Holds(r) || known[r.ID] {
 			return nil
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reloadLook is the interval at which a reload checks whether the tasks of its pool have ended.
+// reloadInterval is the interval at which a reload checks whether the tasks of its pool have ended.
 // maxReloadWait limits the wait, because API Gateway ends a request after 29 s.
 const (
-	reloadLook    = 250 * time.Millisecond
-	maxReloadWait = 25 * time.Second
+	reloadInterval = 250 * time.Millisecond
+	maxReloadWait  = 25 * time.Second
 )
 
 // Reload makes an engine pool serve another model of the catalog and asks its replicas for
@@ -116,7 +116,7 @@ func (s *Pools) awaitUnused(ctx context.Context, p run.Pool, wait time.Duration)
 		if f := fault.Of(err); err == nil || f.Code != fault.PoolInUse || left <= 0 {
 			return err
 		}
-		if err := clock.Sleep(ctx, s.clock, min(left, reloadLook)); err != nil {
+		if err := clock.Sleep(ctx, s.clock, min(left, reloadInterval)); err != nil {
 			return fault.Wrap(err, fault.Unavailable, "the reload was interrupted; the pool serves the model as before")
 		}
 	}

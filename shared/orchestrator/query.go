@@ -17,12 +17,12 @@ const pollInterval = time.Second
 // Queries reads tasks for clients.
 type Queries struct {
 	*Records
-	heads queueHeads
+	heads positionCache
 }
 
 // NewQueries returns the queries on records.
 func NewQueries(records *Records) *Queries {
-	return &Queries{Records: records, heads: queueHeads{store: records.store, clock: records.clock}}
+	return &Queries{Records: records, heads: positionCache{store: records.store, clock: records.clock}}
 }
 
 // View is a run with what its record does not contain.

@@ -20,7 +20,7 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 	if err != nil {
 		return r, err
 	}
-	full, err := s.waits(ctx, pool)
+	full, err := s.mustQueue(ctx, pool)
 	if err != nil {
 		return r, err
 	}
@@ -73,7 +73,7 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 		if err != nil {
 			return r, err
 		}
-		p, err := s.estimates.joins(ctx, r, joining{pool, r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
+		p, err := s.estimates.joins(ctx, r, queueEntry{pool, r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
 		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitKeyQueue:
 		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
@@ -86,17 +86,17 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 	case run.AdmitSkip, run.AdmitReject:
 		f = run.KeyOverflowed{By: s.firstOf(ctx, r), Queued: room.KeyQueued}
 	}
-	d, err := run.Decide(r, in.visited(is(f))(r), s.now())
+	d, err := run.Decide(r, in.visited(constantFact(f))(r), s.now())
 	if err != nil || !d.Changed {
 		return r, err
 	}
 	return s.commitWith(ctx, d, with)
 }
 
-// waits reports whether a new run must join the queue of the pool. It must if the pool is
+// mustQueue reports whether a new run must join the queue of the pool. It must if the pool is
 // draining. It also must if a pool without a limit has queued runs, which wait because starts
 // were throttled. In a pool with a limit, the commit refuses to overtake queued runs.
-func (s *Lifecycle) waits(ctx context.Context, pool run.Pool) (bool, error) {
+func (s *Lifecycle) mustQueue(ctx context.Context, pool run.Pool) (bool, error) {
 	if pool.Draining || pool.Limit > 0 {
 		return pool.Draining, nil
 	}
@@ -107,20 +107,20 @@ func (s *Lifecycle) waits(ctx context.Context, pool run.Pool) (bool, error) {
 	return len(queue) > 0, nil
 }
 
-// next is the grant to a queued run. It has no decision if the queue is empty, or the next
+// grant is the grant to a queued run. It has no decision if the queue is empty, or the next
 // permitted start is too far ahead. gate is the start gate after the grant; nil if the grant
 // needs no permit.
-type next struct {
+type grant struct {
 	decisions []run.Decision
 	gate      *run.StartGate
 }
 
 // nextQueued decides the grant to the first queued run that still needs a slot or a
 // start.
-func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, error) {
+func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (grant, error) {
 	queue, err := s.store.Queue(ctx, tenant, pool, queuePage)
 	if err != nil {
-		return next{}, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
+		return grant{}, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
 	}
 	for _, ref := range queue {
 		r, err := s.store.Load(ctx, ref)
@@ -135,35 +135,35 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 			continue
 		}
 		if err != nil {
-			return next{}, err
+			return grant{}, err
 		}
 		switch pool {
 		case r.JobSlot.Pool:
 			limit, err := s.jobLimit(ctx, r)
 			if err != nil {
-				return next{}, err
+				return grant{}, err
 			}
 			d, err := run.Decide(r, run.JobGranted{Limit: limit}, s.now())
-			return next{decisions: []run.Decision{d}}, err
+			return grant{decisions: []run.Decision{d}}, err
 		case r.KeySlot.Pool:
 			return s.nextOfKey(ctx, r)
 		}
 		from, err := s.pools.forRun(ctx, tenant, pool)
 		if err != nil || from.Draining {
-			return next{}, err
+			return grant{}, err
 		}
 		gate, err := s.store.StartGate(ctx, pool)
 		if err != nil {
-			return next{}, err
+			return grant{}, err
 		}
 		granted, after, ok := gate.Grant(r, from.Limit, s.now())
 		if !ok {
-			return next{}, nil
+			return grant{}, nil
 		}
 		d, err := run.Decide(r, granted, s.now())
-		return next{[]run.Decision{d}, after}, err
+		return grant{[]run.Decision{d}, after}, err
 	}
-	return next{}, nil
+	return grant{}, nil
 }
 
 // fill grants free slots and permitted starts to at most commitTries queued runs. It

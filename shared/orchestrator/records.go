@@ -66,8 +66,8 @@ func (s *Records) reload(ctx context.Context, r run.Run) (run.Run, error) {
 // fact returns the fact to decide for the newest record; nil changes nothing.
 type fact func(r run.Run) run.Fact
 
-// is returns the fact f for every record.
-func is(f run.Fact) fact { return func(run.Run) run.Fact { return f } }
+// constantFact returns the fact f for every record.
+func constantFact(f run.Fact) fact { return func(run.Run) run.Fact { return f } }
 
 // applyTo decides a fact about a record that was just read and commits the
 // decision. It returns the newest record, changed or not.

@@ -110,7 +110,7 @@ func (s *replicas) contextOf(pool run.Pool) (longest int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range found {
-		longest = max(longest, r.can.ContextTokens)
+		longest = max(longest, r.reportedCapabilities.ContextTokens)
 	}
 	return longest
 }
@@ -120,7 +120,7 @@ func (s *replicas) ofPool(pool run.Pool) (found []*replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, each := range pool.Engine.Replicas {
-		if r, err := s.know(pool, each); err == nil {
+		if r, err := s.stateOf(pool, each); err == nil {
 			found = append(found, r)
 		}
 	}
@@ -132,8 +132,8 @@ func (s *replicas) ofPool(pool run.Pool) (found []*replica) {
 func (s *replicas) describing(r *replica, is bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed = r.asked != is
-	r.asked = is
+	changed = r.describing != is
+	r.describing = is
 	return changed
 }
 
@@ -148,5 +148,5 @@ func (s *replicas) describe(ctx context.Context, r *replica) {
 		r.askedAt = now.Add(restFor - askAfter)
 		return
 	}
-	r.can = found
+	r.reportedCapabilities = found
 }

@@ -26,17 +26,17 @@ type lease struct {
 	released      bool
 }
 
-// last reports whether all other replicas of the pool rest. l.of.mu is locked.
-func (l *lease) last() bool {
+// isLastActiveLocked reports whether all other replicas of the pool rest. l.of.mu is locked.
+func (l *lease) isLastActiveLocked() bool {
 	now := l.of.clock.Now()
 	return !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
 }
 
-// alone is last for a caller that has not locked the mutex.
-func (l *lease) alone() bool {
+// isLastActive is last for a caller that has not locked the mutex.
+func (l *lease) isLastActive() bool {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	return l.last()
+	return l.isLastActiveLocked()
 }
 
 // askAfter is how long the reported capabilities of an engine are used.
@@ -58,7 +58,7 @@ func (l *lease) ask(ctx context.Context) {
 func (l *lease) capabilities() port.EngineCapabilities {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	return l.can
+	return l.reportedCapabilities
 }
 
 // seed returns the seed of a request. In a deterministic pool, a request without a seed gets 0.
@@ -69,8 +69,8 @@ func (l *lease) seed(requested *int64) *int64 {
 	return requested
 }
 
-// asks counts a request of the task at the engine until done is called.
-func (l *lease) asks() (done func()) {
+// countRequest counts a request of the task at the engine until done is called.
+func (l *lease) countRequest() (done func()) {
 	change := func(by int) {
 		l.of.mu.Lock()
 		defer l.of.mu.Unlock()
@@ -92,17 +92,17 @@ func (l *lease) release() {
 	l.of.notify()
 }
 
-// works records that the replica has answered a request in part, so that it counts as ready.
-func (l *lease) works() {
+// markReady records that the replica has answered a request in part, so that it counts as ready.
+func (l *lease) markReady() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.readyAt = l.of.clock.Now()
 }
 
-// noted records the result of a request. A cancelled request, an ended stream and a missed
+// recordResult records the result of a request. A cancelled request, an ended stream and a missed
 // deadline prove nothing about the replica. A request that the engine refused as invalid proves
 // that it works. The attempts of one task at the replica count once.
-func (l *lease) noted(err error) {
+func (l *lease) recordResult(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
 	answer, answered := errors.AsType[port.EngineAnswer](err)
 	switch {

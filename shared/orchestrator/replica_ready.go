@@ -19,7 +19,7 @@ func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
 	if len(found) == 0 || !s.knowsReady(found[0], true) {
 		return nil
 	}
-	return s.hold(r, pool, found[0], true)
+	return s.takeSlot(r, pool, found[0], true)
 }
 
 // health returns the health of a replica. It asks the engine unless the replica was ready

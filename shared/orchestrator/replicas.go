@@ -54,10 +54,10 @@ type replica struct {
 	served bool
 	// readyAt is the time at which it was last ready; zero after a failure.
 	readyAt time.Time
-	// can are the capabilities that the engine last reported, at askedAt.
-	can     port.EngineCapabilities
-	askedAt time.Time
-	asked   bool // a background request is under way
+	// reportedCapabilities are the capabilities that the engine last reported, at askedAt.
+	reportedCapabilities port.EngineCapabilities
+	askedAt              time.Time
+	describing           bool // a background request is under way
 }
 
 func newReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *replicas {
@@ -70,9 +70,9 @@ const (
 	breakAfter = 3
 	restFor    = 5 * time.Second
 	restMost   = time.Minute
-	// loadLook is the interval between health checks of a replica that Sortie runs and that has
+	// loadingInterval is the interval between health checks of a replica that Sortie runs and that has
 	// not answered a request yet.
-	loadLook = 500 * time.Millisecond
+	loadingInterval = 500 * time.Millisecond
 	// spare is the allowed difference in tasks to the least used replica. With fewer more
 	// tasks, a replica still gets the tasks of its sessions and prompts.
 	spare = 2
@@ -100,7 +100,7 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 		for i, candidate := range s.candidates(r, pool) {
 			health, err := s.health(ctx, candidate)
 			if err == nil && health.Ready {
-				if got := s.hold(r, pool, candidate, i == 0); got != nil {
+				if got := s.takeSlot(r, pool, candidate, i == 0); got != nil {
 					if !stillServes(ctx, candidate, lookup) {
 						got.release()
 						continue
@@ -146,15 +146,15 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.choose(r, pool)
+	return s.candidatesLocked(r, pool)
 }
 
-// choose is candidates for a caller that has locked s.mu.
-func (s *replicas) choose(r run.Run, pool run.Pool) []*replica {
+// candidatesLocked is candidates for a caller that has locked s.mu.
+func (s *replicas) candidatesLocked(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
 	var found, failed []*replica
 	for _, each := range pool.Engine.Replicas {
-		known, err := s.know(pool, each)
+		known, err := s.stateOf(pool, each)
 		if err != nil {
 			s.log.Warn("cannot use a replica", "pool", pool.ID, "replica", each.ID, "error", err.Error())
 			continue
@@ -190,9 +190,9 @@ func (s *replicas) order(r run.Run, of []*replica) []*replica {
 // locked.
 func (s *replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
 
-// have sets the number of tasks of other dispatchers by replica id. It wakes waiting tasks if a
+// setOtherTasks sets the number of tasks of other dispatchers by replica id. It wakes waiting tasks if a
 // number is lower than before.
-func (s *replicas) have(others map[string]int) {
+func (s *replicas) setOtherTasks(others map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fewer := false
@@ -219,21 +219,21 @@ type knownReplica struct {
 	resting bool
 }
 
-// of returns the replicas of a pool for which this process has an engine.
-func (s *replicas) of(pool run.Pool) (found []knownReplica) {
+// knownReplicas returns the replicas of a pool for which this process has an engine.
+func (s *replicas) knownReplicas(pool run.Pool) (found []knownReplica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for _, each := range pool.Engine.Replicas {
-		if r, err := s.know(pool, each); err == nil {
-			found = append(found, knownReplica{each.ID, r.held, r.engine, r.can, now.Before(r.restUntil)})
+		if r, err := s.stateOf(pool, each); err == nil {
+			found = append(found, knownReplica{each.ID, r.held, r.engine, r.reportedCapabilities, now.Before(r.restUntil)})
 		}
 	}
 	return found
 }
 
-// know returns the state of a replica, and creates it if it is missing. s.mu is locked.
-func (s *replicas) know(pool run.Pool, of run.EngineReplica) (*replica, error) {
+// stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
+func (s *replicas) stateOf(pool run.Pool, of run.EngineReplica) (*replica, error) {
 	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
@@ -275,13 +275,13 @@ func ownReplica(r run.Run, of []*replica) *replica {
 	return own
 }
 
-// hold takes a slot of a candidate. It returns nil if the candidate has no free slot any more.
+// takeSlot takes a slot of a candidate. It returns nil if the candidate has no free slot any more.
 // With first, it also returns nil if the candidate is no longer the first one.
-func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *lease {
+func (s *replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first {
-		if now := s.choose(r, pool); len(now) == 0 || now[0] != of {
+		if now := s.candidatesLocked(r, pool); len(now) == 0 || now[0] != of {
 			return nil
 		}
 	}
@@ -291,7 +291,7 @@ func (s *replicas) hold(r run.Run, pool run.Pool, of *replica, first bool) *leas
 	of.held++
 	l := &lease{replica: of, of: s, id: of.key.id, task: r.TaskID, deterministic: pool.Engine.Deterministic}
 	for _, each := range pool.Engine.Replicas {
-		if other, err := s.know(pool, each); err == nil && other != of {
+		if other, err := s.stateOf(pool, each); err == nil && other != of {
 			l.others = append(l.others, other)
 		}
 	}
@@ -311,7 +311,7 @@ func (s *replicas) failed(l *lease, answered bool) {
 	if len(r.failed) < breakAfter { // later failures all count
 		r.failed = append(r.failed, l.task)
 	}
-	s.restNow(r, !answered || !l.last())
+	s.restNow(r, !answered || !l.isLastActiveLocked())
 }
 
 // rest counts a failed health check of a replica.
@@ -327,7 +327,7 @@ func (s *replicas) rest(r *replica) {
 func (s *replicas) restNow(r *replica, may bool) {
 	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may have been replaced when it answers again
 	if r.key.run != "" && !r.served {               // it is loading its model
-		r.restUntil = s.clock.Now().Add(loadLook)
+		r.restUntil = s.clock.Now().Add(loadingInterval)
 		return
 	}
 	r.failures++

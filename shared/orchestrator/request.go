@@ -102,7 +102,7 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err = s.applyTo(ctx, r, is(cancelRequest(who, reason)))
+	r, err = s.applyTo(ctx, r, constantFact(cancelRequest(who, reason)))
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot commit the cancel request: %w", err)
 	}

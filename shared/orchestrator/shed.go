@@ -35,7 +35,7 @@ func (s *Sweeper) shed(ctx context.Context, ref run.Ref, before time.Time) (bool
 	if err != nil || r.EndedAt.IsZero() || !r.EndedAt.Before(before) {
 		return false, err
 	}
-	if r, err = s.applyTo(ctx, r, is(run.Shed{})); err != nil || !r.Expired(s.now()) {
+	if r, err = s.applyTo(ctx, r, constantFact(run.Shed{})); err != nil || !r.Expired(s.now()) {
 		return false, err
 	}
 	if !r.BytesLeft() {

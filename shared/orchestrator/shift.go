@@ -28,9 +28,9 @@ type ShiftConfig struct {
 
 // The times of a shift.
 const (
-	// lookEvery is how often a dispatcher reads which tasks hold slots of its pool. A task that
+	// holdersInterval is how often a dispatcher reads which tasks hold slots of its pool. A task that
 	// gets a slot by a commit of another process waits at most that long.
-	lookEvery = 500 * time.Millisecond
+	holdersInterval = 500 * time.Millisecond
 	// seatTime is the time after which the seat of a dead dispatcher is free. A live dispatcher
 	// renews its seat every seatEvery.
 	seatTime  = 30 * time.Second
@@ -38,8 +38,8 @@ const (
 	// seenFor is how long a task counts as served by another dispatcher before its record is
 	// read again.
 	seenFor = 5 * time.Second
-	// idleLooks is the number of successive reads without a task after which a shift ends.
-	idleLooks = 2
+	// idleReads is the number of successive reads without a task after which a shift ends.
+	idleReads = 2
 	// freshFor is how long a shift takes tasks with a deadline after its end: a new dispatcher
 	// would not have more time for them.
 	freshFor = 30 * time.Second
@@ -48,15 +48,15 @@ const (
 // shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
 // taking, retired and late.
 type shift struct {
-	pool  run.PoolRef
-	cfg   ShiftConfig
-	woken chan struct{}
-	seen  map[run.Ref]seenTask // used by one goroutine
+	pool   run.PoolRef
+	cfg    ShiftConfig
+	wakeUp chan struct{}
+	seen   map[run.Ref]seenTask // used by one goroutine
 
 	began   time.Time
 	seat    port.Seat
 	keptAt  time.Time
-	taking  bool // it has a seat
+	hasSeat bool // it has a seat
 	retired bool // it had a seat
 	late    bool // a task waits with a deadline after End
 }
@@ -73,7 +73,7 @@ func (c *shift) accepts(r run.Run, active int, now time.Time) bool {
 	switch {
 	case c == nil:
 		return true
-	case !c.taking:
+	case !c.hasSeat:
 		return false
 	case r.AnswerBy().After(c.cfg.End) && now.Sub(c.began) >= freshFor:
 		c.late = true
@@ -89,7 +89,7 @@ func (c *shift) wake() {
 		return
 	}
 	select {
-	case c.woken <- struct{}{}:
+	case c.wakeUp <- struct{}{}:
 	default:
 	}
 }
@@ -101,14 +101,14 @@ func (c *shift) wake() {
 // work for call.Run that needs no engine. After an error the call should be repeated.
 func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConfig) error {
 	c := &shift{
-		pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, woken: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
+		pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, wakeUp: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
 	}
 	pool, err := s.pools.forRun(ctx, call.Tenant, call.Pool)
 	if err != nil {
 		return err
 	}
 	seats := max((pool.Limit+cfg.Tasks-1)/cfg.Tasks, 1)
-	if c.seat, c.taking, err = cfg.Seats.TakeSeat(ctx, "dispatch/"+call.Tenant+"/"+call.Pool, seats, s.now().Add(seatTime)); err != nil {
+	if c.seat, c.hasSeat, err = cfg.Seats.TakeSeat(ctx, "dispatch/"+call.Tenant+"/"+call.Pool, seats, s.now().Add(seatTime)); err != nil {
 		return fmt.Errorf("cannot take a seat of pool %s: %w", call.Pool, err)
 	}
 	c.began, c.keptAt = s.now(), s.now()
@@ -132,17 +132,17 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 	for idle := 0; ; {
 		s.mu.Lock()
-		taking, late, doing := c.taking, c.late, s.doing
+		taking, late, doing := c.hasSeat, c.late, s.startedGoroutines
 		s.mu.Unlock()
 		switch {
 		case !taking && doing == 0:
 			return nil
-		case taking && (late || !s.keep(ctx, c)):
+		case taking && (late || !s.renewSeat(ctx, c)):
 			s.retire(ctx, c)
 			s.handOver(ctx, DispatchCall{Tenant: c.pool.Tenant, Pool: c.pool.ID})
 			continue
 		case taking:
-			found, err := s.look(ctx, c, limit)
+			found, err := s.unservedTasks(ctx, c, limit)
 			if err != nil && ctx.Err() == nil {
 				s.log.WarnContext(ctx, "cannot look for the tasks of a pool; the next look does", "pool", c.pool.ID, "error", err.Error())
 			}
@@ -152,7 +152,7 @@ func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 			if idle++; len(found) > 0 || doing > 0 || err != nil {
 				idle = 0
 			}
-			if idle >= idleLooks {
+			if idle >= idleReads {
 				return s.leave(ctx, c, limit)
 			}
 		}
@@ -167,7 +167,7 @@ func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 // calls the next dispatcher for a task that got its slot before the seat was free.
 func (s *Dispatcher) leave(ctx context.Context, c *shift, limit int) error {
 	s.retire(ctx, c)
-	found, err := s.look(ctx, c, limit)
+	found, err := s.unservedTasks(ctx, c, limit)
 	if err != nil {
 		return err
 	}
@@ -178,19 +178,19 @@ func (s *Dispatcher) leave(ctx context.Context, c *shift, limit int) error {
 }
 
 func (s *Dispatcher) pause(ctx context.Context, c *shift) error {
-	timer, stop := s.clock.NewTimer(lookEvery)
+	timer, stop := s.clock.NewTimer(holdersInterval)
 	defer stop()
 	select {
 	case <-timer:
-	case <-c.woken:
+	case <-c.wakeUp:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
 }
 
-// keep renews the seat every seatEvery. It returns false if another dispatcher may have the
+// renewSeat renews the seat every seatEvery. It returns false if another dispatcher may have the
 // seat.
-func (s *Dispatcher) keep(ctx context.Context, c *shift) bool {
+func (s *Dispatcher) renewSeat(ctx context.Context, c *shift) bool {
 	now := s.now()
 	if now.Sub(c.keptAt) < seatEvery {
 		return true
@@ -207,8 +207,8 @@ func (s *Dispatcher) keep(ctx context.Context, c *shift) bool {
 // retire stops taking tasks and releases the seat. The tasks that it serves continue.
 func (s *Dispatcher) retire(ctx context.Context, c *shift) {
 	s.mu.Lock()
-	taking := c.taking
-	c.taking, c.retired = false, c.retired || taking
+	taking := c.hasSeat
+	c.hasSeat, c.retired = false, c.retired || taking
 	s.mu.Unlock()
 	if !taking {
 		return
@@ -238,16 +238,16 @@ func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
 	}
 }
 
-// look returns the runs with a slot of the pool that no dispatcher serves. For the others, it
+// unservedTasks returns the runs with a slot of the pool that no dispatcher serves. For the others, it
 // stores the number of tasks of other dispatchers by replica.
-func (s *Dispatcher) look(ctx context.Context, c *shift, limit int) (waiting []run.Run, err error) {
+func (s *Dispatcher) unservedTasks(ctx context.Context, c *shift, limit int) (waiting []run.Run, err error) {
 	holders, err := s.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the slots of pool %s: %w", c.pool.ID, err)
 	}
 	now, seen, others := s.now(), map[run.Ref]seenTask{}, map[string]int{}
 	for _, ref := range holders {
-		if s.has(ref) {
+		if s.isServing(ref) {
 			continue
 		}
 		known, ok := c.seen[ref]
@@ -271,7 +271,7 @@ func (s *Dispatcher) look(ctx context.Context, c *shift, limit int) (waiting []r
 		}
 	}
 	c.seen = seen
-	s.replicas.have(others)
+	s.replicas.setOtherTasks(others)
 	return waiting, s.dropEnded(ctx, holders)
 }
 
@@ -294,8 +294,8 @@ func (s *Dispatcher) dropEnded(ctx context.Context, holders []run.Ref) error {
 	return nil
 }
 
-// has reports whether the dispatcher serves a run.
-func (s *Dispatcher) has(ref run.Ref) bool {
+// isServing reports whether the dispatcher serves a run.
+func (s *Dispatcher) isServing(ref run.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[ref.ID] != nil // the id of a task of kind inference is that of its run

@@ -171,7 +171,7 @@ func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (ru
 // notStarted commits that a start created no machine. If the run is queued, it grants the
 // permitted starts.
 func (s *Launches) notStarted(ctx context.Context, r run.Run, f run.Fact) (run.Run, error) {
-	after, err := s.apply(ctx, r.Ref(), is(f))
+	after, err := s.apply(ctx, r.Ref(), constantFact(f))
 	if err == nil && after.Queued() {
 		s.fill(ctx, r.Tenant, r.Slot.Pool)
 	}

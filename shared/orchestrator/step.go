@@ -91,7 +91,7 @@ func (s *Lifecycle) begin(ctx context.Context, in StepInput) (r run.Run, done bo
 	if err != nil || stale {
 		return r, stale, err
 	}
-	after, err := s.applyTo(ctx, r, is(run.HandedOver{
+	after, err := s.applyTo(ctx, r, constantFact(run.HandedOver{
 		Generation: in.Carried.Generation, Retries: in.Retries, MaxEvents: s.maxEvents,
 	}))
 	if err != nil {
@@ -137,14 +137,14 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	}
 	stored := run.TokenStored{
 		Step: in.Step, Generation: in.Generation, Token: in.Token,
-		Repeated: r.Wait.Token == in.Token, Swept: s.crowded(ctx, in.Step),
+		Repeated: r.Wait.Token == in.Token, Swept: s.forwardingSuspended(ctx, in.Step),
 	}
 	if in.Step == run.StepContainerCreating {
 		if stored.Placement, err = s.placement(ctx, r); err != nil {
 			return r, false, again(err)
 		}
 	}
-	r, err = s.applyTo(ctx, r, in.visited(is(stored)))
+	r, err = s.applyTo(ctx, r, in.visited(constantFact(stored)))
 	if err != nil {
 		return r, false, fmt.Errorf("cannot store the token: %w", err)
 	}

@@ -66,7 +66,7 @@ func (s *StreamSweep) Sweep(ctx context.Context) error {
 			return s.timeLeft(ctx)
 		}))
 	}
-	return errors.Join(append(failed, one.walk(ctx))...)
+	return errors.Join(append(failed, one.continueWalk(ctx))...)
 }
 
 // timeLeft reports whether more than sweepMargin is left until the deadline of ctx.

@@ -33,8 +33,8 @@ type walk struct {
 	Done    bool   `json:"done,omitempty"`
 }
 
-// walk continues the walk until it ends or sweepMargin is reached.
-func (s *streamSweep) walk(ctx context.Context) error {
+// continueWalk continues the walk until it ends or sweepMargin is reached.
+func (s *streamSweep) continueWalk(ctx context.Context) error {
 	feed, now := s.relay.feed, s.relay.clock.Now().UTC().Round(0)
 	head, err := feed.Head(ctx, walkStream)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		f.Fallbacks = s.fallbacks(ctx, r)
 	}
 	if (starting || r.State == run.Running && r.EndRequest() != nil) && r.Attempt.Machine.Known() {
-		s.look(ctx, r, &f)
+		s.inspectInto(ctx, r, &f)
 	}
 	evaluated := func(now run.Run) run.Fact {
 		// Each try reads the contact again: the previous one may have lost to a heartbeat.
@@ -72,13 +72,13 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		return run.Route{}, again(fmt.Errorf("cannot reconcile the run: %w", err))
 	}
 	route := run.RouteOf(r, s.now())
-	if pause := r.FailurePause(); f.Failed && pause > 0 && waits(route.Next) {
+	if pause := r.FailurePause(); f.Failed && pause > 0 && retriesAgain(route.Next) {
 		route.Next, route.Seconds = run.StepBackingOff, int(pause/time.Second)
 	}
 	return route, nil
 }
 
-// waits reports whether a step waits for a token, so that its call may fail again and again.
-func waits(step run.Step) bool {
+// retriesAgain reports whether a step waits for a token, so that its call may fail again and again.
+func retriesAgain(step run.Step) bool {
 	return step == run.StepQueued || step == run.StepRunning || step == run.StepCancelling
 }

@@ -42,13 +42,13 @@ type Sweeper struct {
 	expiryPause time.Duration
 
 	mu     sync.Mutex
-	starts map[string]start
+	starts map[string]sweepPosition
 	// rests has the time until which a part that found no records is skipped.
 	rests map[string]time.Time
 }
 
-// start is where a part of the sweep continues.
-type start struct {
+// sweepPosition is where a part of the sweep continues.
+type sweepPosition struct {
 	// after is the cursor of a page.
 	after string
 	// turn rotates the order within pages; it grows each time the part ends early.
@@ -62,7 +62,7 @@ func NewSweeper(
 	return &Sweeper{
 		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, random: random, workers: config.SweepWorkers,
 		config: config, policy: config.Policy,
-		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
+		starts: map[string]sweepPosition{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
 }
 
@@ -129,13 +129,13 @@ func (s *Sweeper) inShare(ctx context.Context, n int, part func(context.Context)
 }
 
 // startOf returns where a part continues.
-func (s *Sweeper) startOf(part string) start {
+func (s *Sweeper) startOf(part string) sweepPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starts[part]
 }
 
-func (s *Sweeper) startNext(part string, at start) {
+func (s *Sweeper) startNext(part string, at sweepPosition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts[part] = at
@@ -153,7 +153,7 @@ func (s *Sweeper) sweepRefs(
 	for {
 		refs, next, err := read(at.after)
 		if err != nil {
-			s.startNext(part, start{turn: at.turn})
+			s.startNext(part, sweepPosition{turn: at.turn})
 			failed.add(err)
 			return failed.join(ctx)
 		}
@@ -197,7 +197,7 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 			s.fill(ctx, p.Tenant, p.Pool)
 		}
 		if ctx.Err() != nil {
-			s.startNext("pools", start{turn: at.turn + i + 1})
+			s.startNext("pools", sweepPosition{turn: at.turn + i + 1})
 			break
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Sweeper) orDelay(ctx context.Context, ref run.Ref, err error, failed ru
 		return nil
 	}
 	if ctx.Err() == nil {
-		_, delayed := s.apply(ctx, ref, is(failed))
+		_, delayed := s.apply(ctx, ref, constantFact(failed))
 		err = errors.Join(err, delayed)
 	}
 	return err
@@ -83,7 +83,7 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 	case execution.Status == port.ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
 		return nil // it was checked early and has time left
 	case execution.Status == port.ExecutionRunning || r.State.Terminal():
-		_, err = s.applyTo(ctx, r, is(run.ExecutionChecked{Done: execution.Status != port.ExecutionRunning}))
+		_, err = s.applyTo(ctx, r, constantFact(run.ExecutionChecked{Done: execution.Status != port.ExecutionRunning}))
 		return err
 	}
 	return s.replaceExecution(ctx, r, execution)
@@ -121,7 +121,7 @@ func (s *Sweeper) replaceExecution(ctx context.Context, r run.Run, execution por
 	if execution.Error != "" {
 		cause += ": " + execution.Error
 	}
-	r, err := s.applyTo(ctx, r, is(run.Restarted{Start: r.Execution.Start, Cause: cause}))
+	r, err := s.applyTo(ctx, r, constantFact(run.Restarted{Start: r.Execution.Start, Cause: cause}))
 	if err != nil || r.State != run.Orphaned {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	listed := s.crew(&failed)
 	failed.add(s.inShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
-			if !known.settles(m) && !warm.takes(m) {
+			if !known.markListed(m) && !warm.addWarm(m) {
 				listed.do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
 			}
 			return ctx.Err() == nil
@@ -64,7 +64,7 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && (r.Attempt.MachineName == m.Name || r.HasClaimed(m.Machine)))
 	if !needed {
 		if m.Phase == port.MachineGone {
-			warm.notes(m, m.Kept) // its record decides
+			warm.add(m, m.Kept) // its record decides
 			return nil
 		}
 		if ours, err := s.endKept(ctx, m.Kept, m.Owner); err != nil || !ours {
@@ -82,14 +82,14 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 		return s.runner.Destroy(ctx, m.Machine)
 	}
 	if !r.Attempt.Machine.Known() {
-		if _, err := s.applyTo(ctx, r, is(run.Swept{Fact: run.MachineCreated{Attempt: m.Owner.Attempt, Machine: m.Machine}})); err != nil {
+		if _, err := s.applyTo(ctx, r, constantFact(run.Swept{Fact: run.MachineCreated{Attempt: m.Owner.Attempt, Machine: m.Machine}})); err != nil {
 			return err
 		}
 	}
 	if r.State == run.Running && m.Phase == port.MachineRunning || r.State == run.Terminating {
 		return nil
 	}
-	return s.seen(ctx, ref, m.Owner.Attempt, m)
+	return s.commitStatus(ctx, ref, m.Owner.Attempt, m)
 }
 
 // placements are the machines of runs, with a few bytes for each.
@@ -124,9 +124,9 @@ func (p *placements) ownerOf(o port.MachineOwner) uint64 {
 	return hashOf(p.seed, o.Tenant, o.RunID, strconv.Itoa(o.Attempt))
 }
 
-// settles marks a machine as listed. It reports whether the machine runs and belongs to a
+// markListed marks a machine as listed. It reports whether the machine runs and belongs to a
 // Running run.
-func (p *placements) settles(m port.MachineStatus) bool {
+func (p *placements) markListed(m port.MachineStatus) bool {
 	known, ok := p.machines[p.key(m.Machine)]
 	if !ok {
 		return false
@@ -183,7 +183,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *
 			}
 		}
 		if ctx.Err() != nil {
-			s.startNext("unlisted", start{turn: n + 1})
+			s.startNext("unlisted", sweepPosition{turn: n + 1})
 			return
 		}
 	}
@@ -204,12 +204,12 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 	} else if err != nil {
 		return fmt.Errorf("cannot inspect machine %s: %w", p.Machine.ID, err)
 	}
-	return s.seen(ctx, p.Run, p.Attempt, m)
+	return s.commitStatus(ctx, p.Run, p.Attempt, m)
 }
 
-// seen commits the fact that follows from the status of an attempt's machine.
-func (s *Sweeper) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
-	shown := s.shows(ctx, attempt, machine)
+// commitStatus commits the fact that follows from the status of an attempt's machine.
+func (s *Sweeper) commitStatus(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
+	shown := s.factOf(ctx, attempt, machine)
 	if shown == nil {
 		return nil
 	}

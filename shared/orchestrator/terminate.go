@@ -48,7 +48,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 	}
 	if why := in.Carried.Error; why != nil && r.State != run.Terminating && r.State != run.Retrying && !r.State.Terminal() {
 		message := "unexpected failure of the run's execution: " + why.Error
-		if r, err = s.applyTo(ctx, r, in.visited(is(run.Abandoned{Generation: in.Carried.Generation, Message: message}))); err != nil {
+		if r, err = s.applyTo(ctx, r, in.visited(constantFact(run.Abandoned{Generation: in.Carried.Generation, Message: message}))); err != nil {
 			return run.Route{}, again(err)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 		settled, err := s.collect(ctx, r)
 		if err != nil {
 			// The machine is gone: the slot is released while the object store is unavailable.
-			if _, lost := s.applyTo(ctx, r, is(run.SlotReleased{Attempt: r.Attempt.Number})); lost != nil {
+			if _, lost := s.applyTo(ctx, r, constantFact(run.SlotReleased{Attempt: r.Attempt.Number})); lost != nil {
 				s.warn(ctx, r, "cannot release the slot before the output is settled", lost)
 			}
 			return r, err
@@ -143,7 +143,7 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 	if err != nil {
 		return run.Settled{}, fmt.Errorf("cannot accept the output: %w", err)
 	}
-	logged := s.logs.keep(ctx, r)
+	logged := s.logs.storeFinal(ctx, r)
 	if err := s.outputs.clear(ctx, r, output); err != nil {
 		return run.Settled{}, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 	}
@@ -164,7 +164,7 @@ type end struct {
 // that falls back, it also does so while a machine may exist that the platform does not show.
 // It returns the newest record, which may be in another state.
 func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, error) {
-	machine, err := s.of(ctx, r)
+	machine, err := s.machineOf(ctx, r)
 	if err == nil && !machine.Known() {
 		last, err := s.seeNone(ctx, r)
 		return r, last, err
@@ -177,7 +177,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 		if exit, gone, err := s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
 			return r, end{exit: exit}, nil
 		}
-		if r, err = s.applyTo(ctx, r, is(run.DestroyBegun{Attempt: r.Attempt.Number})); err != nil || r.State != run.Terminating {
+		if r, err = s.applyTo(ctx, r, constantFact(run.DestroyBegun{Attempt: r.Attempt.Number})); err != nil || r.State != run.Terminating {
 			return r, end{}, err
 		}
 	}

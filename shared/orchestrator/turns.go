@@ -73,8 +73,8 @@ type reader struct {
 	// some handles some of them, and reports whether there may be more. It returns
 	// port.ErrConflict if another process has moved the cursor.
 	some func() (more bool, err error)
-	// behind reports whether there is a record after the cursor.
-	behind func() (bool, error)
+	// hasMore reports whether there is a record after the cursor.
+	hasMore func() (bool, error)
 }
 
 // noTurns is the taker of a process without competing processes.
@@ -178,7 +178,7 @@ func (t *Turns) read(ctx context.Context, stream, consumer string, r reader) err
 		case err != nil || !more && !contended:
 			return err
 		case !more: // processes that came meanwhile have left their records to this one
-			more, err = r.behind()
+			more, err = r.hasMore()
 		}
 		if err != nil || !more {
 			return err

@@ -178,13 +178,13 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 			return r, nil
 		}
 		if machine.Phase == port.MachineGone && machine.Kept.ID != "" && machine.Exit != nil {
-			return s.apply(ctx, r.Ref(), s.shows(ctx, attempt, machine)) // a short program
+			return s.apply(ctx, r.Ref(), s.factOf(ctx, attempt, machine)) // a short program
 		}
 		if machine.Phase == port.MachineGone {
 			return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine is gone"))
 		}
 		waits := machine.Phase == port.MachineCreating && machine.StartFault == nil
-		if shown := s.shows(ctx, attempt, machine); shown != nil && !waits {
+		if shown := s.factOf(ctx, attempt, machine); shown != nil && !waits {
 			return s.apply(ctx, r.Ref(), shown)
 		}
 		if machine.Exit != nil {
@@ -212,7 +212,7 @@ func (s *Launches) mayGiveUp(ctx context.Context, r run.Run) (after run.Run, ok 
 		return r, true, nil
 	}
 	of := run.GiveUpBegun{Attempt: r.Attempt.Number, ID: r.Attempt.Warm.ID}
-	after, err = s.apply(ctx, r.Ref(), is(of))
+	after, err = s.apply(ctx, r.Ref(), constantFact(of))
 	return after, err == nil && after.IsCurrent(of.Attempt) && after.Attempt.Warm != nil && after.Attempt.Warm.GivenUp, err
 }
 
@@ -254,12 +254,12 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 		if err == nil {
 			started = last.Machine
 		}
-		if _, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{Attempt: attempt, Machine: started})); err != nil {
+		if _, err := s.apply(ctx, r.Ref(), constantFact(run.MachineCreated{Attempt: attempt, Machine: started})); err != nil {
 			return r, err
 		}
-		return s.apply(ctx, r.Ref(), is(run.MachineGone{Attempt: attempt, Exit: last.Exit, GivenUp: true}))
+		return s.apply(ctx, r.Ref(), constantFact(run.MachineGone{Attempt: attempt, Exit: last.Exit, GivenUp: true}))
 	}
-	return s.apply(ctx, r.Ref(), is(run.MachineGivenUp{Attempt: attempt, ID: claim.ID}))
+	return s.apply(ctx, r.Ref(), constantFact(run.MachineGivenUp{Attempt: attempt, ID: claim.ID}))
 }
 
 // endOutdated marks as ending the warm machines of the run's pool that have an older image. The

@@ -26,14 +26,14 @@ func newWarmList() *warmList {
 	return &warmList{pools: map[run.PoolRef]map[string]port.MachineStatus{}}
 }
 
-// takes adds a listed machine if it is a warm machine, and reports whether it is.
-func (l *warmList) takes(m port.MachineStatus) bool {
-	return l.notes(m, m.Warm)
+// addWarm adds a listed machine if it is a warm machine, and reports whether it is.
+func (l *warmList) addWarm(m port.MachineStatus) bool {
+	return l.add(m, m.Warm)
 }
 
-// notes adds a machine under the pool of its record. It returns false for a machine without a
+// add adds a machine under the pool of its record. It returns false for a machine without a
 // record.
-func (l *warmList) notes(m port.MachineStatus, record run.WarmRef) bool {
+func (l *warmList) add(m port.MachineStatus, record run.WarmRef) bool {
 	if record == (run.WarmRef{}) {
 		return false
 	}

@@ -98,7 +98,7 @@ func (s *Workers) Started(ctx context.Context, bearer token.Bearer, by Caller, c
 	contacted := run.WorkerContacted{
 		Attempt: by.Attempt, WorkerID: by.WorkerID, Started: true, HandlesSigterm: can.HandlesSigterm, SendsOutput: can.SendsOutput,
 	}
-	after, err := s.applyTo(ctx, r, is(contacted))
+	after, err := s.applyTo(ctx, r, constantFact(contacted))
 	if err != nil {
 		s.markCancelDelivered(ctx, after, by.Attempt)
 		return now, s.refused(ctx, after, by.Attempt, err, "commit the start")
@@ -145,7 +145,7 @@ func (s *Workers) report(
 	if err != nil {
 		return "", err
 	}
-	after, err := s.applyTo(ctx, r, is(run.Reported{Attempt: by.Attempt, WorkerID: by.WorkerID, Report: reported}))
+	after, err := s.applyTo(ctx, r, constantFact(run.Reported{Attempt: by.Attempt, WorkerID: by.WorkerID, Report: reported}))
 	if err != nil {
 		return "", s.refused(ctx, after, by.Attempt, err, doing)
 	}
@@ -158,7 +158,7 @@ func (s *Workers) markCancelDelivered(ctx context.Context, r run.Run, attempt in
 	if r.EndRequest() == nil || !r.IsCurrent(attempt) {
 		return
 	}
-	if _, err := s.applyTo(ctx, r, is(run.CancelDelivered{Attempt: attempt})); err != nil {
+	if _, err := s.applyTo(ctx, r, constantFact(run.CancelDelivered{Attempt: attempt})); err != nil {
 		s.warn(ctx, r, "cannot record the delivery of the cancel request; its grace starts with SIGTERM", err)
 	}
 }
